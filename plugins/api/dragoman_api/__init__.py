@@ -1,0 +1,75 @@
+"""What an author of a driver or an automation imports."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .calls import Call
+    from .cells import Cell, CutText, Json
+    from .changes import (
+        Delete,
+        Drop,
+        HttpRequest,
+        Insert,
+        Outcome,
+        OutcomeStatus,
+        Plan,
+        PlannedRequest,
+        PlanRequest,
+        Update,
+    )
+    from .columns import Column, ColumnKind, Description, Note, Object, Operator
+    from .connections import Health, Profile, Server
+    from .console import Answer, AnswerKind, ConsoleRequest, ConsoleText
+    from .errors import (
+        AuthenticationError,
+        ConnectionFailedError,
+        DragomanError,
+        FilterNotSupportedError,
+        QueryError,
+        Refused,
+        UnsupportedOperationError,
+    )
+    from .events import Event
+    from .exports import ExportPart, ExportRequest
+    from .filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
+    from .grid import CellRequest, CountRequest, Page, PageRequest, RowKey, Sort
+    from .hookspecs import hookimpl
+    from .http import Http
+
+_ROOMS = {
+    "calls": "Call",
+    "cells": "Cell CutText Json",
+    "changes": "Delete Drop HttpRequest Insert Outcome OutcomeStatus Plan PlanRequest PlannedRequest Update",
+    "columns": "Column ColumnKind Description Note Object Operator",
+    "connections": "Health Profile Server",
+    "console": "Answer AnswerKind ConsoleRequest ConsoleText",
+    "errors": "AuthenticationError ConnectionFailedError DragomanError FilterNotSupportedError QueryError Refused "
+    "UnsupportedOperationError",
+    "events": "Event",
+    "exports": "ExportPart ExportRequest",
+    "filters": "CompiledFilter Explanation Filter FilterRequest RawQuery",
+    "grid": "CellRequest CountRequest Page PageRequest RowKey Sort",
+    "hookspecs": "hookimpl",
+    "http": "Http",
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = [  # noqa: PLE0604, RUF100
+    "Answer", "AnswerKind", "AuthenticationError", "Call", "Cell", "CellRequest", "Column", "ColumnKind",
+    "CompiledFilter", "ConnectionFailedError", "ConsoleRequest", "ConsoleText", "CountRequest", "CutText", "Delete",
+    "Description", "DragomanError", "Drop", "Event", "Explanation", "ExportPart", "ExportRequest", "Filter",
+    "FilterNotSupportedError", "FilterRequest", "Health", "Http", "HttpRequest", "Insert", "Json", "Note", "Object",
+    "Operator", "Outcome", "OutcomeStatus", "Page", "PageRequest", "Plan", "PlanRequest", "PlannedRequest", "Profile",
+    "QueryError", "RawQuery", "Refused", "RowKey", "Server", "Sort", "UnsupportedOperationError", "Update",
+    "hookimpl",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Import a name's module when it is first used: a command line must not pay for aiohttp."""
+    if (room := _HOME.get(name)) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{room}", __name__), name)

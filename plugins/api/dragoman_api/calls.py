@@ -1,0 +1,38 @@
+"""What an automation sees of an operation before it happens."""
+
+from __future__ import annotations
+
+from .changes import Change, HttpRequest
+
+import msgspec
+
+
+class ConnectionInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """The connection a call goes to; holds no credentials."""
+
+    name: str
+    type: str
+    host: str
+    port: int
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation that is about to happen.
+
+    Attributes:
+        hook: The driver's hook (``fetch_page``), or ``install_plugin``, ``update_plugin``, ``remove_plugin``.
+        connection: None for a call that belongs to no connection.
+        object: The object, or the plugin's id.
+        writes: It may change something: on the server, or in what is installed.
+        requests: The exact requests, of `apply_change` and `execute_console`.
+        changes: What the requests are for, of `plan_change` and `apply_change`.
+        unattended: Nobody is there to be asked.
+    """
+
+    hook: str
+    connection: ConnectionInfo | None = None
+    object: str | None = None
+    writes: bool = False
+    requests: tuple[HttpRequest, ...] = ()
+    changes: tuple[Change, ...] = ()
+    unattended: bool = True

@@ -1,0 +1,107 @@
+"""A saved connection as its driver sees it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class SslMode(StrEnum):
+    """Whether and how TLS is used (E12–E14, W7); every mode but Disabled is HTTPS, none falls back."""
+
+    DISABLED = "disabled"
+    PREFERRED = "preferred"
+    REQUIRED_SKIP_VERIFY = "required-skip-verify"
+    REQUIRED = "required"
+    VERIFY_CA = "verify-ca"
+    VERIFY_IDENTITY = "verify-identity"
+
+    @property
+    def https(self) -> bool:
+        """Tell whether requests go over TLS."""
+        return self is not SslMode.DISABLED
+
+    @property
+    def verifies(self) -> bool:
+        """Tell whether the certificate chain is checked."""
+        return self in (SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY)
+
+
+class AuthScheme(StrEnum):
+    """How a credential becomes an Authorization header."""
+
+    NONE = "none"
+    BASIC = "basic"
+    API_KEY = "ApiKey"
+    BEARER = "Bearer"
+
+
+class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The credentials of one connection; never printed."""
+
+    values: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"Secrets({', '.join(f'{name}=…' for name in sorted(self.values))})"
+
+    def get(self, name: str) -> str:
+        """Give one secret, empty when it is not there."""
+        return self.values.get(name, "")
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One saved connection, resolved: what a driver's `connect` is given.
+
+    Attributes:
+        name: The connection's name.
+        type: The database type.
+        host: Host name or address, IPv6 without brackets.
+        port: TCP port.
+        ssl_mode: TLS mode.
+        skip_tls_verification: Trust any certificate, even under the verify modes (E8, W6).
+        auth_scheme: How the credential is sent.
+        ca_pem: Certificates to trust besides the system's, as PEM text.
+        client_certificate: Path of a PEM file with certificate and key, readable in the sandbox; empty for none.
+        options: All other values of the form, by field name.
+        secrets: Credentials; arrive only after the sandbox has been proven.
+    """
+
+    name: str
+    type: str
+    host: str
+    port: int
+    ssl_mode: SslMode = SslMode.DISABLED
+    skip_tls_verification: bool = False
+    auth_scheme: AuthScheme = AuthScheme.NONE
+    ca_pem: str = ""
+    client_certificate: str = ""
+    options: dict[str, str | int | bool | None] = {}
+    secrets: Secrets = Secrets()
+
+    @property
+    def base_url(self) -> str:
+        """Give scheme, host and port, without a path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.ssl_mode.https else 'http'}://{host}:{self.port}"
+
+
+class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What answered.
+
+    Attributes:
+        product: Its name, for example ``Elasticsearch``.
+        version: As it says it; empty when it does not say.
+        notes: What a person should know: limited rights, an untested version.
+    """
+
+    product: str
+    version: str = ""
+    notes: list[str] = []
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One look at a connection's health: `ok` or a reason."""
+
+    ok: bool
+    reason: str = ""

@@ -1,0 +1,265 @@
+"""Every error a caller can meet, as one tree with stable codes.
+
+    DragomanError
+    ├── ConfigurationError              configuration-invalid
+    ├── Refused                         refused
+    ├── UnsupportedOperationError       operation-not-supported
+    ├── DriverError                     driver-error              raised by drivers, crosses the sandbox
+    │   ├── AuthenticationError         authentication-failed
+    │   ├── ConnectionFailedError       connection-failed
+    │   ├── AccessDeniedError           access-denied
+    │   ├── ServerNotSupportedError     server-not-supported
+    │   ├── ObjectNotFoundError         object-not-found
+    │   ├── RowNotFoundError            row-not-found
+    │   ├── RowKeyMissingError          row-key-missing
+    │   ├── QueryError                  query-failed
+    │   │   └── WindowExceededError     window-exceeded
+    │   ├── FilterNotSupportedError     filter-not-supported
+    │   └── ConsoleSyntaxError          console-syntax
+    ├── RegistryError                   registry-error
+    │   ├── IndexInvalidError           index-invalid
+    │   ├── PluginNotFoundError         plugin-not-found
+    │   ├── IncompatibleReleaseError    release-incompatible
+    │   ├── IntegrityError              integrity-failed
+    │   ├── TrustError                  trust-failed
+    │   ├── WheelRejectedError          wheel-rejected
+    │   └── InstallError                install-failed
+    └── SandboxError                    sandbox-error
+        ├── DriverFaultError            driver-fault
+        ├── DriverCrashedError          driver-crashed
+        ├── DeadlineExceededError       deadline-exceeded
+        └── PermissionDeniedError       permission-denied
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Detail = str | int | float | bool | None
+
+
+class DragomanError(Exception):
+    """Say what failed, with which value, and what to do about it.
+
+    Attributes:
+        code: Stable kebab-case identifier; a script may compare it.
+        message: One sentence for people, with the prefix of its family.
+        hint: What to do, if possible a command to paste; empty if there is nothing to do.
+        details: Plain values that belong to the error (a column, a limit), for programs.
+    """
+
+    code: str = "error"
+    prefix: ClassVar[str] = ""
+
+    def __init__(
+        self, message: str, *, hint: str = "", code: str | None = None, details: Mapping[str, Detail] | None = None
+    ) -> None:
+        self.message = message if message.startswith(self.prefix) else self.prefix + message
+        super().__init__(self.message)
+        self.hint = hint
+        self.details = dict(details or {})
+        if code is not None:
+            self.code = code
+
+    def to_dict(self) -> dict[str, object]:
+        """Give the error as plain data: code, message, hint, details."""
+        return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
+
+
+class ConfigurationError(DragomanError):
+    """A settings file, a saved connection or an argument cannot be used."""
+
+    code = "configuration-invalid"
+
+
+class Refused(DragomanError):  # noqa: N818 - the word an automation's author writes: raise Refused(...)
+    """An automation vetoed the call; nothing was sent."""
+
+    code = "refused"
+
+
+class UnsupportedOperationError(DragomanError):
+    """The driver implements no such hook."""
+
+    code = "operation-not-supported"
+
+
+class DriverError(DragomanError):
+    """What a driver tells its caller; crosses the sandbox as code, message, hint and details."""
+
+    code = "driver-error"
+
+
+class AuthenticationError(DriverError):
+    """The server rejected the credentials (E39, W36)."""
+
+    code = "authentication-failed"
+    prefix = "Authentication failed: "
+
+
+class ConnectionFailedError(DriverError):
+    """TLS or the network failed (E40, W37)."""
+
+    code = "connection-failed"
+    prefix = "Connection failed: "
+
+
+class AccessDeniedError(DriverError):
+    """The credentials are right, and may not do this (HTTP 403)."""
+
+    code = "access-denied"
+
+
+class ServerNotSupportedError(DriverError):
+    """Another product or version answered."""
+
+    code = "server-not-supported"
+
+
+class ObjectNotFoundError(DriverError):
+    """The object (index, collection) is not there."""
+
+    code = "object-not-found"
+
+
+class RowNotFoundError(DriverError):
+    """The row is not there."""
+
+    code = "row-not-found"
+
+
+class RowKeyMissingError(DriverError):
+    """A change names no row."""
+
+    code = "row-key-missing"
+
+
+class QueryError(DriverError):
+    """The server refused the request, or answered it in part."""
+
+    code = "query-failed"
+
+
+class WindowExceededError(QueryError):
+    """The page lies beyond the server's result window."""
+
+    code = "window-exceeded"
+
+
+class FilterNotSupportedError(DriverError):
+    """A filter row cannot run; nothing was sent. Details: column, operator, reason."""
+
+    code = "filter-not-supported"
+
+
+class ConsoleSyntaxError(DriverError):
+    """A console text cannot be parsed. Details: line and column, both from 1."""
+
+    code = "console-syntax"
+
+
+class RegistryError(DragomanError):
+    """A registry, a wheel or an installed driver is not in order."""
+
+    code = "registry-error"
+
+
+class IndexInvalidError(RegistryError):
+    """A file of the registry's index is missing, damaged or malformed."""
+
+    code = "index-invalid"
+
+
+class PluginNotFoundError(RegistryError):
+    """No configured registry knows the plugin or the type."""
+
+    code = "plugin-not-found"
+
+
+class IncompatibleReleaseError(RegistryError):
+    """Releases exist and none fits this host."""
+
+    code = "release-incompatible"
+
+
+class IntegrityError(RegistryError):
+    """Bytes differ from the digest that was promised. Details: path, expected, actual."""
+
+    code = "integrity-failed"
+
+
+class TrustError(RegistryError):
+    """A signature, a key or the freshness of the metadata is not in order."""
+
+    code = "trust-failed"
+
+
+class WheelRejectedError(RegistryError):
+    """The preflight found faults in a wheel; ``faults`` holds all of them as (code, reason)."""
+
+    code = "wheel-rejected"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        code: str | None = None,
+        details: Mapping[str, Detail] | None = None,
+        faults: tuple[tuple[str, str], ...] = (),
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, details=details)
+        self.faults = faults
+
+
+class InstallError(RegistryError):
+    """An installation could not be completed; what was active before still is."""
+
+    code = "install-failed"
+
+
+class SandboxError(DragomanError):
+    """The driver's process misbehaved, or could not be confined as asked."""
+
+    code = "sandbox-error"
+
+
+class DriverFaultError(SandboxError):
+    """A foreign exception escaped from the driver, or its answer makes no sense."""
+
+    code = "driver-fault"
+
+
+class DriverCrashedError(SandboxError):
+    """The driver's process ended. Details: status; the message carries its last lines."""
+
+    code = "driver-crashed"
+
+
+class DeadlineExceededError(SandboxError):
+    """The driver did not answer in time."""
+
+    code = "deadline-exceeded"
+
+
+class PermissionDeniedError(SandboxError):
+    """The driver tried what its permissions do not cover."""
+
+    code = "permission-denied"
+
+
+def _tree(root: type[DragomanError]) -> Iterator[type[DragomanError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from _tree(child)
+
+
+def from_code(
+    code: str, message: str, *, hint: str = "", details: Mapping[str, Detail] | None = None
+) -> DragomanError:
+    """Build the error a code stands for; an unknown code becomes a DriverError that keeps it."""
+    kind = next((kind for kind in _tree(DragomanError) if kind.code == code), DriverError)
+    return kind(message, hint=hint, code=code, details=details)

@@ -1,0 +1,267 @@
+"""Everything that happens, as typed values with dotted names in the past tense."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+import msgspec
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="name"):
+    """Something that happened.
+
+    Attributes:
+        name: The dotted name, ``connection.opened``; a class attribute of each kind.
+        at: Seconds since the epoch.
+    """
+
+    name: ClassVar[str] = ""
+    at: float = msgspec.field(default_factory=time.time)
+
+    def to_json(self) -> str:
+        """Give the event as one line of JSON, its name first."""
+        return msgspec.json.encode(self).decode()
+
+
+def _named(kind: type[Event]) -> type[Event]:
+    kind.name = str(kind.__struct_config__.tag)  # type: ignore[misc]
+    return kind
+
+
+class PluginInstallStarted(Event, frozen=True, kw_only=True, tag="plugin.install_started"):
+    """An installation began."""
+
+    plugin: str
+    version: str
+    connection: str | None = None
+
+
+class PluginInstallProgressed(Event, frozen=True, kw_only=True, tag="plugin.install_progressed"):
+    """An installation reached a phase, or fetched more bytes (`done` of `total`)."""
+
+    plugin: str
+    version: str
+    phase: str
+    done: int = 0
+    total: int = 0
+
+
+class PluginInstalled(Event, frozen=True, kw_only=True, tag="plugin.installed"):
+    """A driver is installed and active."""
+
+    plugin: str
+    version: str
+    sha256: str
+    seconds: float
+
+
+class PluginInstallFailed(Event, frozen=True, kw_only=True, tag="plugin.install_failed"):
+    """An installation failed; what was active before still is."""
+
+    plugin: str
+    version: str
+    code: str
+    reason: str
+
+
+class PluginRemoved(Event, frozen=True, kw_only=True, tag="plugin.removed"):
+    """A driver is no longer installed."""
+
+    plugin: str
+    version: str
+
+
+class PluginCrashed(Event, frozen=True, kw_only=True, tag="plugin.crashed"):
+    """A driver's process ended by itself, or was ended for what it did."""
+
+    plugin: str
+    connection: str
+    reason: str
+
+
+class PluginRestarted(Event, frozen=True, kw_only=True, tag="plugin.restarted"):
+    """A driver's process was started again after a crash."""
+
+    plugin: str
+    connection: str
+    attempt: int
+
+
+class ConnectionOpened(Event, frozen=True, kw_only=True, tag="connection.opened"):
+    """A connection is open; `sandbox` is the level that holds its driver."""
+
+    connection: str
+    plugin: str
+    version: str
+    product: str
+    server_version: str
+    sandbox: str
+
+
+class ConnectionFailed(Event, frozen=True, kw_only=True, tag="connection.failed"):
+    """A connection could not be opened."""
+
+    connection: str
+    code: str
+    reason: str
+
+
+class ConnectionHealthChanged(Event, frozen=True, kw_only=True, tag="connection.health_changed"):
+    """A health check found another state than the last: ``ok`` or ``failed``."""
+
+    connection: str
+    state: str
+    reason: str = ""
+
+
+class ConnectionClosed(Event, frozen=True, kw_only=True, tag="connection.closed"):
+    """A connection ended."""
+
+    connection: str
+
+
+class ConnectionWarned(Event, frozen=True, kw_only=True, tag="connection.warned"):
+    """Something about an open connection that a person should know: TLS unchecked, a weaker sandbox."""
+
+    connection: str
+    code: str
+    reason: str
+
+
+class PageFetched(Event, frozen=True, kw_only=True, tag="page.fetched"):
+    """A page arrived; `seconds` includes the server's time."""
+
+    connection: str
+    object: str
+    rows: int
+    seconds: float
+    notes: list[str] = []
+
+
+class FilterRejected(Event, frozen=True, kw_only=True, tag="filter.rejected"):
+    """A filter row cannot run; nothing was sent."""
+
+    connection: str
+    object: str
+    column: str
+    operator: str
+    reason: str
+
+
+class RowInserted(Event, frozen=True, kw_only=True, tag="row.inserted"):
+    """A row was written that was not there."""
+
+    connection: str
+    object: str
+    id: str
+
+
+class RowUpdated(Event, frozen=True, kw_only=True, tag="row.updated"):
+    """A row was changed."""
+
+    connection: str
+    object: str
+    id: str
+
+
+class RowDeleted(Event, frozen=True, kw_only=True, tag="row.deleted"):
+    """A row was deleted."""
+
+    connection: str
+    object: str
+    id: str
+
+
+class RowSkipped(Event, frozen=True, kw_only=True, tag="row.skipped"):
+    """A change was not applied; `status` is skipped, refused, conflict or failed."""
+
+    connection: str
+    object: str
+    id: str
+    status: str
+    reason: str
+
+
+class ObjectDropped(Event, frozen=True, kw_only=True, tag="object.dropped"):
+    """A whole object was deleted."""
+
+    connection: str
+    object: str
+
+
+class ConsoleExecuted(Event, frozen=True, kw_only=True, tag="console.executed"):
+    """A console request was answered."""
+
+    connection: str
+    method: str
+    path: str
+    status: int
+    seconds: float
+
+
+class ExportStarted(Event, frozen=True, kw_only=True, tag="export.started"):
+    """An export began."""
+
+    connection: str
+    object: str
+    target: str
+
+
+class ExportProgressed(Event, frozen=True, kw_only=True, tag="export.progressed"):
+    """An export went on: rows and bytes so far."""
+
+    connection: str
+    object: str
+    rows: int
+    bytes: int
+    total: int | None = None
+
+
+class ExportFinished(Event, frozen=True, kw_only=True, tag="export.finished"):
+    """An export is complete under its final name."""
+
+    connection: str
+    object: str
+    target: str
+    rows: int
+    bytes: int
+    sha256: str
+    seconds: float
+
+
+class ExportFailed(Event, frozen=True, kw_only=True, tag="export.failed"):
+    """An export ended early; no file stands under the final name."""
+
+    connection: str
+    object: str
+    target: str
+    code: str
+    reason: str
+
+
+class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
+    """An automation vetoed a call."""
+
+    hook: str
+    automation: str
+    reason: str
+    connection: str | None = None
+
+
+class AutomationFailed(Event, frozen=True, kw_only=True, tag="automation.failed"):
+    """An automation raised something that is no veto."""
+
+    automation: str
+    hook: str
+    reason: str
+
+
+class EventsDropped(Event, frozen=True, kw_only=True, tag="events.dropped"):
+    """A subscriber was too slow and lost events."""
+
+    count: int
+
+
+ALL: tuple[type[Event], ...] = tuple(_named(kind) for kind in Event.__subclasses__())
+"""Every kind of event."""

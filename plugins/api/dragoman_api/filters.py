@@ -1,0 +1,87 @@
+"""Filter rows, and what a driver makes of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .columns import Operator  # noqa: TC001 - msgspec reads the annotation at run time
+
+Value = None | bool | int | float | str | list[bool | int | float | str | None]
+
+
+class Filter(msgspec.Struct, frozen=True, tag="filter", forbid_unknown_fields=True):
+    """One row of a grid's filter.
+
+    Attributes:
+        column: The column's name.
+        op: An operator; its command line spelling will do.
+        value: A scalar; for ``in``, ``not-in`` and ``between`` a list, or a comma-separated text; None where
+            the operator takes none.
+        group: Rows with the same group on leaves of one nested array must hold for the same element (E35).
+        case: True compares letter case, False ignores it, None leaves it to the operator.
+
+    >>> Filter("price", ">=", 10).op
+    <Operator.GE: '>='>
+    """
+
+    column: str
+    op: Operator
+    value: Value = None
+    group: str | None = None
+    case: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.op, Operator):
+            msgspec.structs.force_setattr(self, "op", Operator(self.op))
+
+
+class RawQuery(msgspec.Struct, frozen=True, tag="raw", forbid_unknown_fields=True):
+    """The row whose column is "Raw SQL": its text goes to the server in the server's own syntax (E36)."""
+
+    text: str
+
+
+class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rows of a filter that belong to one object.
+
+    Attributes:
+        object: The object's name.
+        rows: In the order they were written.
+        match: ``all`` rows must hold, or ``any`` of them.
+    """
+
+    object: str
+    rows: list[Filter | RawQuery]
+    match: str = "all"
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What became of one filter row.
+
+    Attributes:
+        row: Its number, from 0.
+        clause: The clause that is sent, in the server's words.
+        exact: The clause means what the row says.
+        approximations: In which way it means less or more, one sentence each.
+        same_element: Numbers of the rows that hold for the same array element.
+    """
+
+    row: int
+    clause: str
+    exact: bool = True
+    approximations: list[str] = []
+    same_element: list[int] = []
+
+
+class CompiledFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A filter that runs as asked: a driver refuses one that cannot (E34, W38), it never widens it.
+
+    Attributes:
+        object: The object it was compiled for.
+        body: The driver's own form, opaque to the host; the grid's requests hand it back.
+        rows: One explanation per filter row.
+    """
+
+    object: str
+    body: str
+    rows: list[Explanation]
