@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,6 +29,8 @@ class CutText(Json):
 
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     Cell = None | bool | int | float | str | Decimal
     """One value of a grid. Integers have any size; Decimal stands where a float would lose digits; Json is a str."""
 else:  # what msgspec decodes: big integers, Decimal and Json travel as extension types

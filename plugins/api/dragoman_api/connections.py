@@ -8,7 +8,7 @@ import msgspec
 
 
 class SslMode(StrEnum):
-    """Whether and how TLS is used (E12–E14, W7); every mode but Disabled is HTTPS, none falls back."""
+    """Whether and how TLS is used (E12 to E14, W7); every mode but Disabled is HTTPS, none falls back."""
 
     DISABLED = "disabled"
     PREFERRED = "preferred"

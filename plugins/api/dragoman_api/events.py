@@ -25,7 +25,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="name"):
 
 
 def _named(kind: type[Event]) -> type[Event]:
-    kind.name = str(kind.__struct_config__.tag)  # type: ignore[misc]
+    kind.name = str(kind.__struct_config__.tag)
     return kind
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .columns import Operator  # noqa: TC001 - msgspec reads the annotation at run time
+from .columns import Operator
 
 Value = None | bool | int | float | str | list[bool | int | float | str | None]
 
@@ -31,8 +31,7 @@ class Filter(msgspec.Struct, frozen=True, tag="filter", forbid_unknown_fields=Tr
     case: bool | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.op, Operator):
-            msgspec.structs.force_setattr(self, "op", Operator(self.op))
+        msgspec.structs.force_setattr(self, "op", Operator(self.op))  # Filter("price", ">=", 10) is the usual spelling
 
 
 class RawQuery(msgspec.Struct, frozen=True, tag="raw", forbid_unknown_fields=True):
