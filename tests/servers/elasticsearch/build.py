@@ -1,0 +1,116 @@
+"""Puts one version together in the cache: Maven fetches its jars, javac compiles what they lack."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from servers.faults import Fault, narrate
+from servers.folders import build_once, cache
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from servers.elasticsearch.lines import Line, Module
+    from servers.jdks import Jdk
+
+_HERE = Path(__file__).parent
+_CLASSPATH = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:build-classpath"
+
+
+def build_folder(line: Line) -> Path:
+    """Name the folder for this version; its name changes with everything it is made from."""
+    digest = hashlib.sha256(repr(line).encode())
+    for file in [_pom(line), *_java_files(_all_sources(line)), Path(__file__)]:
+        digest.update(file.read_bytes())
+    return cache() / "elasticsearch" / f"{line.version}-{digest.hexdigest()[:12]}"
+
+
+def build(line: Line, jdk: Jdk) -> bool:
+    """Make the folder of this version unless it is there; tell whether this call made it."""
+    return build_once(build_folder(line), lambda folder: _assemble(folder, line, jdk))
+
+
+def java_arguments(line: Line, home: Path) -> list[str]:
+    """Give what follows `java` and its options to start a node of this version."""
+    folder = build_folder(line)
+    jars = (folder / "classpath").read_text()
+    last = list(line.plugins) or [str(folder / "modules")]
+    return ["-cp", os.pathsep.join([str(folder / "classes"), jars]), line.main, str(home), *last]
+
+
+def _assemble(folder: Path, line: Line, jdk: Jdk) -> None:
+    narrate(f"fetching and compiling Elasticsearch {line.version} …")
+    jars = _resolve(line)
+    moved = {_jar(artifact, jars) for module in line.modules for artifact in module.artifacts}
+    (folder / "classpath").write_text(os.pathsep.join(str(jar) for jar in jars if jar not in moved))
+    _compile(line.sources, folder / "classes", jars=jars, line=line, jdk=jdk)
+    for module in line.modules:
+        _assemble_module(folder / "modules" / module.name, module, jars=jars, line=line, jdk=jdk)
+
+
+def _resolve(line: Line) -> list[Path]:
+    """Let Maven download the jars, checksums checked, into a repository inside the cache."""
+    maven = shutil.which("mvn")
+    if not maven:
+        raise Fault(f"elasticsearch {line.version}", "Maven is not on the path", remedy="install `mvn`")
+    listing = cache() / "maven" / f"{line.version}.classpath"
+    listing.parent.mkdir(parents=True, exist_ok=True)
+    command = [maven, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(_pom(line)), _CLASSPATH]
+    command += [f"-Dmaven.repo.local={cache() / 'maven'}", f"-Dmdep.outputFile={listing}", "-Dmdep.includeScope=runtime"]
+    _run(command, line=line, remedy=f"a look at what Maven says, with the network up: mvn -f {_pom(line)} verify")
+    return [Path(jar) for jar in listing.read_text().split(os.pathsep)]
+
+
+def _compile(sources: Sequence[str], into: Path, *, jars: Iterable[Path], line: Line, jdk: Jdk) -> None:
+    into.mkdir(parents=True)
+    command = [jdk.tool("javac"), "-nowarn", "-proc:none", "--release", str(line.java), "-d", str(into)]
+    command += ["-cp", os.pathsep.join(map(str, jars)), *map(str, _java_files(sources))]
+    _run(command, line=line, remedy=f"another JDK than {jdk.home}, through JAVA_HOME")
+
+
+def _assemble_module(folder: Path, module: Module, *, jars: Sequence[Path], line: Line, jdk: Jdk) -> None:
+    folder.mkdir(parents=True)
+    for artifact in module.artifacts + module.shares:
+        shutil.copy(_jar(artifact, jars), folder)
+    if module.sources:
+        classes = folder.parent.parent / "compiled" / module.name
+        _compile(module.sources, classes, jars=jars, line=line, jdk=jdk)
+        with zipfile.ZipFile(folder / "own.jar", "w") as jar:
+            for file in sorted(classes.rglob("*.class")):
+                jar.write(file, file.relative_to(classes))
+    (folder / "plugin-descriptor.properties").write_text(
+        # No `modulename`: with one, the server would have to be on the module path.
+        f"name={module.name}\ndescription={module.name}\nversion={line.version}\n"
+        f"elasticsearch.version={line.version}\njava.version={line.java}\nclassname={module.classname}\n"
+        f"extended.plugins={module.extends}\n"
+    )
+
+
+def _run(command: Sequence[str], *, line: Line, remedy: str) -> None:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        tail = "\n".join(done.stdout.splitlines()[-15:])
+        problem = f"`{Path(command[0]).name}` ended with {done.returncode}"
+        raise Fault(f"elasticsearch {line.version}", problem, tail=tail, remedy=remedy)
+
+
+def _jar(artifact: str, jars: Iterable[Path]) -> Path:
+    return next(jar for jar in jars if jar.parent.parent.name == artifact)
+
+
+def _pom(line: Line) -> Path:
+    return _HERE / "poms" / f"{line.version}.xml"
+
+
+def _java_files(sources: Iterable[str]) -> list[Path]:
+    return [file for source in sources for file in sorted((_HERE / "java" / source).rglob("*.java"))]
+
+
+def _all_sources(line: Line) -> list[str]:
+    return [*line.sources, *(source for module in line.modules for source in module.sources)]

@@ -1,0 +1,165 @@
+"""One running node: its settings, its process, and the record that says how to reach it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from servers.certificates import make_certificates
+from servers.elasticsearch.build import java_arguments
+from servers.elasticsearch.rest import Rest
+from servers.elasticsearch.security import make_api_keys, make_users, write_user_files
+from servers.faults import Fault
+from servers.processes import Process, free_ports
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from servers.elasticsearch.lines import Line
+    from servers.engines import Options
+    from servers.jdks import Jdk
+
+_HOST = "127.0.0.1"
+_WRONG_NAME = "127.0.0.2"
+"""A second loopback address which no certificate speaks for; only Linux has it without being asked."""
+
+
+class Security(Enum):
+    """How a node is protected."""
+
+    NONE = "none"
+    HTTP = "http"
+    TLS = "tls"
+
+
+class Node:
+    """A node of one line in an empty folder."""
+
+    def __init__(self, name: str, line: Line, *, security: Security, folder: Path, options: Options) -> None:
+        """Write everything that the node reads when it starts."""
+        self._name = name
+        self._line = line
+        self._options = options
+        self._home = folder
+        self._config = folder / "config"
+        self._config.mkdir()
+        self._tls = security is Security.TLS
+        self._users = make_users() if security is not Security.NONE else {}
+        self._port, transport = free_ports(2)
+        scheme = "https" if self._tls else "http"
+        self._url = f"{scheme}://{_HOST}:{self._port}"
+        self._wrong_name_url = f"{scheme}://{_WRONG_NAME}:{self._port}" if _hosts()[1:] else None
+        settings = _settings(self._port, transport) | self._security_settings()
+        # JSON is YAML, and quotes every value the way a settings file wants it.
+        text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
+        (self._config / "elasticsearch.yml").write_text(text)
+
+    @contextmanager
+    def running(self, jdk: Jdk) -> Iterator[tuple[Process, dict[str, Any]]]:
+        """Run the node: entered, it answers and its keys are made; left, it is gone."""
+        began = time.monotonic()
+        process = Process(self._name, self._command(jdk), folder=self._home)
+        try:
+            rest = self._rest()
+            process.wait_until(rest.is_ready, seconds=self._options.patience)
+            record = self._record(process, rest)
+            record["started_in"] = round(time.monotonic() - began, 2)
+            yield process, record
+        finally:
+            process.stop()
+
+    def _security_settings(self) -> dict[str, Any]:
+        if not self._users:
+            # Lines without the security plugin do not know the setting and would not start with it.
+            return {"xpack.security.enabled": False} if _has_security(self._line) else {}
+        write_user_files(self._config, self._users)
+        settings = {
+            "xpack.security.enabled": True,
+            "xpack.security.authc.api_key.enabled": True,
+            # The superuser's password would have to be in a keystore; so `elastic` is a user of the file realm.
+            "xpack.security.authc.reserved_realm.enabled": False,
+            "xpack.security.transport.ssl.enabled": False,
+            "xpack.license.self_generated.type": "basic",
+        }
+        if self._tls:
+            make_certificates(self._config)
+            settings |= {
+                "xpack.security.http.ssl.enabled": True,
+                "xpack.security.http.ssl.key": f"{self._options.certificate}.key",
+                "xpack.security.http.ssl.certificate": f"{self._options.certificate}.crt",
+            }
+        return settings
+
+    def _command(self, jdk: Jdk) -> list[str]:
+        scratch = self._home / "tmp"
+        scratch.mkdir()
+        return [
+            jdk.tool("java"),
+            f"-Xmx{self._options.heap}",
+            f"-Djava.io.tmpdir={scratch}",
+            "-Des.distribution.flavor=default",
+            "-Des.distribution.type=tar",
+            "-Dio.netty.noUnsafe=true",
+            "-Dlog4j2.disable.jmx=true",
+            *java_arguments(self._line, self._home),
+        ]
+
+    def _rest(self) -> Rest:
+        user = self._users.get("superuser")
+        login = (user["username"], user["password"]) if user else None
+        return Rest(self._url, authority=self._config / "ca.crt" if self._tls else None, login=login)
+
+    def _record(self, process: Process, rest: Rest) -> dict[str, Any]:
+        status, root = rest.send("GET", "/")
+        version = root["version"]["number"] if status == 200 else f"status {status}"
+        if version != self._line.version:
+            raise Fault(self._name, f"GET / tells version {version}", tail=process.tail())
+        return {
+            "type": "elasticsearch",
+            "engine": self._name,
+            "version": version,
+            "url": self._url,
+            "host": _HOST,
+            "port": self._port,
+            "security": bool(self._users),
+            "tls": self._tls,
+            "ca_file": str(self._config / "ca.crt") if self._tls else None,
+            "stranger_ca_file": str(self._config / "stranger.crt") if self._tls else None,
+            "certificate": self._options.certificate if self._tls else None,
+            "wrong_name_url": self._wrong_name_url if self._tls else None,
+            "users": self._users,
+            "api_keys": make_api_keys(rest) if self._users else {},
+            "pid": process.pid,
+            "supervisor": os.getpid(),
+            "data_dir": str(self._home),
+        }
+
+
+def _settings(port: int, transport: int) -> dict[str, Any]:
+    return {
+        "cluster.name": "dragoman-tests",
+        "node.name": "node",
+        "discovery.type": "single-node",
+        "network.host": _HOST,
+        "http.host": _hosts(),
+        "http.publish_host": _HOST,
+        "http.port": port,
+        "transport.port": transport,
+        # A developer's disk is often fuller than the server likes.
+        "cluster.routing.allocation.disk.threshold_enabled": False,
+    }
+
+
+def _hosts() -> list[str]:
+    return [_HOST, _WRONG_NAME] if sys.platform == "linux" else [_HOST]
+
+
+def _has_security(line: Line) -> bool:
+    names = [*line.plugins, *(module.classname for module in line.modules)]
+    return "org.elasticsearch.xpack.security.Security" in names

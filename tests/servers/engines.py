@@ -1,0 +1,85 @@
+"""What a family of engines has to offer, and the list of all engines."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from servers.faults import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+
+    from servers.faults import Obstacle
+    from servers.processes import Process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How a server should be started."""
+
+    heap: str = "512m"
+    certificate: str = "localhost"
+    patience: float = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """A running engine: its process, and the record that tells others how to reach it."""
+
+    process: Process
+    record: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine(ABC):
+    """One version of one engine in one configuration."""
+
+    id: str
+    type: str
+    version: str
+    proves: str
+
+    @abstractmethod
+    def obstacle(self) -> Obstacle | None:
+        """Say why it cannot run on this machine, if it cannot; nothing is downloaded to find out."""
+
+    @abstractmethod
+    def install(self) -> tuple[Path, bool]:
+        """Put what it needs into the cache, once; give the folder, and whether this call made it."""
+
+    @abstractmethod
+    def serve(self, folder: Path, options: Options) -> AbstractContextManager[Server]:
+        """Run a server in this empty folder: entered, it answers; left, it is gone.
+
+        Raises:
+            Fault: It did not start; nothing is left running.
+        """
+
+
+def all_engines() -> list[Engine]:
+    """List every engine of every family, in the order in which tests should meet them."""
+    from servers.elasticsearch import ENGINES as ELASTICSEARCH
+
+    return [*ELASTICSEARCH]
+
+
+def choose_engines(names: Sequence[str]) -> list[Engine]:
+    """Resolve what was asked for, `all` included.
+
+    Raises:
+        Fault: There is no engine of that name.
+    """
+    known = {engine.id: engine for engine in all_engines()}
+    chosen: dict[str, Engine] = {}
+    for name in names:
+        if name == "all":
+            chosen |= known
+        elif name in known:
+            chosen[name] = known[name]
+        else:
+            raise Fault(name, "no such engine", remedy=f"one of: all {' '.join(known)}")
+    return list(chosen.values())

@@ -1,0 +1,96 @@
+"""The cache outside the tree: what was installed once, and one folder per running server."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_OWNER = "owner.lock"
+
+
+def cache() -> Path:
+    """Name the cache folder: `$DRAGOMAN_SERVERS_CACHE`, or the platform's place for caches."""
+    named = os.environ.get("DRAGOMAN_SERVERS_CACHE")
+    if named:
+        return Path(named).expanduser().resolve()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "dragoman-servers"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman-servers"
+
+
+@contextmanager
+def exclusive(name: str) -> Iterator[None]:
+    """Let one process at a time, of all that use this cache, do what the name stands for."""
+    locks = cache() / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    with (locks / name).open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def build_once(folder: Path, build: Callable[[Path], None]) -> bool:
+    """Make a folder of the cache unless it is there; a half-made one is never seen under its name.
+
+    Args:
+        folder: The folder that should exist.
+        build: Fills an empty folder beside it, which then takes its name.
+
+    Returns:
+        Whether it was made by this call.
+    """
+    if folder.is_dir():
+        return False
+    with exclusive("install"):  # one for all, since what the package manager downloads is shared
+        if folder.is_dir():
+            return False
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".making-", dir=folder.parent) as scratch:
+            made = Path(scratch, "made")
+            made.mkdir()
+            build(made)
+            made.rename(folder)
+    return True
+
+
+@contextmanager
+def run_folder(name: str) -> Iterator[Path]:
+    """Give a server a private folder that goes away with it.
+
+    The owner holds a lock in it, so a folder whose owner was killed is known by its free lock and swept by the next
+    run.
+    """
+    runs = cache() / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    with exclusive("runs"):  # else a folder could be swept between its making and its locking
+        for left in runs.iterdir():
+            if not is_owned(left):
+                shutil.rmtree(left, ignore_errors=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=runs))
+        lock = (folder / _OWNER).open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
+
+
+def is_owned(folder: Path) -> bool:
+    """Tell whether the process that made this run folder lives."""
+    try:
+        with (folder / _OWNER).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
