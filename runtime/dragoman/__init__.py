@@ -1,0 +1,43 @@
+"""One grid and one console for databases without SQL: the runtime's public names."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dragoman_api.changes import Delete, Drop, Insert, Outcome, Plan, Update
+    from dragoman_api.console import Answer
+    from dragoman_api.errors import DragomanError, Refused
+    from dragoman_api.filters import Filter, RawQuery
+    from dragoman_api.grid import Page, Row, RowKey, Sort
+
+    from .connections import SavedConnection
+    from .exports import ExportResult
+    from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
+    from .session import Session
+
+_ROOMS = {
+    "dragoman_api.changes": "Delete Drop Insert Outcome Plan Update",
+    "dragoman_api.console": "Answer",
+    "dragoman_api.errors": "DragomanError Refused",
+    "dragoman_api.filters": "Filter RawQuery",
+    "dragoman_api.grid": "Page Row RowKey Sort",
+    "dragoman.connections": "SavedConnection",
+    "dragoman.exports": "ExportResult",
+    "dragoman.runtime": "Runtime open",
+    "dragoman.session": "Session",
+}
+_HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = [
+    "Answer", "Delete", "DragomanError", "Drop", "ExportResult", "Filter", "Insert", "Outcome", "Page", "Plan",
+    "RawQuery", "Refused", "Row", "RowKey", "Runtime", "SavedConnection", "Session", "Sort", "Update", "open",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """Import a name's module when it is first used: a command line starts without the rest."""
+    if (room := _HOME.get(name)) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(room), name)

@@ -37,6 +37,22 @@ else:  # what msgspec decodes: big integers, Decimal and Json travel as extensio
     Cell = None | bool | int | float | str | msgspec.msgpack.Ext
 
 
+def exact_number(text: str) -> float | Decimal:
+    """Read a JSON number that has a fraction or an exponent without losing a digit of how it was written.
+
+    Meant as msgspec's `float_hook`.
+
+    >>> exact_number("1.5"), exact_number("1.10"), exact_number("1e400")
+    (1.5, Decimal('1.10'), Decimal('1E+400'))
+    """
+    value = float(text)
+    if repr(value) == text:
+        return value
+    from decimal import Decimal
+
+    return Decimal(text)
+
+
 def cut(text: str, *, limit: int = CELL_CUT) -> Json | CutText:
     """Cut a JSON text to a limit of characters, marked as E22 asks.
 

@@ -111,11 +111,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         planned: Exact requests, in the order they are sent.
         refusals: Outcomes of the changes that are not sent: skipped or refused, with the reason.
         notes: What a person should know before sending.
+        changes: What was planned; the host fills it in, outcomes count from it.
     """
 
     planned: list[PlannedRequest]
     refusals: list[Outcome] = []
     notes: list[Note] = []
+    changes: list[Change] = []
 
     @property
     def requests(self) -> list[HttpRequest]:

@@ -1,0 +1,52 @@
+# Everything a person types; each target sets up what it needs. Python 3.11 or newer and make are enough.
+PYTHON ?= $(shell command -v python3.13 >/dev/null 2>&1 && python3.13 -c '' 2>/dev/null && echo python3.13 || echo python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+BUNDLE := runtime/dragoman/bundled/targets/catalog
+
+.PHONY: help setup demo test check live sample servers bench clean
+
+help: ## what can be made
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml plugins/api/pyproject.toml tests/requirements.txt tests/constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "dragoman needs Python 3.11 or newer; try make PYTHON=python3.12" >&2; exit 2; }
+	@echo "setting up $(VENV) (once)"
+	@if command -v uv >/dev/null 2>&1; then \
+	  uv venv -q --allow-existing --python "$(PYTHON)" $(VENV) && uv pip install -q --python $(BIN)/python -r tests/requirements.txt; \
+	else \
+	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/requirements.txt; \
+	fi
+	@touch $@
+
+$(BUNDLE): $(STAMP) $(shell find plugins/elasticsearch -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
+	@$(BIN)/python tests/support/bundle.py runtime/dragoman/bundled
+
+setup: $(BUNDLE) ## the environment, the driver wheels and the bundled registry
+
+demo: $(BUNDLE) ## walk through the whole story on a sample cluster
+	@$(BIN)/python -m tests.demo
+
+test: check ## lint, types, contracts and the default tests
+	@$(BIN)/python -m pytest -q
+
+check: $(BUNDLE) ## ruff, mypy, import contracts
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-cache
+
+sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
+	@$(BIN)/python -m tests.demo.sample
+
+servers: $(STAMP) ## start real engines and print where they are
+	@$(BIN)/python tests/servers start all
+
+live: $(BUNDLE) ## the live tests on every real engine, one after another
+	@$(BIN)/python tests/servers test
+
+bench: $(BUNDLE) ## the benchmarks, each against its baseline
+	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+clean: ## remove what make made
+	rm -rf $(VENV) runtime/dragoman/bundled build dist

@@ -1,0 +1,384 @@
+"""One open connection: a typed method for everything a person or a script does with it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+
+from dragoman_api import events
+from dragoman_api.calls import Call
+from dragoman_api.cells import exact_number
+from dragoman_api.changes import Delete, Drop, Insert, OutcomeStatus, PlanRequest
+from dragoman_api.connections import Health
+from dragoman_api.console import ConsoleText
+from dragoman_api.errors import ConfigurationError, DragomanError, FilterNotSupportedError
+from dragoman_api.exports import ExportRequest
+from dragoman_api.filters import FilterRequest, RawQuery
+from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
+
+from .exports import ExportResult, ExportTarget, make_format
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from dragoman_api.cells import Cell
+    from dragoman_api.changes import Change, HttpRequest, Outcome, Plan
+    from dragoman_api.columns import Description, Object
+    from dragoman_api.connections import Server
+    from dragoman_api.console import Answer, ConsoleRequest
+    from dragoman_api.events import Event
+    from dragoman_api.exports import ExportPart
+    from dragoman_api.filters import CompiledFilter, Filter
+    from dragoman_api.grid import Page, RowKey, Sort
+
+    from .loader import Link
+
+DEADLINES = {
+    "ping": 15.0,
+    "list_objects": 60.0,
+    "describe_object": 60.0,
+    "compile_filter": 10.0,
+    "fetch_page": 120.0,
+    "fetch_cell": 120.0,
+    "count_rows": 120.0,
+    "plan_change": 120.0,
+    "apply_change": 600.0,
+    "parse_console": 30.0,
+    "execute_console": 600.0,
+}
+"""Seconds each hook may take before the driver is taken for hung."""
+
+
+class Session:
+    """An open connection.
+
+    Made by `dragoman.open` and `Runtime.open`. Every method raises DragomanError and nothing else: among them
+    Refused (an automation vetoed the call), UnsupportedOperationError (the driver cannot), and the SandboxErrors
+    (the driver's process failed; the next call starts it again).
+
+    Attributes:
+        name: The connection's name.
+        type: Its database type.
+    """
+
+    def __init__(self, link: Link, *, emit: Callable[[Event], None]) -> None:
+        self._link = link
+        self._emit = emit
+        self._described: dict[str, int] = {}
+        self._describing = anyio.Lock()
+        self._healthy = True
+        self.name = link.info.name
+        self.type = link.info.type
+
+    @property
+    def server(self) -> Server:
+        """Give product and version of the server that answered."""
+        return self._link.server
+
+    @property
+    def plugin(self) -> str:
+        """Give the id of the driver's plugin."""
+        return self._link.generation.plugin
+
+    @property
+    def plugin_version(self) -> str:
+        """Give the version of the driver."""
+        return self._link.generation.version
+
+    @property
+    def sandbox(self) -> str:
+        """Give the level that holds the driver, with what is missing: ``full``, ``partial: no Landlock …``."""
+        return self._link.sandbox
+
+    @property
+    def warnings(self) -> list[str]:
+        """Give what a person should know about this connection."""
+        return self._link.warnings
+
+    def can(self, hook: str) -> bool:
+        """Tell whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
+        return self._link.offers(hook)
+
+    async def _call(self, hook: str, call: Call, /, **arguments: Any) -> Any:
+        hooks = await self._link.hooks()
+        await hooks.ask(call)
+        return await hooks.call(hook, deadline=DEADLINES[hook], **arguments)
+
+    def _about(self, hook: str, object: str | None = None, **more: Any) -> Call:  # noqa: A002 - the design's word
+        return Call(hook=hook, connection=self._link.info, object=object, unattended=self._link.unattended, **more)
+
+    async def objects(self) -> list[Object]:
+        """List what can be browsed."""
+        return await self._call("list_objects", self._about("list_objects"))  # type: ignore[no-any-return]
+
+    async def describe(self, object: str) -> Description:  # noqa: A002 - the design's word
+        """Describe the columns of one object, as the server has them now."""
+        description = await self._call("describe_object", self._about("describe_object", object), name=object)
+        self._described[object] = self._link.incarnation
+        return description  # type: ignore[no-any-return]
+
+    async def _know(self, name: str) -> None:
+        """Keep the promise of the contract that an object is described before any other hook names it."""
+        async with self._describing:
+            await self._link.hooks()
+            if self._described.get(name) != self._link.incarnation:
+                await self.describe(name)
+
+    async def compile(self, object: str, *, filters: Sequence[Filter | RawQuery], match: str = "all") -> CompiledFilter:  # noqa: A002
+        """Compile filter rows and explain each of them; nothing is fetched.
+
+        Raises:
+            FilterNotSupportedError: A row cannot run as asked.
+        """
+        if match not in ("all", "any"):
+            raise ConfigurationError(f"match is {match!r}; it can be all or any")
+        await self._know(object)
+        request = FilterRequest(object=object, rows=list(filters), match=match)
+        try:
+            return await self._call("compile_filter", self._about("compile_filter", object), request=request)  # type: ignore[no-any-return]
+        except FilterNotSupportedError as error:
+            column, operator = (str(error.details.get(key, "")) for key in ("column", "operator"))
+            reason = str(error.details.get("reason") or error.message)
+            self._emit(
+                events.FilterRejected(
+                    connection=self.name, object=object, column=column, operator=operator, reason=reason
+                )
+            )
+            raise
+
+    async def _filter(self, object: str, filters: Sequence[Filter | RawQuery], match: str) -> CompiledFilter | None:  # noqa: A002
+        rows = [row for row in filters if not (isinstance(row, RawQuery) and not row.text.strip())]
+        if rows:
+            return await self.compile(object, filters=rows, match=match)
+        await self._know(object)
+        return None
+
+    async def page(
+        self,
+        object: str,  # noqa: A002
+        *,
+        filters: Sequence[Filter | RawQuery] = (),
+        match: str = "all",
+        sort: Sequence[Sort] = (),
+        offset: int = 0,
+        limit: int = 100,
+        columns: Sequence[str] | None = None,
+        total: bool = True,
+        cursor: str | None = None,
+    ) -> Page:
+        """Fetch one page of rows; see `dragoman_api.grid.PageRequest` for the arguments.
+
+        Raises:
+            FilterNotSupportedError: A filter row cannot run as asked; nothing was fetched.
+            WindowExceededError: The server does not reach that far.
+        """
+        if not (0 <= offset and 1 <= limit <= MAX_ROWS):
+            raise ConfigurationError(f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}")
+        compiled = await self._filter(object, filters, match)
+        request = PageRequest(
+            object=object,
+            filter=compiled,
+            sort=list(sort),
+            offset=offset,
+            limit=limit,
+            columns=None if columns is None else list(columns),
+            total=total,
+            cursor=cursor,
+        )
+        began = time.perf_counter()
+        page: Page = await self._call("fetch_page", self._about("fetch_page", object), request=request)
+        self._emit(
+            events.PageFetched(
+                connection=self.name,
+                object=object,
+                rows=len(page.cells),
+                seconds=time.perf_counter() - began,
+                notes=[note.code for note in page.notes],
+            )
+        )
+        return page
+
+    async def count(self, object: str, *, filters: Sequence[Filter | RawQuery] = (), match: str = "all") -> int:  # noqa: A002
+        """Count the rows of an object under a filter, exactly."""
+        request = CountRequest(object=object, filter=await self._filter(object, filters, match))
+        return await self._call("count_rows", self._about("count_rows", object), request=request)  # type: ignore[no-any-return]
+
+    async def cell(self, key: RowKey, column: str) -> Cell:
+        """Fetch the whole value of one cell, uncut."""
+        await self._know(key.object)
+        request = CellRequest(key=key, column=column)
+        return await self._call("fetch_cell", self._about("fetch_cell", key.object), request=request)  # type: ignore[no-any-return]
+
+    async def plan(self, *changes: Change) -> Plan:
+        """Turn changes into the exact requests that would carry them out; nothing is written."""
+        for name in sorted({_object_of(change) for change in changes if not isinstance(change, Drop)}):
+            await self._know(name)
+        call = self._about("plan_change", _object_of(changes[0]) if changes else None, changes=changes)
+        plan: Plan = await self._call("plan_change", call, request=PlanRequest(changes=list(changes)))
+        return msgspec.structs.replace(plan, changes=list(changes))
+
+    async def apply(self, plan: Plan) -> list[Outcome]:
+        """Send a plan's exact requests and report what became of each change, refusals included."""
+        changes = tuple(plan.changes)
+        outcomes: list[Outcome] = list(plan.refusals)
+        if plan.planned:
+            call = self._about(
+                "apply_change",
+                _object_of(changes[0]) if changes else None,
+                writes=True,
+                requests=tuple(plan.requests),
+                changes=changes,
+            )
+            outcomes += await self._call("apply_change", call, plan=plan)
+        outcomes.sort(key=lambda outcome: outcome.change)
+        for outcome in outcomes:
+            self._emit(self._event_of(outcome, changes[outcome.change] if outcome.change < len(changes) else None))
+        return outcomes
+
+    def _event_of(self, outcome: Outcome, change: Change | None) -> Event:
+        name = _object_of(change) if change else ""
+        about: dict[str, Any] = {"connection": self.name, "object": name}
+        if outcome.status is not OutcomeStatus.APPLIED:
+            return events.RowSkipped(**about, id=outcome.id or "", status=outcome.status, reason=outcome.reason)
+        match change:
+            case Drop():
+                return events.ObjectDropped(**about)
+            case Insert():
+                return events.RowInserted(**about, id=outcome.id or "")
+            case Delete():
+                return events.RowDeleted(**about, id=outcome.id or "")
+        return events.RowUpdated(**about, id=outcome.id or "")
+
+    async def parse(self, text: str) -> list[ConsoleRequest]:
+        """Split a console text into requests, each marked read or write; nothing is sent."""
+        return await self._call("parse_console", self._about("parse_console"), text=ConsoleText(text))  # type: ignore[no-any-return]
+
+    async def execute(self, request: ConsoleRequest) -> Answer:
+        """Send one console request and shape its answer."""
+        sent: HttpRequest = request.request
+        call = self._about("execute_console", writes=request.writes, requests=(sent,))
+        began = time.perf_counter()
+        answer: Answer = await self._call("execute_console", call, request=request)
+        self._emit(
+            events.ConsoleExecuted(
+                connection=self.name,
+                method=sent.method,
+                path=sent.path,
+                status=answer.status,
+                seconds=time.perf_counter() - began,
+            )
+        )
+        return answer
+
+    async def console(self, text: str) -> list[Answer]:
+        """Send every request of a console text, in order."""
+        return [await self.execute(request) for request in await self.parse(text)]
+
+    async def ping(self) -> Health:
+        """Look whether the connection still works; a change of health is an event (W35)."""
+        try:
+            health: Health = await self._call("ping", self._about("ping"))
+        except DragomanError as error:
+            health = Health(ok=False, reason=error.message)
+        if health.ok != self._healthy:
+            self._healthy = health.ok
+            state = "ok" if health.ok else "failed"
+            self._emit(events.ConnectionHealthChanged(connection=self.name, state=state, reason=health.reason))
+        return health
+
+    @asynccontextmanager
+    async def _parts(
+        self, object: str, *, filters: Sequence[Filter | RawQuery], match: str  # noqa: A002
+    ) -> AsyncIterator[AsyncIterator[ExportPart]]:
+        compiled = await self._filter(object, filters, match)
+        hooks = await self._link.hooks()
+        await hooks.ask(self._about("export_rows", object))
+        request = ExportRequest(object=object, filter=compiled)
+        async with aclosing(hooks.stream("export_rows", request=request)) as parts:
+            yield parts
+
+    async def rows(
+        self, object: str, *, filters: Sequence[Filter | RawQuery] = (), match: str = "all"  # noqa: A002
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Iterate over the stored documents of an object, in constant memory; integers of any size stay exact."""
+        decoder = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number)
+        async with self._parts(object, filters=filters, match=match) as parts:
+            async for part in parts:
+                for line in part.data.splitlines():
+                    yield decoder.decode(line)
+
+    async def export(
+        self,
+        object: str,  # noqa: A002
+        *,
+        to: Path | BinaryIO,
+        format: str = "ndjson",  # noqa: A002
+        filters: Sequence[Filter | RawQuery] = (),
+        match: str = "all",
+    ) -> ExportResult:
+        """Export an object, or what a filter leaves of it, in constant memory.
+
+        Args:
+            object: Its name.
+            to: A path, which appears only when the export is complete, or an open binary stream.
+            format: ``ndjson`` (documents as stored) or ``csv``.
+            filters: Rows of the filter.
+            match: ``all`` or ``any``.
+
+        Returns:
+            Rows, bytes, checksum and duration.
+
+        Raises:
+            ExportError: The target cannot be written.
+            QueryError: The server's answer was partial; no file is left.
+        """
+        began = time.perf_counter()
+        target = ExportTarget(to)
+        rows = 0
+        about = {"connection": self.name, "object": object}
+        self._emit(events.ExportStarted(**about, target=target.name))
+        try:
+            columns = [column.name for column in (await self.describe(object)).columns if not column.read_only]
+            writer = make_format(format, columns)
+            async with target, self._parts(object, filters=filters, match=match) as parts:
+                await target.write(writer.head())
+                async for part in parts:
+                    await target.write(writer.convert(part.data))
+                    rows += part.rows
+                    progress = events.ExportProgressed(
+                        connection=self.name, object=object, rows=rows, bytes=target.bytes, total=part.total
+                    )
+                    self._emit(progress)
+                target.complete()
+        except BaseException as error:
+            code, reason = (error.code, error.message) if isinstance(error, DragomanError) else ("stopped", repr(error))
+            self._emit(events.ExportFailed(**about, target=target.name, code=code, reason=reason))
+            raise
+        result = ExportResult(
+            target=target.name,
+            rows=rows,
+            bytes=target.bytes,
+            sha256=target.sha256,
+            seconds=time.perf_counter() - began,
+        )
+        self._emit(
+            events.ExportFinished(
+                **about,
+                target=result.target,
+                rows=rows,
+                bytes=result.bytes,
+                sha256=result.sha256,
+                seconds=result.seconds,
+            )
+        )
+        return result
+
+
+def _object_of(change: Change) -> str:
+    return change.object if isinstance(change, Insert | Drop) else change.key.object

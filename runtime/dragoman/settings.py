@@ -1,0 +1,143 @@
+"""Where things lie on disk, and what `config.toml` says."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman_api.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HOME_VARIABLE = "DRAGOMAN_HOME"
+"""The one variable that redirects everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The four roots: what a person writes, what is installed, what happened, what can be made again."""
+
+    config: Path
+    data: Path
+    state: Path
+    cache: Path
+
+    @property
+    def connections(self) -> Path:
+        """Name the file of saved connections."""
+        return self.config / "connections.toml"
+
+    @property
+    def settings(self) -> Path:
+        """Name the file of settings."""
+        return self.config / "config.toml"
+
+
+def find_paths(home: Path | None = None) -> Paths:
+    """Find the roots: below `home`, else below DRAGOMAN_HOME, else where the platform keeps such things."""
+    root = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
+    if root is not None:
+        root = root.expanduser().absolute()
+        return Paths(root / "config", root / "data", root / "state", root / "cache")
+    from platformdirs import PlatformDirs
+
+    dirs = PlatformDirs("dragoman", appauthor=False)
+    return Paths(dirs.user_config_path, dirs.user_data_path, dirs.user_state_path, dirs.user_cache_path)
+
+
+class RegistryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One configured registry: a folder's path, or the address of a static web server."""
+
+    name: str
+    location: str
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The contents of `config.toml`.
+
+    Attributes:
+        sandbox: ``auto`` takes the strongest level the machine gives, ``require`` refuses below full, ``off`` is
+            for development.
+        automations: Entry points of the group `dragoman.automations` to run, by name.
+        registries: In the order they are asked, before the bundled one.
+        pins: Plugin id to the version to stay at.
+    """
+
+    sandbox: str = "auto"
+    automations: list[str] = []
+    registries: list[RegistryEntry] = []
+    pins: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        if self.sandbox not in ("auto", "require", "off"):
+            raise ValueError(f"sandbox is {self.sandbox!r}; it can be auto, require or off")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file that a person wrote; a missing file is empty.
+
+    Raises:
+        ConfigurationError: The file has a syntax error (line named) or cannot be read; it is left as it is.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        hint = "mend the line; the file was left as it is"
+        raise ConfigurationError(f"{path} cannot be read: {error}", hint=hint) from error
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def read_settings(paths: Paths) -> Settings:
+    """Read `config.toml`.
+
+    Raises:
+        ConfigurationError: A syntax error, an unknown key, or a value that cannot be used.
+    """
+    values: Mapping[str, Any] = read_toml(paths.settings)
+    try:
+        return msgspec.convert(values, Settings)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"{paths.settings}: {error}", hint="see docs/reference/settings.md") from error
+
+
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
+    """Replace a file in one step; a crash leaves the old one or the new one, whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    try:
+        with open(handle, "wb") as file:  # noqa: PTH123 - a descriptor, opened with its mode
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def change_settings(paths: Paths, key: str, value: object) -> None:
+    """Set one key of `config.toml`, keeping its comments; None removes it.
+
+    Raises:
+        ConfigurationError: The file has a syntax error; it is left as it is.
+    """
+    import tomlkit
+
+    read_settings(paths)  # never write into a file that does not parse
+    text = paths.settings.read_text(encoding="utf-8") if paths.settings.exists() else ""
+    document = tomlkit.parse(text)
+    if value is None:
+        document.pop(key, None)
+    else:
+        document[key] = value
+    write_atomically(paths.settings, tomlkit.dumps(document).encode())
