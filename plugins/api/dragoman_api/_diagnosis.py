@@ -1,0 +1,150 @@
+"""From an exception of the network or of TLS to a sentence a person can act on (E40, W37)."""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+from .connections import SslMode
+from .errors import ConnectionFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .connections import Profile
+
+_SKIP = "set SSL Mode to Required (skip verify) or turn on Skip TLS Verification"
+_CLIENT = "give a client certificate that the server's CA has signed, or ask the server's operator"
+_DATES = "renew the server's certificate and compare the clocks; to go on without the check, " + _SKIP
+
+# OpenSSL's verify codes, stable since 1.0 (x509_vfy.h).
+_UNVERIFIED = {
+    9: ("its certificate is not valid yet", _DATES),
+    10: ("its certificate has expired", _DATES),
+    18: ("its certificate is self-signed", "give it as the CA file, or " + _SKIP),
+    19: ("its certificate chain ends in a CA that is not trusted here", "give that CA's certificate as the CA file"),
+    20: ("its certificate was signed by a CA that is not trusted here", "give that CA's certificate as the CA file"),
+    21: ("its certificate was signed by a CA that is not trusted here", "give that CA's certificate as the CA file"),
+    62: ("its certificate was made for another host name", "use the name in the certificate as Host"),
+    64: ("its certificate was made for another address", "use the name in the certificate as Host"),
+}
+
+# Alerts a server sends about the certificate it was, or was not, shown; as OpenSSL spells them in a reason.
+_ALERTS = {
+    "CERTIFICATE_REQUIRED": "the server asks for a client certificate",
+    "HANDSHAKE_FAILURE": "the server ended the TLS handshake; it may ask for a client certificate",
+    "ALERT_UNKNOWN_CA": "the server does not trust the CA of the client certificate",
+    "ALERT_BAD_CERTIFICATE": "the server rejected the client certificate",
+    "ALERT_CERTIFICATE_EXPIRED": "the client certificate has expired",
+    "ALERT_CERTIFICATE_UNKNOWN": "the server rejected the client certificate",
+    "ALERT_ACCESS_DENIED": "the server rejected the client certificate",
+}
+
+# What a plain HTTP server's bytes look like to OpenSSL, which took them for a TLS record.
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_MESSAGE", "RECORD_LAYER")
+
+_REFUSALS = {
+    errno.ECONNREFUSED: ("nothing listens there", "check Host and Port, and that the server is running"),
+    errno.EHOSTUNREACH: ("the host cannot be reached", "check Host and the network"),
+    errno.ENETUNREACH: ("the network cannot be reached", "check the network"),
+    errno.ETIMEDOUT: ("the connection attempt timed out", "check Host, Port and the firewalls between"),
+    errno.EACCES: ("the sandbox allows this connection's host and port only", ""),
+}
+
+HTTPS_PORT = (b"HTTP request to an HTTPS server", b"plain HTTP request was sent to HTTPS port", b"SSL-enabled server")
+"""What Go, nginx and Apache say with status 400 to plain HTTP on a TLS port."""
+
+
+def mode_command(profile: Profile, mode: SslMode) -> str:
+    """Give the command that changes a connection's SSL mode."""
+    return f"dragoman connections edit {shlex.quote(profile.name)} --ssl-mode {mode}"
+
+
+def failure(profile: Profile, reason: str, *, hint: str = "", sent: bool) -> ConnectionFailedError:
+    """Build the error of a connection that did not work.
+
+    Args:
+        profile: The saved connection.
+        reason: One clause, the server being its subject or "it".
+        hint: What to do.
+        sent: Whether the server may have received the request; False only where it certainly has not.
+    """
+    return ConnectionFailedError(f"{profile.host}:{profile.port}: {reason}", hint=hint, details={"sent": sent})
+
+
+def diagnose(error: BaseException, profile: Profile, *, sent: bool) -> ConnectionFailedError:
+    """Say why no answer came.
+
+    Args:
+        error: What aiohttp, ssl or the operating system raised.
+        profile: The saved connection.
+        sent: Whether the server may have received the request.
+    """
+    chain = list(_chain(error))
+    reason, hint = (
+        _certificate(chain, profile)
+        or _handshake(chain, profile)
+        or _network(chain, profile)
+        or _closed(str(error), profile)
+    )
+    return failure(profile, reason, hint=hint, sent=sent)
+
+
+def plain_on_tls(profile: Profile) -> ConnectionFailedError:
+    """Say that a server wants HTTPS."""
+    hint = f"set SSL Mode: {mode_command(profile, SslMode.VERIFY_IDENTITY)}"
+    return failure(profile, "it expects HTTPS, and SSL Mode is Disabled", hint=hint, sent=False)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = getattr(error, "os_error", None) or error.__cause__ or error.__context__
+
+
+def _certificate(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+    for error in chain:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            reason, hint = _UNVERIFIED.get(error.verify_code, (f"TLS: {error.verify_message}", _SKIP))
+            if error.verify_code in (62, 64):
+                hint += f", or do not check it: {mode_command(profile, SslMode.VERIFY_CA)}"
+            elif _SKIP not in hint:
+                hint += f", or {_SKIP}"
+            return reason, hint
+    return None
+
+
+def _handshake(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+    # An alert after the handshake reaches aiohttp as an exception built anew from the arguments: only its text is left.
+    texts = [str(error) for error in chain if isinstance(error, ssl.SSLError) or "[SSL" in str(error)]
+    text = next(iter(texts), "")
+    if not text:
+        return None
+    for name, reason in _ALERTS.items():
+        if name in text:
+            return reason, _CLIENT
+    if any(name in text for name in _NOT_TLS):
+        hint = f"set SSL Mode to Disabled: {mode_command(profile, SslMode.DISABLED)}"
+        return f"it speaks plain HTTP, and SSL Mode is {profile.ssl_mode}", hint
+    return f"TLS failed: {text}", ""
+
+
+def _network(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+    for error in chain:
+        if isinstance(error, socket.gaierror):
+            return f"the name {profile.host!r} cannot be resolved", "check Host"
+        if isinstance(error, OSError) and error.errno in _REFUSALS:
+            return _REFUSALS[error.errno]
+    return None
+
+
+def _closed(text: str, profile: Profile) -> tuple[str, str]:
+    if profile.ssl_mode.https:
+        return f"it ended the connection without an answer ({text or 'reset'})", "check Port, and that it serves HTTPS"
+    hint = f"if it serves HTTPS, set SSL Mode: {mode_command(profile, SslMode.VERIFY_IDENTITY)}"
+    return f"it gave no HTTP answer ({text or 'reset'})", hint
