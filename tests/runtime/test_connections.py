@@ -1,0 +1,136 @@
+"""Saved connections: the file, its comments, secrets by reference, the form's rules."""
+
+from __future__ import annotations
+
+import pytest
+from dragoman.connections import Connections, SavedConnection, check_values, make_profile
+from dragoman.settings import find_paths
+from dragoman_api.connections import AuthScheme, SslMode
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.forms import Choice, FieldKind, FormField
+
+FORM = (
+    FormField(name="host", label="Host", default="localhost", required=True),
+    FormField(name="port", label="Port", kind=FieldKind.INTEGER, default=9200, required=True),
+    FormField(
+        name="auth_method",
+        label="Auth Method",
+        kind=FieldKind.CHOICE,
+        default="none",
+        choices=(Choice(value="none", label="None"), Choice(value="api-key", label="API Key")),
+    ),
+    FormField(
+        name="api_key",
+        label="API Key",
+        kind=FieldKind.SECRET,
+        visible_if={"auth_method": ("api-key",)},
+        required=True,
+    ),
+    FormField(name="skip_tls_verification", label="Skip", kind=FieldKind.SWITCH, default=False, advanced=True),
+)
+
+
+@pytest.fixture
+def paths():
+    return find_paths()
+
+
+@pytest.fixture
+def connections(paths):
+    return Connections(paths)
+
+
+def saved(name="shop", **values):
+    return SavedConnection(name=name, type="elasticsearch", values=values)
+
+
+def test_a_saved_connection_comes_back_as_it_was(connections):
+    connections.save(saved(host="h", port=9201, skip_tls_verification=True))
+    assert connections.get("shop") == saved(host="h", port=9201, skip_tls_verification=True)
+    assert [entry.name for entry in connections.list()] == ["shop"]
+
+
+def test_comments_and_other_entries_survive_a_change(connections, paths):
+    paths.connections.parent.mkdir(parents=True)
+    paths.connections.write_text('# mine\n[old]\ntype = "weaviate" # the library\nhost = "h"\n')
+    connections.save(saved(host="h"))
+    connections.remove("shop")
+    assert paths.connections.read_text().startswith('# mine\n[old]\ntype = "weaviate" # the library\n')
+
+
+def test_a_syntax_error_names_the_line_and_the_file_is_never_overwritten(connections, paths):
+    paths.connections.parent.mkdir(parents=True)
+    text = '[shop]\ntype = "elasticsearch"\nhost = oops\n'
+    paths.connections.write_text(text)
+    for act in (connections.list, lambda: connections.save(saved(name="new")), lambda: connections.remove("shop")):
+        with pytest.raises(ConfigurationError, match="line 3"):
+            act()
+    assert paths.connections.read_text() == text
+
+
+def test_an_unknown_name_says_what_is_saved_and_how_to_add_one(connections):
+    connections.save(saved())
+    with pytest.raises(ConfigurationError, match="shop") as caught:
+        connections.get("shpo")
+    assert caught.value.hint == "dragoman connections add shpo"
+
+
+def test_a_name_that_is_taken_or_unusable_is_refused(connections):
+    connections.save(saved())
+    with pytest.raises(ConfigurationError, match="saved already"):
+        connections.save(saved())
+    with pytest.raises(ConfigurationError, match="cannot name"):
+        connections.save(saved(name="../x"))
+
+
+def test_secrets_are_named_by_reference_and_never_written_out(connections, tmp_path, monkeypatch):
+    monkeypatch.setenv("KEY", "s3cret")
+    (tmp_path / "key").write_text("from-file\n")
+    stored = connections.store_secret("shop", "api_key", "kept")
+
+    def resolve(reference):
+        return connections.resolve_secret(reference, field="api_key", connection="shop")
+
+    assert resolve("env:KEY") == "s3cret"
+    assert resolve(f"file:{tmp_path / 'key'}") == "from-file"
+    assert resolve("command:printf 'from command'") == "from command"
+    assert resolve(stored) == "kept"
+    with pytest.raises(ConfigurationError, match="named, not written") as caught:
+        resolve("hunter2")
+    assert "hunter2" not in str(caught.value) + caught.value.hint
+
+
+def test_the_file_of_stored_secrets_is_readable_by_its_owner_alone(connections, paths):
+    connections.store_secret("shop", "api_key", "kept")
+    assert (paths.config / "secrets.toml").stat().st_mode & 0o777 == 0o600
+
+
+def test_removing_a_connection_removes_its_stored_secrets(connections, paths):
+    connections.save(saved())
+    connections.store_secret("shop", "api_key", "kept")
+    connections.remove("shop")
+    assert "kept" not in (paths.config / "secrets.toml").read_text()
+
+
+def test_every_fault_of_a_connection_is_told_at_once():
+    values = {"port": "many", "auth_method": "magic", "api_kee": "x", "skip_tls_verification": "maybe"}
+    with pytest.raises(ConfigurationError) as caught:
+        check_values(FORM, values, name="shop")
+    for part in ("port", "auth_method", "api_kee", "skip_tls_verification"):
+        assert part in caught.value.message
+
+
+def test_e7_the_api_key_belongs_to_the_form_only_with_auth_method_api_key():
+    assert "api_key" not in check_values(FORM, {}, name="shop")
+    with pytest.raises(ConfigurationError, match="api_key: may not be empty"):
+        check_values(FORM, {"auth_method": "api-key"}, name="shop")
+    values = check_values(FORM, {"auth_method": "api-key", "api_key": "env:K"}, name="shop")
+    assert values["api_key"] == "env:K"
+
+
+def test_a_profile_holds_defaults_options_and_secrets_apart():
+    values = {**check_values(FORM, {}, name="shop"), "window": "fixed", "password": "p"}
+    profile = make_profile(saved(), values, scheme=AuthScheme.BASIC, secrets={"password": "p"})
+    assert (profile.host, profile.port, profile.ssl_mode) == ("localhost", 9200, SslMode.DISABLED)
+    assert profile.options == {"auth_method": "none", "window": "fixed"}
+    assert "p" not in repr(profile.secrets).replace("password", "")

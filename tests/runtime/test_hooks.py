@@ -1,0 +1,172 @@
+"""Hook calls: vetoes, notifications, one manager per connection."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+from dragoman import _hooks
+from dragoman._hooks import Hooks
+from dragoman_api.calls import Call, ConnectionInfo
+from dragoman_api.errors import (
+    ConfigurationError,
+    DeadlineExceededError,
+    DriverFaultError,
+    QueryError,
+    Refused,
+    UnsupportedOperationError,
+)
+from dragoman_api.events import ConnectionClosed
+from dragoman_api.hookspecs import hookimpl
+
+CALL = Call(
+    hook="fetch_page", connection=ConnectionInfo(name="prod", type="t", host="h", port=1), object="books", writes=True
+)
+
+
+class Guard:
+    @hookimpl
+    async def before_call(self, call):
+        if call.writes:
+            raise Refused(f"{call.hook} on {call.connection.name}", hint="ask first")
+
+
+class Broken:
+    @hookimpl
+    async def before_call(self, call):
+        raise ValueError("oops")
+
+    @hookimpl
+    async def on_event(self, event):
+        raise ValueError("oops")
+
+
+class Observer:
+    def __init__(self):
+        self.seen = []
+
+    @hookimpl
+    async def on_event(self, event):
+        self.seen.append(event.name)
+
+
+class Driver:
+    def __init__(self, answer="here"):
+        self.answer = answer
+
+    @hookimpl
+    async def describe_object(self, name):
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        if self.answer == "late":
+            await anyio.sleep(10)
+        return f"{self.answer}:{name}"
+
+    @hookimpl
+    async def export_rows(self, request):
+        yield 1
+        yield 2
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+
+
+def hooks(*automations, driver=None):
+    events = []
+    made = Hooks(automations, emit=events.append, driver=driver)
+    return made, events
+
+
+async def test_a_veto_names_the_automation_and_says_that_nothing_was_sent():
+    made, events = hooks(Observer(), Guard())
+    with pytest.raises(Refused) as caught:
+        await made.ask(CALL)
+    assert caught.value.message == "Guard: fetch_page on prod; nothing was sent"
+    assert caught.value.hint == "ask first"
+    assert [event.name for event in events] == ["call.refused"]
+    assert (events[0].automation, events[0].connection) == ("Guard", "prod")
+
+
+async def test_a_call_that_nobody_vetoes_goes_on():
+    made, events = hooks(Guard())
+    await made.ask(Call(hook="fetch_page"))
+    assert events == []
+
+
+async def test_an_automation_that_fails_has_not_agreed():
+    made, events = hooks(Broken())
+    with pytest.raises(Refused, match="Broken failed with ValueError"):
+        await made.ask(CALL)
+    assert [event.name for event in events] == ["automation.failed", "call.refused"]
+
+
+async def test_an_automation_that_does_not_decide_has_not_agreed(monkeypatch):
+    monkeypatch.setattr(_hooks, "VETO_SECONDS", 0.01)
+
+    class Slow:
+        @hookimpl
+        async def before_call(self, call):
+            await anyio.sleep(5)
+
+    made, _ = hooks(Slow())
+    with pytest.raises(Refused, match="did not decide in time"):
+        await made.ask(CALL)
+
+
+async def test_a_failing_observer_is_reported_and_stops_nobody():
+    observer = Observer()
+    made, events = hooks(Broken(), observer)
+    await made.notify(ConnectionClosed(connection="c"))
+    assert observer.seen == ["connection.closed"]
+    assert [event.name for event in events] == ["automation.failed"]
+    await made.notify(events[0])
+    assert len(events) == 1, "a failure to hear of a failure is not reported again"
+
+
+async def test_a_plain_function_where_a_coroutine_is_wanted_is_refused_at_once():
+    class Wrong:
+        @hookimpl
+        def before_call(self, call):
+            pass
+
+    with pytest.raises(ConfigurationError, match=r"Wrong\.before_call must be written"):
+        hooks(Wrong())
+
+
+async def test_a_misspelt_hook_is_refused_at_once():
+    class Misspelt:
+        @hookimpl
+        async def before_cal(self, call):
+            pass
+
+    with pytest.raises(ConfigurationError, match="before_cal"):
+        hooks(Misspelt())
+
+
+async def test_each_connection_has_its_own_driver():
+    made, _ = hooks()
+    first, second = made.with_driver(Driver("first")), made.with_driver(Driver("second"))
+    assert await first.call("describe_object", deadline=1, name="a") == "first:a"
+    assert await second.call("describe_object", deadline=1, name="a") == "second:a"
+
+
+async def test_a_hook_that_the_driver_lacks_is_unsupported_and_said_so():
+    made, _ = hooks(driver=Driver())
+    assert made.offers("describe_object")
+    assert not made.offers("ping")
+    with pytest.raises(UnsupportedOperationError, match="no ping"):
+        await made.call("ping", deadline=1)
+    with pytest.raises(UnsupportedOperationError):
+        _ = [part async for part in hooks()[0].stream("export_rows", request=None)]
+
+
+async def test_errors_of_the_tree_pass_and_foreign_ones_become_a_fault():
+    with pytest.raises(QueryError):
+        await hooks(driver=Driver(QueryError("no")))[0].call("describe_object", deadline=1, name="a")
+    with pytest.raises(DriverFaultError, match="describe_object"):
+        await hooks(driver=Driver(KeyError("x")))[0].call("describe_object", deadline=1, name="a")
+    with pytest.raises(DriverFaultError, match="export_rows"):
+        _ = [part async for part in hooks(driver=Driver(KeyError("x")))[0].stream("export_rows", request=None)]
+
+
+async def test_a_hook_has_a_deadline():
+    with pytest.raises(DeadlineExceededError):
+        await hooks(driver=Driver("late"))[0].call("describe_object", deadline=0.01, name="a")
