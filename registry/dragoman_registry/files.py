@@ -1,0 +1,91 @@
+"""Files that survive a crash: atomic replacement, fsync of folders, locks between processes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def sync(path: Path) -> None:
+    """Bring a file or folder to the disk itself."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Replace a file as a whole: after a crash it holds the old bytes or the new ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    sync(path.parent)
+
+
+def sync_tree(root: Path) -> None:
+    """Bring every file, then every folder below `root` to the disk, deepest folders first."""
+    for folder, _, names in os.walk(root, topdown=False):
+        for name in names:
+            sync(Path(folder, name))
+        sync(Path(folder))
+
+
+def freeze(root: Path) -> None:
+    """Make everything below `root` read-only; `root` itself stays writable, so that it can be renamed."""
+    for folder, _, names in os.walk(root, topdown=False):
+        for name in names:
+            Path(folder, name).chmod(0o444)
+        if Path(folder) != root:
+            Path(folder).chmod(0o555)
+
+
+def remove_tree(root: Path) -> None:
+    """Remove a folder, read-only parts included; what is not there is no fault."""
+    for folder, _, _ in os.walk(root):
+        Path(folder).chmod(stat.S_IRWXU)
+    shutil.rmtree(root, ignore_errors=True)
+
+
+def try_lock(path: Path) -> int | None:
+    """Take the lock on a file or folder if nobody holds it.
+
+    Returns:
+        A descriptor that holds the lock until it is closed, also by the death of the process; None if it is taken.
+    """
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, flags, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock on a file or folder, waiting for it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,258 @@
+"""The index of a registry: catalog, type bindings, advisories, and where its wheels lie."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError
+
+from .manifest import MAX_MANIFEST, DatabaseType, Manifest, check
+from .sources import iter_chunks, open_source, read
+from .trust import Target, Trust, TrustedPath
+from .validation import load
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+
+T = TypeVar("T")
+
+MAX_INDEX = 16 << 20
+"""Bytes of a file of the index at most."""
+
+
+def project_of(file: str) -> str:
+    """Give the project a wheel belongs to, from its file name.
+
+    >>> project_of("dragoman_elasticsearch-1.0.0-py3-none-any.whl")
+    'dragoman-elasticsearch'
+    """
+    return re.sub(r"[-_.]+", "-", file.partition("-")[0]).lower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WheelFile:
+    """One wheel of a registry.
+
+    Attributes:
+        file: Its name.
+        size: Bytes.
+        sha256: Of its bytes.
+        metadata_sha256: Of its METADATA, which lies beside it.
+        requires_python: Range of Python versions, empty for any.
+        uploaded: When it came into the registry, UTC.
+        summary: One sentence.
+    """
+
+    file: str
+    size: int
+    sha256: str
+    metadata_sha256: str = ""
+    requires_python: str = ""
+    uploaded: str = ""
+    summary: str = ""
+
+    @property
+    def path(self) -> str:
+        """Give where it lies below `targets/`."""
+        return f"wheels/{project_of(self.file)}/{self.file}"
+
+    @property
+    def version(self) -> str:
+        """Give its version, from its file name."""
+        return self.file.split("-")[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """One version of a driver: its wheels, and the closed set of wheels it was published with.
+
+    Attributes:
+        plugin: The plugin's id.
+        project: Name of the distribution.
+        version: Of the distribution.
+        host_api: Range of `dragoman-api` versions.
+        permissions: As the manifest asks for them.
+        manifest_sha256: Of `driver.json`, which lies beside each wheel.
+        wheels: The driver, one per platform or one for all.
+        dependencies: Wheels beyond the API's own dependencies, every platform.
+        yanked: Why it is no longer offered, None while it is.
+        quarantined: Why it must not run, None while it may.
+    """
+
+    plugin: str
+    project: str
+    version: str
+    host_api: str
+    permissions: tuple[str, ...]
+    manifest_sha256: str
+    wheels: tuple[WheelFile, ...]
+    dependencies: tuple[WheelFile, ...] = ()
+    yanked: str | None = None
+    quarantined: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """One driver of a registry; label, summary, types and surfaces are those of its newest release."""
+
+    plugin: str
+    project: str
+    label: str
+    summary: str
+    types: tuple[DatabaseType, ...]
+    excluded_surfaces: tuple[str, ...] = ()
+    releases: tuple[Release, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """Everything a registry offers: drivers, and the libraries their closed sets consist of."""
+
+    catalog_version: Literal[1] = 1
+    projects: tuple[Project, ...] = ()
+    libraries: tuple[WheelFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Types:
+    """Database type → project; decides what may be installed for a type."""
+
+    types_version: Literal[1] = 1
+    types: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advisories:
+    """Project → version → why it must not run."""
+
+    advisories_version: Literal[1] = 1
+    quarantined: dict[str, dict[str, str]]
+
+
+class Registry:
+    """A configured registry, read on each call.
+
+    Attributes:
+        name: As the user calls it.
+        location: A path, or a ``file:``, ``http:`` or ``https:`` URL.
+    """
+
+    def __init__(self, name: str, location: str, *, trust: Trust | None = None) -> None:
+        self.name = name
+        self.location = location
+        self._source = open_source(location)
+        self._trust = trust or TrustedPath()
+
+    def catalog(self) -> Catalog:
+        """Read what is offered.
+
+        Raises:
+            IndexInvalidError: The file is missing, truncated or malformed; the message names every fault.
+            RegistryError: The registry cannot be reached (code ``registry-unreachable``).
+        """
+        catalog = self._index(Catalog, "catalog")
+        if faults := list(_unsound(catalog)):
+            raise _invalid(self.url("catalog"), faults)
+        return catalog
+
+    def types(self) -> dict[str, str]:
+        """Read which project serves which database type. Raises as `catalog`."""
+        return self._index(Types, "types").types
+
+    def quarantined(self) -> dict[str, dict[str, str]]:
+        """Read which versions must not run, and why. Raises as `catalog`."""
+        return self._index(Advisories, "advisories").quarantined
+
+    def project(self, name: str) -> Project:
+        """Find a driver by its plugin id or its project.
+
+        Raises:
+            PluginNotFoundError: The registry does not have it. Else as `catalog`.
+        """
+        for entry in self.catalog().projects:
+            if name in (entry.plugin, entry.project):
+                return entry
+        raise PluginNotFoundError(f"the registry {self.name!r} has no plugin {name!r}", hint="dragoman plugins browse")
+
+    def releases(self, name: str) -> tuple[Release, ...]:
+        """Read the releases of a driver, newest first. Raises as `project`."""
+        return self.project(name).releases
+
+    def manifest(self, release: Release) -> Manifest:
+        """Read the manifest of a release without fetching its wheel.
+
+        Raises:
+            IntegrityError: It is not the file the index names.
+            IndexInvalidError: It is malformed.
+        """
+        manifest, faults = check(self.sidecar(release, release.wheels[0]))
+        if manifest is None:
+            raise _invalid(self.url(f"{release.wheels[0].path}.driver.json"), [fault.reason for fault in faults])
+        return manifest
+
+    def sidecar(self, release: Release, wheel: WheelFile) -> bytes:
+        """Read the `driver.json` beside a wheel. Raises IntegrityError if it is not the one the index names."""
+        target = Target(path=f"{wheel.path}.driver.json", size=MAX_MANIFEST, sha256=release.manifest_sha256)
+        admitted = self._trust.admit(target)
+        data = read(self._source, f"targets/{admitted.path}", limit=admitted.size)
+        actual = hashlib.sha256(data).hexdigest()
+        if actual != admitted.sha256:
+            raise changed(self.url(admitted.path), admitted.sha256 or "", actual)
+        return data
+
+    def chunks(self, wheel: WheelFile) -> Generator[bytes]:
+        """Read a wheel piece by piece, unchecked: the caller counts and hashes, as `admitted` says."""
+        return iter_chunks(self._source, f"targets/{wheel.path}")
+
+    def admitted(self, wheel: WheelFile) -> Target:
+        """Give size and digest a wheel must have. Raises TrustError if nobody vouches for it."""
+        return self._trust.admit(Target(path=wheel.path, size=wheel.size, sha256=wheel.sha256))
+
+    def url(self, path: str) -> str:
+        """Give where a target lies, for messages."""
+        return f"{self.location.rstrip('/')}/targets/{path}"
+
+    def _index(self, kind: type[T], name: str) -> T:
+        target = self._trust.admit(Target(path=name, size=MAX_INDEX))
+        value, faults = load(kind, read(self._source, f"targets/{target.path}", limit=target.size), code="index")
+        if value is None:
+            raise _invalid(self.url(name), [fault.reason for fault in faults])
+        return value
+
+
+_FILE = re.compile(r"[A-Za-z0-9_.]+-[A-Za-z0-9_.!+]+(-[0-9][A-Za-z0-9_.]*)?(-[A-Za-z0-9_.]+){3}\.whl")
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+def _unsound(catalog: Catalog) -> Iterator[str]:
+    """Check what types alone cannot say: names that are file names, digests that are digests."""
+    releases = [release for project in catalog.projects for release in project.releases]
+    for release in releases:
+        if not release.wheels:
+            yield f"{release.project} {release.version} has no wheel"
+        for wheel in release.wheels:
+            if (project_of(wheel.file), wheel.file.partition("-")[2].partition("-")[0]) != (
+                release.project,
+                release.version,
+            ):
+                yield f"{wheel.file!r} is no wheel of {release.project} {release.version}"
+    for wheel in (*catalog.libraries, *(wheel for release in releases for wheel in (*release.wheels, *release.dependencies))):
+        if not _FILE.fullmatch(wheel.file) or not _DIGEST.fullmatch(wheel.sha256) or wheel.size <= 0:
+            yield f"{wheel.file!r} has no proper name, size or digest"
+
+
+def changed(where: str, expected: str, actual: str) -> IntegrityError:
+    """Build the error for bytes that differ from their promised digest."""
+    return IntegrityError(
+        f"{where} was changed after publication: expected {expected}, got {actual}",
+        hint="dragoman registry verify",
+        details={"path": where, "expected": expected, "actual": actual},
+    )
+
+
+def _invalid(where: str, faults: list[str]) -> IndexInvalidError:
+    shown = "; ".join(faults[:10]) + (f"; and {len(faults) - 10} more" if len(faults) > 10 else "")
+    return IndexInvalidError(f"{where} is not valid: {shown}", hint="dragoman registry verify", details={"path": where})
