@@ -1,0 +1,92 @@
+"""A stranger's machine: a home of its own, the sample cluster, and a shell to type into."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Result:
+    """What a command printed, and how it ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@dataclass
+class Shell:
+    """Types commands as a person would, in one home."""
+
+    home: Path
+    cwd: Path
+    port: int
+    variables: dict[str, str] = field(default_factory=dict)
+
+    def __call__(self, command: str, *, stdin: str = "", status: int | None = 0) -> Result:
+        words = shlex.split(command.replace("$PORT", str(self.port)))
+        assert words[0] == "dragoman"
+        done = subprocess.run(
+            [sys.executable, "-m", "dragoman", *words[1:]],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            cwd=self.cwd,
+            timeout=50,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self.home),
+                "DRAGOMAN_HOME": str(self.home / "dragoman"),
+                "LANG": "C.UTF-8",
+                **self.variables,
+            },
+        )
+        result = Result(done.returncode, done.stdout, done.stderr)
+        if status is not None:
+            assert result.status == status, f"{command}\n--- stdout\n{result.out}\n--- stderr\n{result.err}"
+        return result
+
+
+@pytest.fixture(scope="session")
+def sample_port():
+    """Serve the sample cluster in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/support")])}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.demo.sample", "--port", "0", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+    )
+    try:
+        port = json.loads(server.stdout.readline())["port"]
+        urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10).close()
+        yield port
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(10)
+        server.stdout.close()
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory, sample_port):
+    """One stranger's machine for the whole story: what one step installs, the next one uses."""
+    folder = tmp_path_factory.mktemp("stranger")
+    (folder / "home").mkdir()
+    return Shell(home=folder / "home", cwd=folder, port=sample_port)

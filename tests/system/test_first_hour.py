@@ -1,0 +1,212 @@
+"""The first hour of a stranger, typed word by word; each step stands on the ones before it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def line_of(text: str, start: str) -> list[str]:
+    return next(line for line in text.splitlines() if line.startswith(start)).split()
+
+
+def test_browse_lists_the_drivers_before_anything_is_installed(shell):
+    """P4: the entry carries the product's name as its label."""
+    out = shell("dragoman plugins browse").out
+    assert out.splitlines()[0].split() == ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REACHES"]
+    assert re.search(
+        r"^elasticsearch +Elasticsearch Driver +elasticsearch +1\.0\.0 +available +the connection's host and port$",
+        out,
+        re.M,
+    )
+    assert shell("dragoman plugins list").out.strip() == "" or "elasticsearch" not in shell("dragoman plugins list").out
+
+
+def test_adding_a_connection_offers_the_download_before_the_form(shell):
+    """P2, P5: choose the type, download, form, saved and connected."""
+    result = shell("dragoman connections add shop", stdin="1\ny\n127.0.0.1\n$PORT\n3\n\nn\n".replace("$PORT", str(shell.port)))
+    text = result.out + result.err
+    assert "(not installed)" in text
+    assert text.index("Download Elasticsearch Driver 1.0.0") < text.index("installed elasticsearch 1.0.0") < text.index("Host")
+    assert re.search(r"saved shop · connected: Elasticsearch 8\.19\.21 · sandbox (full|partial)", text)
+
+
+def test_the_same_headless(shell):
+    shell("dragoman connections add lib --type elasticsearch --host 127.0.0.1 --port $PORT --auth none --yes")
+    assert [entry["name"] for entry in shell("dragoman connections list --json").json] == ["lib", "shop"]
+
+
+def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shell, tmp_path):
+    """P1, P3: only connections.toml is there; opening is enough."""
+    saved = (shell.home / "dragoman/config/connections.toml").read_text()
+    machine = type(shell)(home=tmp_path, cwd=tmp_path, port=shell.port)
+    (tmp_path / "dragoman/config").mkdir(parents=True)
+    (tmp_path / "dragoman/config/connections.toml").write_text(saved)
+    result = machine("dragoman objects shop")
+    assert re.search(r"installing elasticsearch 1\.0\.0 for shop … done \(\d+\.\d s\)", result.err)
+    assert result.out.splitlines()[0].split() == ["OBJECT", "ROWS", "SIZE"]
+    assert line_of(result.out, "orders")[1] == "12,003"
+    assert "installing" not in machine("dragoman objects shop").err
+
+
+def test_a_page_is_filtered_sorted_and_cut_to_columns(shell):
+    result = shell("dragoman page shop orders --filter 'total >= 100' --sort -total --limit 2 --columns _id,total,items.sku")
+    head, first, second = result.out.splitlines()
+    assert head.split() == ["_id", "total", "items.sku"]
+    assert float(first.split()[1]) >= float(second.split()[1]) >= 100
+    assert re.search(r"^ +rows 1–2 of \d,\d{3}$", result.err, re.M)
+
+
+def test_rows_on_the_same_element_are_explained(shell):
+    """E35: both rows hold for one element."""
+    result = shell("dragoman page shop orders --filter 'items.sku = A-17 @1' --filter 'items.qty > 2 @1' --explain")
+    text = result.out + result.err
+    assert re.search(r"1 +items\.sku = A-17 @1 +nested\(items\): term items\.sku(\.keyword)? +exact", text)
+    assert re.search(r"2 +items\.qty > 2 @1 +nested\(items\): range items\.qty +exact, same element as 1", text)
+
+
+def test_a_dropped_sort_is_said_as_data(shell):
+    """E36, E37."""
+    page = shell("dragoman page shop orders --raw 'status:open AND total:>100' --sort note --json").json
+    assert page["notes"][0]["code"] == "sort-dropped"
+    assert page["notes"][0]["column"] == "note"
+    assert "keyword" in page["notes"][0]["reason"]
+
+
+def test_a_filter_that_cannot_run_is_refused_with_a_way_out(shell):
+    """E24: the JSON parent of a nested array."""
+    result = shell("dragoman page shop orders --filter 'items contains A'", status=1)
+    assert result.out == ""
+    assert "error[filter-not-supported]" in result.err
+    assert "nothing was sent" in result.err
+    assert "try: " in result.err
+
+
+def test_an_update_is_previewed_as_the_exact_request(shell):
+    result = shell("dragoman update shop books 17 --set price=12.5 --set author.name=Ada --dry-run")
+    request, body = result.out.splitlines()[:2]
+    assert re.fullmatch(r"POST /books/_update/17\?if_seq_no=\d+&if_primary_term=\d+&refresh=wait_for", request)
+    assert json.loads(body) == {"doc": {"price": 12.5, "author": {"name": "Ada"}}}
+    assert "not sent (--dry-run)" in result.err
+
+
+def test_a_stale_update_is_a_conflict_and_exit_status_4(shell):
+    shell("dragoman update shop books 17 --set price=11.5")
+    result = shell("dragoman update shop books 17 --set price=12.5 --if-seq-no 0 --if-primary-term 1", status=4)
+    assert re.search(r"17 +conflict +changed since it was read", result.out + result.err)
+
+
+def test_an_export_appears_only_when_it_is_complete(shell):
+    result = shell("dragoman export shop orders -o orders.ndjson")
+    assert "12,003" in result.err
+    lines = (shell.cwd / "orders.ndjson").read_bytes().splitlines()
+    assert len(lines) == 12_003
+    assert all(isinstance(json.loads(line), dict) for line in lines[:50])
+
+
+def test_a_filtered_export_as_csv_goes_to_stdout(shell):
+    total = int(shell("dragoman count shop orders --filter 'total >= 100'").out.replace(",", ""))
+    out = shell("dragoman export shop orders --filter 'total >= 100' --format csv").out
+    assert len(list(csv.reader(io.StringIO(out)))) == total + 1
+
+
+def test_the_console_answers_a_table_as_csv(shell):
+    """E27."""
+    out = shell("dragoman console shop 'GET /_cat/indices?format=json' --format csv").out
+    assert out.splitlines()[0].startswith("health,status,index,uuid,pri,rep,docs.count")
+
+
+def test_a_server_that_is_down_is_a_connection_error(shell):
+    """E40."""
+    shell("dragoman connections add down --type elasticsearch --host 127.0.0.1 --port 1 --yes", status=3)
+    result = shell("dragoman connections test down", status=3)
+    assert "error[connection-failed]: Connection failed: " in result.err
+
+
+def test_dropping_an_index_shows_the_request_and_wants_its_name(shell):
+    """E31."""
+    shell("dragoman console shop 'PUT /scratch'")
+    refused = shell("dragoman drop shop scratch", status=1)
+    assert "DELETE /scratch" in refused.out + refused.err
+    done = shell("dragoman drop shop scratch --yes")
+    assert "dropped scratch" in done.out + done.err
+
+
+PYTHON = """
+import anyio, dragoman
+from dragoman import Filter, Sort, Update
+
+async def main() -> None:
+    async with dragoman.open("shop") as shop:
+        page = await shop.page("books", filters=[Filter("price", ">=", 10)], sort=[Sort("price", descending=True)])
+        row = page.rows[0]
+        plan = await shop.plan(Update(row.key, {"price": row["price"]}))
+        print(plan.requests[0])
+        [outcome] = await shop.apply(plan)
+        print(outcome.status)
+        count = 0
+        async for document in shop.rows("orders"):
+            count += 1
+        print(count)
+
+anyio.run(main)
+"""
+
+
+def test_the_same_from_python(shell):
+    import os
+    import subprocess
+
+    environment = {**os.environ, "DRAGOMAN_HOME": str(shell.home / "dragoman")}
+    done = subprocess.run([sys.executable, "-c", PYTHON], capture_output=True, text=True, env=environment, timeout=50)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert re.match(r"POST /books/_update/.+\?if_seq_no=\d+", lines[0])
+    assert lines[-2:] == ["applied", "12003"]
+
+
+GUARD = """
+from dragoman_api import Call, Event, Refused, hookimpl
+
+@hookimpl
+async def before_call(call: Call) -> None:
+    if call.writes and call.connection and call.connection.name.startswith("shop"):
+        raise Refused(f"{call.hook} on {call.connection.name}", hint="use a change file and the release job")
+
+@hookimpl
+async def on_event(event: Event) -> None:
+    if event.name == "connection.health_changed" and event.state == "failed":
+        print(event.to_json(), flush=True)
+"""
+
+NIGHTLY = """
+from pathlib import Path
+
+async def main(runtime) -> None:
+    async with runtime.open("shop") as shop:
+        await shop.export("books", to=Path("books.ndjson"))
+"""
+
+
+def test_a_guard_vetoes_a_write_from_the_command_line(shell):
+    (shell.cwd / "guard.py").write_text(GUARD)
+    result = shell("dragoman --use guard.py update shop books 17 --set price=0", status=1)
+    assert "error[refused]: guard.py: apply_change on shop; nothing was sent" in result.err
+    assert "try: use a change file and the release job" in result.err
+
+
+def test_a_script_runs_with_a_guard_and_leaves_a_trail_of_events(shell):
+    (shell.cwd / "guard.py").write_text(GUARD)
+    (shell.cwd / "nightly.py").write_text(NIGHTLY)
+    shell("dragoman --use guard.py --events run.ndjson run nightly.py")
+    names = [json.loads(line)["name"] for line in (shell.cwd / "run.ndjson").read_text().splitlines()]
+    for name in ("connection.opened", "export.finished", "connection.closed"):
+        assert names.count(name) == 1
+    assert len((shell.cwd / "books.ndjson").read_bytes().splitlines()) == 480
