@@ -239,7 +239,8 @@ def _unsound(catalog: Catalog) -> Iterator[str]:
                 release.version,
             ):
                 yield f"{wheel.file!r} is no wheel of {release.project} {release.version}"
-    for wheel in (*catalog.libraries, *(wheel for release in releases for wheel in (*release.wheels, *release.dependencies))):
+    listed = [wheel for release in releases for wheel in (*release.wheels, *release.dependencies)]
+    for wheel in (*catalog.libraries, *listed):
         if not _FILE.fullmatch(wheel.file) or not _DIGEST.fullmatch(wheel.sha256) or wheel.size <= 0:
             yield f"{wheel.file!r} has no proper name, size or digest"
 
