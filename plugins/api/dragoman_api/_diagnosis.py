@@ -58,6 +58,16 @@ HTTPS_PORT = (b"HTTP request to an HTTPS server", b"plain HTTP request was sent 
 """What Go, nginx and Apache say with status 400 to plain HTTP on a TLS port."""
 
 
+TEXT_LIMIT = 300
+"""Characters of a server's text that an error quotes."""
+
+
+def shorten(text: str) -> str:
+    """Give a text on one line, cut where an error would become unreadable."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= TEXT_LIMIT else flat[:TEXT_LIMIT] + "…"
+
+
 def mode_command(profile: Profile, mode: SslMode) -> str:
     """Give the command that changes a connection's SSL mode."""
     return f"dragoman connections edit {shlex.quote(profile.name)} --ssl-mode {mode}"
@@ -88,7 +98,7 @@ def diagnose(error: BaseException, profile: Profile, *, sent: bool) -> Connectio
         _certificate(chain, profile)
         or _handshake(chain, profile)
         or _network(chain, profile)
-        or _closed(str(error), profile)
+        or _closed(error, profile)
     )
     return failure(profile, reason, hint=hint, sent=sent)
 
@@ -104,12 +114,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
-        error = getattr(error, "os_error", None) or error.__cause__ or error.__context__
+        inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)  # aiohttp's wrappers
+        error = inner or error.__cause__ or error.__context__
 
 
 def _certificate(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
     for error in chain:
-        if isinstance(error, ssl.SSLCertVerificationError):
+        if isinstance(error, ssl.SSLCertVerificationError) and hasattr(error, "verify_code"):
             reason, hint = _UNVERIFIED.get(error.verify_code, (f"TLS: {error.verify_message}", _SKIP))
             if error.verify_code in (62, 64):
                 hint += f", or do not check it: {mode_command(profile, SslMode.VERIFY_CA)}"
@@ -143,8 +154,10 @@ def _network(chain: list[BaseException], profile: Profile) -> tuple[str, str] | 
     return None
 
 
-def _closed(text: str, profile: Profile) -> tuple[str, str]:
+def _closed(error: BaseException, profile: Profile) -> tuple[str, str]:
+    said = shorten(str(getattr(error, "message", error))).removesuffix(" ^") or "connection reset"
     if profile.ssl_mode.https:
-        return f"it ended the connection without an answer ({text or 'reset'})", "check Port, and that it serves HTTPS"
+        hint = "check Port, and that it serves HTTPS; a server that asks for a client certificate may end so too"
+        return f"it gave no HTTP answer ({said})", hint
     hint = f"if it serves HTTPS, set SSL Mode: {mode_command(profile, SslMode.VERIFY_IDENTITY)}"
-    return f"it gave no HTTP answer ({text or 'reset'})", hint
+    return f"it gave no HTTP answer ({said})", hint

@@ -58,7 +58,7 @@ def _trust(made: ssl.SSLContext, profile: Profile) -> None:
         return
     try:
         made.load_verify_locations(cadata=profile.ca_pem)
-    except (ssl.SSLError, ValueError) as error:  # ValueError: PEM is ASCII
+    except (ssl.SSLError, TypeError) as error:  # TypeError: the text is no ASCII, which PEM is
         raise ConfigurationError(
             f"the CA file of {profile.name!r} holds no usable certificate: {error}",
             hint="give a PEM file that begins with -----BEGIN CERTIFICATE-----",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import ipaddress
 import re
-from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,22 +14,20 @@ from aiohttp.resolver import ThreadedResolver
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from . import _diagnosis, _tls
-from .connections import AuthScheme, Profile
-from .errors import AccessDeniedError, AuthenticationError, ConfigurationError, QueryError
+from . import _diagnosis, _profiles, _tls
+from .connections import AuthScheme
+from .errors import AccessDeniedError, AuthenticationError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
     from .columns import Note
+    from .connections import Profile
     from .errors import DragomanError
 
 BODY_LIMIT = 128 * 2**20
 """Bytes of one answer at most, decompressed."""
-
-TEXT_LIMIT = 300
-"""Characters of a server's text that an error quotes."""
 
 _CONNECT = 15  # seconds for name, socket and TLS handshake; the host's side of the sandbox gives up after 10
 _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 100 would only burden the server
@@ -69,7 +65,7 @@ class Response:
             return msgspec.json.decode(self.body)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise QueryError(
-                f"HTTP {self.status}, and the answer is no JSON ({error}): {_shorten(self.text)}",
+                f"HTTP {self.status}, and the answer is no JSON ({error}): {_diagnosis.shorten(self.text)}",
                 hint="check Host and Port: a proxy may have answered instead of the database",
             ) from error
 
@@ -98,10 +94,13 @@ class Http:
         self.profile = profile
         self.warnings: list[Note] = _tls.warnings(profile)
         self._body_limit = body_limit
-        self._origin = _origin(profile)
+        self._origin = _profiles.origin(profile)
         self._ssl = _tls.context(profile)
-        self._headers = {"User-Agent": "dragoman", "Accept-Encoding": "gzip" if _compresses(profile) else "identity"}
-        if authorization := _authorization(profile):
+        self._headers = {
+            "User-Agent": "dragoman",
+            "Accept-Encoding": "gzip" if _profiles.compresses(profile) else "identity",
+        }
+        if authorization := _profiles.authorization(profile):
             self._headers["Authorization"] = authorization
         self._session: aiohttp.ClientSession | None = None
         self._answered = False
@@ -189,6 +188,9 @@ class Http:
             hint = "check that the server is not overloaded, or raise the deadline"
             reason = f"no whole answer to {method} {path} within {timeout:g} s"
             raise _diagnosis.failure(self.profile, reason, hint=hint, sent=True) from error
+        except aiohttp.ClientPayloadError as error:
+            reason = f"the answer to {method} {path} stopped before its end, or cannot be decoded ({_root(error)})"
+            raise _diagnosis.failure(self.profile, reason, hint="look into the server's log", sent=True) from error
         except (aiohttp.ClientError, OSError) as error:
             raise _diagnosis.diagnose(error, self.profile, sent=not isinstance(error, _NEVER_SENT)) from error
 
@@ -255,7 +257,7 @@ class Http:
         for secret in {*self.profile.secrets.values.values(), self._headers.get("Authorization", "").partition(" ")[2]}:
             if secret:
                 text = text.replace(secret, "…")
-        return f": {_shorten(text)}" if text.strip() else ""
+        return f": {_diagnosis.shorten(text)}" if text.strip() else ""
 
     async def _send(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> Response:
         if self._session is None:
@@ -309,50 +311,7 @@ async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerTy
         raise _Disconnected(*error.args[-1:]) from error
 
 
-def _origin(profile: Profile) -> str:
-    try:
-        url = URL(profile.base_url)
-        if url.path == "/" and not url.query_string and not url.fragment and url.user is None and url.raw_host:
-            return str(url).rstrip("/")
-    except ValueError:
-        pass
-    raise ConfigurationError(
-        f"{profile.host!r} and port {profile.port} make no address",
-        hint="Host is a name or an address alone, without http:// and without a path",
-    )
-
-
-def _authorization(profile: Profile) -> str | None:
-    if profile.auth_scheme is AuthScheme.NONE:
-        return None
-    if profile.auth_scheme is AuthScheme.BASIC:
-        user = str(profile.options.get("username") or "")
-        if ":" in user:
-            raise ConfigurationError(f"the user name {user!r} holds a ':', which HTTP Basic cannot carry")
-        pair = f"{user}:{profile.secrets.get('password')}"
-        return f"Basic {b64encode(pair.encode()).decode()}" if user else None
-    key, scheme = profile.secrets.get("api_key"), profile.auth_scheme.value
-    if not key:
-        raise ConfigurationError("Auth Method is API Key, and the API key is empty", hint="enter the key")
-    if key.casefold().startswith(f"{scheme.casefold()} "):
-        raise ConfigurationError(f"the API key begins with {scheme!r}", hint="enter the key alone, without that word")
-    if not key.isprintable() or not key.isascii():
-        raise ConfigurationError("the API key holds a line break or a character that no key has", hint="copy it again")
-    return f"{scheme} {key}"
-
-
-def _compresses(profile: Profile) -> bool:
-    choice = profile.options.get("compression") or "auto"
-    if choice != "auto":
-        return choice == "on"
-    if profile.host == "localhost":
-        return False
-    try:
-        return not ipaddress.ip_address(profile.host).is_private
-    except ValueError:
-        return True  # a name may lead anywhere
-
-
-def _shorten(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= TEXT_LIMIT else flat[:TEXT_LIMIT] + "…"
+def _root(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return _diagnosis.shorten(getattr(error, "message", None) or str(error) or type(error).__name__)

@@ -1,0 +1,170 @@
+"""SSL modes against real TLS servers with certificates made for the run."""
+
+from __future__ import annotations
+
+import ssl
+from typing import Any
+
+import pytest
+from api.loopback import Reply, http, serving, serving_tls_in_a_thread
+
+from dragoman_api.connections import Profile, Secrets, SslMode
+from dragoman_api.errors import ConfigurationError, ConnectionFailedError
+from dragoman_api.http import Http
+
+UNVERIFIED = (SslMode.PREFERRED, SslMode.REQUIRED, SslMode.REQUIRED_SKIP_VERIFY)
+SKIP = "set SSL Mode to Required (skip verify) or turn on Skip TLS Verification"
+
+
+def profile(port: int, mode: SslMode, **changes: Any) -> Profile:
+    return Profile(**{"name": "shop", "type": "memory", "host": "localhost", "port": port, "ssl_mode": mode, **changes})
+
+
+def ok(request: object) -> Reply:
+    return http('"ok"')
+
+
+async def reach(context: ssl.SSLContext | None, mode: SslMode, **changes: Any) -> str:
+    """Ask a server with that context; give its answer, or raise what the client raises."""
+    async with (
+        serving(ok, tls=context, host="localhost") as server,
+        Http(profile(server.port, mode, **changes)) as client,
+    ):
+        return await client.get_json("/")
+
+
+async def refused(context: ssl.SSLContext | None, mode: SslMode, **changes: Any) -> ConnectionFailedError:
+    with pytest.raises(ConnectionFailedError) as caught:
+        await reach(context, mode, **changes)
+    assert caught.value.message.startswith("Connection failed: ")
+    assert caught.value.hint
+    return caught.value
+
+
+@pytest.mark.parametrize("certificate", ["good", "self", "misnamed", "expired"])
+@pytest.mark.parametrize("mode", UNVERIFIED)
+async def test_e13_w7_preferred_and_required_accept_any_certificate(certs, mode, certificate):
+    assert await reach(certs.server(certificate), mode) == "ok"
+
+
+@pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
+async def test_e14_w7_verify_modes_accept_a_certificate_of_a_trusted_ca(certs, mode):
+    assert await reach(certs.server("good"), mode, ca_pem=certs.text("ca")) == "ok"
+
+
+@pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
+async def test_a_self_signed_certificate_can_be_trusted_by_giving_it(certs, mode):
+    assert await reach(certs.server("self"), mode, ca_pem=certs.text("self")) == "ok"
+
+
+async def test_e14_w7_verify_ca_does_not_look_at_the_host_name(certs):
+    assert await reach(certs.server("misnamed"), SslMode.VERIFY_CA, ca_pem=certs.text("ca")) == "ok"
+
+
+async def test_e14_w7_verify_identity_refuses_another_host_name(certs):
+    error = await refused(certs.server("misnamed"), SslMode.VERIFY_IDENTITY, ca_pem=certs.text("ca"))
+    assert "made for another host name" in error.message
+    assert "--ssl-mode verify-ca" in error.hint
+    error = await refused(certs.server("misnamed"), SslMode.VERIFY_IDENTITY, ca_pem=certs.text("ca"), host="127.0.0.1")
+    assert "made for another address" in error.message
+
+
+@pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
+@pytest.mark.parametrize(
+    ("certificate", "reason"),
+    [("self", "its certificate is self-signed"), ("good", "not trusted here"), ("expired", "has expired")],
+)
+async def test_e14_e40_w37_verify_modes_say_what_is_wrong_with_a_certificate(certs, mode, certificate, reason):
+    trusted = certs.text("ca" if certificate == "expired" else "stranger")
+    error = await refused(certs.server(certificate), mode, ca_pem=trusted)
+    assert reason in error.message
+    assert SKIP in error.hint
+    assert error.details == {"sent": False}
+
+
+@pytest.mark.parametrize("certificate", ["self", "misnamed", "expired"])
+@pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
+async def test_e8_w6_skip_tls_verification_accepts_any_certificate_and_says_so(certs, mode, certificate):
+    assert await reach(certs.server(certificate), mode, skip_tls_verification=True) == "ok"
+    [note] = Http(profile(1, mode, skip_tls_verification=True)).warnings
+    assert note.code == "tls-unverified"
+
+
+def test_only_a_verify_mode_that_verifies_nothing_is_warned_of(certs):
+    for mode in SslMode:
+        assert Http(profile(1, mode, ca_pem=certs.text("ca"))).warnings == []
+    assert Http(profile(1, SslMode.REQUIRED, skip_tls_verification=True)).warnings == []
+
+
+async def test_e12_w7_disabled_never_tries_tls_and_the_others_never_fall_back(certs):
+    async with serving(ok) as server:
+        async with Http(profile(server.port, SslMode.DISABLED, host="127.0.0.1")) as client:
+            assert await client.get_json("/") == "ok"
+        for mode in set(SslMode) - {SslMode.DISABLED}:
+            async with Http(profile(server.port, mode, host="127.0.0.1")) as client:
+                with pytest.raises(ConnectionFailedError):
+                    await client.get_json("/", timeout=1)
+    assert [request.line != "" for request in server.requests] == [True] + [False] * 5
+
+
+async def test_e40_w37_plain_http_on_a_tls_port_is_told(certs):
+    error = await refused(certs.server("good"), SslMode.DISABLED)
+    assert "no HTTP answer" in error.message
+    assert "dragoman connections edit shop --ssl-mode verify-identity" in error.hint
+
+
+@pytest.mark.parametrize("mode", [SslMode.REQUIRED, SslMode.VERIFY_IDENTITY])
+async def test_e40_w37_tls_on_a_plain_port_is_told(mode):
+    async with serving(ok) as server, Http(profile(server.port, mode, host="127.0.0.1")) as client:
+        with pytest.raises(ConnectionFailedError, match=f"it speaks plain HTTP, and SSL Mode is {mode}") as caught:
+            await client.get_json("/")
+    assert "dragoman connections edit shop --ssl-mode disabled" in caught.value.hint
+
+
+async def ask_for_a_client_certificate(certs, newest: ssl.TLSVersion, shown: str) -> str:
+    with serving_tls_in_a_thread(certs.server("good", clients="ca", newest=newest)) as port:
+        given = profile(port, SslMode.REQUIRED, client_certificate=certs.pem(shown) if shown else "")
+        async with Http(given) as client:
+            return await client.get_json("/")
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+async def test_a_client_certificate_is_shown_where_the_server_asks_for_one(certs, newest):
+    assert await ask_for_a_client_certificate(certs, newest, "client") == "ok"
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize(("shown", "reason"), [("", "client certificate"), ("foreign", "does not trust the CA")])
+async def test_a_missing_or_foreign_client_certificate_is_told(certs, newest, shown, reason):
+    with pytest.raises(ConnectionFailedError) as caught:
+        await ask_for_a_client_certificate(certs, newest, shown)
+    assert reason in caught.value.message
+    assert "client certificate" in caught.value.hint
+
+
+@pytest.mark.parametrize("path", ["/nowhere/client.pem", "ca.crt", "locked.pem"])
+def test_a_client_certificate_that_cannot_be_used_is_refused_before_anything_is_opened(certs, path):
+    with pytest.raises(ConfigurationError, match=r"client certificate .* cannot be used"):
+        Http(profile(1, SslMode.REQUIRED, client_certificate=str(certs.folder / path)))
+
+
+async def test_a_locked_client_key_is_opened_with_its_password(certs):
+    context = certs.server("good", clients="ca")
+    given = {"client_certificate": certs.pem("locked"), "secrets": Secrets(values={"client_key_password": "word"})}
+    assert await reach(context, SslMode.REQUIRED, **given) == "ok"
+
+
+@pytest.mark.parametrize("pem", ["no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "ä"])
+def test_a_ca_file_that_holds_no_certificate_is_refused(pem):
+    with pytest.raises(ConfigurationError, match="no usable certificate"):
+        Http(profile(1, SslMode.VERIFY_CA, ca_pem=pem))
+
+
+async def test_an_answer_over_tls_that_stops_within_its_body_is_never_taken_for_whole(certs):
+    half = Reply(b"HTTP/1.1 200 X\r\nContent-Length: 900\r\n\r\n{", "reset")
+    async with (
+        serving(lambda request: half, tls=certs.server("good"), host="localhost") as server,
+        Http(profile(server.port, SslMode.REQUIRED)) as client,
+    ):
+        with pytest.raises(ConnectionFailedError, match="stopped"):
+            await client.request("GET", "/")
