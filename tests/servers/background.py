@@ -41,7 +41,8 @@ def start(arguments: Sequence[str], state: Path) -> int:
         text=True,
     )
     try:
-        said, _ = child.communicate()  # ends when all servers answer: the supervisor then closes its output
+        # Ends when all servers answer, since the supervisor then closes its output, or when it failed.
+        said = child.stdout.read() if child.stdout else ""
     except BaseException:
         child.terminate()
         child.wait()
