@@ -1,0 +1,143 @@
+"""The broker: the only way from a driver's process to the network, and only to the connection's host and port."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import ipaddress
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+
+from dragoman_worker.frames import FrameError, FrameReader
+from dragoman_worker.wire import BROKER_FRAME, MALFORMED, Open, Opened, Pipe, Refused, decoder, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from dragoman_worker.wire import BrokerReply
+
+_CONNECT_SECONDS = 10.0
+_IN_FLIGHT = 8
+_PER_MINUTE = 1_200  # connections; a child that wants more waits
+
+Endpoint = tuple[str, int]
+
+
+def canonical(host: str) -> str:
+    """Write a host name or address in the one form in which both sides are compared.
+
+    >>> canonical("Example.ORG."), canonical("::0001"), canonical("bücher.example")
+    ('example.org', '::1', 'xn--bcher-kva.example')
+    """
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        pass
+    name = host.removesuffix(".").lower()
+    if name.isascii():
+        return name
+    try:
+        return name.encode("idna").decode()
+    except UnicodeError:
+        return name
+
+
+class Broker:
+    """Serves one child: compares, resolves, connects, and passes the connected socket on."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        approved: Iterable[Endpoint],
+        *,
+        on_denied: Callable[[str, int], None],
+        on_fault: Callable[[str], None],
+    ) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._approved = frozenset((canonical(host), port) for host, port in approved)
+        self._on_denied, self._on_fault = on_denied, on_fault
+        self._slots = anyio.Semaphore(_IN_FLIGHT)
+
+    async def serve(self) -> None:
+        """Answer requests until the child is gone or misbehaves."""
+        loop, frames, requests = asyncio.get_running_loop(), FrameReader(limit=BROKER_FRAME), decoder(Open)
+        minute, served = anyio.current_time(), 0
+        async with anyio.create_task_group() as connecting:
+            while True:
+                try:
+                    # Plain recv: the kernel drops descriptors that a child attaches.
+                    data = await loop.sock_recv(self._socket, BROKER_FRAME)
+                    arrived = [requests.decode(body) for body in frames.feed(data)]
+                except (FrameError, *MALFORMED) as error:
+                    self._on_fault(f"a malformed broker request: {error}")
+                    return
+                except OSError:
+                    return
+                if not data:
+                    return
+                for request in arrived:
+                    if anyio.current_time() - minute > 60:
+                        minute, served = anyio.current_time(), 0
+                    elif (served := served + 1) > _PER_MINUTE:
+                        await anyio.sleep(minute + 60 - anyio.current_time())
+                    # Compared before any lookup: a name could carry data to a name server.
+                    if (canonical(request.host), request.port) in self._approved:
+                        await self._slots.acquire()
+                        connecting.start_soon(self._connect, request)
+                    else:
+                        self._on_denied(request.host, request.port)
+                        reason = "the sandbox does not allow this host and port"
+                        self._reply(Refused(request.id, errno.EACCES, reason))
+
+    async def _connect(self, request: Open) -> None:
+        try:
+            with anyio.fail_after(_CONNECT_SECONDS), await _connected(request) as sock:
+                self._reply(Opened(request.id), sock.fileno())
+        except TimeoutError:
+            self._reply(Refused(request.id, errno.ETIMEDOUT, f"no connection within {_CONNECT_SECONDS:g} s"))
+        except OSError as error:
+            code = errno.EHOSTUNREACH if isinstance(error, socket.gaierror) else error.errno or errno.EHOSTUNREACH
+            self._reply(Refused(request.id, code, (error.strerror or str(error))[:500]))
+        finally:
+            self._slots.release()
+
+    def hand_over(self, call: int, descriptor: int) -> None:
+        """Pass the write end of an export's pipe."""
+        self._reply(Pipe(call), descriptor)
+
+    def _reply(self, reply: BrokerReply, *descriptors: int) -> None:
+        message = pack(reply)
+        try:
+            # Header, body and descriptor in one message, or the child could not tell whose descriptor it is.
+            sent = socket.send_fds(self._socket, [message], descriptors) if descriptors else self._socket.send(message)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            return  # the child is gone, which others notice
+        if sent != len(message):
+            self._on_fault("it does not read the broker's replies")
+
+
+async def _connected(request: Open) -> socket.socket:
+    family = socket.AddressFamily(request.family) if request.family in (socket.AF_INET, socket.AF_INET6) else 0
+    infos = await anyio.getaddrinfo(request.host, request.port, family=family, type=socket.SOCK_STREAM)
+    failure: OSError | None = None
+    for kind, type_, proto, _, address in infos:
+        sock = socket.socket(kind, type_, proto)
+        try:
+            sock.setblocking(False)
+            await asyncio.get_running_loop().sock_connect(sock, address)
+        except OSError as error:
+            failure = error
+            sock.close()
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise failure or OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))

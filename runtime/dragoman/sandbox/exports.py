@@ -1,0 +1,81 @@
+"""The host's end of an export: announcements on the control socket, bytes through a pipe of their own."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import TYPE_CHECKING
+
+import anyio
+
+from dragoman_api.exports import ExportPart
+from dragoman_worker.values import ValueFaultError
+from dragoman_worker.wire import CREDITS, Chunk, Part, Result
+
+if TYPE_CHECKING:
+    from dragoman_api.errors import DragomanError
+
+
+class ExportReply:
+    """A stream that waits for its next chunk; takes no more than it has given credit for."""
+
+    def __init__(self, pipe: int) -> None:
+        """Begin.
+
+        Args:
+            pipe: The read end, non-blocking.
+        """
+        self._pipe = pipe
+        self._chunks: deque[Chunk] = deque()
+        self._arrived = anyio.Event()
+        self._credit = CREDITS
+        self._over = False
+        self._error: DragomanError | None = None
+
+    def take(self, message: Part | Chunk | Result) -> None:
+        """Queue a chunk; the result ends the stream."""
+        if isinstance(message, Part):
+            raise ValueFaultError("a part of a result, in answer to an export")
+        if isinstance(message, Result):
+            self._over = True
+        else:
+            self._credit -= 1
+            if self._credit < 0:
+                raise ValueFaultError("a piece of an export without credit")
+            self._chunks.append(message)
+        self._arrived.set()
+
+    def fail(self, error: DragomanError) -> None:
+        """End the stream by an error, after what was announced."""
+        self._error, self._over = error, True
+        self._arrived.set()
+
+    async def part(self) -> ExportPart | None:
+        """Wait for the next part and its bytes; None at the end.
+
+        Raises:
+            DragomanError: The driver's, or its process ended.
+            ValueFaultError: The pipe ended inside a part.
+        """
+        while not self._chunks:
+            if self._error is not None:
+                raise self._error
+            if self._over:
+                return None
+            self._arrived = anyio.Event()
+            await self._arrived.wait()
+        chunk = self._chunks.popleft()
+        data = bytearray()
+        while len(data) < chunk.size:
+            try:
+                piece = os.read(self._pipe, min(chunk.size - len(data), 1 << 20))
+            except BlockingIOError:
+                await anyio.wait_readable(self._pipe)
+                continue
+            if not piece:
+                if self._error is not None:
+                    raise self._error
+                raise ValueFaultError(f"{len(data):,} bytes of a part of {chunk.size:,}")
+            data += piece
+        self._credit += 1
+        return ExportPart(data=bytes(data), rows=chunk.rows, total=chunk.total, checkpoint=chunk.checkpoint)

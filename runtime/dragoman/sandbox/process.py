@@ -1,0 +1,397 @@
+"""A worker: one driver in a process of its own, from its start to its certain end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman_api.connections import Profile, Secrets
+from dragoman_api.errors import (
+    DeadlineExceededError,
+    DriverCrashedError,
+    DriverFaultError,
+    QueryError,
+    SandboxError,
+    from_code,
+)
+from dragoman_worker import values, wire
+from dragoman_worker.channel import Channel
+from dragoman_worker.frames import FROM_CHILD, FROM_HOST
+from dragoman_worker.hooks import EXPORT, HOOKS
+from dragoman_worker.wire import Call, Cancel, Config, Credit, Failure, Ready, Sandboxed, Secret
+
+from . import policy
+from .broker import Broker
+from .calls import GRACE_SECONDS, Calls, Reply
+from .child import Child
+from .closure import find_closure
+from .exports import ExportReply
+from .log import LogPipe, Mask, harmless
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+    from types import TracebackType
+    from typing import Self
+
+    from dragoman_api.errors import DragomanError
+    from dragoman_api.exports import ExportPart, ExportRequest
+    from dragoman_worker.wire import Message
+
+    from .broker import Endpoint
+    from .calls import Waiting
+    from .policy import Policy, Report
+    from .spare import Spare
+
+_START_SECONDS = 30.0
+_END_SECONDS = 0.5
+_LAST_LINES = 5
+_FAULT_TEXT = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What to start.
+
+    Attributes:
+        driver: ``package.module:Class``.
+        trees: Directories to import the driver and its dependencies from.
+        approved: Host and port pairs it may reach.
+        secrets: Credentials, handed over once the lock-down is proven.
+        readable: Further files it may read: a client certificate.
+        policy: Which level is asked for.
+        trusted: The driver's bytes come from a source that the user trusts.
+        memory: Bytes of address space.
+        descriptors: Open descriptors.
+        cache: Directory for what is costly to find out; None for no cache.
+    """
+
+    driver: str
+    trees: tuple[Path, ...]
+    approved: tuple[Endpoint, ...] = ()
+    secrets: Secrets = field(default_factory=Secrets)
+    readable: tuple[Path, ...] = ()
+    policy: Policy = "auto"
+    trusted: bool = False
+    memory: int = 2 << 30
+    descriptors: int = 256
+    cache: Path | None = None
+
+
+class Worker:
+    """A driver's process, an async context manager.
+
+    Attributes:
+        hooks: What the driver implements.
+        report: How it is confined.
+    """
+
+    def __init__(
+        self,
+        launch: Launch,
+        *,
+        spare: Spare | None = None,
+        on_log: Callable[[str], None] | None = None,
+        on_denied: Callable[[str, int], None] | None = None,
+    ) -> None:
+        """Prepare a worker; nothing is started before the context is entered.
+
+        Args:
+            launch: What to start.
+            spare: Where a warm child may be.
+            on_log: Told each line the driver prints, made harmless.
+            on_denied: Told each host and port that the driver wanted and must not reach.
+        """
+        self.hooks: frozenset[str] = frozenset()
+        self.report: Report
+        self.ended = anyio.Event()
+        self._launch, self._spare = launch, spare
+        self._on_log, self._on_denied = on_log, on_denied or (lambda host, port: None)
+        self._mask = Mask(launch.secrets.values.values())
+        self._messages = wire.decoder(wire.ChildMessage)
+        self._calls = Calls(on_disobedience=self._disobeyed)
+        self._step: tuple[type[Any], asyncio.Future[Any]] | None = None
+        self._verdict: tuple[type[SandboxError], str] | None = None
+        self._silent = self._reaped = False
+
+    # start and end --------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        self._adopt((self._spare.take() if self._spare else None) or _spawn(self._launch))
+        self._stack = AsyncExitStack()
+        try:
+            await self._enter()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()  # without the error, which the task group would wrap
+
+    async def _enter(self) -> None:
+        self._stack.push_async_callback(self._end)
+        with anyio.CancelScope(shield=True):
+            await self._channel.attach(self._child.control)
+        tasks = await self._stack.enter_async_context(anyio.create_task_group())
+        self._stack.callback(tasks.cancel_scope.cancel)
+        tasks.start_soon(self._broker.serve)
+        await self._start()
+
+    def _adopt(self, child: Child) -> None:
+        self._child = child
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(child.pidfd, self._exited)
+        self._log = LogPipe(child.log, mask=self._mask, on_line=self._on_log)
+        self._channel = Channel(
+            limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
+        )
+        self._broker = Broker(child.broker, self._launch.approved, on_denied=self._on_denied, on_fault=self._condemn)
+
+    async def _start(self) -> None:
+        launch = self._launch
+        plan = policy.lockdown_plan(
+            self._child.closure,
+            trees=launch.trees,
+            readable=launch.readable,
+            policy=launch.policy,
+            memory=launch.memory,
+            descriptors=launch.descriptors,
+        )
+        trees = tuple(str(tree.resolve()) for tree in launch.trees)
+        try:
+            with anyio.fail_after(_START_SECONDS):
+                told = await self._say(Config(lockdown=plan, trees=trees, driver=launch.driver), Sandboxed)
+                status = await anyio.to_thread.run_sync(_read_status, self._child.process.pid)
+                self.report = policy.assess(told, status=status, policy=launch.policy)
+                policy.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
+                ready = await self._say(Secret(launch.secrets.values), Ready)
+        except TimeoutError:
+            raise DeadlineExceededError(f"the driver did not start within {_START_SECONDS:g} s") from None
+        self.hooks = frozenset(ready.hooks) & HOOKS.keys()
+
+    async def _say(self, message: Message, answer: type[Any]) -> Any:
+        """Send one message of the start and wait for its answer."""
+        if self.ended.is_set():
+            raise self._obituary()
+        self._step = (answer, self._loop.create_future())
+        self._channel.send(message)
+        return await self._step[1]
+
+    async def _end(self) -> None:
+        """Close, wait a moment, kill, reap."""
+        self._verdict = self._verdict or (DriverCrashedError, "it was closed")
+        with anyio.CancelScope(shield=True):
+            self._channel.close()
+            with anyio.move_on_after(_END_SECONDS):
+                await self.ended.wait()
+            self._kill()
+            await self.ended.wait()
+
+    def _kill(self) -> None:
+        if not self._reaped:
+            self._child.process.kill()
+
+    def _fell_silent(self) -> None:
+        """Note the end of the control socket; a child that closes it while it should answer is done with."""
+        self._silent = True
+        if self._verdict is None:
+            self._loop.call_later(_END_SECONDS, self._kill)  # its exit status, if it is ending by itself, is worth a wait
+        self._finish()
+
+    def _exited(self) -> None:
+        self._loop.remove_reader(self._child.pidfd)
+        os.close(self._child.pidfd)
+        self._child.process.wait()
+        self._reaped = True
+        # What it sent before its end is still read; a grandchild that holds the socket is not waited for.
+        self._loop.call_later(_END_SECONDS, self._channel.close)
+        self._finish()
+
+    def _finish(self) -> None:
+        if not (self._silent and self._reaped) or self.ended.is_set():
+            return
+        self._child.broker.close()
+        self._log.finish()
+        self.ended.set()
+        self._calls.end(self._obituary)
+        if self._step is not None and not self._step[1].done():
+            self._step[1].set_exception(self._obituary())
+
+    def _obituary(self) -> SandboxError:
+        """Describe the end of the process as an error."""
+        code = self._child.process.returncode
+        status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}")
+        lines = "".join(f"\n  {line}" for line in self._log.lines[-_LAST_LINES:])
+        tail = f"; its last lines:{lines}" if lines else ""
+        return kind(f"the driver's process is gone: {reason}{tail}", details={"status": status})
+
+    def _condemn(self, reason: str) -> None:
+        """Kill a child that sends nonsense."""
+        self._verdict = self._verdict or (DriverFaultError, f"it was stopped because it sent {reason}")
+        self._channel.close()
+        self._kill()
+
+    def _disobeyed(self) -> None:
+        reason = f"it was killed because it did not stop within {GRACE_SECONDS:g} s of a cancellation"
+        self._verdict = self._verdict or (DriverCrashedError, reason)
+        self._kill()
+
+    # messages -------------------------------------------------------------------------------------------------------
+
+    def _receive(self, body: bytes) -> None:
+        if self._verdict is not None and self._verdict[0] is DriverFaultError:
+            return  # condemned: nothing more is looked at
+        try:
+            message = self._messages.decode(body)
+            if self._step is not None:
+                self._take_step(message)
+            elif isinstance(message, (Sandboxed, Ready)):
+                raise values.ValueFaultError("a message of the start, after it")
+            else:
+                self._calls.dispatch(message, error=self._error(message))
+        except values.FAULTS as error:
+            self._condemn(harmless(str(error))[:_FAULT_TEXT] or type(error).__name__)
+
+    def _take_step(self, message: Any) -> None:
+        assert self._step is not None
+        kind, future = self._step
+        error = self._error(message)
+        if error is None and not isinstance(message, kind):
+            raise values.ValueFaultError(f"{type(message).__name__} in place of {kind.__name__}")
+        self._step = None
+        if future.done():
+            return
+        if error is None:
+            future.set_result(message)
+        else:
+            future.set_exception(error)
+
+    def _error(self, message: Any) -> DragomanError | None:
+        """Build the error that a failure stands for, harmless and without secrets."""
+        if not isinstance(message, Failure):
+            return None
+        error = message.to_error()
+        clean = {
+            name: self._clean(value) if isinstance(value, str) else value for name, value in error.details.items()
+        }
+        return from_code(error.code, self._clean(error.message), hint=self._clean(error.hint), details=clean)
+
+    def _clean(self, text: str) -> str:
+        return self._mask(harmless(text))
+
+    # calls ----------------------------------------------------------------------------------------------------------
+
+    async def call(self, hook: str, request: object = None, *, deadline: float | None = None) -> Any:
+        """Call one hook of the driver.
+
+        Args:
+            hook: Its name; not `export_rows`.
+            request: Its one argument; of `connect` the profile, whose secrets are left out here.
+            deadline: Seconds; None leaves it to the caller's own scope.
+
+        Returns:
+            The hook's result, None where the driver has no answer.
+
+        Raises:
+            DriverError: What the driver raised.
+            UnsupportedOperationError: It implements no such hook.
+            DriverFaultError: A foreign exception escaped from it, or it answered nonsense.
+            DriverCrashedError: Its process ended.
+            DeadlineExceededError: It did not answer in time.
+            QueryError: The request cannot be sent.
+        """
+        if isinstance(request, Profile):
+            request = replace(request, secrets=Secrets())
+        reply = Reply(HOOKS[hook].result)
+        number = self._send(reply, hook, request)
+        try:
+            with anyio.fail_after(deadline):
+                await self._channel.drain()
+                return await reply.future
+        except TimeoutError:
+            raise DeadlineExceededError(f"{hook} took longer than {deadline:g} s") from None
+        finally:
+            self._abandon(number)
+
+    async def export(self, request: ExportRequest, *, deadline: float) -> AsyncGenerator[ExportPart, None]:
+        """Stream an export; close the iterator in the end.
+
+        Args:
+            request: What to export.
+            deadline: Seconds between two parts.
+
+        Yields:
+            Parts as the driver gave them.
+
+        Raises:
+            As `call`.
+        """
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            reply = ExportReply(reading)
+            number = self._send(reply, EXPORT, request)
+            try:
+                self._broker.hand_over(number, writing)
+                os.close(writing)
+                writing = -1
+                while True:
+                    with anyio.fail_after(deadline):
+                        part = await reply.part()
+                    if part is None:
+                        return
+                    yield part
+                    self._channel.send(Credit(number, 1))
+            except TimeoutError:
+                raise DeadlineExceededError(f"{EXPORT} gave nothing for {deadline:g} s") from None
+            except values.ValueFaultError as error:
+                self._condemn(str(error))
+                raise DriverFaultError(f"{EXPORT} ended inside a part: {error}") from None
+            finally:
+                self._abandon(number)
+        finally:
+            os.close(reading)
+            if writing >= 0:
+                os.close(writing)
+
+    def _send(self, waiting: Waiting, hook: str, request: object) -> int:
+        if self.ended.is_set():
+            raise self._obituary()
+        try:
+            body = values.encode_request(request)
+        except values.ValueFaultError as error:
+            raise QueryError(f"the request of {hook} cannot be sent to the driver: {error}") from error
+        if len(body) > FROM_HOST - 1_000:
+            raise QueryError(f"the request of {hook} has {len(body):,} bytes; {FROM_HOST:,} are allowed")
+        number = self._calls.add(waiting)
+        self._channel.send(Call(number, hook, Raw(body)))
+        return number
+
+    def _abandon(self, number: int) -> None:
+        if not self.ended.is_set() and self._calls.abandon(number):
+            self._channel.send(Cancel(number))
+
+
+def _spawn(launch: Launch) -> Child:
+    try:
+        return Child(find_closure(launch.cache))
+    except OSError as error:
+        raise SandboxError(f"the driver's process cannot be started: {error.strerror}") from error
+
+
+def _read_status(pid: int) -> str | None:
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None

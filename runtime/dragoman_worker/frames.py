@@ -1,0 +1,76 @@
+"""Frames: a little-endian u32 length, then so many bytes of msgpack."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+
+_LENGTH = struct.Struct("<I")
+
+FROM_CHILD = 4 << 20
+"""Bytes of a frame that the host takes from a child."""
+
+FROM_HOST = 64 << 20
+"""Bytes of a frame that a child takes from its host, which is trusted: a console text, a plan."""
+
+
+class FrameError(Exception):
+    """A frame is empty or longer than allowed; its body is not read."""
+
+
+def frame(body: bytes) -> bytes:
+    """Put the length before a message."""
+    return _LENGTH.pack(len(body)) + body
+
+
+class FrameReader:
+    """Cuts a byte stream into frames, however it was chunked."""
+
+    def __init__(self, *, limit: int) -> None:
+        self._limit = limit
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Take some bytes and give the frames they complete.
+
+        Raises:
+            FrameError: A length is zero or above the limit. The reader cannot go on.
+        """
+        buffer = self._buffer
+        buffer += data
+        frames, at = [], 0
+        while len(buffer) - at >= 4:
+            (length,) = _LENGTH.unpack_from(buffer, at)
+            if not 0 < length <= self._limit:
+                raise FrameError(f"a frame of {length:,} bytes; 1 to {self._limit:,} are allowed")
+            if len(buffer) - at - 4 < length:
+                break
+            frames.append(bytes(buffer[at + 4 : at + 4 + length]))
+            at += 4 + length
+        del buffer[:at]
+        return frames
+
+    @property
+    def missing(self) -> int:
+        """Tell how many bytes the next frame certainly still needs."""
+        have = len(self._buffer)
+        return 4 - have if have < 4 else int(_LENGTH.unpack_from(self._buffer)[0]) + 4 - have
+
+
+def receive(sock: socket.socket, *, limit: int) -> bytes | None:
+    """Read one frame from a blocking socket.
+
+    Returns:
+        The message, None at the end of the stream.
+
+    Raises:
+        FrameError: The length is zero or above the limit.
+    """
+    reader = FrameReader(limit=limit)
+    while data := sock.recv(reader.missing):
+        if frames := reader.feed(data):
+            return frames[0]
+    return None

@@ -1,0 +1,78 @@
+"""What a process gives up without a ruleset: outliving its host, capabilities, memory, descriptors."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+
+from .kernel import NUMBERS, prctl, syscall
+
+_SET_PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _CAP_AMBIENT = 1, 4, 38, 47
+_CLEAR_ALL = 4
+_CAPABILITY_VERSION = 0x20080522
+
+MEMORY = 2 << 30
+DESCRIPTORS = 256
+
+
+def die_with(parent: int) -> None:
+    """Have the kernel kill this process when its parent's spawning thread ends; exit when that has happened already."""
+    prctl(_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(3)
+
+
+def hide_memory() -> None:
+    """Make this process non-dumpable: others of its user can then read neither its memory nor its environment."""
+    prctl(_SET_DUMPABLE, 0)
+
+
+def drop_capabilities() -> None:
+    """Give up every capability, the ambient ones first. Matters for a root host only, and there decides."""
+    prctl(_CAP_AMBIENT, _CLEAR_ALL)
+    syscall(NUMBERS["capset"], struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24))
+
+
+def forbid_new_privileges() -> None:
+    """Make setuid programs powerless; seccomp and Landlock ask for it."""
+    prctl(_SET_NO_NEW_PRIVS, 1)
+
+
+def set_limits(*, memory: int = MEMORY, descriptors: int = DESCRIPTORS) -> None:
+    """Bound memory and descriptors, and forbid file content, core files and locked memory.
+
+    Args:
+        memory: Bytes of address space.
+        descriptors: Open descriptors.
+    """
+    limits = {
+        resource.RLIMIT_AS: memory,
+        resource.RLIMIT_NOFILE: descriptors,
+        resource.RLIMIT_FSIZE: 0,  # exports leave through a pipe, which has no size
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+    }
+    for kind, wanted in limits.items():
+        hard = resource.getrlimit(kind)[1]
+        value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(kind, (value, value))
+
+
+def count_threads() -> int:
+    """Count this process's threads: Landlock binds the calling one only, so there may be no other."""
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - pathlib is not imported in the child for this
+
+
+def seccomp_available() -> bool:
+    """Ask the kernel whether a filter could kill the process, without installing one."""
+    if (number := NUMBERS.get("seccomp")) is None:
+        return False
+    get_action_available, kill_process = ctypes.c_uint(2), ctypes.c_uint32(0x80000000)
+    try:
+        return syscall(number, get_action_available, ctypes.c_uint(0), ctypes.byref(kill_process)) == 0
+    except OSError:
+        return False

@@ -1,0 +1,180 @@
+"""An event loop that cannot connect: it asks the host's broker for connected sockets."""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import errno
+import ipaddress
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from .frames import FrameReader
+from .wire import BROKER_FRAME, BrokerReply, Open, Opened, Pipe, Refused, decoder, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MAX_NAMES = 256
+_CONNECT_ONLY = ("family", "proto", "flags", "local_addr", "happy_eyeballs_delay", "interleave", "all_errors")
+
+
+class Broker:
+    """The child's end of the broker socket: requests out, descriptors in."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._replies = decoder(BrokerReply)
+        self._frames = FrameReader(limit=BROKER_FRAME)
+        self._descriptors: list[int] = []
+        self._waiting: dict[int, asyncio.Future[socket.socket]] = {}
+        self._pipes: dict[int, asyncio.Future[int]] = {}
+        self._last = 0
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Begin to read."""
+        self._socket.setblocking(False)
+        self._loop = loop
+        loop.add_reader(self._socket.fileno(), self._read)
+
+    def _read(self) -> None:
+        # Never more than the frame under way: its descriptor comes with its first bytes, and so belongs to it.
+        size, space = self._frames.missing, socket.CMSG_SPACE(array.array("i").itemsize)
+        try:
+            data, ancillary, flags, _ = self._socket.recvmsg(size, space, socket.MSG_CMSG_CLOEXEC)
+        except BlockingIOError:
+            return
+        if not data or flags & socket.MSG_CTRUNC:
+            os._exit(0 if not data else 4)
+        for level, kind, content in ancillary:
+            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+                self._descriptors += array.array("i", content)
+        for body in self._frames.feed(data):
+            self._answer(self._replies.decode(body), self._descriptors)
+            for stray in self._descriptors:
+                os.close(stray)
+            self._descriptors = []
+
+    def _answer(self, reply: Opened | Refused | Pipe, descriptors: list[int]) -> None:
+        if isinstance(reply, Pipe):
+            self._pipe(reply.id).set_result(descriptors.pop())
+            return
+        future = self._waiting.pop(reply.id, None)
+        if future is None or future.done():
+            return
+        if isinstance(reply, Opened):
+            future.set_result(socket.socket(fileno=descriptors.pop()))
+        else:
+            future.set_exception(OSError(reply.errno, reply.reason))
+
+    def _pipe(self, call: int) -> asyncio.Future[int]:
+        return self._pipes.setdefault(call, self._loop.create_future())
+
+    async def pipe(self, call: int) -> int:
+        """Wait for the write end of an export's pipe."""
+        try:
+            return await self._pipe(call)
+        finally:
+            del self._pipes[call]
+
+    async def open(self, host: str, port: int, family: int = 0) -> socket.socket:
+        """Ask for a socket connected to a host and port.
+
+        Raises:
+            OSError: EACCES where the pair is not the connection's, else what connecting ran into.
+        """
+        self._last += 1
+        request = Open(self._last, host, port, family)
+        future = self._waiting[request.id] = self._loop.create_future()
+        try:
+            await self._loop.sock_sendall(self._socket, pack(request))
+            return await future
+        finally:
+            self._waiting.pop(request.id, None)
+
+
+class BrokerLoop(asyncio.SelectorEventLoop):
+    """Connects through the broker; names are never resolved here.
+
+    `getaddrinfo` gives a made-up address per name and family, which `sock_connect` and `create_connection` turn
+    back into the name. One per family, because a socket placed over one of the other family misreads its peer.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__()
+        self._broker = broker
+        self._names: dict[str, str] = {}
+        broker.attach(self)
+
+    async def getaddrinfo(  # type: ignore[override]
+        self, host: Any, port: Any, *, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0  # noqa: A002
+    ) -> list[tuple[Any, ...]]:
+        """Give addresses that stand for a name; literal ones pass unchanged."""
+        name = host.decode() if isinstance(host, bytes) else str(host)
+        number = int(port or 0)
+        try:
+            addresses = [str(ipaddress.ip_address(name))]
+        except ValueError:
+            addresses = self._tokens(name)
+        found: list[tuple[Any, ...]] = []
+        for address in addresses:
+            six = ":" in address
+            kind = socket.AF_INET6 if six else socket.AF_INET
+            if family in (0, kind):
+                where = (address, number, 0, 0) if six else (address, number)
+                found.append((kind, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", where))
+        if not found:
+            raise socket.gaierror(socket.EAI_FAMILY, "no address of that family")
+        return found
+
+    def _tokens(self, name: str) -> list[str]:
+        known = [token for token, stands_for in self._names.items() if stands_for == name]
+        if known:
+            return known
+        if len(self._names) >= 2 * _MAX_NAMES:
+            raise socket.gaierror(socket.EAI_MEMORY, f"more than {_MAX_NAMES} host names")
+        number = len(self._names) // 2
+        tokens = [f"100::{number + 1:x}", f"240.0.{number >> 8}.{number & 255}"]  # discard-only and reserved ranges
+        self._names.update(dict.fromkeys(tokens, name))
+        return tokens
+
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        """Place a connected socket from the broker over this one."""
+        real = await self._broker.open(self._names.get(address[0], address[0]), address[1], int(sock.family))
+        with real:
+            os.dup2(real.fileno(), sock.fileno(), inheritable=False)
+        sock.setblocking(False)
+
+    async def create_connection(  # type: ignore[override]
+        self,
+        protocol_factory: Callable[[], asyncio.BaseProtocol],
+        host: str | None = None,
+        port: int | None = None,
+        *,
+        sock: socket.socket | None = None,
+        ssl: Any = None,
+        server_hostname: str | None = None,
+        **options: Any,
+    ) -> Any:
+        """Connect as asyncio does, with a socket from the broker."""
+        for name in _CONNECT_ONLY:
+            options.pop(name, None)
+        if sock is None:
+            name = self._names.get(str(host), str(host))
+            sock = await self._broker.open(name, int(port or 0))
+            sock.setblocking(False)
+            server_hostname = server_hostname or (name if ssl else None)
+        return await super().create_connection(  # type: ignore[call-overload]
+            protocol_factory, sock=sock, ssl=ssl, server_hostname=server_hostname, **options
+        )
+
+    async def _refuse(self, *_arguments: Any, **_options: Any) -> Any:
+        raise PermissionError(errno.EACCES, "the sandbox allows connections to the database only")
+
+    create_datagram_endpoint = _refuse
+    create_unix_connection = _refuse
+    create_unix_server = _refuse
+    create_server = _refuse
+    subprocess_exec = _refuse
+    subprocess_shell = _refuse

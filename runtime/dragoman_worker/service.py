@@ -1,0 +1,200 @@
+"""The driver's process after its start: lock down, import the driver, answer hook calls until the host goes."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import socket
+import sys
+import traceback
+from contextlib import AsyncExitStack, aclosing
+from importlib import import_module
+from typing import Any
+
+import anyio
+import anyio._backends._asyncio  # noqa: F401 - imported now, in place of at the first call
+import pluggy
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman_api.connections import Profile, Secrets
+from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, UnsupportedOperationError
+from dragoman_api.exports import ExportPart
+from dragoman_api.hookspecs import PROJECT, DriverSpec
+from dragoman_api.http import Http
+
+from . import finder, values, wire
+from .channel import Channel
+from .frames import FROM_HOST, frame, receive
+from .hooks import EXPORT, HOOKS
+from .lockdown.confine import confine
+from .loop import Broker, BrokerLoop
+from .wire import Call, Cancel, Chunk, Config, Credit, Failure, Part, Ready, Result, Secret
+
+_FAULT_TEXT = 500  # characters of a foreign exception that leave the process
+
+
+def run(control_fd: int, broker_fd: int) -> None:
+    """Serve one connection to its end.
+
+    Args:
+        control_fd: The control socket; its end is the process's end.
+        broker_fd: The broker's socket.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
+    control = socket.socket(fileno=control_fd)
+    messages = wire.decoder(wire.HostMessage)
+
+    def expect(kind: type[Any]) -> Any:
+        body = receive(control, limit=FROM_HOST)
+        if body is None:
+            os._exit(0)
+        message = messages.decode(body)
+        assert isinstance(message, kind)
+        return message
+
+    config: Config = expect(Config)  # a warm spare waits here
+    control.sendall(wire.pack(confine(config.lockdown)))
+    secret: Secret = expect(Secret)
+    service = Service(control, Broker(socket.socket(fileno=broker_fd)), Secrets(values=secret.values))
+    with asyncio.Runner(loop_factory=service.make_loop) as runner:
+        runner.run(service.serve(config))
+
+
+class Service:
+    """One driver and the calls that are under way."""
+
+    def __init__(self, control: socket.socket, broker: Broker, secrets: Secrets) -> None:
+        self._control, self._broker, self._secrets = control, broker, secrets
+        self._messages = wire.decoder(wire.HostMessage)
+        self._channel = Channel(limit=FROM_HOST, on_frame=self._receive, on_fault=self._end, on_end=self._end)
+        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager.add_hookspecs(DriverSpec)
+        self._scopes: dict[int, anyio.CancelScope] = {}
+        self._credits: dict[int, anyio.Semaphore] = {}
+        self._http = AsyncExitStack()
+
+    def make_loop(self) -> BrokerLoop:
+        """Make the event loop that connects through the broker."""
+        return BrokerLoop(self._broker)
+
+    async def serve(self, config: Config) -> None:
+        """Load the driver and answer until the process ends."""
+        async with anyio.create_task_group() as self._tasks:
+            await self._channel.attach(self._control)
+            try:
+                finder.admit_trees(config.trees)
+                hooks = self._load(config.driver)
+            except BaseException as error:  # noqa: BLE001 - whatever a driver's module does while it is imported
+                self._channel.send(Failure.of(0, _describe(error, "the driver cannot be loaded")))
+            else:
+                self._channel.send(Ready(hooks))
+            await anyio.sleep_forever()
+
+    def _end(self, _reason: str = "") -> None:
+        sys.stdout.flush()
+        os._exit(0)
+
+    def _load(self, name: str) -> tuple[str, ...]:
+        module, _, attribute = name.partition(":")
+        driver = getattr(import_module(module), attribute)()
+        self._manager.register(driver, name="driver")
+        self._manager.check_pending()
+        callers = self._manager.get_hookcallers(driver) or []
+        for caller in callers:
+            function = getattr(driver, caller.name)
+            wanted = inspect.isasyncgenfunction if caller.name == EXPORT else inspect.iscoroutinefunction
+            if not wanted(function):
+                shape = "an async generator" if caller.name == EXPORT else "async def"
+                raise ConfigurationError(f"{name}.{caller.name} must be {shape}, as its specification is")
+        return tuple(caller.name for caller in callers)
+
+    # messages -------------------------------------------------------------------------------------------------------
+
+    def _receive(self, body: bytes) -> None:
+        match self._messages.decode(body):
+            case Call() as call:
+                self._tasks.start_soon(self._answer, call)
+            case Cancel(id=call_id) if call_id in self._scopes:
+                self._scopes[call_id].cancel()
+            case Credit(id=call_id, n=n) if call_id in self._credits:
+                for _ in range(n):
+                    self._credits[call_id].release()
+
+    async def _answer(self, call: Call) -> None:
+        end: Result | Failure = Failure(id=call.id, code="cancelled", message="cancelled")
+        with anyio.CancelScope() as scope:
+            self._scopes[call.id] = scope
+            try:
+                rest = await (self._export(call) if call.hook == EXPORT else self._call(call))
+                end = Result(call.id, Raw(rest))
+            except BaseException as error:
+                if scope.cancel_called and isinstance(error, asyncio.CancelledError):
+                    raise
+                end = Failure.of(call.id, _describe(error, f"{call.hook} failed inside the driver"))
+        del self._scopes[call.id]
+        self._channel.send(end)
+
+    async def _call(self, call: Call) -> bytes:
+        names, request = self._argument(call)
+        arguments = {names[0]: request} if names else {}
+        if isinstance(request, Profile):
+            profile = replace(request, secrets=self._secrets)
+            arguments = {"profile": profile, "http": await self._http.enter_async_context(Http(profile))}
+        result = await getattr(self._manager.hook, call.hook)(**arguments)
+        if call.hook == "close":
+            await self._http.aclose()
+        pieces, rest = values.take_apart(result)
+        for path, piece, extended in pieces:
+            self._channel.send(Part(call.id, path, Raw(piece), extended))
+            await self._channel.drain()
+        return rest
+
+    def _argument(self, call: Call) -> tuple[tuple[str, ...], Any]:
+        hook = getattr(self._manager.hook, call.hook)
+        if not hook.get_hookimpls():
+            raise UnsupportedOperationError(f"this driver has no {call.hook}", details={"hook": call.hook})
+        names = tuple(hook.spec.argnames)
+        return names, values.decode_request(HOOKS[call.hook].request, call.request) if names else None
+
+    async def _export(self, call: Call) -> bytes:
+        credit = self._credits[call.id] = anyio.Semaphore(wire.CREDITS)
+        pipe = await self._broker.pipe(call.id)
+        try:
+            _, request = self._argument(call)
+            async with aclosing(self._manager.hook.export_rows(request=request)) as parts:
+                async for part in parts:
+                    await self._export_part(call.id, part, pipe, credit)
+        finally:
+            os.close(pipe)
+            del self._credits[call.id]
+        return values.encode(None)
+
+    async def _export_part(self, call: int, part: ExportPart, pipe: int, credit: anyio.Semaphore) -> None:
+        """Announce a part's bytes in pieces and write them; only the last piece makes the part safe to go on after."""
+        data = memoryview(part.data)
+        for at in range(0, max(len(data), 1), wire.PART):
+            piece = data[at : at + wire.PART]
+            last = at + wire.PART >= len(data)
+            await credit.acquire()
+            chunk = Chunk(id=call, size=len(piece), rows=part.rows if last else 0, total=part.total)
+            self._channel.send(replace(chunk, checkpoint=part.checkpoint) if last else chunk)
+            await _write(pipe, piece)
+
+
+async def _write(pipe: int, data: memoryview) -> None:
+    while data:
+        try:
+            data = data[os.write(pipe, data) :]
+        except BlockingIOError:
+            await anyio.wait_writable(pipe)
+
+
+def _describe(error: BaseException, what: str) -> DragomanError:
+    if isinstance(error, DragomanError):
+        return error
+    traceback.print_exception(error)  # into the log, whose last lines the host shows
+    reason = f"{type(error).__name__}: {error}"[:_FAULT_TEXT]
+    return DriverFaultError(f"{what}: {reason}")

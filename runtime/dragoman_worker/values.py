@@ -1,0 +1,342 @@
+"""Values on the wire: what msgpack has no type for, and results that travel in parts.
+
+msgpack holds integers of 64 bits and no Decimal; both, and the raw JSON text of `Json`, travel as extension types.
+A result of more than a MiB is taken apart at its lists and texts, and each part is decoded within bounds by itself.
+"""
+
+from __future__ import annotations
+
+import marshal
+from decimal import Decimal, DecimalException
+from functools import cache
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec.msgpack import Ext
+from msgspec.structs import replace
+
+from dragoman_api.cells import Cell, CutText, Json
+from dragoman_api.changes import Insert, Plan, PlanRequest, Update
+from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.grid import MAX_ROWS, Page
+
+from .wire import MALFORMED, PART
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_INT, _DECIMAL, _JSON, _CUT = 1, 2, 3, 4
+_MAX_DIGITS = 4_300  # Python itself refuses to print a longer integer
+_TEXT_PIECE = PART // 4  # characters, of at most four bytes each
+
+MAX_RESULT = 64 << 20
+"""Bytes of all parts of one result at most."""
+
+_Meta = msgspec.Meta
+_Plain = None | bool | int | float | str
+_PLAIN_CELLS: Any = Annotated[list[Annotated[list[_Plain], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
+_CELLS: Any = Annotated[list[Annotated[list[_Plain | Ext], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
+
+
+class ValueFaultError(ValueError):
+    """A value cannot travel, or what arrived makes no sense."""
+
+
+FAULTS = (*MALFORMED, ValueFaultError)
+"""All that reading a child's value may raise."""
+
+
+def _extension(value: object) -> Ext:
+    """Encode what msgspec hands over: subclasses of str and Decimal; it takes a plain Decimal for a text."""
+    if isinstance(value, Json):
+        return Ext(_CUT if isinstance(value, CutText) else _JSON, value.encode())
+    if isinstance(value, Decimal):
+        return Ext(_DECIMAL, str(value).encode())
+    raise ValueFaultError(f"a value of type {type(value).__name__} cannot leave the driver")
+
+
+_encoder = msgspec.msgpack.Encoder(enc_hook=_extension)
+
+
+def freeze(value: object) -> object:
+    """Replace big integers and Decimals, at any depth of lists and dicts, by extension types."""
+    match value:
+        case bool():
+            return value
+        case int() if not -(1 << 63) <= value < 1 << 64:
+            if value.bit_length() > _MAX_DIGITS * 3:
+                raise ValueFaultError(f"an integer of {value.bit_length():,} bits is too long")
+            return Ext(_INT, value.to_bytes(value.bit_length() // 8 + 1, signed=True))
+        case Decimal():
+            return _extension(value)
+        case list() | tuple():
+            return [freeze(item) for item in value]
+        case dict():
+            return {key: freeze(item) for key, item in value.items()}
+    return value
+
+
+def thaw(value: object) -> Any:
+    """Undo `freeze`, and give `Json` texts back.
+
+    Raises:
+        ValueFaultError: An extension type is unknown, or its content is no such value.
+    """
+    match value:
+        case Ext():
+            return _thaw_extension(value.code, value.data)
+        case list():
+            return [thaw(item) for item in value]
+        case dict():
+            return {key: thaw(item) for key, item in value.items()}
+    return value
+
+
+def _thaw_extension(code: int, data: bytes) -> int | Decimal | Json:
+    if code == _JSON:
+        return Json(data.decode())
+    if code == _CUT:
+        return CutText(data.decode())
+    if len(data) <= _MAX_DIGITS:
+        if code == _INT:
+            return int.from_bytes(data, signed=True)
+        if code == _DECIMAL:
+            try:
+                number = Decimal(data.decode())
+            except DecimalException:
+                raise ValueFaultError("a Decimal that is no number") from None
+            # An exponent of a billion costs ten bytes here and a gigabyte where it is printed.
+            if number.is_finite() and abs(number.adjusted()) <= _MAX_DIGITS:
+                return number
+    raise ValueFaultError(f"an extension type {code} of {len(data):,} bytes")
+
+
+def encode(value: object) -> bytes:
+    """Encode a request or a result; big integers and Decimals in it must be frozen.
+
+    Raises:
+        ValueFaultError: Something in it cannot travel.
+    """
+    try:
+        return _encoder.encode(value)
+    except (OverflowError, UnicodeEncodeError, TypeError, RecursionError) as error:
+        raise ValueFaultError(f"a value cannot leave this process: {error}") from error
+
+
+def encode_request(request: object) -> bytes:
+    """Encode a hook's argument; the values of changes are frozen.
+
+    Raises:
+        ValueFaultError: Something in it cannot travel.
+    """
+    return encode(_with_changes(request, freeze))
+
+
+def decode_request(kind: Any, body: msgspec.Raw) -> Any:
+    """Decode a hook's argument, which comes from the trusted host."""
+    return _with_changes(_decoder(kind).decode(body), thaw)
+
+
+def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
+    if not isinstance(request, (PlanRequest, Plan)):
+        return request
+    changes = [
+        replace(change, values=convert(change.values)) if isinstance(change, (Insert, Update)) else change
+        for change in request.changes
+    ]
+    return replace(request, changes=changes)
+
+
+def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool]:
+    """Encode rows, and tell whether they need extension types."""
+    try:
+        # marshal refuses whatever is not exactly a builtin: three times faster than a look at each cell's type.
+        marshal.dumps(cells)
+        return _encoder.encode(cells), False
+    except OverflowError:
+        return encode(freeze(cells)), True
+    except ValueError:
+        exact = set(map(type, chain.from_iterable(cells)))
+        return encode(freeze(cells) if Decimal in exact else cells), True
+
+
+# taking a result apart ------------------------------------------------------------------------------------------------
+
+Piece = tuple[str, bytes, bool]
+"""Path of the field, the encoded piece, and whether it needs extension types."""
+
+
+def take_apart(value: object) -> tuple[list[Piece], bytes]:
+    """Split a hook's result: cells always, other lists and texts when the rest is more than one part.
+
+    Returns:
+        The pieces in order, each about `PART` bytes at most, and the encoded rest.
+
+    Raises:
+        ValueFaultError: Something in it cannot travel.
+    """
+    pieces: list[Piece] = []
+    if isinstance(value, msgspec.Struct):
+        value = _without(value, "", pieces, _is_cells)
+    elif isinstance(value, (int, Decimal)):
+        value = freeze(value)
+    rest = encode(value)
+    if len(rest) > PART:
+        value = _without(value, "", pieces, _is_large)
+        rest = encode(value)
+    return pieces, rest
+
+
+def _is_cells(owner: object, name: str, value: object) -> bool:
+    return name == "cells" and bool(value) and isinstance(owner, Page)
+
+
+def _is_large(_owner: object, _name: str, value: object) -> bool:
+    return isinstance(value, (list, str)) and len(value) > 0 and len(encode(value)) > _TEXT_PIECE
+
+
+def _without(value: Any, path: str, pieces: list[Piece], wanted: Callable[[object, str, object], bool]) -> Any:
+    if isinstance(value, (list, str)):
+        pieces += ((path, piece, False) for piece in _slices(value))
+        return [] if isinstance(value, list) else type(value)("")
+    if not isinstance(value, msgspec.Struct):
+        return value
+    changed: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        field, at = getattr(value, name), f"{path}.{name}" if path else name
+        if _is_cells(value, name, field) and wanted is _is_cells:
+            pieces += ((at, *piece) for piece in _cell_slices(field))
+            changed[name] = []
+        elif isinstance(field, msgspec.Struct) or (wanted is _is_large and wanted(value, name, field)):
+            changed[name] = _without(field, at, pieces, wanted)
+    return replace(value, **changed) if changed else value
+
+
+def _slices(value: list[Any] | str) -> Iterator[bytes]:
+    if isinstance(value, str):
+        for at in range(0, len(value), _TEXT_PIECE):
+            yield encode(str(value[at : at + _TEXT_PIECE]))
+        return
+    encoded = encode(value)
+    if len(encoded) <= PART or len(value) == 1:
+        yield encoded
+    else:
+        for half in _halves(value):
+            yield from _slices(half)
+
+
+def _cell_slices(cells: list[list[Cell]]) -> Iterator[tuple[bytes, bool]]:
+    encoded, extended = _encode_cells(cells)
+    if len(encoded) <= PART or len(cells) == 1:
+        yield encoded, extended
+    else:
+        for half in _halves(cells):
+            yield from _cell_slices(half)
+
+
+def _halves(values: list[Any]) -> tuple[list[Any], list[Any]]:
+    middle = len(values) // 2
+    return values[:middle], values[middle:]
+
+
+# putting it together again --------------------------------------------------------------------------------------------
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(kind)
+
+
+@cache
+def _piece_type(kind: Any, path: str) -> Any:
+    """Find what a piece at a path of a result decodes to: a list, `str`, or the cells of a page."""
+    owner: Any = None
+    for name in path.split(".") if path else ():
+        owner = next((item for item in _members(kind) if isinstance(item, type) and issubclass(item, msgspec.Struct)), None)
+        if owner is None or name not in owner.__struct_fields__:
+            raise ValueFaultError(f"a part of {path!r}, which the result has not")
+        kind = get_type_hints(owner)[name]
+    if owner is Page and path.endswith("cells"):
+        return Page
+    for item in _members(kind):
+        if item is str or get_origin(item) is list:
+            return item
+    raise ValueFaultError(f"a part of {path!r}, which does not travel in parts")
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    return (kind,) if isinstance(kind, type) or get_origin(kind) in (list, dict) else get_args(kind)
+
+
+class Assembly:
+    """Puts one result together from its parts, bounded as a whole and part by part."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._pieces: dict[str, list[Any]] = {}
+        self._size = 0
+
+    def add(self, path: str, piece: msgspec.Raw, *, extended: bool) -> None:
+        """Take one part.
+
+        Raises:
+            FAULTS: It is malformed, belongs nowhere, or is one too many.
+        """
+        self._size += len(memoryview(piece)) + 64
+        if self._size > MAX_RESULT:
+            raise ValueFaultError(f"a result of more than {MAX_RESULT:,} bytes")
+        kind = _piece_type(self._kind, path)
+        pieces = self._pieces.setdefault(path, [])
+        if kind is Page:
+            cells = _decoder(_CELLS if extended else _PLAIN_CELLS).decode(piece)
+            pieces += _thaw_cells(cells) if extended else cells
+            if len(pieces) > MAX_ROWS:
+                raise ValueFaultError(f"a page of more than {MAX_ROWS:,} rows")
+        elif kind is str:
+            pieces.append(_decoder(str).decode(piece))
+        else:
+            pieces += _decoder(kind).decode(piece)
+
+    def finish(self, rest: msgspec.Raw) -> Any:
+        """Give the whole result.
+
+        Raises:
+            FAULTS: The rest is malformed or does not fit the parts.
+        """
+        value = _decoder(self._kind).decode(rest)
+        if self._kind is Cell:
+            value = thaw(value)
+        for path, pieces in self._pieces.items():
+            value = _put(value, path.split(".") if path else [], pieces)
+        for page in (value, getattr(value, "page", None)):
+            if isinstance(page, Page):
+                _check_shape(page)
+        return value
+
+
+def _thaw_cells(cells: list[list[Any]]) -> list[list[Any]]:
+    for row in cells:
+        for at, cell in enumerate(row):
+            if type(cell) is Ext:
+                row[at] = _thaw_extension(cell.code, cell.data)
+    return cells
+
+
+def _put(value: Any, path: list[str], pieces: list[Any]) -> Any:
+    if path:
+        if not isinstance(value, msgspec.Struct):
+            raise ValueFaultError(f"a part of {path[0]!r}, which the result has not")
+        return replace(value, **{path[0]: _put(getattr(value, path[0]), path[1:], pieces)})
+    if isinstance(value, str):
+        return type(value)("".join(pieces))
+    if isinstance(value, list):
+        return pieces
+    raise ValueFaultError("parts of a value that has none")
+
+
+def _check_shape(page: Page) -> None:
+    if set(map(len, page.cells)) - {len(page.columns)}:
+        raise ValueFaultError(f"a row that is not as long as the page's {len(page.columns):,} columns")
+    if page.keys and len(page.keys) != len(page.cells):
+        raise ValueFaultError(f"{len(page.keys):,} row keys for {len(page.cells):,} rows")

@@ -1,0 +1,233 @@
+"""The messages between the host and a driver's process; both ends ship together, so they always agree."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from dragoman_api.errors import DragomanError, Detail, from_code
+
+from .frames import frame
+
+PART = 1 << 20
+"""Bytes of one part of a result or an export at most."""
+
+CREDITS = 4
+"""Parts of a stream that may be on their way before the host asks for more."""
+
+MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError)
+"""All that a decoder may raise for bytes from a child; each of them ends the child."""
+
+Name = Annotated[str, msgspec.Meta(max_length=100)]
+Text = Annotated[str, msgspec.Meta(max_length=4_000)]
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="t", forbid_unknown_fields=True):
+    """The base of all messages: the field `t` tells them apart."""
+
+
+# host to child ----------------------------------------------------------------------------------------------------
+
+
+class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
+    """What the child is to give up.
+
+    Attributes:
+        layers: Of ``landlock``, ``seccomp``, ``capabilities``, ``limits``.
+        readable: Files and directories it may read.
+        listable: Directories it may list without reading.
+        memory: Bytes of address space.
+        descriptors: Open descriptors.
+        secret_file: A file the host can read, for the negative self-test.
+        writable_dir: A directory the host can write in, for the negative self-test.
+        program: An executable file, for the negative self-test.
+    """
+
+    layers: tuple[str, ...]
+    readable: tuple[str, ...]
+    listable: tuple[str, ...] = ()
+    memory: int
+    descriptors: int
+    secret_file: str
+    writable_dir: str
+    program: str
+
+
+class Config(Message, tag="config", kw_only=True):
+    """Everything but the secret: how to lock down and which driver to load."""
+
+    lockdown: Lockdown
+    trees: tuple[str, ...]
+    driver: str
+
+
+class Secret(Message, tag="secret"):
+    """The credentials, once the lock-down is proven; never printed."""
+
+    values: dict[str, str]
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+
+class Call(Message, tag="call"):
+    """One hook call; `request` is the hook's one argument, encoded."""
+
+    id: int
+    hook: str
+    request: msgspec.Raw
+
+
+class Credit(Message, tag="credit"):
+    """The host has taken so many parts of a stream."""
+
+    id: int
+    n: int
+
+
+class Cancel(Message, tag="cancel"):
+    """Nobody waits for this call any more."""
+
+    id: int
+
+
+HostMessage = Config | Secret | Call | Credit | Cancel
+
+# child to host ----------------------------------------------------------------------------------------------------
+
+
+class Sandboxed(Message, tag="sandboxed", kw_only=True):
+    """What was enforced and what the self-test found; sent by trusted code, before any driver code runs.
+
+    Attributes:
+        layers: Those that the kernel took.
+        failures: Layer → why it could not be had.
+        landlock_abi: 0 for no Landlock.
+        probes: Probe of the self-test → refused by the kernel.
+        missing: Paths to grant that are not there.
+    """
+
+    layers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10)]
+    failures: Annotated[dict[Name, Text], msgspec.Meta(max_length=10)]
+    landlock_abi: int
+    probes: Annotated[dict[Name, bool], msgspec.Meta(max_length=20)]
+    missing: Annotated[tuple[Text, ...], msgspec.Meta(max_length=1_000)]
+
+
+class Ready(Message, tag="ready"):
+    """The driver is imported; these are the hooks it implements."""
+
+    hooks: Annotated[tuple[Name, ...], msgspec.Meta(max_length=100)]
+
+
+class Part(Message, tag="part"):
+    """A piece of a result that is too large for one frame, ahead of its `Result`.
+
+    Attributes:
+        id: Of the call.
+        path: Dotted name of the result's field that the piece belongs to; empty for the result itself.
+        piece: Elements of a list, or characters of a text.
+        extended: Cells among it need extension types.
+    """
+
+    id: int
+    path: Name
+    piece: msgspec.Raw
+    extended: bool = False
+
+
+class Result(Message, tag="res"):
+    """The end of a call, with what its parts did not carry."""
+
+    id: int
+    value: msgspec.Raw
+
+
+class Chunk(Message, tag="chunk", kw_only=True):
+    """Some bytes of an export are in the pipe, or about to be; fields as of `ExportPart`."""
+
+    id: int
+    size: Annotated[int, msgspec.Meta(ge=0, le=PART)]
+    rows: Annotated[int, msgspec.Meta(ge=0)]
+    total: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    checkpoint: Annotated[str, msgspec.Meta(max_length=65_536)] | None = None
+
+
+class Failure(Message, tag="err", kw_only=True):
+    """The end of a call, or of the start (id 0), by an error."""
+
+    id: int
+    code: Name
+    message: Text
+    hint: Text = ""
+    details: Annotated[
+        dict[Name, Annotated[str, msgspec.Meta(max_length=4_000)] | int | float | bool | None],
+        msgspec.Meta(max_length=50),
+    ] = {}
+
+    @classmethod
+    def of(cls, call: int, error: DragomanError) -> Failure:
+        """Describe an error, cut to what a frame may carry."""
+        details: dict[str, Detail] = {
+            name[:100]: value[:4_000] if isinstance(value, str) else value
+            for name, value in list(error.details.items())[:50]
+        }
+        return cls(
+            id=call, code=error.code[:100], message=error.message[:4_000], hint=error.hint[:4_000], details=details
+        )
+
+    def to_error(self) -> DragomanError:
+        """Build the same class of error again."""
+        return from_code(self.code, self.message, hint=self.hint, details=self.details)
+
+
+ChildMessage = Sandboxed | Ready | Part | Result | Chunk | Failure
+
+# the broker's socket ------------------------------------------------------------------------------------------------
+
+BROKER_FRAME = 4_096
+
+
+class Open(Message, tag="open"):
+    """The child asks for a connected socket; family 0 leaves IPv4 or IPv6 to the host."""
+
+    id: int
+    host: Annotated[str, msgspec.Meta(max_length=1_024)]
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)]
+    family: int = 0
+
+
+class Opened(Message, tag="opened"):
+    """The socket travels with this message."""
+
+    id: int
+
+
+class Refused(Message, tag="refused"):
+    """There is no socket, and why."""
+
+    id: int
+    errno: int
+    reason: str
+
+
+class Pipe(Message, tag="pipe"):
+    """The write end of an export's pipe travels with this message; `id` is that of the call."""
+
+    id: int
+
+
+BrokerReply = Opened | Refused | Pipe
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def pack(message: Message) -> bytes:
+    """Encode a message as one frame."""
+    return frame(_encoder.encode(message))
+
+
+def decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
+    """Build a decoder for a union of messages."""
+    return msgspec.msgpack.Decoder(kind)
