@@ -44,6 +44,7 @@ class WheelFile:
         requires_python: Range of Python versions, empty for any.
         uploaded: When it came into the registry, UTC.
         summary: One sentence.
+        requires: Projects it needs, without extras.
     """
 
     file: str

@@ -1,0 +1,289 @@
+"""Making and checking a registry: a folder of static files in which a published version never changes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from dragoman_api.errors import ConfigurationError, IndexInvalidError, PluginNotFoundError, WheelRejectedError
+
+from .files import locked, write
+from .index import Advisories, Catalog, Project, Registry, Release, Types, WheelFile, project_of
+from .pages import pages
+from .preflight import inspect
+from .validation import Fault
+from .wheels import provided
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from .claims import Report
+
+Status = Literal["active", "yanked", "quarantined"]
+
+
+def init(path: Path) -> None:
+    """Make an empty registry.
+
+    Raises:
+        ConfigurationError: The folder holds something else.
+    """
+    if (path / "targets" / "catalog").exists():
+        return
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise ConfigurationError(f"{path} is not empty", hint="dragoman registry init ANOTHER-FOLDER")
+    for folder in ("metadata", "targets/wheels", "targets/docs"):
+        (path / folder).mkdir(parents=True, exist_ok=True)
+    _write_index(path, Catalog())
+
+
+def build(wheels: Iterable[Path], *, to: Path, now: datetime | None = None) -> list[Release]:
+    """Publish wheels: drivers, and the libraries their closed sets consist of. All of them, or none.
+
+    Args:
+        wheels: Files; one that is published already with the same bytes is left alone.
+        to: A registry, made when it is not there.
+        now: When they come in, for builds that can be repeated.
+
+    Returns:
+        The releases the wheels belong to.
+
+    Raises:
+        WheelRejectedError: With every fault of every wheel; the registry is unchanged.
+        IndexInvalidError: The registry is damaged.
+    """
+    init(to)
+    with locked(to):
+        catalog = read_catalog(to)
+        stamp = (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        found = {path: inspect(path, native=True) for path in wheels}
+        faults = [replace(fault, where=path.name) for path, report in found.items() for fault in report.faults]
+        faults += [fault for path, report in found.items() for fault in _immutable(catalog, path, report)]
+        if not faults:
+            catalog, more = _merged(catalog, found, stamp)
+            faults += more
+        if faults:
+            shown = f"{faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
+            pairs = tuple((fault.code, str(fault)) for fault in faults)
+            raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)
+        for path, report in found.items():
+            _write_wheel(to, path, report)
+        _write_index(to, catalog)
+    names = {path.name for path in found}
+    return [release for release in _releases(catalog) if names & {wheel.file for wheel in release.wheels}]
+
+
+def mark(path: Path, *, project: str, version: str, status: Status, reason: str = "") -> Release:
+    """Yank or quarantine a version, or offer it again.
+
+    Raises:
+        PluginNotFoundError: There is no such version.
+        ConfigurationError: No reason is given for taking it back.
+    """
+    if status != "active" and not reason:
+        raise ConfigurationError(f"no reason is given why {project} {version} is {status}", hint="--reason TEXT")
+    with locked(path):
+        catalog = read_catalog(path)
+        found = [r for r in _releases(catalog) if project in (r.project, r.plugin) and r.version == version]
+        if not found:
+            raise PluginNotFoundError(f"{path} has no {project} {version}", hint="dragoman plugins browse")
+        marked = replace(
+            found[0],
+            yanked=reason if status == "yanked" else None,
+            quarantined=reason if status == "quarantined" else None,
+        )
+        projects = tuple(
+            replace(entry, releases=tuple(marked if release is found[0] else release for release in entry.releases))
+            for entry in catalog.projects
+        )
+        _write_index(path, replace(catalog, projects=projects))
+    return marked
+
+
+def verify(path: Path) -> list[Fault]:
+    """Check a whole registry: every file against the catalog, and the catalog against every wheel."""
+    faults: list[Fault] = []
+    try:
+        catalog = read_catalog(path)
+    except IndexInvalidError as error:
+        return [Fault("index", error.message, "catalog")]
+    targets = path / "targets"
+    listed = set()
+    for release in _releases(catalog):
+        for wheel in release.wheels:
+            faults += _verify_wheel(targets, wheel, release)
+            listed |= {wheel.path, f"{wheel.path}.metadata", f"{wheel.path}.driver.json"}
+    for wheel in catalog.libraries:
+        faults += _verify_wheel(targets, wheel, None)
+        listed |= {wheel.path, f"{wheel.path}.metadata"}
+    for name, content in (pages(catalog) | _index(catalog)).items():
+        if not (targets / name).is_file():
+            faults.append(Fault("missing", f"{name} is missing.", name))
+        elif (targets / name).read_bytes() != content:
+            faults.append(Fault("page", f"{name} does not say what the catalog says.", name))
+    there = {str(file.relative_to(targets)) for file in (targets / "wheels").rglob("*") if file.is_file()}
+    return faults + [Fault("unlisted", f"{name} is not in the catalog.", name) for name in sorted(there - listed)]
+
+
+def read_catalog(path: Path) -> Catalog:
+    """Read the catalog of a registry on disk. Raises IndexInvalidError, with a hint how to mend it."""
+    return Registry("registry", str(path)).catalog()
+
+
+def _releases(catalog: Catalog) -> Iterator[Release]:
+    for project in catalog.projects:
+        yield from project.releases
+
+
+def _immutable(catalog: Catalog, path: Path, report: Report) -> Iterator[Fault]:
+    listed = {wheel.file: wheel for release in _releases(catalog) for wheel in release.wheels}
+    listed |= {wheel.file: wheel for wheel in catalog.libraries}
+    if path.name in listed and listed[path.name].sha256 != report.sha256:
+        yield Fault("immutable", "It is published with other bytes; raise the version.", path.name)
+
+
+def _merged(catalog: Catalog, found: dict[Path, Report], stamp: str) -> tuple[Catalog, list[Fault]]:
+    """Add what the wheels bring to a catalog."""
+    libraries = {wheel.file: wheel for wheel in catalog.libraries}
+    for path, report in found.items():
+        if report.manifest is None:
+            libraries.setdefault(path.name, _wheel_file(path.name, report, stamp))
+    projects = {project.project: project for project in catalog.projects}
+    faults: list[Fault] = []
+    for path, report in found.items():
+        if report.manifest is not None:
+            problems = list(_conflicts(projects, libraries, path.name, report))
+            faults += problems
+            if not problems:
+                _add(projects, libraries, _wheel_file(path.name, report, stamp), report)
+    ordered = tuple(projects[name] for name in sorted(projects))
+    return Catalog(projects=ordered, libraries=tuple(libraries[name] for name in sorted(libraries))), faults
+
+
+def _wheel_file(file: str, report: Report, stamp: str) -> WheelFile:
+    return WheelFile(
+        file=file,
+        size=report.size,
+        sha256=report.sha256,
+        metadata_sha256=hashlib.sha256(report.metadata).hexdigest(),
+        requires_python=report.requires_python,
+        uploaded=stamp,
+        summary=report.summary,
+        requires=tuple(sorted({project_of(requirement.name) for requirement in report.requires})),
+    )
+
+
+def _conflicts(
+    projects: dict[str, Project], libraries: dict[str, WheelFile], file: str, report: Report
+) -> Iterator[Fault]:
+    """Find what a driver takes from others, and what its closed set lacks."""
+    manifest = report.manifest
+    assert manifest is not None
+    for other in projects.values():
+        if other.project == project_of(file):
+            continue
+        if other.plugin == manifest.id:
+            yield Fault("name-taken", f"The plugin {manifest.id!r} is {other.project}.", file)
+        for kind in {kind.name for kind in other.types} & {kind.name for kind in manifest.types}:
+            yield Fault("type-taken", f"The type {kind!r} is served by {other.project}.", file)
+    there = set(provided().values()) | {project_of(dependency.file) for dependency in manifest.dependencies}
+    for dependency in manifest.dependencies:
+        wheel = libraries.get(dependency.file)
+        if wheel is None:
+            yield Fault("dependency-missing", f"{dependency.file} is neither given nor published.", file)
+            continue
+        if wheel.sha256 != dependency.sha256:
+            reason = f"the manifest says {dependency.sha256}, it is {wheel.sha256}"
+            yield Fault("dependency-mismatch", f"{dependency.file}: {reason}.", file)
+        if "native-code" not in manifest.permissions and not wheel.file.endswith("-any.whl"):
+            yield Fault("native-code", f"{wheel.file} is native code; the manifest does not ask for it.", file)
+        for name in set(wheel.requires) - there:
+            yield Fault("dependency-missing", f"{wheel.file} needs {name}, which the manifest does not list.", file)
+
+
+def _add(projects: dict[str, Project], libraries: dict[str, WheelFile], wheel: WheelFile, report: Report) -> None:
+    from packaging.version import Version
+
+    manifest = report.manifest
+    assert manifest is not None
+    name = project_of(wheel.file)
+    project = projects.get(name)
+    releases = {release.version: release for release in project.releases} if project else {}
+    release = releases.get(wheel.version) or Release(
+        plugin=manifest.id,
+        project=name,
+        version=wheel.version,
+        host_api=manifest.host_api,
+        permissions=manifest.permissions,
+        manifest_sha256=hashlib.sha256(report.manifest_data).hexdigest(),
+        wheels=(),
+        dependencies=tuple(libraries[dependency.file] for dependency in manifest.dependencies),
+    )
+    if wheel.file not in {entry.file for entry in release.wheels}:
+        wheels = sorted((*release.wheels, wheel), key=lambda entry: entry.file)
+        releases[wheel.version] = replace(release, wheels=tuple(wheels))
+    newest = sorted(releases.values(), key=lambda entry: Version(entry.version), reverse=True)
+    if project is None or newest[0].version == wheel.version:
+        project = Project(
+            plugin=manifest.id,
+            project=name,
+            label=manifest.label,
+            summary=manifest.summary,
+            types=manifest.types,
+            excluded_surfaces=manifest.excluded_surfaces,
+        )
+    projects[name] = replace(project, releases=tuple(newest))
+
+
+def _write_wheel(root: Path, path: Path, report: Report) -> None:
+    """Put a wheel and what lies beside it in place; nothing points there yet."""
+    assert report.name is not None
+    folder = root / "targets" / "wheels" / report.name.project
+    beside = {f"{path.name}.metadata": report.metadata, path.name: path.read_bytes()}
+    if report.manifest is not None:
+        beside[f"{path.name}.driver.json"] = report.manifest_data
+        docs = root / "targets" / "docs" / report.name.project / report.name.version
+        if report.readme:
+            write(docs / "README.md", report.readme.encode())
+    for name, data in beside.items():
+        if not (folder / name).exists() or (folder / name).read_bytes() != data:
+            write(folder / name, data)
+
+
+def _index(catalog: Catalog) -> dict[str, bytes]:
+    """Make the files that dragoman reads, in the order in which a crash between two of them does no harm."""
+    types = {kind.name: project.project for project in catalog.projects for kind in project.types}
+    quarantined: dict[str, dict[str, str]] = {}
+    for release in _releases(catalog):
+        if release.quarantined is not None:
+            quarantined.setdefault(release.project, {})[release.version] = release.quarantined
+    files = {"advisories": Advisories(quarantined=quarantined), "catalog": catalog, "types": Types(types=types)}
+    return {name: msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n" for name, value in files.items()}
+
+
+def _write_index(root: Path, catalog: Catalog) -> None:
+    for name, content in (pages(catalog) | _index(catalog)).items():
+        file = root / "targets" / name
+        if not file.is_file() or file.read_bytes() != content:
+            write(file, content)
+
+
+def _verify_wheel(targets: Path, wheel: WheelFile, release: Release | None) -> Iterator[Fault]:
+    sidecar = None
+    names: Sequence[str] = (wheel.path, f"{wheel.path}.metadata", *([f"{wheel.path}.driver.json"] if release else []))
+    if missing := [name for name in names if not (targets / name).is_file()]:
+        yield from (Fault("missing", f"{name} is missing.", name) for name in missing)
+        return
+    if release is not None:
+        sidecar = (targets / f"{wheel.path}.driver.json").read_bytes()
+        if hashlib.sha256(sidecar).hexdigest() != release.manifest_sha256:
+            yield Fault("manifest", "It is not the manifest the catalog names.", f"{wheel.path}.driver.json")
+    report = inspect(targets / wheel.path, expected=wheel, sidecar=sidecar, driver=release is not None, native=True)
+    yield from (replace(fault, where=wheel.path) for fault in report.faults)
+    if (targets / f"{wheel.path}.metadata").read_bytes() != report.metadata:
+        yield Fault("metadata", "It differs from the METADATA in the wheel.", f"{wheel.path}.metadata")
