@@ -34,7 +34,7 @@ test: check ## lint, types, contracts and the default tests
 check: $(BUNDLE) ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-cache
+	@PYTHONPATH=plugins/elasticsearch $(BIN)/lint-imports --no-cache
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
 	@$(BIN)/python -m tests.demo.sample
