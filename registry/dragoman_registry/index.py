@@ -54,6 +54,7 @@ class WheelFile:
     requires_python: str = ""
     uploaded: str = ""
     summary: str = ""
+    requires: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:

@@ -166,6 +166,8 @@ def _merged(catalog: Catalog, found: dict[Path, Report], stamp: str) -> tuple[Ca
 
 
 def _wheel_file(file: str, report: Report, stamp: str) -> WheelFile:
+    from packaging.utils import canonicalize_name
+
     return WheelFile(
         file=file,
         size=report.size,
@@ -174,7 +176,7 @@ def _wheel_file(file: str, report: Report, stamp: str) -> WheelFile:
         requires_python=report.requires_python,
         uploaded=stamp,
         summary=report.summary,
-        requires=tuple(sorted({project_of(requirement.name) for requirement in report.requires})),
+        requires=tuple(sorted({canonicalize_name(requirement.name) for requirement in report.requires})),
     )
 
 
