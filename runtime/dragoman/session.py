@@ -15,7 +15,7 @@ from dragoman_api.cells import exact_number
 from dragoman_api.changes import Delete, Drop, Insert, OutcomeStatus, PlanRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import ConsoleText
-from dragoman_api.errors import ConfigurationError, DragomanError, FilterNotSupportedError
+from dragoman_api.errors import ConfigurationError, DragomanError, FilterNotSupportedError, SandboxError
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
@@ -108,7 +108,13 @@ class Session:
     async def _call(self, hook: str, call: Call, /, **arguments: Any) -> Any:
         hooks = await self._link.hooks()
         await hooks.ask(call)
-        return await hooks.call(hook, deadline=DEADLINES[hook], **arguments)
+        try:
+            return await hooks.call(hook, deadline=DEADLINES[hook], **arguments)
+        except SandboxError as error:
+            if not self._link.alive:
+                plugin, name = self._link.generation.plugin, self.name
+                self._emit(events.PluginCrashed(plugin=plugin, connection=name, reason=error.message))
+            raise
 
     def _about(self, hook: str, object: str | None = None, **more: Any) -> Call:  # noqa: A002 - the design's word
         return Call(hook=hook, connection=self._link.info, object=object, unattended=self._link.unattended, **more)

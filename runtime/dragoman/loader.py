@@ -1,0 +1,156 @@
+"""From an installed driver to a live one: started, connected, and started again after a crash."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from dragoman_api.calls import Call, ConnectionInfo
+from dragoman_api.errors import DragomanError, DriverFaultError
+from dragoman_api.events import PluginRestarted
+
+from .sandbox.process import Worker
+from .sandbox.proxy import DriverProxy
+from .sandbox.supervisor import Supervisor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from dragoman_api.connections import Profile, Server
+    from dragoman_api.events import Event
+    from dragoman_registry.manifest import Manifest
+    from dragoman_registry.store import Generation
+
+    from ._hooks import Hooks
+    from .sandbox.process import Launch
+    from .sandbox.spare import Spare
+
+CONNECT_SECONDS = 60.0
+CLOSE_SECONDS = 5.0
+SMOKE_SECONDS = 5.0
+
+
+class Link:
+    """One connection's driver: the hooks of the process that lives now; an async context manager.
+
+    What failed stays failed for the call that met it; the next call meets a fresh driver.
+
+    Attributes:
+        info: The connection, without credentials.
+        generation: The installed driver.
+        server: What answered.
+        incarnation: Counts the processes; a driver knows nothing of what its predecessor learned.
+        unattended: Nobody is there to be asked.
+    """
+
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        generation: Generation,
+        launch: Launch,
+        hooks: Hooks,
+        emit: Callable[[Event], None],
+        spare: Spare | None,
+        unattended: bool,
+    ) -> None:
+        self.info = ConnectionInfo(name=profile.name, type=profile.type, host=profile.host, port=profile.port)
+        self.generation = generation
+        self.server: Server
+        self.incarnation = 0
+        self.unattended = unattended
+        self._profile, self._hooks, self._emit = profile, hooks, emit
+        self._supervisor = Supervisor(lambda: Worker(launch, spare=spare))
+        self._connecting = anyio.Lock()
+        self._worker: Worker | None = None
+        self._live = hooks
+
+    async def __aenter__(self) -> Self:
+        await self._supervisor.__aenter__()
+        try:
+            await self.hooks()
+        except BaseException:
+            await self._supervisor.__aexit__(None, None, None)
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            if self.alive and self._live.offers("close"):
+                try:
+                    await self._live.call("close", deadline=CLOSE_SECONDS)
+                except DragomanError:
+                    pass  # what it held on the server expires by itself
+        await self._supervisor.__aexit__(None, None, None)
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether the driver's process lives."""
+        return self._worker is not None and not self._worker.ended.is_set()
+
+    @property
+    def sandbox(self) -> str:
+        """Give the level that holds the driver, and what is missing from full."""
+        return str(self._worker.report) if self._worker else "none"
+
+    @property
+    def warnings(self) -> list[str]:
+        """Give what a person should know about this connection."""
+        notes = list(self.server.notes)
+        if self.sandbox != "full":
+            notes.append(f"sandbox {self.sandbox}")
+        return notes
+
+    def offers(self, hook: str) -> bool:
+        """Tell whether the driver implements a hook."""
+        return self._live.offers(hook)
+
+    async def hooks(self) -> Hooks:
+        """Give the live driver's hooks, starting and connecting it first if need be.
+
+        Raises:
+            DriverCrashedError: It was started too often within a minute.
+            DragomanError: It could not be started, or not connect.
+        """
+        if self.alive:
+            return self._live
+        async with self._connecting:
+            if self.alive:
+                return self._live
+            worker = await self._supervisor.worker()
+            if self.incarnation:
+                plugin, attempt = self.generation.plugin, self.incarnation
+                self._emit(PluginRestarted(plugin=plugin, connection=self.info.name, attempt=attempt))
+            live = self._hooks.with_driver(DriverProxy(worker))
+            await live.ask(Call(hook="connect", connection=self.info, unattended=self.unattended))
+            # The driver's HTTP client is made in its own process; the host has none to give.
+            server: Server | None = await live.call(
+                "connect", deadline=CONNECT_SECONDS, profile=self._profile, http=None
+            )
+            if server is None:
+                raise DriverFaultError("the driver's connect said nothing about the server")
+            self.server, self._worker, self._live = server, worker, live
+            self.incarnation += 1
+            return live
+
+
+async def smoke_test(launch: Launch, manifest: Manifest) -> None:
+    """Start an unpacked driver once, locked down and without a connection, and compare it with its manifest.
+
+    Raises:
+        DriverFaultError: It cannot be imported, or its hooks are not those it claims.
+        SandboxError: It could not be confined as the policy asks.
+    """
+    with anyio.fail_after(SMOKE_SECONDS):
+        async with Worker(launch) as worker:
+            if worker.hooks != set(manifest.hooks):
+                missing = ", ".join(sorted(set(manifest.hooks) - worker.hooks)) or "none"
+                beyond = ", ".join(sorted(worker.hooks - set(manifest.hooks))) or "none"
+                raise DriverFaultError(
+                    f"{manifest.id} does not implement what its manifest says: missing {missing}, undeclared {beyond}",
+                    hint="tell its author; nothing was activated",
+                )

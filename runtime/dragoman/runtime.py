@@ -1,0 +1,256 @@
+"""The runtime: owns the store, the bus and the sessions, and installs when a connection needs it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Self
+
+import anyio
+
+from dragoman_api import events
+from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.forms import FieldKind
+
+from ._bus import Bus
+from ._hooks import Hooks
+from .connections import Connections, check_values, make_profile
+from .loader import Link
+from .plugins import Plugins
+from .registries import Registries
+from .sandbox.closure import find_closure
+from .sandbox.process import Launch
+from .sandbox.spare import Spare
+from .session import Session
+from .settings import find_paths, read_settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from types import TracebackType
+
+    from dragoman_api.connections import Profile
+    from dragoman_api.events import Event
+    from dragoman_registry.store import Generation
+
+    from ._bus import Subscription
+    from .connections import SavedConnection
+    from .plugins import Confirm
+
+AUTOMATIONS = "dragoman.automations"
+"""Entry points that `config.toml` may name; they never run only because they are installed."""
+
+LAST_EVENTS_SECONDS = 5.0
+
+
+class Runtime:
+    """Everything behind one home: connections, drivers, sessions, events. An async context manager.
+
+    Attributes:
+        paths: Where things lie on disk.
+        settings: The contents of `config.toml`.
+        connections: Saved connections.
+        registries: Where drivers come from.
+        plugins: Drivers, offered and installed.
+    """
+
+    def __init__(
+        self,
+        home: Path | None = None,
+        *,
+        use: Sequence[object] = (),
+        confirm: Confirm | None = None,
+        sandbox: str | None = None,
+        surface: str = "cli",
+        spare: bool = True,
+    ) -> None:
+        """Read the settings; nothing is started before the context is entered.
+
+        Args:
+            home: Root of everything on disk; None for DRAGOMAN_HOME, else the platform's places.
+            use: Automations: modules or objects with the hooks `before_call` and `on_event`.
+            confirm: Asked before what needs consent; None refuses instead (unattended).
+            sandbox: ``auto``, ``require`` or ``off``; None for what `config.toml` says.
+            surface: Where a person meets this runtime: ``cli``, ``desktop``, ``tablet`` or ``phone`` (P6).
+            spare: Keep one warm driver process ahead of its use.
+
+        Raises:
+            ConfigurationError: `config.toml` cannot be used, or an automation is not one.
+        """
+        self.paths = find_paths(home)
+        self.settings = read_settings(self.paths)
+        self.connections = Connections(self.paths)
+        self.registries = Registries(self.paths)
+        self._bus = Bus()
+        self._hooks = Hooks([*use, *_load_automations(self.settings.automations)], emit=self._bus.emit)
+        self._policy = sandbox or self.settings.sandbox
+        self._unattended = confirm is None
+        self._spare: Spare | None = None
+        self._keep_spare = spare
+        self.plugins = Plugins(
+            self.paths,
+            registries=self.registries,
+            hooks=self._hooks,
+            emit=self._bus.emit,
+            confirm=confirm,
+            policy=self._policy,
+            surface=surface,
+        )
+
+    def prewarm(self) -> None:
+        """Start a driver's process now, so that it is warm when a connection opens."""
+        if self._spare is None:
+            self._spare = Spare(find_closure(self.paths.cache))
+        self._spare.fill()
+
+    def events(self) -> AbstractContextManager[Subscription]:
+        """Listen to what happens from now on: ``with runtime.events() as stream: async for event in stream``."""
+        return self._bus.subscribe()
+
+    def add_sink(self, sink: Callable[[Event], None]) -> None:
+        """Call a function with every event at once and in order, for writing them down."""
+        self._bus.add_sink(sink)
+
+    async def __aenter__(self) -> Self:
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._listening = self._bus.subscribe()
+        self._observers_done = anyio.Event()
+        self._tasks.start_soon(self._tell_observers, self._listening.__enter__())
+        if self._keep_spare:
+            self.prewarm()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._spare is not None:
+            self._spare.__exit__(None, None, None)
+        self._listening.__exit__(None, None, None)
+        with anyio.CancelScope(shield=True), anyio.move_on_after(LAST_EVENTS_SECONDS):
+            await self._observers_done.wait()
+        self._tasks.cancel_scope.cancel()
+        await self._tasks.__aexit__(None, None, None)  # the block's own exception stays what it is, not a group
+
+    async def _tell_observers(self, stream: Subscription) -> None:
+        try:
+            async for event in stream:
+                await self._hooks.notify(event)
+        finally:
+            self._observers_done.set()
+
+    @asynccontextmanager
+    async def open(self, name: str) -> AsyncIterator[Session]:
+        """Open a saved connection, installing its driver if it is missing (P3).
+
+        Args:
+            name: The connection's name.
+
+        Yields:
+            The session; it closes with the block.
+
+        Raises:
+            ConfigurationError: There is no such connection, or it does not fit its driver's form.
+            RegistryError: The driver is missing and could not be installed.
+            AuthenticationError: The server rejected the credentials.
+            ConnectionFailedError: TLS or the network failed.
+            SandboxError: The driver could not be started or confined.
+        """
+        connection = self.connections.get(name)
+        try:
+            generation = await self.plugins.ready_for(connection.type, connection=name)
+            profile = await anyio.to_thread.run_sync(self._profile, connection, generation)
+            link = Link(
+                profile=profile,
+                generation=generation,
+                launch=self._launch(profile, generation),
+                hooks=self._hooks,
+                emit=self._bus.emit,
+                spare=self._spare,
+                unattended=self._unattended,
+            )
+            await link.__aenter__()
+        except DragomanError as error:
+            self._bus.emit(events.ConnectionFailed(connection=name, code=error.code, reason=error.message))
+            raise
+        try:
+            if self._keep_spare:
+                self.prewarm()
+            self._tell_opened(link)
+            yield Session(link, emit=self._bus.emit)
+        finally:
+            await link.__aexit__(None, None, None)
+            self._bus.emit(events.ConnectionClosed(connection=name))
+
+    def _tell_opened(self, link: Link) -> None:
+        self._bus.emit(
+            events.ConnectionOpened(
+                connection=link.info.name,
+                plugin=link.generation.plugin,
+                version=link.generation.version,
+                product=link.server.product,
+                server_version=link.server.version,
+                sandbox=link.sandbox,
+            )
+        )
+        for warning in link.warnings:
+            self._bus.emit(events.ConnectionWarned(connection=link.info.name, code="warning", reason=warning))
+
+    def _profile(self, connection: SavedConnection, generation: Generation) -> Profile:
+        """Check the saved values against the driver's form, and read the secrets they name."""
+        manifest = generation.manifest
+        values = check_values(manifest.form, connection.values, name=connection.name)
+        secrets = {}
+        for field in manifest.form:
+            if field.kind is FieldKind.SECRET and (reference := values.get(field.name)):
+                secrets[field.name] = self.connections.resolve_secret(
+                    str(reference), field=field.name, connection=connection.name
+                )
+        scheme = manifest.scheme(str(values.get("auth_method", "none")))
+        return make_profile(connection, values, scheme=scheme, secrets=secrets)
+
+    def _launch(self, profile: Profile, generation: Generation) -> Launch:
+        from pathlib import Path
+
+        return Launch(
+            driver=generation.manifest.entry,
+            trees=tuple(generation.trees),
+            approved=((profile.host, profile.port),),
+            secrets=profile.secrets,
+            readable=(Path(profile.client_certificate),) if profile.client_certificate else (),
+            policy=self._policy,
+            trusted=generation.trusted,
+            cache=self.paths.cache,
+        )
+
+
+@asynccontextmanager
+async def open(name: str, *, home: Path | None = None, use: Sequence[object] = ()) -> AsyncIterator[Session]:  # noqa: A001 - dragoman.open
+    """Open a saved connection with a Runtime of its own.
+
+    Args:
+        name: The connection's name.
+        home: As for Runtime.
+        use: Automations.
+
+    Yields:
+        The session.
+
+    Raises:
+        DragomanError: As `Runtime.open`.
+    """
+    async with Runtime(home, use=use, spare=False) as runtime:
+        runtime.prewarm()
+        async with runtime.open(name) as session:
+            yield session
+
+
+def _load_automations(names: Sequence[str]) -> list[object]:
+    if not names:
+        return []
+    found = {entry.name: entry for entry in importlib.metadata.entry_points(group=AUTOMATIONS)}
+    if missing := [name for name in names if name not in found]:
+        hint = f"installed are: {', '.join(sorted(found)) or 'none'}"
+        raise ConfigurationError(f"config.toml names automations that are not installed: {', '.join(missing)}", hint=hint)
+    return [found[name].load() for name in names]
