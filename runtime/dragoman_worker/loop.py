@@ -11,7 +11,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 from .frames import FrameReader
-from .wire import BROKER_FRAME, BrokerReply, Open, Opened, Pipe, Refused, decoder, pack
+from .wire import BROKER_FRAME, BrokerReply, Found, Lookup, Open, Opened, Pipe, Refused, decoder, pack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,13 +28,13 @@ class Broker:
         self._replies = decoder(BrokerReply)
         self._frames = FrameReader(limit=BROKER_FRAME)
         self._descriptors: list[int] = []
-        self._waiting: dict[int, asyncio.Future[socket.socket]] = {}
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._pipes: dict[int, asyncio.Future[int]] = {}
         self._last = 0
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin to read."""
-        self._socket.setblocking(False)
+        self._socket.settimeout(0)
         self._loop = loop
         loop.add_reader(self._socket.fileno(), self._read)
 
@@ -56,7 +56,7 @@ class Broker:
                 os.close(stray)
             self._descriptors = []
 
-    def _answer(self, reply: Opened | Refused | Pipe, descriptors: list[int]) -> None:
+    def _answer(self, reply: Found | Opened | Refused | Pipe, descriptors: list[int]) -> None:
         if isinstance(reply, Pipe):
             self._pipe(reply.id).set_result(descriptors.pop())
             return
@@ -65,8 +65,11 @@ class Broker:
             return
         if isinstance(reply, Opened):
             future.set_result(socket.socket(fileno=descriptors.pop()))
+        elif isinstance(reply, Found):
+            future.set_result(reply.families)
         else:
-            future.set_exception(OSError(reply.errno, reply.reason))
+            kind = OSError if reply.errno > 0 else socket.gaierror
+            future.set_exception(kind(reply.errno, reply.reason))
 
     def _pipe(self, call: int) -> asyncio.Future[int]:
         return self._pipes.setdefault(call, self._loop.create_future())
@@ -85,7 +88,18 @@ class Broker:
             OSError: EACCES where the pair is not the connection's, else what connecting ran into.
         """
         self._last += 1
-        request = Open(self._last, host, port, family)
+        return await self._ask(Open(self._last, host, port, family))  # type: ignore[no-any-return]
+
+    async def families(self, host: str) -> tuple[int, ...]:
+        """Ask in which address families a name has addresses.
+
+        Raises:
+            OSError: EACCES where the name is not the connection's, else what the lookup ran into.
+        """
+        self._last += 1
+        return await self._ask(Lookup(self._last, host))  # type: ignore[no-any-return]
+
+    async def _ask(self, request: Open | Lookup) -> Any:
         future = self._waiting[request.id] = self._loop.create_future()
         try:
             await self._loop.sock_sendall(self._socket, pack(request))
@@ -107,8 +121,15 @@ class BrokerLoop(asyncio.SelectorEventLoop):
         self._names: dict[str, str] = {}
         broker.attach(self)
 
-    async def getaddrinfo(  # type: ignore[override]
-        self, host: Any, port: Any, *, family: int = 0, type: int = 0, proto: int = 0, flags: int = 0  # noqa: A002
+    async def getaddrinfo(
+        self,
+        host: Any,
+        port: Any,
+        *,
+        family: int = 0,
+        type: int = 0,  # noqa: A002 - asyncio's own word
+        proto: int = 0,
+        flags: int = 0,
     ) -> list[tuple[Any, ...]]:
         """Give addresses that stand for a name; literal ones pass unchanged."""
         name = host.decode() if isinstance(host, bytes) else str(host)
@@ -116,7 +137,7 @@ class BrokerLoop(asyncio.SelectorEventLoop):
         try:
             addresses = [str(ipaddress.ip_address(name))]
         except ValueError:
-            addresses = self._tokens(name)
+            addresses = self._tokens(name, await self._broker.families(name))
         found: list[tuple[Any, ...]] = []
         for address in addresses:
             six = ":" in address
@@ -128,25 +149,25 @@ class BrokerLoop(asyncio.SelectorEventLoop):
             raise socket.gaierror(socket.EAI_FAMILY, "no address of that family")
         return found
 
-    def _tokens(self, name: str) -> list[str]:
+    def _tokens(self, name: str, families: tuple[int, ...]) -> list[str]:
         known = [token for token, stands_for in self._names.items() if stands_for == name]
-        if known:
-            return known
-        if len(self._names) >= 2 * _MAX_NAMES:
-            raise socket.gaierror(socket.EAI_MEMORY, f"more than {_MAX_NAMES} host names")
-        number = len(self._names) // 2
-        tokens = [f"100::{number + 1:x}", f"240.0.{number >> 8}.{number & 255}"]  # discard-only and reserved ranges
-        self._names.update(dict.fromkeys(tokens, name))
-        return tokens
+        if not known:
+            if len(self._names) >= 2 * _MAX_NAMES:
+                raise socket.gaierror(socket.EAI_MEMORY, f"more than {_MAX_NAMES} host names")
+            number = len(self._names) // 2
+            known = [f"100::{number + 1:x}", f"240.0.{number >> 8}.{number & 255}"]  # discard-only and reserved ranges
+            self._names.update(dict.fromkeys(known, name))
+        six, four = known
+        return [six if family == socket.AF_INET6 else four for family in families]
 
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         """Place a connected socket from the broker over this one."""
         real = await self._broker.open(self._names.get(address[0], address[0]), address[1], int(sock.family))
         with real:
             os.dup2(real.fileno(), sock.fileno(), inheritable=False)
-        sock.setblocking(False)
+        sock.settimeout(0)
 
-    async def create_connection(  # type: ignore[override]
+    async def create_connection(
         self,
         protocol_factory: Callable[[], asyncio.BaseProtocol],
         host: str | None = None,
@@ -163,9 +184,9 @@ class BrokerLoop(asyncio.SelectorEventLoop):
         if sock is None:
             name = self._names.get(str(host), str(host))
             sock = await self._broker.open(name, int(port or 0))
-            sock.setblocking(False)
+            sock.settimeout(0)
             server_hostname = server_hostname or (name if ssl else None)
-        return await super().create_connection(  # type: ignore[call-overload]
+        return await super().create_connection(
             protocol_factory, sock=sock, ssl=ssl, server_hostname=server_hostname, **options
         )
 

@@ -13,7 +13,7 @@ directory that holds this package."""
 def main() -> None:
     """Run a driver's process to its end."""
     control_fd, broker_fd, host = (int(argument) for argument in sys.argv[1:4])
-    from .lockdown import limits  # noqa: PLC0415 - nothing else may come before the bond to the host
+    from .lockdown import limits
 
     limits.die_with(host)
     import gc
@@ -24,8 +24,10 @@ def main() -> None:
     from . import finder
 
     finder.install(json.loads(sys.argv[4]), bootstrap=sys.argv[5])
+    sys.dont_write_bytecode = False  # what is imported from here on is as trusted as the host itself
     from . import service
 
+    sys.dont_write_bytecode = True
     gc.freeze()
     gc.enable()
     for descriptor in (control_fd, broker_fd):

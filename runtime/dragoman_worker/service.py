@@ -10,27 +10,29 @@ import sys
 import traceback
 from contextlib import AsyncExitStack, aclosing
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio._backends._asyncio  # noqa: F401 - imported now, in place of at the first call
+import anyio._backends._asyncio
 import pluggy
 from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman_api.connections import Profile, Secrets
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, UnsupportedOperationError
-from dragoman_api.exports import ExportPart
 from dragoman_api.hookspecs import PROJECT, DriverSpec
 from dragoman_api.http import Http
 
 from . import finder, values, wire
 from .channel import Channel
-from .frames import FROM_HOST, frame, receive
+from .frames import FROM_HOST, receive
 from .hooks import EXPORT, HOOKS
 from .lockdown.confine import confine
 from .loop import Broker, BrokerLoop
 from .wire import Call, Cancel, Chunk, Config, Credit, Failure, Part, Ready, Result, Secret
+
+if TYPE_CHECKING:
+    from dragoman_api.exports import ExportPart
 
 _FAULT_TEXT = 500  # characters of a foreign exception that leave the process
 

@@ -26,6 +26,8 @@ from .wire import MALFORMED, PART
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from typing_extensions import Buffer
+
 _INT, _DECIMAL, _JSON, _CUT = 1, 2, 3, 4
 _MAX_DIGITS = 4_300  # Python itself refuses to print a longer integer
 _TEXT_PIECE = PART // 4  # characters, of at most four bytes each
@@ -93,7 +95,8 @@ def thaw(value: object) -> Any:
     return value
 
 
-def _thaw_extension(code: int, data: bytes) -> int | Decimal | Json:
+def _thaw_extension(code: int, content: Buffer) -> int | Decimal | Json:
+    data = bytes(content)
     if code == _JSON:
         return Json(data.decode())
     if code == _CUT:
@@ -253,7 +256,9 @@ def _piece_type(kind: Any, path: str) -> Any:
     """Find what a piece at a path of a result decodes to: a list, `str`, or the cells of a page."""
     owner: Any = None
     for name in path.split(".") if path else ():
-        owner = next((item for item in _members(kind) if isinstance(item, type) and issubclass(item, msgspec.Struct)), None)
+        owner = next(
+            (item for item in _members(kind) if isinstance(item, type) and issubclass(item, msgspec.Struct)), None
+        )
         if owner is None or name not in owner.__struct_fields__:
             raise ValueFaultError(f"a part of {path!r}, which the result has not")
         kind = get_type_hints(owner)[name]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from dragoman_api.errors import DragomanError, Detail, from_code
+from dragoman_api.errors import Detail, DragomanError, from_code
 
 from .frames import frame
 
@@ -54,7 +54,7 @@ class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
     program: str
 
 
-class Config(Message, tag="config", kw_only=True):
+class Config(Message, frozen=True, tag="config", kw_only=True):
     """Everything but the secret: how to lock down and which driver to load."""
 
     lockdown: Lockdown
@@ -62,7 +62,7 @@ class Config(Message, tag="config", kw_only=True):
     driver: str
 
 
-class Secret(Message, tag="secret"):
+class Secret(Message, frozen=True, tag="secret"):
     """The credentials, once the lock-down is proven; never printed."""
 
     values: dict[str, str]
@@ -71,7 +71,7 @@ class Secret(Message, tag="secret"):
         return "Secret(…)"
 
 
-class Call(Message, tag="call"):
+class Call(Message, frozen=True, tag="call"):
     """One hook call; `request` is the hook's one argument, encoded."""
 
     id: int
@@ -79,14 +79,14 @@ class Call(Message, tag="call"):
     request: msgspec.Raw
 
 
-class Credit(Message, tag="credit"):
+class Credit(Message, frozen=True, tag="credit"):
     """The host has taken so many parts of a stream."""
 
     id: int
     n: int
 
 
-class Cancel(Message, tag="cancel"):
+class Cancel(Message, frozen=True, tag="cancel"):
     """Nobody waits for this call any more."""
 
     id: int
@@ -97,7 +97,7 @@ HostMessage = Config | Secret | Call | Credit | Cancel
 # child to host ----------------------------------------------------------------------------------------------------
 
 
-class Sandboxed(Message, tag="sandboxed", kw_only=True):
+class Sandboxed(Message, frozen=True, tag="sandboxed", kw_only=True):
     """What was enforced and what the self-test found; sent by trusted code, before any driver code runs.
 
     Attributes:
@@ -115,13 +115,13 @@ class Sandboxed(Message, tag="sandboxed", kw_only=True):
     missing: Annotated[tuple[Text, ...], msgspec.Meta(max_length=1_000)]
 
 
-class Ready(Message, tag="ready"):
+class Ready(Message, frozen=True, tag="ready"):
     """The driver is imported; these are the hooks it implements."""
 
     hooks: Annotated[tuple[Name, ...], msgspec.Meta(max_length=100)]
 
 
-class Part(Message, tag="part"):
+class Part(Message, frozen=True, tag="part"):
     """A piece of a result that is too large for one frame, ahead of its `Result`.
 
     Attributes:
@@ -137,14 +137,14 @@ class Part(Message, tag="part"):
     extended: bool = False
 
 
-class Result(Message, tag="res"):
+class Result(Message, frozen=True, tag="res"):
     """The end of a call, with what its parts did not carry."""
 
     id: int
     value: msgspec.Raw
 
 
-class Chunk(Message, tag="chunk", kw_only=True):
+class Chunk(Message, frozen=True, tag="chunk", kw_only=True):
     """Some bytes of an export are in the pipe, or about to be; fields as of `ExportPart`."""
 
     id: int
@@ -154,7 +154,7 @@ class Chunk(Message, tag="chunk", kw_only=True):
     checkpoint: Annotated[str, msgspec.Meta(max_length=65_536)] | None = None
 
 
-class Failure(Message, tag="err", kw_only=True):
+class Failure(Message, frozen=True, tag="err", kw_only=True):
     """The end of a call, or of the start (id 0), by an error."""
 
     id: int
@@ -189,36 +189,56 @@ ChildMessage = Sandboxed | Ready | Part | Result | Chunk | Failure
 BROKER_FRAME = 4_096
 
 
-class Open(Message, tag="open"):
+HostName = Annotated[str, msgspec.Meta(max_length=1_024)]
+
+
+class Lookup(Message, frozen=True, tag="lookup"):
+    """The child asks in which address families a name has addresses; it never sees them."""
+
+    id: int
+    host: HostName
+
+
+class Open(Message, frozen=True, tag="open"):
     """The child asks for a connected socket; family 0 leaves IPv4 or IPv6 to the host."""
 
     id: int
-    host: Annotated[str, msgspec.Meta(max_length=1_024)]
+    host: HostName
     port: Annotated[int, msgspec.Meta(ge=0, le=65_535)]
     family: int = 0
 
 
-class Opened(Message, tag="opened"):
+BrokerRequest = Lookup | Open
+
+
+class Found(Message, frozen=True, tag="found"):
+    """The families, in the order in which they should be tried."""
+
+    id: int
+    families: tuple[int, ...]
+
+
+class Opened(Message, frozen=True, tag="opened"):
     """The socket travels with this message."""
 
     id: int
 
 
-class Refused(Message, tag="refused"):
-    """There is no socket, and why."""
+class Refused(Message, frozen=True, tag="refused"):
+    """There is no socket, and why; a negative number is one of `getaddrinfo`."""
 
     id: int
     errno: int
     reason: str
 
 
-class Pipe(Message, tag="pipe"):
+class Pipe(Message, frozen=True, tag="pipe"):
     """The write end of an export's pipe travels with this message; `id` is that of the call."""
 
     id: int
 
 
-BrokerReply = Opened | Refused | Pipe
+BrokerReply = Found | Opened | Refused | Pipe
 
 _encoder = msgspec.msgpack.Encoder()
 

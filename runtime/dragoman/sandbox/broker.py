@@ -10,15 +10,25 @@ import socket
 from typing import TYPE_CHECKING
 
 import anyio
-import msgspec
 
 from dragoman_worker.frames import FrameError, FrameReader
-from dragoman_worker.wire import BROKER_FRAME, MALFORMED, Open, Opened, Pipe, Refused, decoder, pack
+from dragoman_worker.wire import (
+    BROKER_FRAME,
+    MALFORMED,
+    BrokerRequest,
+    Found,
+    Lookup,
+    Opened,
+    Pipe,
+    Refused,
+    decoder,
+    pack,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from dragoman_worker.wire import BrokerReply
+    from dragoman_worker.wire import BrokerReply, Open
 
 _CONNECT_SECONDS = 10.0
 _IN_FLIGHT = 8
@@ -54,10 +64,10 @@ class Broker:
         sock: socket.socket,
         approved: Iterable[Endpoint],
         *,
-        on_denied: Callable[[str, int], None],
+        on_denied: Callable[[str, int | None], None],
         on_fault: Callable[[str], None],
     ) -> None:
-        sock.setblocking(False)
+        sock.settimeout(0)
         self._socket = sock
         self._approved = frozenset((canonical(host), port) for host, port in approved)
         self._on_denied, self._on_fault = on_denied, on_fault
@@ -65,7 +75,7 @@ class Broker:
 
     async def serve(self) -> None:
         """Answer requests until the child is gone or misbehaves."""
-        loop, frames, requests = asyncio.get_running_loop(), FrameReader(limit=BROKER_FRAME), decoder(Open)
+        loop, frames, requests = asyncio.get_running_loop(), FrameReader(limit=BROKER_FRAME), decoder(BrokerRequest)
         minute, served = anyio.current_time(), 0
         async with anyio.create_task_group() as connecting:
             while True:
@@ -85,24 +95,33 @@ class Broker:
                         minute, served = anyio.current_time(), 0
                     elif (served := served + 1) > _PER_MINUTE:
                         await anyio.sleep(minute + 60 - anyio.current_time())
-                    # Compared before any lookup: a name could carry data to a name server.
-                    if (canonical(request.host), request.port) in self._approved:
+                    if self._allows(request):
                         await self._slots.acquire()
-                        connecting.start_soon(self._connect, request)
-                    else:
-                        self._on_denied(request.host, request.port)
-                        reason = "the sandbox does not allow this host and port"
-                        self._reply(Refused(request.id, errno.EACCES, reason))
+                        connecting.start_soon(self._answer, request)
 
-    async def _connect(self, request: Open) -> None:
+    def _allows(self, request: Lookup | Open) -> bool:
+        # Compared before any lookup: a name could carry data to a name server.
+        host, port = canonical(request.host), None if isinstance(request, Lookup) else request.port
+        if any(host == name and port in (None, number) for name, number in self._approved):
+            return True
+        self._on_denied(request.host, port)
+        self._reply(Refused(request.id, errno.EACCES, "the sandbox does not allow this host and port"))
+        return False
+
+    async def _answer(self, request: Lookup | Open) -> None:
         try:
-            with anyio.fail_after(_CONNECT_SECONDS), await _connected(request) as sock:
-                self._reply(Opened(request.id), sock.fileno())
+            with anyio.fail_after(_CONNECT_SECONDS):
+                found = await _families(request) if isinstance(request, Lookup) else await _connected(request)
+            if isinstance(found, socket.socket):
+                with found:
+                    self._reply(Opened(request.id), found.fileno())
+            else:
+                self._reply(Found(request.id, found))
         except TimeoutError:
             self._reply(Refused(request.id, errno.ETIMEDOUT, f"no connection within {_CONNECT_SECONDS:g} s"))
         except OSError as error:
-            code = errno.EHOSTUNREACH if isinstance(error, socket.gaierror) else error.errno or errno.EHOSTUNREACH
-            self._reply(Refused(request.id, code, (error.strerror or str(error))[:500]))
+            reason = (error.strerror or str(error))[:500]
+            self._reply(Refused(request.id, error.errno or errno.EHOSTUNREACH, reason))
         finally:
             self._slots.release()
 
@@ -123,6 +142,11 @@ class Broker:
             self._on_fault("it does not read the broker's replies")
 
 
+async def _families(request: Lookup) -> tuple[int, ...]:
+    infos = await anyio.getaddrinfo(request.host, None, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(int(info[0]) for info in infos))
+
+
 async def _connected(request: Open) -> socket.socket:
     family = socket.AddressFamily(request.family) if request.family in (socket.AF_INET, socket.AF_INET6) else 0
     infos = await anyio.getaddrinfo(request.host, request.port, family=family, type=socket.SOCK_STREAM)
@@ -130,7 +154,7 @@ async def _connected(request: Open) -> socket.socket:
     for kind, type_, proto, _, address in infos:
         sock = socket.socket(kind, type_, proto)
         try:
-            sock.setblocking(False)
+            sock.settimeout(0)
             await asyncio.get_running_loop().sock_connect(sock, address)
         except OSError as error:
             failure = error

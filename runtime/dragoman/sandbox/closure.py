@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from importlib.metadata import Distribution
     from importlib.machinery import ModuleSpec
+    from importlib.metadata import Distribution
 
 _ROOT = "dragoman-api"
 _FILE = "closure.json"
@@ -97,7 +97,10 @@ def _tops() -> Iterator[tuple[str, Path | None]]:
             if top.suffix in (".dist-info", ".pth") or top.name in ("..", "__pycache__"):
                 continue
             found = True
-            yield top.name.split(".")[0] if top.suffix != ".libs" else top.name, Path(str(distribution.locate_file(top)))
+            yield (
+                top.name.split(".")[0] if top.suffix != ".libs" else top.name,
+                Path(str(distribution.locate_file(top))),
+            )
         if not found:  # an editable install records a path file only
             yield fallback, None
 

@@ -43,6 +43,7 @@ class Mask:
         self.longest = len(known[0]) if known else 0
 
     def __call__(self, text: str) -> str:
+        """Give the text with a mark in place of each secret."""
         return self._pattern.sub("***", text) if self._pattern else text
 
 
@@ -50,7 +51,7 @@ class LogPipe:
     """Reads the pipe of one child's stdout and stderr."""
 
     def __init__(self, descriptor: int, *, mask: Mask, on_line: Callable[[str], None] | None) -> None:
-        os.set_blocking(descriptor, False)  # noqa: FBT003 - os has no keyword for it
+        os.set_blocking(descriptor, False)
         self._descriptor, self._mask, self._on_line = descriptor, mask, on_line
         self._lines: deque[str] = deque()
         self._kept = 0

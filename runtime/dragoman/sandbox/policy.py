@@ -126,7 +126,9 @@ def assess(told: Sandboxed, *, status: str | None, policy: Policy) -> Report:
     if permissions["network"].by:
         permissions["network"] = Permission(state="enforced", by=("seccomp", "broker"))
     limited = "limits" in told.layers
-    permissions["memory"] = Permission(state="limited", by=("rlimits",)) if limited else Permission(state="not_enforced")
+    permissions["memory"] = (
+        Permission(state="limited", by=("rlimits",)) if limited else Permission(state="not_enforced")
+    )
     permissions["cpu"] = Permission(state="limited", by=("deadline",))
     if policy != "off" and (doubt := _doubt(status)):
         missing.append(doubt)
@@ -161,7 +163,7 @@ def enforce(report: Report, *, policy: Policy, trusted: bool) -> None:
         raise SandboxError(
             f"the sandbox is {report}, and full is required",
             code="sandbox-insufficient",
-            hint="run on Linux 5.13 or newer with Landlock enabled, or set sandbox = \"auto\" in config.toml",
+            hint='run on Linux 5.13 or newer with Landlock enabled, or set sandbox = "auto" in config.toml',
         )
     if report.level is Level.PROCESS and not trusted:
         raise SandboxError(
@@ -199,8 +201,10 @@ def lockdown_plan(
 @cache
 def _standard_library() -> tuple[tuple[str, ...], tuple[str, ...]]:
     """List the standard library without the site-packages inside it, whose content is the host's alone."""
-    roots = dict.fromkeys(sysconfig.get_path(name, vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
-                          for name in ("stdlib", "platstdlib"))
+    roots = dict.fromkeys(
+        sysconfig.get_path(name, vars={"base": sys.base_prefix, "platbase": sys.base_exec_prefix})
+        for name in ("stdlib", "platstdlib")
+    )
     readable = [
         entry.path
         for root in roots

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,12 +30,13 @@ from dragoman_worker.hooks import EXPORT, HOOKS
 from dragoman_worker.wire import Call, Cancel, Config, Credit, Failure, Ready, Sandboxed, Secret
 
 from . import policy
-from .broker import Broker
+from .broker import Broker, Endpoint
 from .calls import GRACE_SECONDS, Calls, Reply
 from .child import Child
 from .closure import find_closure
 from .exports import ExportReply
 from .log import LogPipe, Mask, harmless
+from .policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -46,9 +47,8 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportPart, ExportRequest
     from dragoman_worker.wire import Message
 
-    from .broker import Endpoint
     from .calls import Waiting
-    from .policy import Policy, Report
+    from .policy import Report
     from .spare import Spare
 
 _START_SECONDS = 30.0
@@ -100,7 +100,7 @@ class Worker:
         *,
         spare: Spare | None = None,
         on_log: Callable[[str], None] | None = None,
-        on_denied: Callable[[str, int], None] | None = None,
+        on_denied: Callable[[str, int | None], None] | None = None,
     ) -> None:
         """Prepare a worker; nothing is started before the context is entered.
 
@@ -108,7 +108,7 @@ class Worker:
             launch: What to start.
             spare: Where a warm child may be.
             on_log: Told each line the driver prints, made harmless.
-            on_denied: Told each host and port that the driver wanted and must not reach.
+            on_denied: Told each host that the driver wanted and must not reach, and the port as far as it named one.
         """
         self.hooks: frozenset[str] = frozenset()
         self.report: Report
@@ -206,7 +206,9 @@ class Worker:
         """Note the end of the control socket; a child that closes it while it should answer is done with."""
         self._silent = True
         if self._verdict is None:
-            self._loop.call_later(_END_SECONDS, self._kill)  # its exit status, if it is ending by itself, is worth a wait
+            self._loop.call_later(
+                _END_SECONDS, self._kill
+            )  # its exit status, if it is ending by itself, is worth a wait
         self._finish()
 
     def _exited(self) -> None:
@@ -283,9 +285,7 @@ class Worker:
         if not isinstance(message, Failure):
             return None
         error = message.to_error()
-        clean = {
-            name: self._clean(value) if isinstance(value, str) else value for name, value in error.details.items()
-        }
+        clean = {name: self._clean(value) if isinstance(value, str) else value for name, value in error.details.items()}
         return from_code(error.code, self._clean(error.message), hint=self._clean(error.hint), details=clean)
 
     def _clean(self, text: str) -> str:
@@ -317,7 +317,8 @@ class Worker:
         reply = Reply(HOOKS[hook].result)
         number = self._send(reply, hook, request)
         try:
-            with anyio.fail_after(deadline):
+            # A scope costs a third of an empty call, so there is none without a deadline.
+            with nullcontext() if deadline is None else anyio.fail_after(deadline):
                 await self._channel.drain()
                 return await reply.future
         except TimeoutError:

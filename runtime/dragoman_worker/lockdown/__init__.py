@@ -1,0 +1,1 @@
+"""The kernel layers that confine a driver's process on Linux."""

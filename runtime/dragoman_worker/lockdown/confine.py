@@ -32,7 +32,9 @@ def confine(plan: Lockdown) -> Sandboxed:
     if plan.layers and limits.count_threads() != 1:
         raise RuntimeError("a thread was started before the lock-down")
     missing: list[str] = []
-    program = None if (arch := seccomp.ARCHES.get(kernel.MACHINE)) is None else seccomp.compile_filter(arch, os.getpid())
+    program = (
+        None if (arch := seccomp.ARCHES.get(kernel.MACHINE)) is None else seccomp.compile_filter(arch, os.getpid())
+    )
     paths = [*plan.readable, *_library_directories(plan.readable), *_certificates()]
 
     def restrict_files() -> None:

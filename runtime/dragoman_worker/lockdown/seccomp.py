@@ -25,21 +25,21 @@ LOAD, AND, JEQ, JGE, JA, RETURN = 0x20, 0x54, 0x15, 0x35, 0x05, 0x06
 _MSG_FASTOPEN = 0x20000000
 _THREAD = 0x10100  # CLONE_VM | CLONE_THREAD
 _NEVER_CLONE = 0x2000 | 0x7E020000  # CLONE_PTRACE and every namespace
-_WRITING = 0x3 | 0x40 | 0x200  # O_ACCMODE, O_CREAT, O_TRUNC: read-only O_TRUNC empties a file under Landlock below ABI 3
+_WRITING = 0x3 | 0x40 | 0x200  # O_ACCMODE, O_CREAT, O_TRUNC: O_RDONLY|O_TRUNC empties a file below Landlock ABI 3
 _SET_VMA = 0x53564D41
 
 ALLOWED = """
-read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek dup dup2 dup3 pipe pipe2
-sendfile poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd
-eventfd2 timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4 stat lstat fstat newfstatat statx access
-faccessat faccessat2 readlink readlinkat getcwd chdir fchdir getdents getdents64 statfs fstatfs ftruncate fsync fdatasync
-fallocate fadvise64 flock umask mmap munmap mprotect mremap madvise brk msync mincore membarrier futex futex_waitv
-set_robust_list get_robust_list rseq set_tid_address sched_yield sched_getaffinity sched_getparam sched_getscheduler
-getcpu exit exit_group wait4 waitid restart_syscall rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending
-rt_sigsuspend rt_sigtimedwait sigaltstack pause alarm getitimer setitimer clock_gettime clock_getres clock_nanosleep
-nanosleep gettimeofday time times getpid gettid getppid getuid geteuid getgid getegid getgroups getresuid getresgid
-getpgrp getpgid getsid getrusage getrlimit getpriority sysinfo uname getrandom capget arch_prctl getsockname getpeername
-recvfrom recvmsg shutdown
+read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close close_range lseek dup dup2 dup3 pipe
+pipe2 sendfile poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
+eventfd eventfd2 timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4 stat lstat fstat newfstatat statx
+access faccessat faccessat2 readlink readlinkat getcwd chdir fchdir getdents getdents64 statfs fstatfs ftruncate fsync
+fdatasync fallocate fadvise64 flock umask mmap munmap mprotect mremap madvise brk msync mincore membarrier futex
+futex_waitv set_robust_list get_robust_list rseq set_tid_address sched_yield sched_getaffinity sched_getparam
+sched_getscheduler getcpu exit exit_group wait4 waitid restart_syscall rt_sigaction rt_sigprocmask rt_sigreturn
+rt_sigpending rt_sigsuspend rt_sigtimedwait sigaltstack pause alarm getitimer setitimer clock_gettime clock_getres
+clock_nanosleep nanosleep gettimeofday time times getpid gettid getppid getuid geteuid getgid getegid getgroups
+getresuid getresgid getpgrp getpgid getsid getrusage getrlimit getpriority sysinfo uname getrandom capget arch_prctl
+getsockname getpeername recvfrom recvmsg shutdown
 """
 
 REFUSED = {
@@ -47,18 +47,19 @@ REFUSED = {
     # Their flags lie behind a pointer; ENOSYS makes glibc use clone and openat, whose flags can be compared.
     errno.ENOSYS: "clone3 openat2",
     errno.EPERM: """
-fork vfork execve execveat tkill ptrace process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal kcmp
-bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl add_key request_key mount umount2
-pivot_root chroot unshare setns open_tree move_mount fsopen fsmount fsconfig fspick mount_setattr open_by_handle_at
-name_to_handle_at init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct quotactl
-settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname iopl ioperm personality memfd_create
-memfd_secret modify_ldt chmod fchmod fchmodat chown fchown lchown fchownat utime utimes utimensat futimesat mknod mknodat
-truncate setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr shmget shmat shmctl shmdt semget semop semctl
-semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink inotify_init inotify_init1 inotify_add_watch fanotify_init
-fanotify_mark setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid capset rt_sigqueueinfo
-rt_tgsigqueueinfo sched_setscheduler sched_setparam sched_setattr setpriority ioprio_set mlock mlockall mlock2 setrlimit
-sync syncfs vhangup syslog vmsplice splice tee copy_file_range migrate_pages move_pages mbind set_mempolicy seccomp
-landlock_create_ruleset landlock_add_rule landlock_restrict_self process_madvise pkey_alloc pkey_mprotect pkey_free
+fork vfork execve execveat tkill ptrace process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal
+kcmp bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl add_key request_key mount
+umount2 pivot_root chroot unshare setns open_tree move_mount fsopen fsmount fsconfig fspick mount_setattr
+open_by_handle_at name_to_handle_at init_module finit_module delete_module kexec_load kexec_file_load reboot swapon
+swapoff acct quotactl settimeofday clock_settime clock_adjtime adjtimex sethostname setdomainname iopl ioperm
+personality memfd_create memfd_secret modify_ldt chmod fchmod fchmodat chown fchown lchown fchownat utime utimes
+utimensat futimesat mknod mknodat truncate setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr shmget
+shmat shmctl shmdt semget semop semctl semtimedop msgget msgsnd msgrcv msgctl mq_open mq_unlink inotify_init
+inotify_init1 inotify_add_watch fanotify_init fanotify_mark setuid setgid setreuid setregid setresuid setresgid
+setgroups setfsuid setfsgid capset rt_sigqueueinfo rt_tgsigqueueinfo sched_setscheduler sched_setparam sched_setattr
+setpriority ioprio_set mlock mlockall mlock2 setrlimit sync syncfs vhangup syslog vmsplice splice tee copy_file_range
+migrate_pages move_pages mbind set_mempolicy seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
+process_madvise pkey_alloc pkey_mprotect pkey_free
 """,
 }
 

@@ -59,7 +59,7 @@ def _create(path: str) -> None:
 
 def _connect() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setblocking(False)
+        probe.settimeout(0)
         probe.connect(("127.0.0.1", 9))
 
 
