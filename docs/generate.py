@@ -1,0 +1,288 @@
+"""Write the parts of the reference that are taken from the code, between the markers of each page.
+
+python docs/generate.py            # rewrite what is stale
+python docs/generate.py --check    # name what is stale, and change nothing
+"""
+# ruff: noqa: INP001, T201 - a script speaks
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+import sys
+from enum import StrEnum
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from types import ModuleType
+
+REFERENCE = Path(__file__).parent / "reference"
+MODELS = ("connections", "forms", "columns", "cells", "filters", "grid", "changes", "console", "exports", "calls")
+RULE = re.compile(r" \((?:[EPW]\d+(?:, | to )?)+\)")  # ids of the conformance rules are for tests
+SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$")
+BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def prose(text: str | None) -> Iterator[str]:
+    """Turn a Google docstring into Markdown lines: sections become bold words, their entries a list."""
+    section = ""
+    for line in RULE.sub("", inspect.cleandoc(text or "")).splitlines():
+        if found := SECTION.match(line):
+            section = found[1]
+            yield f"**{section}**"
+            yield ""
+        elif section and line.startswith("        "):  # the continuation of an entry
+            yield line[6:]
+        elif section and line.startswith("    "):
+            name, colon, rest = line.strip().partition(": ")
+            named = colon and section not in ("Returns", "Yields") and " " not in name
+            yield f"- `{name}`: {rest}" if named else line.strip()
+        elif line.startswith(">>>") or (line and section == "example"):
+            if section != "example":
+                section = "example"
+                yield "```python"
+            yield line
+        else:
+            if section == "example":
+                yield "```"
+            section = ""
+            yield line
+    if section == "example":
+        yield "```"
+
+
+def docstring(thing: object) -> str:
+    """Give a docstring that somebody wrote, not one that a library made up."""
+    text = vars(thing).get("__doc__") if isinstance(thing, type) else getattr(thing, "__doc__", None)
+    return RULE.sub("", text) if isinstance(text, str) and "(" not in text.split()[0] else ""
+
+
+def attributes(kind: type) -> dict[str, str]:
+    """Read the Attributes section of a class."""
+    entries: dict[str, str] = {}
+    name, inside = "", False
+    for line in inspect.cleandoc(docstring(kind)).splitlines():
+        if SECTION.match(line):
+            inside = line == "Attributes:"
+        elif inside and line.startswith("        "):
+            entries[name] += f" {line.strip()}"
+        elif inside and line.startswith("    "):
+            name, _, text = line.strip().partition(": ")
+            entries[name] = text
+        elif line:
+            inside = False
+    return entries
+
+
+def summary(thing: object) -> list[str]:
+    """Give a docstring without its Attributes section, which becomes a table."""
+    text = re.sub(r"\nAttributes:\n(?:    .*\n|\n)+", "\n", inspect.cleandoc(docstring(thing)) + "\n")
+    return list(prose(text.strip()))
+
+
+def fields(kind: type) -> Iterator[tuple[str, str, str]]:
+    """Give name, type and default of each field of a struct or dataclass."""
+    if not (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)):
+        return
+    written = {name: note for base in reversed(kind.__mro__) for name, note in inspect.get_annotations(base).items()}
+    for name, field in inspect.signature(kind).parameters.items():
+        note, default = plain(written[name]), field.default
+        if repr(default) == "<factory>":
+            default = {"list": [], "dict": {}}.get(note.partition("[")[0], default)
+        yield name, note, "" if default is field.empty else shown(default)
+
+
+def plain(annotation: str) -> str:
+    """Leave the bounds of the wire out of a type."""
+    return re.sub(r"Annotated\[(.*), msgspec\.Meta\(.*?\)\]", r"\1", annotation)
+
+
+def shown(default: object) -> str:
+    """Write a default as its author would."""
+    return repr(default.value) if isinstance(default, StrEnum) else repr(default).replace("<factory>", "computed")
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    """Write a Markdown table."""
+    cells = [[*head], *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    cells.insert(1, ["---"] * len(cells[0]))
+    yield from (f"| {' | '.join(row)} |" for row in cells)
+
+
+def code(text: str) -> str:
+    """Set a word in code, unless there is none."""
+    return f"`{text}`" if text else ""
+
+
+def members(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """Give what a module itself makes public, in the order it is written."""
+    for name, thing in vars(module).items():
+        if not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__ and name != "Cell":
+            yield name, thing
+
+
+def constants(module: ModuleType) -> Iterator[str]:
+    """Give the documented constants of a module and its names for types, as they are written."""
+    source = inspect.getsource(module)
+    body = [item for top in ast.parse(source).body for item in (top.body if isinstance(top, ast.If) else [top])]
+    for item, after in pairwise([*body, ast.Pass()]):
+        name = getattr(item.targets[0], "id", "_") if isinstance(item, ast.Assign) else "_"
+        if name.startswith("_"):
+            continue
+        text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
+        if text or isinstance(item.value, ast.BinOp | ast.Subscript):
+            words = RULE.sub("", " ".join(str(text).split()))
+            yield f"`{name} = {ast.get_source_segment(source, item.value)}`" + (f": {words}" if words else "")
+
+
+def describe_class(name: str, kind: type) -> Iterator[str]:
+    """Write one class: prose, then a table of its values, its fields, and its own methods."""
+    known = attributes(kind)
+    rows = [(code(item), code(note), code(default), known.get(item, "")) for item, note, default in fields(kind)]
+    yield from ("", f"### {name}", "", *(summary(kind) if rows else prose(docstring(kind))))
+    if issubclass(kind, StrEnum):
+        yield from ("", *table(("name", "value"), ((code(item.name), code(item.value)) for item in kind)))
+    elif rows:
+        yield from ("", *table(("field", "type", "default", ""), rows))
+    for method, value in vars(kind).items():
+        function = value.fget if isinstance(value, property) else value
+        if method.startswith("_") or not inspect.isfunction(function):
+            continue
+        head = f"`{method}`" if isinstance(value, property) else f"`{method}{signature(function)}`"
+        yield from ("", f"{head}: {inspect.cleandoc(function.__doc__ or '').splitlines()[0]}")
+
+
+def signature(function: Callable[..., Any]) -> str:
+    """Write a signature with its annotations as they stand in the source, without `self`."""
+    found = inspect.signature(function)
+    kept = [item for item in found.parameters.values() if item.name != "self"]
+    return re.sub(r"'([^']*)'", r"\1", str(found.replace(parameters=kept)))
+
+
+def models() -> Iterator[str]:
+    """Write every model of the contract, module by module."""
+    for name in MODELS:
+        module = importlib.import_module(f"dragoman_api.{name}")
+        yield from ("", f"## dragoman_api.{name}", "", *summary(module))
+        yield from (f"\n{line}" for line in constants(module))
+        for item, thing in members(module):
+            if isinstance(thing, type):
+                yield from describe_class(item, thing)
+            elif inspect.isfunction(thing):
+                yield from ("", f"### {item}", "", f"`{item}{signature(thing)}`", "", *prose(thing.__doc__))
+
+
+def hooks() -> Iterator[str]:
+    """Write every hook with its signature and its whole documentation."""
+    from dragoman_api import hookspecs
+
+    for spec in (hookspecs.DriverSpec, hookspecs.AutomationSpec):
+        yield from ("", f"## {spec.__name__}", "", *prose(spec.__doc__))
+        for name, function in vars(spec).items():
+            if not name.startswith("_"):
+                head = f"`async def {name}{signature(function)}`"
+                yield from ("", f"### {name}", "", head, "", *prose(function.__doc__))
+
+
+def events() -> Iterator[str]:
+    """Write every event with its fields."""
+    from dragoman_api.events import ALL
+
+    rows = []
+    for kind in ALL:
+        own = [f"`{name}: {note}`" for name, note, _ in fields(kind) if name != "at"]
+        rows.append((code(kind.name), ", ".join(own), " ".join(inspect.cleandoc(docstring(kind)).split())))
+    yield from table(("event", "fields", "when"), rows)
+
+
+def errors() -> Iterator[str]:
+    """Write the tree of errors."""
+    from dragoman_api.errors import DragomanError
+
+    def walk(kind: type[DragomanError], depth: int) -> Iterator[tuple[str, str, str]]:
+        if kind.__module__ == DragomanError.__module__:
+            indent = "&emsp;" * depth
+            yield f"{indent}`{kind.__name__}`", code(kind.code), docstring(kind).splitlines()[0]
+            for child in kind.__subclasses__():
+                yield from walk(child, depth + 1)
+
+    yield from table(("class", "code", "meaning"), walk(DragomanError, 0))
+    yield from ("", *describe_class("DragomanError", DragomanError))
+
+
+def settings() -> Iterator[str]:
+    """Write the keys of config.toml."""
+    from dragoman.settings import Settings
+
+    known = attributes(Settings)
+    rows = ((code(name), code(note), code(default), known[name]) for name, note, default in fields(Settings))
+    yield from table(("key", "type", "default", ""), rows)
+
+
+def commands() -> Iterator[str]:
+    """Write every command with its arguments and options."""
+    import click
+
+    from dragoman.cli.app import cli
+
+    def walk(command: click.Command, path: str) -> Iterator[str]:
+        context = click.Context(command, info_name=path)
+        if isinstance(command, click.Group):
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                if child is not None and not child.hidden:
+                    yield from walk(child, f"{path} {name}")
+            return
+        usage = " ".join(command.collect_usage_pieces(context))
+        yield from ("", f"### {path}", "", f"`{path} {usage}`", "", *inspect.cleandoc(command.help or "").splitlines())
+        records = [item.get_help_record(context) for item in command.params if isinstance(item, click.Option)]
+        if rows := [(code(record[0]), record[1]) for record in records if record]:
+            yield from ("", *table(("option", ""), rows))
+
+    context = click.Context(cli, info_name="dragoman")
+    shared = [item.get_help_record(context) for item in cli.params if isinstance(item, click.Option)]
+    yield from table(("option of every command", ""), ((code(record[0]), record[1]) for record in shared if record))
+    yield from walk(cli, "dragoman")
+
+
+WRITERS = {writer.__name__: writer for writer in (hooks, models, events, errors, settings, commands)}
+
+
+def render(page: str) -> str:
+    """Give a page with every generated block written anew."""
+
+    def written(found: re.Match[str]) -> str:
+        lines = "\n".join(WRITERS[found[2]]()).strip("\n")
+        return found[1] + "\n" + re.sub(r"\n{3,}", "\n\n", lines) + "\n\n" + found[3]
+
+    return BLOCK.sub(written, page)
+
+
+def stale() -> Iterator[tuple[Path, str]]:
+    """Give each page that differs from the code, and what it should be."""
+    for path in sorted(REFERENCE.glob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        if (fresh := render(page)) != page:
+            yield path, fresh
+
+
+def main() -> int:
+    """Rewrite stale pages, or only name them."""
+    pages = list(stale())
+    for path, fresh in pages:
+        print(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+        if "--check" not in sys.argv:
+            path.write_text(fresh, encoding="utf-8")
+    return 1 if pages and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
