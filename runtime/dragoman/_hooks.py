@@ -15,7 +15,7 @@ from dragoman_api.events import AutomationFailed, CallRefused
 from dragoman_api.hookspecs import PROJECT, AutomationSpec, DriverSpec
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 
     from dragoman_api.calls import Call
     from dragoman_api.events import Event
@@ -94,7 +94,8 @@ class Hooks:
             except Exception as error:  # noqa: BLE001 - trusted, but a guard that fails has not agreed
                 reason = "did not decide in time" if isinstance(error, TimeoutError) else f"failed with {error!r}"
                 self._emit(AutomationFailed(automation=name, hook=call.hook, reason=reason))
-                vetoes.append(Refused(f"{name} {reason}; nothing was sent", hint="mend the automation, or leave it out"))
+                hint = "mend the automation, or leave it out"
+                vetoes.append(Refused(f"{name} {reason}; nothing was sent", hint=hint))
 
         async with anyio.create_task_group() as tasks:  # pluggy calls the last registered first
             for implementation, decision in zip(reversed(implementations), pending, strict=True):
@@ -144,7 +145,7 @@ class Hooks:
         except Exception as error:
             raise DriverFaultError(f"{hook} failed inside the driver: {error!r}") from error
 
-    async def stream(self, hook: str, /, **arguments: Any) -> AsyncIterator[Any]:
+    async def stream(self, hook: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
         """Iterate over a streaming hook of the driver, closing it on every path.
 
         Raises:

@@ -71,7 +71,8 @@ class Connections:
 
     def _entry(self, name: str, values: object) -> SavedConnection:
         if not isinstance(values, dict) or not isinstance(values.get("type"), str):
-            raise ConfigurationError(f"{self._path}: [{name}] needs a type", hint=f'add: type = "elasticsearch" to [{name}]')
+            hint = f'add a line below [{name}], for example: type = "elasticsearch"'
+            raise ConfigurationError(f"{self._path}: [{name}] needs a type", hint=hint)
         rest: dict[str, Any] = {key: value for key, value in values.items() if key != "type"}
         for key, value in rest.items():
             if not isinstance(value, str | int | bool):
@@ -97,7 +98,8 @@ class Connections:
 
             table = tomlkit.table()
             document[connection.name] = table
-        wanted = {"type": connection.type, **{key: value for key, value in connection.values.items() if value is not None}}
+        values = {key: value for key, value in connection.values.items() if value is not None}
+        wanted = {"type": connection.type, **values}
         for key in [key for key in table if key not in wanted]:
             del table[key]
         for key, value in wanted.items():
@@ -188,9 +190,10 @@ def _run(command: str, where: str) -> str:
 
 def _from_keyring(rest: str, where: str) -> str:
     try:
-        import keyring
+        import keyring  # type: ignore[import-not-found, unused-ignore]
     except ImportError as error:
-        raise ConfigurationError(f"{where}: the package keyring is not installed", hint="pip install keyring") from error
+        hint = "pip install keyring"
+        raise ConfigurationError(f"{where}: the package keyring is not installed", hint=hint) from error
     service, _, user = rest.partition("/")
     backend = type(keyring.get_keyring())
     if "fail" in backend.__module__ or "null" in backend.__module__ or "plaintext" in backend.__name__.lower():
@@ -234,6 +237,9 @@ def check_values(fields: Sequence[FormField], values: Mapping[str, FieldValue], 
     return result
 
 
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
 def _coerce(field: FormField, value: FieldValue) -> tuple[FieldValue, str]:
     if value is None:
         return None, ""
@@ -243,12 +249,12 @@ def _coerce(field: FormField, value: FieldValue) -> tuple[FieldValue, str]:
                 number = int(value)
             except ValueError:
                 return value, f"{value!r} is no whole number"
-            in_range = field.name != "port" or 1 <= number <= 65535  # noqa: PLR2004 - TCP ports
+            in_range = field.name != "port" or 1 <= number <= 65535
             return number, "" if in_range else f"{number} is no TCP port"
         case FieldKind.SWITCH:
-            truth = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-            found = truth.get(str(value).lower())
-            return found, "" if found is not None else f"{value!r} is neither true nor false"
+            text = str(value).lower()
+            known = text in _TRUE or text in _FALSE
+            return (text in _TRUE) if known else value, "" if known else f"{value!r} is neither true nor false"
         case FieldKind.CHOICE:
             allowed = [choice.value for choice in field.choices]
             return str(value), "" if str(value) in allowed else f"{value!r} is not one of {', '.join(allowed)}"

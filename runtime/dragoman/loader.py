@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
+    from dragoman_registry.store import Generation
+
     from dragoman_api.connections import Profile, Server
     from dragoman_api.events import Event
     from dragoman_registry.manifest import Manifest
-    from dragoman_registry.store import Generation
 
     from ._hooks import Hooks
     from .sandbox.process import Launch
@@ -81,15 +83,16 @@ class Link:
     ) -> None:
         with anyio.CancelScope(shield=True):
             if self.alive and self._live.offers("close"):
-                try:
+                with suppress(DragomanError):  # what it held on the server expires by itself
                     await self._live.call("close", deadline=CLOSE_SECONDS)
-                except DragomanError:
-                    pass  # what it held on the server expires by itself
         await self._supervisor.__aexit__(None, None, None)
 
     @property
     def alive(self) -> bool:
         """Tell whether the driver's process lives."""
+        return self._lives()
+
+    def _lives(self) -> bool:
         return self._worker is not None and not self._worker.ended.is_set()
 
     @property
@@ -119,7 +122,7 @@ class Link:
         if self.alive:
             return self._live
         async with self._connecting:
-            if self.alive:
+            if self._lives():  # another call has connected it meanwhile
                 return self._live
             worker = await self._supervisor.worker()
             if self.incarnation:

@@ -56,7 +56,8 @@ class Registries:
         entry = RegistryEntry(name or location.rstrip("/").rsplit("/", 1)[-1] or "registry", location)
         entries = list(read_settings(self._paths).registries)
         if entry.name == BUNDLED or any(known.name == entry.name for known in entries):
-            raise ConfigurationError(f"a registry called {entry.name!r} is there already", hint="choose another: --name NAME")
+            hint = "choose another: --name NAME"
+            raise ConfigurationError(f"a registry called {entry.name!r} is there already", hint=hint)
         Registry(entry.name, entry.location).catalog()  # a registry that cannot be read is not added
         self._write([*entries, entry])
         return entry

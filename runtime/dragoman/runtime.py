@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from dragoman_registry.store import Generation
+
     from dragoman_api.connections import Profile
     from dragoman_api.events import Event
-    from dragoman_registry.store import Generation
 
     from ._bus import Subscription
     from .connections import SavedConnection
@@ -226,7 +227,9 @@ class Runtime:
 
 
 @asynccontextmanager
-async def open(name: str, *, home: Path | None = None, use: Sequence[object] = ()) -> AsyncIterator[Session]:  # noqa: A001 - dragoman.open
+async def open(  # noqa: A001 - people write dragoman.open
+    name: str, *, home: Path | None = None, use: Sequence[object] = ()
+) -> AsyncIterator[Session]:
     """Open a saved connection with a Runtime of its own.
 
     Args:
@@ -252,5 +255,6 @@ def _load_automations(names: Sequence[str]) -> list[object]:
     found = {entry.name: entry for entry in importlib.metadata.entry_points(group=AUTOMATIONS)}
     if missing := [name for name in names if name not in found]:
         hint = f"installed are: {', '.join(sorted(found)) or 'none'}"
-        raise ConfigurationError(f"config.toml names automations that are not installed: {', '.join(missing)}", hint=hint)
+        text = f"config.toml names automations that are not installed: {', '.join(missing)}"
+        raise ConfigurationError(text, hint=hint)
     return [found[name].load() for name in names]

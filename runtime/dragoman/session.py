@@ -184,8 +184,9 @@ class Session:
             FilterNotSupportedError: A filter row cannot run as asked; nothing was fetched.
             WindowExceededError: The server does not reach that far.
         """
-        if not (0 <= offset and 1 <= limit <= MAX_ROWS):
-            raise ConfigurationError(f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}")
+        if offset < 0 or not 1 <= limit <= MAX_ROWS:
+            text = f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}"
+            raise ConfigurationError(text)
         compiled = await self._filter(object, filters, match)
         request = PageRequest(
             object=object,
@@ -347,7 +348,7 @@ class Session:
         began = time.perf_counter()
         target = ExportTarget(to)
         rows = 0
-        about = {"connection": self.name, "object": object}
+        about: dict[str, Any] = {"connection": self.name, "object": object}
         self._emit(events.ExportStarted(**about, target=target.name))
         try:
             columns = [column.name for column in (await self.describe(object)).columns if not column.read_only]
@@ -357,10 +358,7 @@ class Session:
                 async for part in parts:
                     await target.write(writer.convert(part.data))
                     rows += part.rows
-                    progress = events.ExportProgressed(
-                        connection=self.name, object=object, rows=rows, bytes=target.bytes, total=part.total
-                    )
-                    self._emit(progress)
+                    self._emit(events.ExportProgressed(**about, rows=rows, bytes=target.bytes, total=part.total))
                 target.complete()
         except BaseException as error:
             code, reason = (error.code, error.message) if isinstance(error, DragomanError) else ("stopped", repr(error))

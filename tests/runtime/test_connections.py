@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dragoman.connections import Connections, SavedConnection, check_values, make_profile
 from dragoman.settings import find_paths
 from dragoman_api.connections import AuthScheme, SslMode

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import anyio
 import pytest
+
 from dragoman import _hooks
 from dragoman._hooks import Hooks
 from dragoman_api.calls import Call, ConnectionInfo

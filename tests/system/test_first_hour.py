@@ -24,17 +24,19 @@ def test_browse_lists_the_drivers_before_anything_is_installed(shell):
     assert re.search(
         r"^elasticsearch +Elasticsearch Driver +elasticsearch +1\.0\.0 +available +the connection's host and port$",
         out,
-        re.M,
+        re.MULTILINE,
     )
-    assert shell("dragoman plugins list").out.strip() == "" or "elasticsearch" not in shell("dragoman plugins list").out
+    assert "elasticsearch" not in shell("dragoman plugins list").out
 
 
 def test_adding_a_connection_offers_the_download_before_the_form(shell):
     """P2, P5: choose the type, download, form, saved and connected."""
-    result = shell("dragoman connections add shop", stdin="1\ny\n127.0.0.1\n$PORT\n3\n\nn\n".replace("$PORT", str(shell.port)))
+    typed = f"1\ny\n127.0.0.1\n{shell.port}\n3\n\nn\n"
+    result = shell("dragoman connections add shop", stdin=typed)
     text = result.out + result.err
     assert "(not installed)" in text
-    assert text.index("Download Elasticsearch Driver 1.0.0") < text.index("installed elasticsearch 1.0.0") < text.index("Host")
+    steps = ["Download Elasticsearch Driver 1.0.0", "installed elasticsearch 1.0.0", "Host"]
+    assert sorted(steps, key=text.index) == steps
     assert re.search(r"saved shop · connected: Elasticsearch 8\.19\.21 · sandbox (full|partial)", text)
 
 
@@ -57,11 +59,12 @@ def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shell, 
 
 
 def test_a_page_is_filtered_sorted_and_cut_to_columns(shell):
-    result = shell("dragoman page shop orders --filter 'total >= 100' --sort -total --limit 2 --columns _id,total,items.sku")
+    page = "dragoman page shop orders --filter 'total >= 100' --sort -total --limit 2 --columns _id,total,items.sku"
+    result = shell(page)
     head, first, second = result.out.splitlines()
     assert head.split() == ["_id", "total", "items.sku"]
     assert float(first.split()[1]) >= float(second.split()[1]) >= 100
-    assert re.search(r"^ +rows 1–2 of \d,\d{3}$", result.err, re.M)
+    assert re.search(r"^ +rows 1\u20132 of \d,\d{3}$", result.err, re.MULTILINE)
 
 
 def test_rows_on_the_same_element_are_explained(shell):
