@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 API = "dragoman-api"
 GROUP = "dragoman.drivers"
+_WRITTEN = ("INSTALLER", "REQUESTED", "direct_url.json")
 _NATIVE = re.compile(r"\.(so(\.[0-9]+)*|pyd|dll|dylib)$", re.IGNORECASE)
 
 
@@ -78,10 +79,14 @@ def check_claims(
     """Add to a report what the wheel says of itself, and every contradiction in it."""
     if report.dist_info:
         _identity(report)
+        for name in sorted({f"{report.dist_info}/{name}" for name in _WRITTEN} & set(archive.names)):
+            report.add("dist-info", f"{name} is for the installer to write.")
         _metadata(archive, report, expected, host)
         _tags(archive, report, host)
-        drivers = _entry_points(archive, report)
+        drivers, commands = _entry_points(archive, report)
         if driver or (driver is None and drivers):
+            for command in commands:
+                report.add("scripts", f"A driver may not install the command {command}.")
             _manifest(archive, report, drivers, sidecar)
         elif drivers:
             report.add("manifest", "It is a driver, and a driver is no dependency of another.")
@@ -173,10 +178,10 @@ def _tags(archive: Archive, report: Report, host: Host | None) -> None:
         report.add("tags", f"Built for {named}; this host accepts {', '.join(host.tags[:3])}, ….")
 
 
-def _entry_points(archive: Archive, report: Report) -> dict[str, str]:
-    """Find the drivers a wheel announces; commands it would install are faults."""
+def _entry_points(archive: Archive, report: Report) -> tuple[dict[str, str], list[str]]:
+    """Find the drivers a wheel announces, and the commands it would install."""
     if archive.find(f"{report.dist_info}/entry_points.txt") is None:
-        return {}
+        return {}, []
     text = _text(archive, report, "entry_points.txt", code="metadata") or ""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None, strict=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]  # names keep their case
@@ -184,11 +189,10 @@ def _entry_points(archive: Archive, report: Report) -> dict[str, str]:
         parser.read_string(text)
     except configparser.Error as error:
         report.add("metadata", f"entry_points.txt cannot be read: {error}.")
-        return {}
-    for group in ("console_scripts", "gui_scripts"):
-        for name in parser.options(group) if parser.has_section(group) else ():
-            report.add("scripts", f"A driver may not install the command {name}.")
-    return dict(parser.items(GROUP)) if parser.has_section(GROUP) else {}
+        return {}, []
+    groups = [group for group in ("console_scripts", "gui_scripts") if parser.has_section(group)]
+    commands = [name for group in groups for name in parser.options(group)]
+    return dict(parser.items(GROUP)) if parser.has_section(GROUP) else {}, commands
 
 
 def _manifest(archive: Archive, report: Report, drivers: dict[str, str], sidecar: bytes | None) -> None:
@@ -238,6 +242,7 @@ def _promises(archive: Archive, report: Report, manifest: Manifest, name: str) -
 
 
 def _members(archive: Archive, report: Report, *, native: bool) -> None:
+    own = f"{report.dist_info.removesuffix('.dist-info')}.data"
     for info in archive.members:
         name = info.orig_filename
         if name.lower().endswith(".pth"):
@@ -249,7 +254,7 @@ def _members(archive: Archive, report: Report, *, native: bool) -> None:
             scheme, _, inner = rest.partition("/")
             if scheme == "scripts":
                 report.add("scripts", f"A driver may not install the command {inner}.")
-            elif scheme not in ("purelib", "platlib") or not inner:
+            elif scheme not in ("purelib", "platlib") or not inner or top != own:
                 report.add("data-scheme", f"{name} would be installed outside the package.")
     _modules(report, (installed_path(info.orig_filename) for info in archive.members))
 

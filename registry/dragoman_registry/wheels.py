@@ -7,6 +7,7 @@ import unicodedata
 import zipfile
 import zlib
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -167,6 +168,7 @@ def installed_path(name: str) -> str:
     return inner if top.endswith(".data") and scheme in ("purelib", "platlib") and inner else name
 
 
+@cache
 def provided() -> dict[str, str]:
     """Give the top-level modules that the host brings for every driver: name → distribution.
 

@@ -1,0 +1,326 @@
+"""What is installed: read-only trees by digest, and in SQLite which generation of each driver is active."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman_api.errors import InstallError, PluginNotFoundError, RegistryError
+
+from . import lock
+from .files import locked, sync, write
+from .manifest import Manifest, decode, encode
+from .trees import Trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .index import Release, WheelFile
+    from .validation import Fault
+
+SCHEMA_VERSION = 1
+SCHEMA = """
+CREATE TABLE generations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, plugin TEXT NOT NULL, project TEXT NOT NULL, version TEXT NOT NULL,
+    registry TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, manifest BLOB NOT NULL, trees BLOB NOT NULL,
+    locked BLOB NOT NULL, trusted INTEGER NOT NULL, installed_at REAL NOT NULL, turn INTEGER NOT NULL
+);
+CREATE TABLE plugins (
+    plugin TEXT PRIMARY KEY, active INTEGER REFERENCES generations (id), disabled INTEGER NOT NULL DEFAULT 0, pin TEXT
+);
+CREATE TABLE types (type TEXT PRIMARY KEY, plugin TEXT NOT NULL REFERENCES plugins (plugin));
+"""
+COLUMNS = (
+    "g.id, g.plugin, g.project, g.version, g.registry, g.file, g.sha256, g.manifest, g.trees, g.locked, g.trusted,"
+    " g.installed_at, p.active = g.id, p.disabled, p.pin"
+)
+ACTIVE_LOCK = "SELECT g.locked FROM generations g JOIN plugins p ON p.active = g.id WHERE p.plugin = ?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """One installed release of a driver; it never changes, only which one is active does.
+
+    Attributes:
+        id: Grows with each installation.
+        plugin: The plugin's id.
+        project: Name of the distribution.
+        version: Of the distribution.
+        registry: Name of the registry it came from.
+        file: The driver's wheel.
+        sha256: Of that wheel.
+        manifest: As the wheel brought it.
+        trees: Folders with the unpacked wheels, the driver's own first.
+        locked: Every wheel of the release, as `plugins.lock` lists it.
+        trusted: Its bytes were covered by a lock or a person's consent.
+        installed_at: Seconds since the epoch.
+        active: New connections use it.
+        disabled: The plugin is switched off.
+        pin: The version the plugin is pinned to, None for none.
+    """
+
+    id: int
+    plugin: str
+    project: str
+    version: str
+    registry: str
+    file: str
+    sha256: str
+    manifest: Manifest
+    trees: tuple[Path, ...]
+    locked: lock.Locked
+    trusted: bool
+    installed_at: float
+    active: bool
+    disabled: bool
+    pin: str | None
+
+    @property
+    def label(self) -> str:
+        """Give the name a person reads."""
+        return self.manifest.label
+
+
+class Store:
+    """The installed drivers below one folder. Every method blocks; call it in a thread.
+
+    Attributes:
+        root: Holds `state.db`, `plugins.lock` and `store/`.
+        trees: The unpacked wheels.
+        lock_file: `plugins.lock`.
+    """
+
+    def __init__(self, root: Path) -> None:
+        """Name the place; nothing is touched before it is needed."""
+        self.root = root
+        self.trees = Trees(root / "store")
+        self.lock_file = root / lock.NAME
+        self._file = root / "state.db"
+
+    def active(self, name: str) -> Generation | None:
+        """Find the active generation that serves a database type, or of a plugin.
+
+        Raises:
+            RegistryError: The database is damaged.
+        """
+        where = "p.plugin = coalesce((SELECT plugin FROM types WHERE type = :name), :name) AND p.active = g.id"
+        return next(iter(self._select(where, name)), None)
+
+    def installed(self) -> list[Generation]:
+        """List the active generation of every plugin. Raises as `active`."""
+        return self._select("p.active = g.id ORDER BY g.plugin")
+
+    def generations(self, plugin: str) -> list[Generation]:
+        """List every generation of a plugin, the last active first. Raises as `active`."""
+        return self._select("g.plugin = :name ORDER BY g.turn DESC", plugin)
+
+    def verify(self, generation: Generation) -> list[Fault]:
+        """Compare the trees on disk with their digests; every bad file is named."""
+        return [fault for tree in generation.trees for fault in self.trees.verify(tree.name)]
+
+    def pin_of(self, plugin: str) -> str | None:
+        """Give the version a plugin is pinned to, installed or not. Raises as `active`."""
+        with self._reading() as database:
+            row = database and database.execute("SELECT pin FROM plugins WHERE plugin = ?", (plugin,)).fetchone()
+        return row[0] if row else None
+
+    def activate(
+        self,
+        release: Release,
+        wheel: WheelFile,
+        *,
+        manifest: Manifest,
+        trees: Sequence[str],
+        registry: str,
+        trusted: bool,
+    ) -> Generation:
+        """Make a release the one that new connections use, in one transaction.
+
+        Args:
+            release: What was chosen.
+            wheel: The driver's wheel of this platform.
+            manifest: As the wheel brought it.
+            trees: Digests of the unpacked wheels, the driver's own first.
+            registry: Where it came from.
+            trusted: Its bytes were covered by a lock or a person's consent.
+
+        Raises:
+            InstallError: Another plugin serves one of its types, or the disk fails; nothing has changed.
+            ConfigurationError: `plugins.lock` is damaged; nothing has changed.
+        """
+        locked_release = lock.lock_release(release)
+        values = (
+            manifest.id, release.project, release.version, registry, wheel.file, wheel.sha256, encode(manifest),
+            json.dumps(list(trees)), msgspec.json.encode(locked_release), trusted, time.time(),
+        )  # fmt: skip
+        with self._writing(manifest.id) as database:
+            for kind in manifest.types:
+                row = database.execute("SELECT plugin FROM types WHERE type = ?", (kind.name,)).fetchone()
+                if row and row[0] != manifest.id:
+                    raise InstallError(
+                        f"the type {kind.name!r} is served by the installed plugin {row[0]!r}",
+                        hint=f"dragoman plugins remove {row[0]}",
+                    )
+            new = database.execute(
+                "INSERT INTO generations (plugin, project, version, registry, file, sha256, manifest, trees, locked,"
+                " trusted, installed_at, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                values,
+            ).lastrowid
+            self._point(database, manifest, int(new or 0))
+        return self._expect(manifest.id)
+
+    def reactivate(self, generation: Generation, *, trusted: bool = False) -> Generation:
+        """Make an installed generation the active one again; consent given now is kept.
+
+        Raises:
+            RegistryError: Its files are damaged (code ``integrity-failed``). Else as `activate`.
+        """
+        if faults := self.verify(generation):
+            raise RegistryError(
+                f"{generation.plugin} {generation.version} cannot be used: {faults[0]}",
+                code="integrity-failed",
+                hint=f"dragoman plugins install {generation.plugin}",
+            )
+        with self._writing(generation.plugin) as database:
+            database.execute("UPDATE generations SET trusted = max(trusted, ?) WHERE id = ?", (trusted, generation.id))
+            self._point(database, generation.manifest, generation.id)
+        return self._expect(generation.plugin)
+
+    def rollback(self, plugin: str, *, version: str | None = None) -> Generation:
+        """Go back to the generation that was active before, or to the last one of a version.
+
+        Raises:
+            PluginNotFoundError: There is none. Else as `reactivate`.
+        """
+        for generation in self.generations(plugin):
+            if not generation.active and version in (None, generation.version):
+                return self.reactivate(generation)
+        wanted = version or "an earlier version"
+        raise PluginNotFoundError(f"{plugin} has no {wanted} to go back to", hint="dragoman plugins list")
+
+    def set_disabled(self, plugin: str, *, disabled: bool) -> None:
+        """Switch an installed plugin off or on. Raises PluginNotFoundError if it is not installed."""
+        self._change("UPDATE plugins SET disabled = ? WHERE plugin = ? AND active IS NOT NULL", disabled, plugin)
+
+    def set_pin(self, plugin: str, *, version: str | None) -> None:
+        """Pin a plugin to a version, or unpin it; it need not be installed."""
+        upsert = "INSERT INTO plugins (pin, plugin) VALUES (?, ?) ON CONFLICT (plugin) DO UPDATE SET pin = excluded.pin"
+        self._change(upsert, version, plugin)
+
+    def remove(self, plugin: str) -> Generation:
+        """Forget a plugin: its generations, types, pin and lock entry. The trees stay until they are collected.
+
+        Returns:
+            What was active.
+
+        Raises:
+            PluginNotFoundError: It is not installed. InstallError: The disk fails; nothing has changed.
+        """
+        before = self._expect(plugin)
+        with self._writing(before.plugin) as database:
+            for table in ("types", "plugins", "generations"):
+                database.execute(f"DELETE FROM {table} WHERE plugin = ?", (before.plugin,))  # noqa: S608 - three constants
+        return before
+
+    def _expect(self, plugin: str) -> Generation:
+        if (found := self.active(plugin)) is None:
+            raise PluginNotFoundError(f"{plugin} is not installed", hint=f"dragoman plugins install {plugin}")
+        return found
+
+    def _point(self, database: sqlite3.Connection, manifest: Manifest, generation: int) -> None:
+        """Write the pointer of a plugin, and the types that come with it."""
+        turn = "(SELECT max(turn) + 1 FROM generations)"
+        database.execute(f"UPDATE generations SET turn = {turn} WHERE id = ?", (generation,))  # noqa: S608 - a constant
+        database.execute(
+            "INSERT INTO plugins (plugin, active) VALUES (?, ?)"
+            " ON CONFLICT (plugin) DO UPDATE SET active = excluded.active",
+            (manifest.id, generation),
+        )
+        database.execute("DELETE FROM types WHERE plugin = ?", (manifest.id,))
+        for kind in manifest.types:
+            database.execute("INSERT INTO types (type, plugin) VALUES (?, ?)", (kind.name, manifest.id))
+
+    def _change(self, statement: str, value: object, plugin: str) -> None:
+        with self._writing(plugin) as database:
+            if not database.execute(statement, (value, plugin)).rowcount:
+                raise PluginNotFoundError(f"{plugin} is not installed", hint=f"dragoman plugins install {plugin}")
+
+    def _select(self, where: str, name: str = "") -> list[Generation]:
+        statement = f"SELECT {COLUMNS} FROM generations g JOIN plugins p ON p.plugin = g.plugin WHERE {where}"  # noqa: S608 - constants
+        with self._reading() as database:
+            rows = database.execute(statement, {"name": name}).fetchall() if database else []
+        return [self._generation(row) for row in rows]
+
+    def _generation(self, row: tuple[Any, ...]) -> Generation:
+        values = dict(zip(Generation.__dataclass_fields__, row, strict=True))  # COLUMNS are in the order of the fields
+        values["manifest"] = decode(values["manifest"])
+        values["trees"] = tuple(self.trees.path(digest) for digest in json.loads(values["trees"]))
+        values["locked"] = msgspec.json.decode(values["locked"], type=lock.Locked)
+        values |= {name: bool(values[name]) for name in ("trusted", "active", "disabled")}
+        return Generation(**values)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection | None]:
+        if not self._file.exists():
+            yield None
+            return
+        # Where nothing can be written, SQLite cannot make the files of its write-ahead log; nobody else can either.
+        mode = "mode=rw" if os.access(self.root, os.W_OK) else "immutable=1"
+        try:
+            with closing(self._open(mode)) as database:
+                yield database
+        except sqlite3.Error as error:
+            raise RegistryError(
+                f"{self._file} cannot be read: {error}", code="state-damaged", hint="dragoman doctor"
+            ) from error
+
+    @contextmanager
+    def _writing(self, plugin: str) -> Iterator[sqlite3.Connection]:
+        """Run one transaction, and bring the lock entry of a plugin up to date with it."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with locked(self.root / ".state.lock"):
+                self._create()
+                with closing(self._open("mode=rw")) as database:
+                    database.execute("BEGIN IMMEDIATE")
+                    yield database
+                    row = database.execute(ACTIVE_LOCK, (plugin,)).fetchone()
+                    entry = msgspec.json.decode(row[0], type=lock.Locked) if row else None
+                    text = lock.updated(self.lock_file, plugin, entry)
+                    database.execute("COMMIT")
+                if not self.lock_file.exists() or self.lock_file.read_bytes() != text:
+                    write(self.lock_file, text)
+        except (sqlite3.Error, OSError) as error:
+            raise InstallError(f"{self._file} cannot be written: {error}", hint="dragoman doctor") from error
+
+    def _open(self, mode: str) -> sqlite3.Connection:
+        address = f"{self._file.absolute().as_uri()}?{mode}"
+        database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=30)
+        database.execute("PRAGMA synchronous = FULL")
+        version = database.execute("PRAGMA user_version").fetchone()[0]
+        if version != SCHEMA_VERSION:
+            database.close()
+            raise sqlite3.DatabaseError(f"its version is {version}, this program reads {SCHEMA_VERSION}")
+        return database
+
+    def _create(self) -> None:
+        """Make the database whole before it gets its name, so that nobody meets half of it."""
+        if self._file.exists():
+            return
+        draft = self._file.with_name("state.db.new")
+        for name in (draft.name, f"{draft.name}-wal", f"{draft.name}-shm"):
+            draft.with_name(name).unlink(missing_ok=True)
+        with closing(sqlite3.connect(draft, isolation_level=None)) as database:
+            database.execute("PRAGMA journal_mode = WAL")
+            database.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
+        sync(draft)
+        draft.replace(self._file)
+        sync(self.root)

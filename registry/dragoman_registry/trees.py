@@ -1,0 +1,139 @@
+"""Unpacked wheels, read-only, each under the digest of its content."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import msgspec
+
+from .files import freeze, remove_tree, sync, sync_tree, try_lock
+from .validation import Fault
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LISTING = "tree.json"
+"""Path → SHA-256 of every other file of a tree; the digest of this file names the tree."""
+
+
+class Staging:
+    """A folder to prepare something in, on the same file system as the trees; a context manager.
+
+    It is locked for as long as its owner lives, so what nobody holds any more can be swept away.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._descriptor = -1
+
+    def __enter__(self) -> Path:
+        while True:
+            self.path = self.folder / uuid4().hex
+            self.path.mkdir(parents=True)
+            descriptor = try_lock(self.path)
+            # A sweep may come between the two steps above and take the folder for abandoned.
+            if descriptor is not None and self.path.exists():
+                self._descriptor = descriptor
+                return self.path
+            if descriptor is not None:
+                os.close(descriptor)
+
+    def __exit__(self, *_: object) -> None:
+        remove_tree(self.path)
+        os.close(self._descriptor)
+
+
+class Trees:
+    """The trees below one folder."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._trees = root / "trees"
+        self._drafts = root / ".tmp"
+
+    def path(self, digest: str) -> Path:
+        """Give where a tree lies."""
+        return self._trees / digest
+
+    def staging(self) -> Staging:
+        """Give a fresh folder to prepare a tree in, after sweeping what crashed owners left."""
+        self.sweep()
+        return Staging(self._drafts)
+
+    def sweep(self) -> None:
+        """Remove the staging folders whose owner is dead."""
+        for folder in self._drafts.iterdir() if self._drafts.is_dir() else ():
+            try:
+                descriptor = try_lock(folder)
+            except FileNotFoundError:
+                continue
+            if descriptor is not None:
+                remove_tree(folder)
+                os.close(descriptor)
+
+    def keep(self, folder: Path) -> str:
+        """Move a prepared folder into the store, on the disk itself before it gets its name.
+
+        Args:
+            folder: In staging; it is gone afterwards.
+
+        Returns:
+            The tree's digest. Raises OSError if the disk fails; no tree has changed.
+        """
+        listing = {name: _digest(folder / name) for name in _files(folder)}
+        (folder / LISTING).write_bytes(msgspec.json.encode(dict(sorted(listing.items()))))
+        digest = _digest(folder / LISTING)
+        target = self.path(digest)
+        freeze(folder)
+        sync_tree(folder)
+        self._trees.mkdir(parents=True, exist_ok=True)
+        if target.exists() and self.verify(digest):
+            target.chmod(0o755)
+            target.rename(folder.with_name(f"{digest}.damaged"))
+        try:
+            folder.rename(target)
+        except OSError as error:
+            # The same content is there already: another installer was faster.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            target.chmod(0o555)
+        for place in (target, self._trees, self.root):
+            sync(place)
+        return digest
+
+    def verify(self, digest: str) -> list[Fault]:
+        """Compare a tree with its listing, and the listing with the name; every bad file is named."""
+        root = self.path(digest)
+        if not (root / LISTING).is_file():
+            return [Fault("missing", "It is not there, or not complete.", str(root))]
+        if _digest(root / LISTING) != digest:
+            return [Fault("changed", "It was changed after installation.", str(root / LISTING))]
+        listing = msgspec.json.decode((root / LISTING).read_bytes(), type=dict[str, str])
+        there = set(_files(root)) - {LISTING}
+        faults = [Fault("missing", "It is missing.", str(root / name)) for name in sorted(listing.keys() - there)]
+        faults += [Fault("unlisted", "It was added.", str(root / name)) for name in sorted(there - listing.keys())]
+        return faults + [
+            Fault("changed", "It was changed after installation.", str(root / name))
+            for name in sorted(there & listing.keys())
+            if _digest(root / name) != listing[name]
+        ]
+
+
+def _files(root: Path) -> list[str]:
+    found = []
+    for folder, _, names in os.walk(root):
+        prefix = os.path.relpath(folder, root)
+        found += [name if prefix == "." else f"{prefix}/{name}" for name in names]
+    return found
+
+
+def _digest(path: Path) -> str:
+    if path.is_symlink():
+        return "a symbolic link"
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
