@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
+from .choice import Choice
 from .manifest import BASELINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from .choice import Choice
 
 Policy = Literal["auto", "require", "off"]
 FULL = "full"
@@ -49,6 +48,7 @@ class Inputs:
         unreachable: A URL or folder that could not be read, empty for none.
         expired: The registry's metadata is past its date.
         locked: The chosen bytes are those of `plugins.lock` or pinned in the host.
+        granted: Permissions of the installed generation, which a person agreed to.
         known_publisher: A trusted publisher's signature covers the chosen bytes.
         excluded_surfaces: Where the driver is not available (P6).
         surface: Where it is wanted.
@@ -67,6 +67,7 @@ class Inputs:
     unreachable: str = ""
     expired: bool = False
     locked: bool = False
+    granted: tuple[str, ...] = ()
     known_publisher: bool = False
     excluded_surfaces: tuple[str, ...] = ()
     surface: str = "cli"
@@ -87,7 +88,13 @@ class Inputs:
     def beyond_baseline(self) -> tuple[str, ...]:
         """Give the permissions of the chosen release that need consent."""
         release = self.choice.release if self.choice else None
-        return tuple(name for name in release.permissions if name not in BASELINE) if release else ()
+        covered = BASELINE.union(self.granted)
+        return tuple(name for name in release.permissions if name not in covered) if release else ()
+
+    @property
+    def agreed(self) -> bool:
+        """Tell whether the chosen release may be installed without asking anybody."""
+        return not self.beyond_baseline and (self.confined or self.locked or self.known_publisher)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +190,7 @@ TABLE: tuple[tuple[Callable[[Inputs], bool], Callable[[Inputs], Decision]], ...]
         _row(Outcome.READY, lambda i: f"{i.plugin} {i.installed} is installed"),
     ),
     (
-        lambda i: i.installed is not None and i.fitting,
+        lambda i: i.installed is not None and i.fitting and i.agreed,
         _row(
             Outcome.REPAIR,
             lambda i: f"{i.plugin} {i.installed} " + (f"is damaged: {i.damaged}" if i.damaged else "fits no longer"),
@@ -216,10 +223,15 @@ TABLE: tuple[tuple[Callable[[Inputs], bool], Callable[[Inputs], Decision]], ...]
     ),
     (
         lambda i: bool(i.beyond_baseline),
-        _row(Outcome.ASK, lambda i: f"{i.plugin} asks for {', '.join(i.beyond_baseline)}", _install, about="permissions"),
+        _row(
+            Outcome.ASK,
+            lambda i: f"{i.plugin} asks for {', '.join(i.beyond_baseline)}",
+            _install,
+            about="permissions",
+        ),
     ),
     (
-        lambda i: not (i.confined or i.locked or i.known_publisher),
+        lambda i: not i.agreed,
         _row(
             Outcome.ASK,
             lambda i: f"the sandbox is {'off' if i.policy == 'off' else i.sandbox}",
