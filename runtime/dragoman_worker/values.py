@@ -19,8 +19,10 @@ from msgspec.structs import replace
 from dragoman_api.cells import Cell, CutText, Json
 from dragoman_api.changes import Insert, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.console import Answer
 from dragoman_api.grid import MAX_ROWS, Page
 
+from .frames import FROM_CHILD
 from .wire import MALFORMED, PART
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _INT, _DECIMAL, _JSON, _CUT = 1, 2, 3, 4
-_MAX_DIGITS = 4_300  # Python itself refuses to print a longer integer
+_MAX_DIGITS = 4_300  # Python itself refuses to print a longer integer; longer numbers travel as JSON text
+_MAX_BITS = 14_280
+_ENVELOPE = 1_000  # bytes of a message around its value
 _TEXT_PIECE = PART // 4  # characters, of at most four bytes each
 
 MAX_RESULT = 64 << 20
@@ -54,7 +58,8 @@ def _extension(value: object) -> Ext:
     if isinstance(value, Json):
         return Ext(_CUT if isinstance(value, CutText) else _JSON, value.encode())
     if isinstance(value, Decimal):
-        return Ext(_DECIMAL, str(value).encode())
+        short = value.is_finite() and abs(value.adjusted()) <= _MAX_DIGITS >= len(value.as_tuple().digits)
+        return Ext(_DECIMAL if short else _JSON, str(value).encode())
     raise ValueFaultError(f"a value of type {type(value).__name__} cannot leave the driver")
 
 
@@ -67,8 +72,8 @@ def freeze(value: object) -> object:
         case bool():
             return value
         case int() if not -(1 << 63) <= value < 1 << 64:
-            if value.bit_length() > _MAX_DIGITS * 3:
-                raise ValueFaultError(f"an integer of {value.bit_length():,} bits is too long")
+            if value.bit_length() > _MAX_BITS:
+                return _extension(Decimal(value))
             return Ext(_INT, value.to_bytes(value.bit_length() // 8 + 1, signed=True))
         case Decimal():
             return _extension(value)
@@ -101,17 +106,16 @@ def _thaw_extension(code: int, content: Buffer) -> int | Decimal | Json:
         return Json(data.decode())
     if code == _CUT:
         return CutText(data.decode())
-    if len(data) <= _MAX_DIGITS:
-        if code == _INT:
-            return int.from_bytes(data, signed=True)
-        if code == _DECIMAL:
-            try:
-                number = Decimal(data.decode())
-            except DecimalException:
-                raise ValueFaultError("a Decimal that is no number") from None
-            # An exponent of a billion costs ten bytes here and a gigabyte where it is printed.
-            if number.is_finite() and abs(number.adjusted()) <= _MAX_DIGITS:
-                return number
+    if code == _INT and len(data) <= _MAX_BITS // 8 + 1:
+        return int.from_bytes(data, signed=True)
+    if code == _DECIMAL and len(data) <= 2 * _MAX_DIGITS:
+        try:
+            number = Decimal(data.decode())
+        except DecimalException:
+            raise ValueFaultError("a Decimal that is no number") from None
+        # An exponent of a billion costs ten bytes here and a gigabyte where it is printed.
+        if number.is_finite() and abs(number.adjusted()) <= _MAX_DIGITS:
+            return number
     raise ValueFaultError(f"an extension type {code} of {len(data):,} bytes")
 
 
@@ -154,14 +158,17 @@ def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
 def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool]:
     """Encode rows, and tell whether they need extension types."""
     try:
-        # marshal refuses whatever is not exactly a builtin: three times faster than a look at each cell's type.
+        # marshal refuses whatever is not exactly a builtin: twice as fast as a look at each cell's type.
         marshal.dumps(cells)
-        return _encoder.encode(cells), False
-    except OverflowError:
-        return encode(freeze(cells)), True
+        plain = True
     except ValueError:
-        exact = set(map(type, chain.from_iterable(cells)))
-        return encode(freeze(cells) if Decimal in exact else cells), True
+        plain = False
+    if plain or Decimal not in map(type, chain.from_iterable(cells)):
+        try:
+            return encode(cells), not plain
+        except ValueFaultError:
+            pass  # a big integer, perhaps
+    return encode(freeze(cells)), True
 
 
 # taking a result apart ------------------------------------------------------------------------------------------------
@@ -174,46 +181,43 @@ def take_apart(value: object) -> tuple[list[Piece], bytes]:
     """Split a hook's result: cells always, other lists and texts when the rest is more than one part.
 
     Returns:
-        The pieces in order, each about `PART` bytes at most, and the encoded rest.
+        The pieces in order, each about `PART` bytes at most where it has more than one element, and the encoded rest.
 
     Raises:
         ValueFaultError: Something in it cannot travel.
     """
+    _check_shape(value)
     pieces: list[Piece] = []
-    if isinstance(value, msgspec.Struct):
-        value = _without(value, "", pieces, _is_cells)
-    elif isinstance(value, (int, Decimal)):
-        value = freeze(value)
+    value = _without(value, "", pieces, large=False)
     rest = encode(value)
     if len(rest) > PART:
-        value = _without(value, "", pieces, _is_large)
-        rest = encode(value)
+        rest = encode(_without(value, "", pieces, large=True))
+    longest = max(len(rest), *(len(piece) for _, piece, _ in pieces), 0)
+    if longest > FROM_CHILD - _ENVELOPE:
+        raise ValueFaultError(f"one element of the answer has {longest:,} bytes; {FROM_CHILD:,} are allowed")
     return pieces, rest
 
 
-def _is_cells(owner: object, name: str, value: object) -> bool:
-    return name == "cells" and bool(value) and isinstance(owner, Page)
-
-
-def _is_large(_owner: object, _name: str, value: object) -> bool:
-    return isinstance(value, (list, str)) and len(value) > 0 and len(encode(value)) > _TEXT_PIECE
-
-
-def _without(value: Any, path: str, pieces: list[Piece], wanted: Callable[[object, str, object], bool]) -> Any:
-    if isinstance(value, (list, str)):
+def _without(value: Any, path: str, pieces: list[Piece], *, large: bool) -> Any:
+    """Move cells, or all that is large, from a value to the pieces."""
+    if isinstance(value, msgspec.Struct):
+        changed: dict[str, Any] = {}
+        for name in value.__struct_fields__:
+            field, at = getattr(value, name), f"{path}.{name}" if path else name
+            if name == "cells" and field and isinstance(value, Page):
+                pieces += ((at, *piece) for piece in _cell_slices(field))
+                changed[name] = []
+            elif isinstance(field, msgspec.Struct) or (large and _is_large(field)):
+                changed[name] = _without(field, at, pieces, large=large)
+        return replace(value, **changed) if changed else value
+    if large and isinstance(value, (list, str)):
         pieces += ((path, piece, False) for piece in _slices(value))
         return [] if isinstance(value, list) else type(value)("")
-    if not isinstance(value, msgspec.Struct):
-        return value
-    changed: dict[str, Any] = {}
-    for name in value.__struct_fields__:
-        field, at = getattr(value, name), f"{path}.{name}" if path else name
-        if _is_cells(value, name, field) and wanted is _is_cells:
-            pieces += ((at, *piece) for piece in _cell_slices(field))
-            changed[name] = []
-        elif isinstance(field, msgspec.Struct) or (wanted is _is_large and wanted(value, name, field)):
-            changed[name] = _without(field, at, pieces, wanted)
-    return replace(value, **changed) if changed else value
+    return freeze(value) if isinstance(value, (int, Decimal)) else value
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, (list, str)) and len(encode(value)) > _TEXT_PIECE
 
 
 def _slices(value: list[Any] | str) -> Iterator[bytes]:
@@ -314,9 +318,7 @@ class Assembly:
             value = thaw(value)
         for path, pieces in self._pieces.items():
             value = _put(value, path.split(".") if path else [], pieces)
-        for page in (value, getattr(value, "page", None)):
-            if isinstance(page, Page):
-                _check_shape(page)
+        _check_shape(value)
         return value
 
 
@@ -340,7 +342,11 @@ def _put(value: Any, path: list[str], pieces: list[Any]) -> Any:
     raise ValueFaultError("parts of a value that has none")
 
 
-def _check_shape(page: Page) -> None:
+def _check_shape(value: object) -> None:
+    """Refuse a page whose rows, keys and columns do not fit together."""
+    page = value.page if isinstance(value, Answer) else value
+    if not isinstance(page, Page):
+        return
     if set(map(len, page.cells)) - {len(page.columns)}:
         raise ValueFaultError(f"a row that is not as long as the page's {len(page.columns):,} columns")
     if page.keys and len(page.keys) != len(page.cells):

@@ -1,0 +1,100 @@
+"""Drivers written on the spot, and workers started on them."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.sandbox import Launch, Worker, achievable_level, find_closure
+from dragoman_api.connections import Secrets
+
+HEAD = """
+from __future__ import annotations
+import asyncio, errno, json, os, socket, sys, time
+from decimal import Decimal
+import anyio
+from dragoman_api import errors
+from dragoman_api.cells import Json, CutText
+from dragoman_api.columns import Column, Description, Note, Object
+from dragoman_api.connections import Health, Server
+from dragoman_api.console import Answer, AnswerKind
+from dragoman_api.changes import HttpRequest, Outcome, Plan, PlannedRequest
+from dragoman_api.exports import ExportPart
+from dragoman_api.grid import Page, RowKey
+from dragoman_api.hookspecs import hookimpl
+
+def answer(value):
+    return Server("answer", json.dumps(value))
+"""
+
+CONNECT = """
+class Driver:
+    @hookimpl
+    async def ping(self):
+        return Health(ok=True)
+
+    @hookimpl
+    async def describe_object(self, name):
+        return Description(object=name, columns=[], structure=json.dumps(attempt(name)))
+"""
+
+
+@dataclass
+class Workshop:
+    """Makes driver trees and workers."""
+
+    folder: Path
+    lines: list[str] = field(default_factory=list)
+    denied: list[tuple[str, int | None]] = field(default_factory=list)
+
+    def write(self, source: str, name: str = "tiny_driver") -> Path:
+        """Write a driver's module into the tree."""
+        tree = self.folder / "tree"
+        tree.mkdir(exist_ok=True)
+        (tree / f"{name}.py").write_text(HEAD + textwrap.dedent(source))
+        return tree
+
+    def worker(
+        self, source: str, *, secrets: dict[str, str] | None = None, spare: Any = None, **options: Any
+    ) -> Worker:
+        """Make a worker on a driver's source."""
+        launch = Launch(
+            driver="tiny_driver:Driver",
+            trees=(self.write(source),),
+            secrets=Secrets(values=secrets or {}),
+            **options,
+        )
+        return Worker(
+            launch,
+            spare=spare,
+            on_log=self.lines.append,
+            on_denied=lambda host, port: self.denied.append((host, port)),
+        )
+
+    def attempting(self, body: str, **options: Any) -> Worker:
+        """Make a worker whose `describe_object(name)` gives what `attempt(name)` returns, as JSON in `structure`."""
+        source = f"def attempt(name):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n{CONNECT}"
+        return self.worker(source, **options)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    """Give a folder for one test's drivers."""
+    return Workshop(tmp_path)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def closure() -> None:
+    """Find the closure once: it reads the metadata of some packages."""
+    find_closure()
+
+
+@pytest.fixture
+def full_level() -> None:
+    """Skip, loudly, where the kernel cannot confine a driver."""
+    if (report := achievable_level()).level != "full":
+        pytest.skip(f"NOT SHOWN HERE, this machine gives only: {report}")

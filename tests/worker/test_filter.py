@@ -1,0 +1,188 @@
+"""The compiled filter, run by an interpreter of classic BPF, on both architectures."""
+
+from __future__ import annotations
+
+import errno
+from typing import NamedTuple
+
+import pytest
+
+from dragoman_worker.lockdown import seccomp
+from dragoman_worker.lockdown.seccomp import ALLOW, ARCHES, ERRNO, KILL, Instruction
+
+PID = 4321
+HIGH = 1 << 32
+
+
+class Data(NamedTuple):
+    number: int
+    audit: int
+    arguments: tuple[int, ...] = ()
+
+    def word(self, offset: int) -> int:
+        if offset == 0:
+            return self.number
+        if offset == 4:
+            return self.audit
+        index, high = divmod(offset - 16, 8)
+        value = self.arguments[index] if index < len(self.arguments) else 0
+        return value >> 32 & 0xFFFFFFFF if high else value & 0xFFFFFFFF
+
+
+def run(program: list[Instruction], data: Data) -> int:
+    at = accumulator = 0
+    while True:
+        code, yes, no, operand = program[at]
+        at += 1
+        match code:
+            case seccomp.LOAD:
+                accumulator = data.word(operand)
+            case seccomp.AND:
+                accumulator &= operand
+            case seccomp.JEQ:
+                at += yes if accumulator == operand else no
+            case seccomp.JGE:
+                at += yes if accumulator >= operand else no
+            case seccomp.JA:
+                at += operand
+            case seccomp.RETURN:
+                return operand
+            case _:
+                raise AssertionError(f"unknown instruction {code:#x}")
+
+
+class Machine:
+    def __init__(self, name: str) -> None:
+        self.arch = ARCHES[name]
+        self.program = seccomp.compile_filter(self.arch, PID)
+
+    def knows(self, name: str) -> bool:
+        return name in self.arch.numbers
+
+    def __call__(self, name: str, *arguments: int) -> str:
+        return self.raw(self.arch.numbers[name], *arguments)
+
+    def raw(self, number: int, *arguments: int, audit: int | None = None) -> str:
+        result = run(self.program, Data(number, self.arch.audit if audit is None else audit, arguments))
+        if result in (ALLOW, KILL):
+            return "allow" if result == ALLOW else "kill"
+        assert result & ~0xFFFF == ERRNO
+        return errno.errorcode[result & 0xFFFF]
+
+
+@pytest.fixture(scope="module", params=sorted(ARCHES))
+def machine(request: pytest.FixtureRequest) -> Machine:
+    return Machine(request.param)
+
+
+def test_a_foreign_architecture_is_killed_before_anything_else(machine: Machine) -> None:
+    for audit in {0x40000003, 0x40000028, 0xC000003E, 0xC00000B7} - {machine.arch.audit}:
+        assert machine.raw(machine.arch.numbers["read"], audit=audit) == "kill"
+
+
+def test_x32_numbers_are_killed_where_they_exist() -> None:
+    assert Machine("x86_64").raw(0x40000000 + 1) == "kill"
+    assert Machine("aarch64").raw(0x40000000 + 1) == "ENOSYS"
+
+
+def test_unknown_and_newer_calls_do_not_exist(machine: Machine) -> None:
+    assert machine.raw(9_999) == "ENOSYS"
+    assert machine("clone3") == machine("openat2") == "ENOSYS"
+    assert "mkdirat" not in machine.arch.numbers, "calls that change directories are not even named"
+
+
+def test_everything_named_has_one_answer(machine: Machine) -> None:
+    refused = [name for names in seccomp.REFUSED.values() for name in names.split()]
+    named = [*seccomp.ALLOWED.split(), *seccomp.conditional_rules(PID), *refused]
+    assert len(named) == len(set(named)), "a call named twice would silently take its first answer"
+    assert all(machine(name) == "allow" for name in seccomp.ALLOWED.split() if machine.knows(name))
+    assert not any(machine(name) == "allow" for name in refused if machine.knows(name))
+
+
+def test_the_program_fits_the_kernels_limit(machine: Machine) -> None:
+    assert len(machine.program) < 4_096
+    assert all(0 <= yes < 256 and 0 <= no < 256 for _, yes, no, _ in machine.program)
+
+
+def test_files_can_be_opened_for_reading_only(machine: Machine) -> None:
+    assert machine("openat", 0, 0, 0o2000000) == "allow"
+    for flags in (1, 2, 0x40, 0x200):
+        assert machine("openat", 0, 0, flags) == "EACCES"
+        assert machine("openat", 0, 0, flags | HIGH) == "EACCES"
+        if machine.knows("open"):
+            assert machine("open", 0, flags) == "EACCES"
+
+
+def test_only_tcp_sockets_can_be_made(machine: Machine) -> None:
+    nonblocking, cloexec = 0x800, 0x80000
+    for domain in (2, 10):
+        for protocol in (0, 6):
+            assert machine("socket", domain, 1 | nonblocking | cloexec, protocol) == "allow"
+    for domain, kind, protocol in ((1, 1, 0), (2, 2, 0), (2, 3, 6), (16, 3, 0), (40, 1, 0), (2, 1, 262), (2, 1, 132)):
+        assert machine("socket", domain, kind, protocol) == "EACCES", (domain, kind, protocol)
+
+
+def test_high_words_of_integers_do_not_fool_it(machine: Machine) -> None:
+    assert machine("socket", 1 | HIGH, 1, 0) == "EACCES"
+    assert machine("socket", 2 | HIGH, 1, 0) == "allow", "the kernel looks at the low word, and so does the filter"
+    assert machine("kill", PID | HIGH, 0) == "allow"
+    assert machine("kill", (PID + 1) | HIGH, 0) == "EPERM"
+
+
+def test_the_process_cannot_connect_by_itself(machine: Machine) -> None:
+    for name in ("connect", "bind", "listen", "accept", "accept4", "sendmmsg", "recvmmsg"):
+        assert machine(name) == "EACCES"
+
+
+def test_an_address_or_fast_open_in_a_send_is_refused(machine: Machine) -> None:
+    assert machine("sendto", 3, 0, 0, 0x4000, 0) == "allow"
+    assert machine("sendto", 3, 0, 0, 0, 0xDEAD) == "EACCES"
+    assert machine("sendto", 3, 0, 0, 0, HIGH) == "EACCES", "a pointer is compared in both its words"
+    assert machine("sendto", 3, 0, 0, 0x20000000, 0) == "EACCES"
+    assert machine("sendmsg", 3, 0, 0x20000000) == "EACCES"
+    assert machine("sendmsg", 3, 0, 0) == "allow"
+
+
+def test_socket_options_are_named_one_by_one(machine: Machine) -> None:
+    for level, option in ((1, 2), (1, 7), (1, 8), (1, 9), (1, 13), (6, 1), (6, 4), (6, 5), (6, 6), (6, 12), (6, 18)):
+        assert machine("setsockopt", 3, level, option) == "allow"
+    for level, option in ((6, 30), (1, 25), (0, 1), (1, 1)):
+        assert machine("setsockopt", 3, level, option) == "ENOPROTOOPT"
+    for level, option in ((1, 3), (1, 4), (1, 38), (1, 39), (6, 11)):
+        assert machine("getsockopt", 3, level, option) == "allow"
+    assert machine("getsockopt", 3, 1, 77) == "ENOPROTOOPT", "SO_PEERPIDFD would yield the host's pidfd"
+
+
+def test_socketpairs_are_unix_streams(machine: Machine) -> None:
+    assert machine("socketpair", 1, 1 | 0x80000) == "allow"
+    assert machine("socketpair", 1, 2) == "EACCES"
+
+
+def test_threads_can_be_made_and_processes_cannot(machine: Machine) -> None:
+    glibc_thread = 0x3D0F00
+    assert machine("clone", glibc_thread) == "allow"
+    assert machine("clone", 0x1200011) == "EPERM", "fork"
+    assert machine("clone", 0x4111) == "EPERM", "vfork"
+    for namespace in (0x10000000, 0x00020000, 0x40000000, 0x02000000):
+        assert machine("clone", glibc_thread | namespace) == "EPERM"
+    for name in ("fork", "vfork", "execve", "execveat"):
+        if machine.knows(name):
+            assert machine(name) == "EPERM"
+
+
+def test_signals_reach_the_process_itself_only(machine: Machine) -> None:
+    assert machine("kill", PID, 9) == machine("tgkill", PID, PID, 9) == "allow"
+    assert machine("kill", 1, 0) == machine("kill", 0xFFFFFFFF, 0) == machine("tgkill", 1, 1, 0) == "EPERM"
+    assert machine("tkill", PID, 0) == "EPERM"
+
+
+def test_ioctl_fcntl_prctl_and_limits_are_named_one_by_one(machine: Machine) -> None:
+    assert machine("ioctl", 0, 0x5421) == "allow"
+    assert machine("ioctl", 0, 0x5412) == "ENOTTY", "TIOCSTI would type into a terminal"
+    assert machine("fcntl", 0, 1030) == machine("fcntl", 0, 4) == "allow"
+    assert machine("fcntl", 0, 8) == "EPERM", "F_SETOWN would send signals"
+    assert machine("prctl", 15) == machine("prctl", 39) == "allow"
+    for option in (1, 4, 22, 38):
+        assert machine("prctl", option) == "EPERM"
+    assert machine("prlimit64", 0, 7) == "allow"
+    assert machine("prlimit64", PID, 7) == "EPERM"

@@ -1,0 +1,200 @@
+"""Values cross the wire as they are, in bounded parts, and nonsense does not."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+from msgspec.msgpack import Ext
+
+from dragoman_api.cells import Cell, CutText, Json
+from dragoman_api.changes import HttpRequest, Insert, PlanRequest
+from dragoman_api.columns import Column, Description, Note, Object
+from dragoman_api.console import Answer, AnswerKind
+from dragoman_api.grid import MAX_ROWS, Page, RowKey
+from dragoman_worker import values
+from dragoman_worker.frames import FROM_CHILD
+from dragoman_worker.values import FAULTS, Assembly, ValueFaultError, take_apart
+from dragoman_worker.wire import PART
+
+decimals = st.decimals(allow_nan=False, allow_infinity=False).filter(lambda n: abs(n.adjusted()) < 4_000)
+texts = st.text(max_size=20)
+cells = st.one_of(
+    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), texts, decimals,
+    texts.map(Json), texts.map(CutText),
+)  # fmt: skip
+
+
+def carry(value: Any, kind: Any) -> Any:
+    pieces, rest = take_apart(value)
+    assert all(len(piece) < FROM_CHILD for _, piece, _ in pieces)
+    assembly = Assembly(kind)
+    for path, piece, extended in pieces:
+        assembly.add(path, Raw(piece), extended=extended)
+    return assembly.finish(Raw(rest))
+
+
+def columns(n: int) -> list[Column]:
+    return [Column(name=f"c{at}", type="keyword") for at in range(n)]
+
+
+def exact(value: Any) -> Any:
+    if isinstance(value, list):
+        return [exact(item) for item in value]
+    return type(value), str(value), value
+
+
+@given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(cells, min_size=n, max_size=n), max_size=6)))
+def test_cells_arrive_with_their_value_and_their_type(rows: list[list[Cell]]) -> None:
+    page = Page(columns=columns(len(rows[0]) if rows else 1), cells=rows)
+    assert exact(carry(page, Page | None).cells) == exact(rows)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 2**63, 2**64, -(2**70), 10**4_000, Decimal("1.10"), Json('{"a":1e400}'), ""],
+    ids=lambda v: type(v).__name__,
+)
+def test_a_single_cell_arrives_with_its_value_and_its_type(value: Cell) -> None:
+    assert exact(carry(value, Cell)) == exact(value)
+
+
+def test_a_large_page_travels_in_bounded_parts_and_arrives_whole() -> None:
+    rows: list[list[Cell]] = [[at, "x" * 500, None, Json("[1]")] for at in range(8_000)]
+    keys = [RowKey("books", f"{at:0200}", guard={"seq_no": at, "primary_term": 1}) for at in range(8_000)]
+    page = Page(columns=columns(4), cells=rows, keys=keys, notes=[Note(code="cut", reason="x")], total=9, next="n")
+    pieces, rest = take_apart(page)
+    assert [path for path, _, _ in pieces] == sorted(path for path, _, _ in pieces)
+    assert {path for path, _, _ in pieces} == {"cells", "keys"}
+    assert max(len(piece) for _, piece, _ in pieces) <= PART >= len(rest)
+    assert carry(page, Page | None) == page
+
+
+@pytest.mark.parametrize("text", ["a" * 3_000_000, "€" * 1_000_000, "😀" * 700_000])
+def test_a_long_text_travels_in_parts_by_characters(text: str) -> None:
+    pieces, _ = take_apart(Json(text))
+    assert len(pieces) > 2
+    assert max(len(piece) for _, piece, _ in pieces) <= PART + 10
+    assert exact(carry(Json(text), Cell)) == exact(Json(text))
+
+
+def test_texts_and_lists_inside_a_result_travel_in_parts_too() -> None:
+    request = HttpRequest("POST", "/_bulk", body="b" * 2_000_000)
+    page = Page(columns=columns(1), cells=[["z" * 1_000]] * 3_000)
+    answer = Answer(kind=AnswerKind.GRID, status=200, request=request, page=page, text="t" * 2_000_000)
+    assert carry(answer, Answer | None) == answer
+    objects = [Object(f"index-{at}", at) for at in range(100_000)]
+    assert carry(objects, list[Object] | None) == objects
+    description = Description(object="a", columns=columns(4_096), structure="s" * 1_500_000)
+    assert carry(description, Description | None) == description
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        Page(columns=columns(2), cells=[[1]]),
+        Page(columns=columns(1), cells=[[1], [2]], keys=[RowKey("a", "1")]),
+    ],
+)
+def test_a_page_whose_shape_is_wrong_does_not_leave_the_driver(page: Page) -> None:
+    with pytest.raises(ValueFaultError, match="row"):
+        take_apart(page)
+
+
+@pytest.mark.parametrize("number", [10**5_000, Decimal(10**5_000), Decimal("1e99999")], ids=["int", "long", "high"])
+def test_a_number_longer_than_python_prints_arrives_as_its_json_text(number: Cell) -> None:
+    assert exact(carry(number, Cell)) == exact(Json(str(Decimal(number))))
+
+
+@pytest.mark.parametrize("cell", [object(), "\ud800"])
+def test_what_cannot_travel_is_a_fault_with_a_reason(cell: Any) -> None:
+    with pytest.raises(ValueFaultError):
+        take_apart(Page(columns=columns(1), cells=[[cell]]))
+
+
+def test_an_element_too_large_for_any_frame_is_a_fault() -> None:
+    with pytest.raises(ValueFaultError, match="bytes"):
+        take_apart(Page(columns=columns(1), cells=[["x" * (FROM_CHILD + 1)]]))
+
+
+def test_values_of_changes_reach_the_driver_with_their_types() -> None:
+    wanted = {"a": Decimal("1.10"), "b": 2**70, "c": [Decimal("0.30"), {"d": 2**65}], "e": Json("[1]")}
+    request = PlanRequest(changes=[Insert("books", wanted)])
+    got = values.decode_request(PlanRequest, Raw(values.encode_request(request)))
+    assert exact(list(got.changes[0].values.values())) == exact(list(wanted.values()))
+
+
+# what a hostile child may send ----------------------------------------------------------------------------------------
+
+pack = msgspec.msgpack.encode
+
+
+def add(kind: Any, path: str, piece: bytes, *, extended: bool = False) -> None:
+    Assembly(kind).add(path, Raw(piece), extended=extended)
+
+
+@pytest.mark.parametrize(
+    ("path", "piece", "extended"),
+    [
+        ("cells", b"\x92\x90" + b"\xc1", False),
+        ("cells", pack([[Ext(3, b"x")]]), False),  # extension types, although it said there are none
+        ("cells", pack([[Ext(9, b"x")]]), True),
+        ("cells", pack([[Ext(2, b"1e999999999")]]), True),
+        ("cells", pack([[Ext(2, b"NaN")]]), True),
+        ("cells", pack([[Ext(1, b"\x01" * 5_000)]]), True),
+        ("cells", pack([[[]]]), False),
+        ("cells", pack([[None] * 4_097]), False),
+        ("cells", b"\xdd\xff\xff\xff\xff", False),
+        ("cells", pack([[b"bytes"]]), False),
+        ("cells", b"\x91\x91\xa2\xff\xff", False),  # no UTF-8, which is no error of msgspec's
+        ("columns.name", pack("x"), False),
+        ("total", pack(1), False),
+        ("nothing", pack([]), False),
+        ("", pack([]), False),
+    ],
+)
+def test_a_part_that_makes_no_sense_is_a_fault(path: str, piece: bytes, extended: bool) -> None:
+    with pytest.raises(FAULTS):
+        add(Page | None, path, piece, extended=extended)
+
+
+def test_deep_nesting_is_a_fault_and_no_crash() -> None:
+    with pytest.raises(FAULTS):
+        Assembly(Page | None).finish(Raw(b"\x91" * 1_000_000))
+
+
+def test_rows_and_bytes_of_a_result_are_bounded_as_a_whole() -> None:
+    half, mib, nothing = pack([[]] * (MAX_ROWS // 2)), pack("x" * PART), b"\xa0"
+    with pytest.raises(ValueFaultError, match="rows"):
+        flood(Page | None, "cells", half, times=3)
+    with pytest.raises(ValueFaultError, match="bytes"):
+        flood(Cell, "", mib, times=100)
+    with pytest.raises(ValueFaultError, match="bytes"):
+        flood(Cell, "", nothing, times=2_000_000)
+
+
+def flood(kind: Any, path: str, piece: bytes, *, times: int) -> None:
+    assembly = Assembly(kind)
+    for _ in range(times):
+        assembly.add(path, Raw(piece), extended=False)
+
+
+def test_parts_that_do_not_fit_the_rest_are_a_fault() -> None:
+    assembly = Assembly(Page | None)
+    assembly.add("cells", Raw(pack([[1, 2]])), extended=False)
+    with pytest.raises(ValueFaultError, match="not as long"):
+        assembly.finish(Raw(pack(Page(columns=columns(1)))))
+    assembly = Assembly(Page | None)
+    assembly.add("cells", Raw(pack([[1]])), extended=False)
+    with pytest.raises(FAULTS):
+        assembly.finish(Raw(pack(None)))
+
+
+def test_a_million_empty_rows_cost_nothing() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        add(Page | None, "cells", b"\xdd" + (1_000_000).to_bytes(4, "big") + b"\x90" * 1_000_000)
