@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import signal
@@ -13,26 +14,20 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from servers.faults import Fault, narrate
+from servers.faults import EngineError, narrate
 from servers.fleet import running
-from servers.folders import is_owned
+from servers.folders import exclusive, is_owned
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from servers.engines import Engine, Options
 
 _STOP_SECONDS = 60.0
 
 
-def start(arguments: Sequence[str], state: Path) -> int:
-    """Start a supervisor in the background and pass on what it says; the arguments are its command line.
-
-    Raises:
-        Fault: The state file already stands for running servers.
-    """
-    if any(_lives(record) for record in read_state(state)):
-        raise Fault(str(state), "names servers that run", remedy=f"stop --state {state}, or another --state for these")
+def start(arguments: Sequence[str]) -> int:
+    """Start a supervisor in the background and pass on what it says; the arguments are its command line."""
     child = subprocess.Popen(
         [sys.executable, str(Path(__file__).parent), *arguments],
         stdin=subprocess.DEVNULL,
@@ -52,8 +47,12 @@ def start(arguments: Sequence[str], state: Path) -> int:
 
 
 def supervise(engines: Sequence[Engine], options: Options, *, state: Path, hours: float) -> None:
-    """Run the engines until a signal, the removal of the state file, the death of one of them, or the time limit."""
-    with running(engines, options) as servers:
+    """Run the engines until a signal, the removal of the state file, the death of one of them, or the time limit.
+
+    Raises:
+        EngineError: The state file already stands for running servers, or an engine did not start.
+    """
+    with _claimed(state), running(engines, options) as servers:
         records = [server.record for server in servers]
         try:
             write_records(state, records)
@@ -69,17 +68,12 @@ def supervise(engines: Sequence[Engine], options: Options, *, state: Path, hours
 def stop(state: Path) -> list[dict[str, Any]]:
     """Stop what a state file names; give what was stopped."""
     records = read_state(state)
-    supervisors = {record["supervisor"]: record for record in records if _lives(record)}
-    for supervisor in supervisors:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(supervisor, signal.SIGTERM)
+    _signal_supervisors(records, signal.SIGTERM)
     deadline = time.monotonic() + _STOP_SECONDS
-    for supervisor, record in supervisors.items():
-        while _lives(record) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        if _lives(record):  # its servers die with it
-            narrate(f"process {supervisor} did not end in time and is killed")
-            os.kill(supervisor, signal.SIGKILL)
+    while any(map(_lives, records)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    for supervisor in _signal_supervisors(records, signal.SIGKILL):  # its servers die with it
+        narrate(f"process {supervisor} did not end in time and was killed")
     state.unlink(missing_ok=True)
     return [{"engine": record["engine"], "pid": record["pid"], "stopped": True} for record in records]
 
@@ -91,7 +85,7 @@ def read_state(state: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     except ValueError as error:
-        raise Fault(str(state), f"is not a state file: {error}") from error
+        raise EngineError(str(state), f"is not a state file: {error}") from error
     return list(records)
 
 
@@ -102,6 +96,26 @@ def write_records(file: Path, records: Sequence[dict[str, Any]]) -> None:
     with os.fdopen(number, "w") as scratch:
         scratch.write(json.dumps(records, indent=2) + "\n")
     Path(name).replace(file)
+
+
+@contextlib.contextmanager
+def _claimed(state: Path) -> Iterator[None]:
+    name = hashlib.sha256(os.fsencode(state)).hexdigest()[:16]
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(exclusive(f"state-{name}", wait=False))
+        except BlockingIOError as error:
+            remedy = f"stop --state {state}, or another --state for these"
+            raise EngineError(str(state), "stands for servers that already run", remedy=remedy) from error
+        yield
+
+
+def _signal_supervisors(records: Sequence[dict[str, Any]], number: signal.Signals) -> set[int]:
+    supervisors = {record["supervisor"] for record in records if _lives(record)}
+    for supervisor in supervisors:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(supervisor, number)
+    return supervisors
 
 
 def _lives(record: dict[str, Any]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import TYPE_CHECKING
 
-from servers.faults import Fault
+from servers.faults import EngineError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,7 +14,7 @@ SERVER_NAMES = {"localhost": "DNS:localhost,IP:127.0.0.1", "other-name": "DNS:ot
 """The server certificates, and whom each one speaks for."""
 
 _DAYS = "30"
-_NEW_KEY = ("-newkey", "rsa:2048", "-nodes")
+_NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
 
 
 def make_certificates(folder: Path) -> None:
@@ -45,4 +45,4 @@ def make_certificates(folder: Path) -> None:
 def _openssl(folder: Path, *arguments: str) -> None:
     done = subprocess.run(["openssl", *arguments], cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise Fault("openssl", f"`openssl {arguments[0]}` ended with {done.returncode}", tail=done.stderr)
+        raise EngineError("openssl", f"`openssl {arguments[0]}` ended with {done.returncode}", tail=done.stderr)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from servers import background, fleet, foreground
 from servers.certificates import SERVER_NAMES
 from servers.engines import Options, all_engines, choose_engines
-from servers.faults import Fault, narrate
+from servers.faults import EngineError, narrate
 from servers.folders import cache
 from servers.processes import signals_unwind
 
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with signals_unwind():
             return _dispatch(arguments, given, command)
-    except Fault as fault:
+    except EngineError as fault:
         narrate(str(fault))
         return fault.exit_code
 
@@ -63,7 +63,7 @@ def _with_engines(
         print(json.dumps(fleet.install(engines), indent=2))
         return 0
     if arguments.verb == "start":
-        return background.start(["supervise", *given[given.index("start") + 1 :]], arguments.state)
+        return background.start(["supervise", *given[given.index("start") + 1 :]])
     options = Options(heap=arguments.heap, certificate=arguments.certificate, patience=arguments.patience)
     if arguments.verb == "run":
         return foreground.run(engines, options, command, isolated=not arguments.shared_network)
@@ -104,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs.add_parser("install", parents=[engines], help="download and compile, once")
     for name in ("start", "supervise"):
         verb = verbs.add_parser(name, parents=[engines, starting, keeping], help="run in the background, until `stop`")
-        verb.add_argument("--hours", type=float, default=12.0, help="end by itself after so long (default: %(default)s)")
+        verb.add_argument("--hours", type=float, default=12.0, help="end by itself after this (default: %(default)s)")
     verbs.add_parser("stop", parents=[keeping], help="stop what `start` started")
     run = verbs.add_parser("run", parents=[engines, starting], help="run ENGINE... -- COMMAND...")
     run.add_argument("--shared-network", action="store_true", help="do not make a network namespace")

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from servers.faults import Fault
+from servers.faults import EngineError
+from servers.processes import Process
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from servers.faults import Obstacle
-    from servers.processes import Process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class Engine(ABC):
         """Run a server in this empty folder: entered, it answers; left, it is gone.
 
         Raises:
-            Fault: It did not start; nothing is left running.
+            EngineError: It did not start; nothing is left running.
         """
 
 
@@ -71,7 +71,7 @@ def choose_engines(names: Sequence[str]) -> list[Engine]:
     """Resolve what was asked for, `all` included.
 
     Raises:
-        Fault: There is no engine of that name.
+        EngineError: There is no engine of that name.
     """
     known = {engine.id: engine for engine in all_engines()}
     chosen: dict[str, Engine] = {}
@@ -81,5 +81,5 @@ def choose_engines(names: Sequence[str]) -> list[Engine]:
         elif name in known:
             chosen[name] = known[name]
         else:
-            raise Fault(name, "no such engine", remedy=f"one of: all {' '.join(known)}")
+            raise EngineError(name, "no such engine", remedy=f"one of: all {' '.join(known)}")
     return list(chosen.values())

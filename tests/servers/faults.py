@@ -10,7 +10,7 @@ EXIT_FAILED = 1
 EXIT_UNAVAILABLE = 3
 
 
-class Fault(Exception):
+class EngineError(Exception):
     """Something failed; nothing of it is left running."""
 
     exit_code = EXIT_FAILED
@@ -32,7 +32,7 @@ class Fault(Exception):
         super().__init__("\n".join(lines))
 
 
-class Unavailable(Fault):
+class EngineUnavailableError(EngineError):
     """An engine cannot run on this machine."""
 
     exit_code = EXIT_UNAVAILABLE

@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from servers.faults import EXIT_FAILED, EXIT_UNAVAILABLE, Unavailable, engines_are_required, narrate
+from servers.faults import EXIT_FAILED, EXIT_UNAVAILABLE, EngineUnavailableError, engines_are_required, narrate
 from servers.folders import run_folder
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def usable(engines: Sequence[Engine]) -> tuple[list[Engine], int]:
         if obstacle is None:
             kept.append(engine)
         else:
-            narrate(f"SKIPPED {Unavailable(engine.id, obstacle.reason, remedy=obstacle.remedy)}")
+            narrate(f"SKIPPED {EngineUnavailableError(engine.id, obstacle.reason, remedy=obstacle.remedy)}")
             codes.add(_exit_code(obstacle, alone=len(engines) == 1))
     # 1 says "must be here and is not", 3 "is not here"; the worse one of several wins.
     worst = EXIT_FAILED if EXIT_FAILED in codes else max(codes)

@@ -28,12 +28,16 @@ def cache() -> Path:
 
 
 @contextmanager
-def exclusive(name: str) -> Iterator[None]:
-    """Let one process at a time, of all that use this cache, do what the name stands for."""
+def exclusive(name: str, *, wait: bool = True) -> Iterator[None]:
+    """Let one process at a time, of all that use this cache, do what the name stands for.
+
+    Raises:
+        BlockingIOError: Another one does it, and we were not to wait.
+    """
     locks = cache() / "locks"
     locks.mkdir(parents=True, exist_ok=True)
     with (locks / name).open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
 
 

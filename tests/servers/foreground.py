@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from servers.background import write_records
-from servers.faults import Fault, narrate
+from servers.faults import EngineError, narrate
 from servers.fleet import install, running
 from servers.network import isolate
 from servers.processes import die_with_parent
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from servers.engines import Engine, Options
 
 _GRACE_SECONDS = 10.0
+_INTERRUPTED = 128 + signal.SIGINT
 
 
 def run(engines: Sequence[Engine], options: Options, command: Sequence[str], *, isolated: bool) -> int:
@@ -44,8 +45,7 @@ def _isolate_or_say() -> None:
         narrate(
             f"NOT ISOLATED: no network namespace here ({reason}).\n"
             "  Engines and command use this machine's own network; the engines listen on loopback only.\n"
-            "  This would help: root, or user namespaces (sysctl kernel.unprivileged_userns_clone=1), or --shared-network"
-            " to accept it."
+            "  This would help: root, or sysctl kernel.unprivileged_userns_clone=1; --shared-network accepts it."
         )
     else:
         narrate("engines and command have a network of their own, with nothing but lo")
@@ -56,11 +56,12 @@ def _wait_for(command: Sequence[str], live: Path) -> int:
     try:
         child = subprocess.Popen(command, env=environment, preexec_fn=die_with_parent(signal.SIGTERM))
     except OSError as error:
-        raise Fault(command[0], f"cannot be run: {error}") from error
+        raise EngineError(command[0], f"cannot be run: {error}") from error
     try:
         status = child.wait()
-    except BaseException:  # a signal: the command ends before its engines do
-        child.terminate()
+    except SystemExit as leaving:  # a signal: the command ends before its engines do
+        if leaving.code != _INTERRUPTED:  # the terminal has already told the command, which may be tidying up
+            child.terminate()
         try:
             child.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:

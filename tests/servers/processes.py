@@ -13,7 +13,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from servers.faults import Fault
+from servers.faults import EngineError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -63,14 +63,16 @@ class Process:
         """Poll until the server answers.
 
         Raises:
-            Fault: It ended, or did not answer in time.
+            EngineError: It ended, or did not answer in time.
         """
         deadline = time.monotonic() + seconds
         while not ready():
             if not self.alive:
-                raise Fault(self.name, f"ended with status {self._child.returncode} while starting", tail=self.tail())
+                raise EngineError(
+                    self.name, f"ended with status {self._child.returncode} while starting", tail=self.tail()
+                )
             if time.monotonic() > deadline:
-                raise Fault(
+                raise EngineError(
                     self.name,
                     f"did not answer within {seconds:.0f} s",
                     tail=self.tail(),

