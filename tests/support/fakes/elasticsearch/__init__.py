@@ -1,0 +1,8 @@
+"""A server that answers as Elasticsearch does, traps included."""
+
+from __future__ import annotations
+
+from fakes.elasticsearch.security import ApiKey, User
+from fakes.elasticsearch.server import FakeElasticsearch, Fault, Logged
+
+__all__ = ["ApiKey", "FakeElasticsearch", "Fault", "Logged", "User"]

@@ -1,0 +1,215 @@
+"""Field types: how a JSON value becomes the values that queries and sorts see."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import re
+import struct
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from fakes.elasticsearch.dates import DEFAULT_FORMAT, NANOS_FORMAT, parse_date
+from fakes.elasticsearch.errors import ServerError, illegal
+
+INTEGERS = {"byte": 7, "short": 15, "integer": 31, "long": 63, "unsigned_long": 64}
+FLOATS = {"half_float": "e", "float": "f", "double": "d", "scaled_float": "d"}
+STRINGS = {"keyword", "constant_keyword", "wildcard", "version"}
+# Taken into a mapping and stored, but only `exists` means something for them here.
+OPAQUE = {"binary", "geo_point", "geo_shape", "completion", "dense_vector", "rank_feature", "histogram"}
+RANGES = {"integer_range", "long_range", "float_range", "double_range", "date_range", "ip_range"}
+TYPES = {*INTEGERS, *FLOATS, *STRINGS, *OPAQUE, *RANGES, "text", "boolean", "date", "date_nanos", "ip", "flattened"}
+PARAMETERS = {
+    "type", "fields", "index", "doc_values", "ignore_above", "null_value", "format", "norms", "analyzer", "store",
+    "scaling_factor", "coerce", "ignore_malformed", "path", "dims", "similarity", "eager_global_ordinals", "meta",
+}  # fmt: skip
+_WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*|\w+", re.UNICODE)
+
+
+def tokens(text: str) -> list[str]:
+    """Split into lower-case words, close enough to the standard analyser."""
+    return [word.lower() for word in _WORD.findall(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """The tokens of one text value, as one indexed value."""
+
+    words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Field:
+    """One leaf of a mapping, sub-fields included."""
+
+    path: str
+    type: str
+    params: dict[str, Any] = field(default_factory=dict)
+    nested: tuple[str, ...] = ()
+
+    @cached_property
+    def family(self) -> str:
+        """Return the behaviour group: integer, float, string, text, boolean, date, ip, flattened, range, opaque."""
+        if self.type in INTEGERS:
+            return "integer"
+        if self.type in FLOATS:
+            return "float"
+        if self.type in STRINGS:
+            return "string"
+        if self.type in RANGES:
+            return "range"
+        if self.type in OPAQUE:
+            return "opaque"
+        return "date" if self.type == "date_nanos" else self.type
+
+    @cached_property
+    def formats(self) -> str:
+        """Return the date formats."""
+        return str(self.params.get("format", NANOS_FORMAT if self.type == "date_nanos" else DEFAULT_FORMAT))
+
+    @property
+    def indexed(self) -> bool:
+        """Tell whether there is an inverted index."""
+        return bool(self.params.get("index", self.type not in ("binary", "dense_vector")))
+
+    @property
+    def doc_values(self) -> bool:
+        """Tell whether there is a column to sort by."""
+        return bool(self.params.get("doc_values", self.type not in ("text", "binary", "completion", "dense_vector")))
+
+    def date(self, value: Any, *, round_up: bool = False, zone: str = "", formats: str = "") -> int:
+        """Read a date in this field's unit."""
+        nanos = self.type == "date_nanos"
+        return parse_date(value, formats or self.formats, round_up=round_up, zone=zone, nanos=nanos)
+
+    def index(self, value: Any) -> Any:
+        """Return the indexed value, or None for one that is too long to be indexed.
+
+        Raises:
+            ServerError: if the value does not fit; the cause only, the caller names field and document.
+        """
+        if isinstance(value, dict) and self.family not in ("range", "opaque", "flattened"):
+            raise illegal(f"Cannot parse object as {'number' if self.family in ('integer', 'float') else self.type}")
+        return _INDEXERS[self.family](self, value)
+
+
+def java_text(value: Any) -> str:
+    """Write a scalar as the server does where it wants a string."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def number(value: Any) -> int | float:
+    """Read a number, from a string too.
+
+    Raises:
+        ServerError: number_format_exception.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = java_text(value).strip()
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    raise ServerError("number_format_exception", "empty String" if not text else f'For input string: "{text}"')
+
+
+def _integer(self: Field, value: Any) -> int:
+    found = number(value)
+    bits = INTEGERS[self.type]
+    if math.isinf(found) or not -(2**bits) <= found < 2**bits:
+        raise illegal(f"Value [{value}] is out of range for a{'n' if self.type == 'integer' else ''} {self.type}")
+    return int(found)
+
+
+def _float(self: Field, value: Any) -> float:
+    found = float(number(value))
+    if math.isinf(found):
+        raise illegal(f"[{self.type}] supports only finite values, but got [{'-' if found < 0 else ''}Infinity]")
+    try:
+        rounded: float = struct.unpack(FLOATS[self.type], struct.pack(FLOATS[self.type], found))[0]
+    except OverflowError:
+        raise illegal(f"[{self.type}] supports only finite values, but got [Infinity]") from None
+    if self.type == "scaled_float":
+        return round(rounded * self.params["scaling_factor"]) / float(self.params["scaling_factor"])
+    return rounded
+
+
+def _keyword(self: Field, value: Any) -> str | None:
+    text = java_text(value)
+    return text if len(text) <= self.params.get("ignore_above", 2**31) else None
+
+
+def _text(_: Field, value: Any) -> Token:
+    return Token(tuple(tokens(java_text(value))))
+
+
+def boolean(value: Any) -> bool:
+    """Read true, false or their exact names.
+
+    Raises:
+        ServerError: illegal_argument_exception.
+    """
+    if isinstance(value, bool) or value in ("true", "false"):
+        return value in (True, "true")
+    raise illegal(f"Can't parse boolean value [{java_text(value)}], expected [true] or [false]")
+
+
+def _boolean(_: Field, value: Any) -> bool:
+    if value == "":
+        return False
+    try:
+        return boolean(value)
+    except ServerError:
+        reason = f"Failed to parse value [{java_text(value)}] as only [true] or [false] are allowed."
+        raise illegal(reason) from None
+
+
+def _date(self: Field, value: Any) -> int:
+    try:
+        return self.date(java_text(value))
+    except ServerError as fault:
+        raise fault.caused_by or fault from None
+
+
+def address(value: Any) -> bytes:
+    """Read an IP address into 16 bytes that sort right.
+
+    Raises:
+        ServerError: illegal_argument_exception.
+    """
+    try:
+        found = ipaddress.ip_address(str(value))
+    except ValueError:
+        raise illegal(f"'{value}' is not an IP string literal.") from None
+    return found.packed if found.version == 6 else b"\0" * 10 + b"\xff\xff" + found.packed
+
+
+def _ip(_: Field, value: Any) -> bytes:
+    return address(value)
+
+
+def _flattened(_: Field, value: Any) -> Any:
+    if not isinstance(value, dict):
+        raise illegal(f"Failed to parse object: expecting token of type [START_OBJECT] but found [{value}]")
+    return value
+
+
+def _opaque(_: Field, value: Any) -> str:
+    return repr(value)
+
+
+_INDEXERS: dict[str, Any] = {
+    "integer": _integer, "float": _float, "string": _keyword, "text": _text, "boolean": _boolean, "date": _date,
+    "ip": _ip, "flattened": _flattened, "range": _opaque, "opaque": _opaque,
+}  # fmt: skip
+
+
+def shown(field_: Field, value: Any) -> Any:
+    """Return an indexed value as sorts and docvalue_fields show it."""
+    if field_.family == "ip":
+        found = ipaddress.IPv6Address(value)
+        return str(found.ipv4_mapped or found)
+    return value

@@ -1,0 +1,118 @@
+"""The `hits` member of a search: metadata, `_source` as stored, fields, sort values."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+from typing import TYPE_CHECKING, Any
+
+from fakes.elasticsearch.dates import format_millis
+from fakes.elasticsearch.errors import illegal, not_reproduced
+from fakes.elasticsearch.fields import Token, shown
+from fakes.elasticsearch.jsontext import Raw, encode, pick
+
+if TYPE_CHECKING:
+    from fakes.elasticsearch.search import Found
+    from fakes.elasticsearch.store import Doc
+    from fakes.elasticsearch.versions import Release
+
+
+class Writer:
+    """Writes the hits of one search."""
+
+    def __init__(self, body: dict[str, Any], release: Release, found: Found) -> None:
+        self.body, self.release, self.found = body, release, found
+        self.source = source_filter(body.get("_source", True), release)
+        names = [key.name for key in found.keys]
+        # A sort by score alone is the default order, and shows no sort values.
+        self.sorted = bool(names) and names != ["_score"]
+        self.scored = not self.sorted or "_score" in names or bool(body.get("track_scores"))
+        self.bare = body.get("stored_fields") == "_none_"
+        if body.get("stored_fields") not in (None, "_none_"):
+            raise not_reproduced("stored_fields")
+
+    def write(self, page: list[tuple[list[Any], int, int, Doc]]) -> dict[str, Any]:
+        """Return `max_score` and `hits`."""
+        scores = [self.found.scores[doc.index.name] for _, _, _, doc in page]
+        best = max(scores, default=None) if self.scored else None
+        return {"max_score": best, "hits": [self._hit(values, doc) for values, _, _, doc in page]}
+
+    def _hit(self, values: list[Any], doc: Doc) -> dict[str, Any]:
+        hit: dict[str, Any] = {"_index": doc.index.name}
+        if self.release.types:
+            hit["_type"] = "_doc"
+        if not self.bare:
+            hit["_id"] = doc.id
+        if self.body.get("version"):
+            hit["_version"] = doc.version
+        if self.body.get("seq_no_primary_term"):
+            hit["_seq_no"], hit["_primary_term"] = doc.seq_no, 1
+        hit["_score"] = self.found.scores[doc.index.name] if self.scored else None
+        if not self.bare:
+            if doc.routing is not None:
+                hit["_routing"] = doc.routing
+            if doc.ignored:
+                hit["_ignored"] = doc.ignored
+            source = self.source(doc.source)
+            if source is not None and doc.index.mapping.body.get("_source", {}).get("enabled", True):
+                hit["_source"] = source
+        fields = self._fields(doc)
+        if fields:
+            hit["fields"] = fields
+        if self.sorted:
+            compiled = self.found.compiled[doc.index.name]
+            hit["sort"] = [sort_text(how.show(value)) for how, value in zip(compiled, values, strict=True)]
+        return hit
+
+    def _fields(self, doc: Doc) -> dict[str, list[Any]]:
+        shown_: dict[str, list[Any]] = {}
+        for member in ("docvalue_fields", "fields"):
+            for asked in self.body.get(member, ()):
+                pattern = asked["field"] if isinstance(asked, dict) else asked
+                if pattern == "_seq_no":
+                    raise illegal("Cannot fetch values for internal field [_seq_no].")
+                mapping = doc.index.mapping
+                for name in [*mapping.fields, *mapping.aliases]:
+                    target = mapping.field(name)
+                    if target is None or target.nested or not fnmatch.fnmatchcase(name, pattern):
+                        continue
+                    values = [_field_value(target, value) for value in doc.node.values.get(target.path, ())]
+                    if values and not isinstance(doc.node.values[target.path][0], Token):
+                        unique = member == "docvalue_fields" and target.family == "string"
+                        shown_[name] = sorted(set(values)) if unique else sorted(values) if unique else values
+        return shown_
+
+
+def _field_value(target: Any, value: Any) -> Any:
+    return format_millis(value) if target.type == "date" else shown(target, value)
+
+
+def sort_text(value: Any) -> Any:
+    """Return a sort value as JSON can hold it."""
+    if isinstance(value, float) and math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def source_filter(wanted: Any, release: Release) -> Any:
+    """Return what turns stored bytes into the `_source` of an answer, or None where it is not wanted."""
+    if wanted is True:
+        return Raw
+    if wanted is False:
+        return lambda _source: None
+    if isinstance(wanted, dict):
+        includes = wanted.get("includes", wanted.get("include", []))
+        excludes = wanted.get("excludes", wanted.get("exclude", []))
+    else:
+        includes, excludes = wanted, []
+    includes = [includes] if isinstance(includes, str) else includes
+    excludes = [excludes] if isinstance(excludes, str) else excludes
+
+    def filtered(source: bytes) -> Any:
+        kept = pick(Raw(source).parsed(), includes, excludes)
+        # A filtered source comes out of a hash map on 7.x: keys in another order than they were stored in.
+        if release.types and isinstance(kept, dict):
+            kept = dict(reversed(kept.items()))
+        return Raw(encode(kept).encode())
+
+    return filtered
