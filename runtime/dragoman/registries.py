@@ -32,11 +32,11 @@ class Registries:
             entries.append(RegistryEntry(BUNDLED, str(bundled)))
         return entries
 
-    def open(self) -> list[Registry]:
+    def open(self) -> tuple[Registry, ...]:
         """Give readers of all registries; nothing is read yet."""
         from dragoman_registry.index import Registry
 
-        return [Registry(entry.name, entry.location) for entry in self.list()]
+        return tuple(Registry(entry.name, entry.location) for entry in self.list())
 
     def add(self, location: str, *, name: str | None = None) -> RegistryEntry:
         """Add a registry, to be asked after those that are there.

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from dragoman_registry.store import Generation
-
     from dragoman_api.connections import Profile
     from dragoman_api.events import Event
+    from dragoman_registry.store import Generation
 
     from ._bus import Subscription
     from .connections import SavedConnection
     from .plugins import Confirm
+    from .sandbox.policy import Policy
 
 AUTOMATIONS = "dragoman.automations"
 """Entry points that `config.toml` may name; they never run only because they are installed."""
@@ -62,7 +62,7 @@ class Runtime:
         *,
         use: Sequence[object] = (),
         confirm: Confirm | None = None,
-        sandbox: str | None = None,
+        sandbox: Policy | None = None,
         surface: str = "cli",
         spare: bool = True,
     ) -> None:
@@ -85,7 +85,7 @@ class Runtime:
         self.registries = Registries(self.paths)
         self._bus = Bus()
         self._hooks = Hooks([*use, *_load_automations(self.settings.automations)], emit=self._bus.emit)
-        self._policy = sandbox or self.settings.sandbox
+        self._policy: Policy = sandbox or self.settings.sandbox
         self._unattended = confirm is None
         self._spare: Spare | None = None
         self._keep_spare = spare

@@ -6,7 +6,7 @@ import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -66,17 +66,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             for development.
         automations: Entry points of the group `dragoman.automations` to run, by name.
         registries: In the order they are asked, before the bundled one.
-        pins: Plugin id to the version to stay at.
     """
 
-    sandbox: str = "auto"
+    sandbox: Literal["auto", "require", "off"] = "auto"
     automations: list[str] = []
     registries: list[RegistryEntry] = []
-    pins: dict[str, str] = {}
-
-    def __post_init__(self) -> None:
-        if self.sandbox not in ("auto", "require", "off"):
-            raise ValueError(f"sandbox is {self.sandbox!r}; it can be auto, require or off")
 
 
 def read_toml(path: Path) -> dict[str, Any]:

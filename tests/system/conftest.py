@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,9 +64,9 @@ class Shell:
         return result
 
 
-@pytest.fixture(scope="session")
-def sample_port():
-    """Serve the sample cluster in a process of its own."""
+@contextmanager
+def serve_sample():
+    """Serve the sample cluster in a process of its own, and give its port."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/support")])}
     server = subprocess.Popen(
         [sys.executable, "-m", "tests.demo.sample", "--port", "0", "--json"],
@@ -82,6 +83,13 @@ def sample_port():
         server.send_signal(signal.SIGINT)
         server.wait(10)
         server.stdout.close()
+
+
+@pytest.fixture(scope="session")
+def sample_port():
+    """Share one sample cluster."""
+    with serve_sample() as port:
+        yield port
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,55 @@
+"""Whole commands as a person types them, each beside a bare interpreter, all in one run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
+
+from benchmarks.compare import medians, report
+from system.conftest import serve_sample
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, serve_sample() as port:
+        home = Path(folder) / "dragoman"
+        environment = {**os.environ, "DRAGOMAN_HOME": str(home), "HOME": folder}
+
+        def run(*words: str) -> None:
+            subprocess.run([sys.executable, "-m", "dragoman", *words], check=True, capture_output=True, env=environment)
+
+        def bare() -> None:
+            subprocess.run([sys.executable, "-c", ""], check=True)
+
+        def from_nothing() -> None:
+            shutil.rmtree(home / "data", ignore_errors=True)  # as on a machine that has only connections.toml
+            run("page", "shop", "books", "--limit", "10")
+
+        run("connections", "add", "shop", "--type", "elasticsearch", "--host", "127.0.0.1", "--port", str(port), "--yes")
+        report(
+            "Commands that start no driver",
+            medians({"bare interpreter": bare, "--version": lambda: run("--version"), "plugins list": lambda: run("plugins", "list")}),
+            baseline="bare interpreter",
+            target="--version 60 ms, plugins list 120 ms",
+        )
+        report(
+            "One-shot page of 10 rows, driver installed",
+            medians({"bare interpreter": bare, "page": lambda: run("page", "shop", "books", "--limit", "10")}),
+            baseline="bare interpreter",
+            target="400 ms",
+        )
+        report(
+            "Saved connection with a missing driver to its first page, smoke test and fsyncs included",
+            medians({"bare interpreter": bare, "install and page": from_nothing}, rounds=5),
+            baseline="bare interpreter",
+            target="1.5 s",
+        )
+
+
+if __name__ == "__main__":
+    main()
