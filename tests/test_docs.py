@@ -1,0 +1,226 @@
+"""The documentation says what the code does: generated parts are fresh, links lead somewhere, examples are real."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+@cache
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", read(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def fenced(page: Path, language: str) -> list[str]:
+    return [text for kind, text in FENCE.findall(read(page)) if kind == language]
+
+
+@pytest.fixture(scope="module")
+def generate():
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_generated_parts_of_the_reference_are_fresh(generate):
+    stale = [path.name for path, _ in generate.stale()]
+    assert not stale, f"{', '.join(stale)} differ from the code; run: python docs/generate.py"
+
+
+def test_a_stale_page_is_noticed(generate, tmp_path, monkeypatch):
+    page = tmp_path / "events.md"
+    page.write_text(read(DOCS / "reference/events.md").replace("`page.fetched`", "`page.loaded`"), encoding="utf-8")
+    monkeypatch.setattr(generate, "REFERENCE", tmp_path)
+    assert [path for path, _ in generate.stale()] == [page]
+
+
+def test_every_writer_of_the_generator_has_its_page(generate):
+    text = "".join(read(page) for page in (DOCS / "reference").glob("*.md"))
+    assert {found[2] for found in generate.BLOCK.finditer(text)} == set(generate.WRITERS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_link_leads_somewhere(page):
+    dead = []
+    for target in LINK.findall(FENCE.sub("", read(page))):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        if not found.exists() or (anchor and anchor not in anchors(found)):
+            dead.append(target)
+    assert not dead
+
+
+def test_every_page_can_be_reached_from_the_first_one():
+    reached, waiting = set(), [DOCS / "index.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md":
+            continue
+        reached.add(page)
+        targets = (target.partition("#")[0] for target in LINK.findall(read(page)) if "://" not in target)
+        waiting += [(page.parent / target).resolve() for target in targets if target]
+    assert {page for page in PAGES if page.is_relative_to(DOCS)} <= reached
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_python_examples_parse_and_import_what_exists(page):
+    for text in fenced(page, "python"):
+        typed = [line[4:] for line in text.splitlines() if line.startswith((">>>", "..."))]
+        source = "\n".join(typed) or text
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dragoman"):
+                module = importlib.import_module(node.module)
+                missing = [name.name for name in node.names if not hasattr(module, name.name)]
+                assert not missing, f"{node.module} has no {', '.join(missing)}"
+
+
+def shell_lines() -> list[tuple[str, list[str]]]:
+    """Give the words of every `dragoman` command that a page shows as typed, with the page's name."""
+    found = []
+    for page, name in zip(PAGES, NAMES, strict=True):
+        for text in fenced(page, "console"):
+            for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
+                commands = re.split(r" \| | && |; | &$", line)
+                found += [(name, words[1:]) for part in commands if (words := shlex.split(part))[:1] == ["dragoman"]]
+    return found
+
+
+@pytest.mark.parametrize(("name", "words"), shell_lines())
+def test_console_examples_parse_as_the_command_line_does(name, words):
+    import click
+
+    from dragoman.cli.app import cli
+    from dragoman.cli.options import Options
+
+    command = cli
+    while isinstance(command, click.Group):
+        context = click.Context(command)
+        _, rest, _ = command.make_parser(context).parse_args(words)
+        command, words = command.get_command(context, rest[0]), rest[1:]
+        assert command is not None, f"{name}: there is no command {rest[0]!r}"
+    command.make_context("example", words, obj=Options())
+
+
+def test_decision_records_are_numbered_without_gaps_and_short():
+    records = sorted((DOCS / "adr").glob("[0-9]*.md"))
+    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    for record in records:
+        lines = read(record).splitlines()
+        assert len(lines) <= 60, f"{record.name} has {len(lines)} lines"
+        assert lines[0].startswith(f"# {int(record.name[:4])}. ")
+        for heading in ("## Context", "## Decision", "## Consequences"):
+            assert heading in lines, f"{record.name} lacks {heading!r}"
+
+
+def test_every_direct_dependency_has_its_reason():
+    import tomllib
+
+    text = read(DOCS / "adr/dependencies.md")
+    for project in (ROOT / "pyproject.toml", ROOT / "plugins/api/pyproject.toml"):
+        table = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
+        extras = [item for extra in table.get("optional-dependencies", {}).values() for item in extra]
+        for requirement in table["dependencies"] + extras:
+            name = re.match(r"[A-Za-z0-9-]+", requirement)[0]
+            assert re.search(rf"^\| `{name}` \|", text, re.MULTILINE), f"{name} has no reason in adr/dependencies.md"
+
+
+def test_the_paper_driver_answers_every_rule():
+    """W1 to W40: each has its row, so that a rule that does not fit is seen before the contract is frozen."""
+    text = read(DOCS / "explanation/weaviate-on-paper.md")
+    rows = re.findall(r"^\| (W[\d, W]+) ", text, re.MULTILINE)
+    named = [int(number) for row in rows for number in re.findall(r"W(\d+)", row)]
+    assert sorted(named) == list(range(1, 41))
+
+
+def test_the_paper_driver_names_hooks_and_fields_that_exist():
+    text = read(DOCS / "explanation/weaviate-on-paper.md").partition("## What is missing")[0]
+    from dragoman_api.hookspecs import DriverSpec
+
+    rows = [row.split(" | ") for row in text.splitlines() if row.startswith("| W")]
+    hooks = {name for row in rows for name in re.findall(r"`([a-z_]+)`", row[1])}
+    assert hooks <= {name for name in vars(DriverSpec) if not name.startswith("_")}
+    models = {name: getattr(module, name) for module in model_modules() for name in vars(module)}
+    for row in rows:
+        for owner, field in re.findall(r"`([A-Z]\w+)\.(\w+)", row[2]):
+            assert hasattr(models[owner], field), f"{owner}.{field}"
+
+
+def model_modules() -> list:
+    importlib.import_module("dragoman_api.http")
+    return [module for name, module in sys.modules.items() if name.startswith("dragoman_api.")]
+
+
+@pytest.fixture(scope="module")
+def guide(tmp_path_factory):
+    """The project that the guide for driver authors tells to write, and its wheel."""
+    project, page = tmp_path_factory.mktemp("guide"), DOCS / "how-to/write-a-driver.md"
+    package = project / "dragoman_demo"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    for language, path in (
+        ("python", package / "driver.py"),
+        ("json", package / "driver.json"),
+        ("toml", project / "pyproject.toml"),
+    ):
+        [text] = fenced(page, language)
+        path.write_text(text, encoding="utf-8")
+    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel"], cwd=project, check=True)
+    [wheel] = (project / "dist").glob("*.whl")
+    return project, wheel
+
+
+def test_a_registry_accepts_the_driver_of_the_guide(guide, tmp_path):
+    from dragoman_registry import publish
+
+    [release] = publish.build([guide[1]], to=tmp_path / "team")
+    assert (release.plugin, release.version) == ("demo", "0.1.0")
+
+
+async def test_the_driver_of_the_guide_browses_a_real_server(guide, monkeypatch):
+    from aiohttp import web
+    from aiohttp.test_utils import TestServer
+
+    from dragoman_api import Http, PageRequest, Profile
+
+    tables = {"books": [{"title": "Emma", "year": 1815}, {"title": "Persuasion"}]}
+    answers = {"/version": {"number": "1.2"}, "/tables": [*tables], "/tables/books": tables["books"]}
+
+    async def answer(request: web.Request) -> web.Response:
+        return web.json_response(answers[request.path])
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", answer)
+    monkeypatch.syspath_prepend(guide[0])
+    driver = importlib.import_module("dragoman_demo.driver").Driver()
+    async with TestServer(app) as server:
+        profile = Profile(name="mine", type="demo", host=server.host, port=server.port)
+        async with Http(profile) as http:
+            assert (await driver.connect(profile, http)).version == "1.2"
+            assert [found.name for found in await driver.list_objects()] == ["books"]
+            page = await driver.fetch_page(PageRequest(object="books", offset=1, limit=1))
+    assert [row.to_dict() for row in page.rows] == [{"title": "Persuasion", "year": None}]
+    assert page.total == 2
