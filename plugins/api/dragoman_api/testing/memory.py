@@ -1,0 +1,359 @@
+"""A driver of a database in memory: proof that the contract can be met, and a driver for tests of the host."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman_api.cells import Json, cut
+from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest
+from dragoman_api.columns import Column, ColumnKind, Description, Note, Object
+from dragoman_api.columns import Operator as Op
+from dragoman_api.connections import Health, Server
+from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
+from dragoman_api.errors import (
+    ConsoleSyntaxError,
+    FilterNotSupportedError,
+    ObjectNotFoundError,
+    QueryError,
+    RowNotFoundError,
+)
+from dragoman_api.exports import ExportPart
+from dragoman_api.filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
+from dragoman_api.grid import Page, RowKey
+from dragoman_api.hookspecs import hookimpl
+
+from .evaluation import holds
+from .memory_server import MemoryServer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from dragoman_api.cells import Cell
+    from dragoman_api.changes import Change, PlanRequest
+    from dragoman_api.connections import Profile
+    from dragoman_api.console import ConsoleText
+    from dragoman_api.exports import ExportRequest
+    from dragoman_api.grid import CellRequest, CountRequest, PageRequest, Sort
+    from dragoman_api.http import Http
+
+_EQUALS = (Op.EQ, Op.NE, Op.NULL, Op.NOT_NULL)
+_TEXTS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS, Op.EMPTY, Op.NOT_EMPTY, Op.REGEX)
+_OPERATORS = {
+    ColumnKind.TEXT: (*_EQUALS, Op.IN, Op.NOT_IN, *_TEXTS),
+    ColumnKind.NUMBER: (*_EQUALS, Op.IN, Op.NOT_IN, Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN),
+    ColumnKind.BOOLEAN: _EQUALS,
+}
+_LISTS = (Op.IN, Op.NOT_IN, Op.BETWEEN)
+_WHOLE = "an array is neither ordered nor compared"
+_LINE = re.compile(r"(?P<method>GET|HEAD|POST|PUT|DELETE)\s+(?P<path>/\S*)(?:\s+(?P<body>\S.*))?")
+_KEY = "id"
+
+
+class MemoryDriver:
+    """All hooks over a `MemoryServer`; the HTTP client is not used.
+
+    Args:
+        server: Its database; a new one with the objects ``books`` and ``scratch`` if there is none.
+        part_rows: Rows of one part of an export.
+    """
+
+    def __init__(self, server: MemoryServer | None = None, *, part_rows: int = 10) -> None:
+        self.server = server or MemoryServer()
+        self._part_rows = part_rows
+
+    # connection -------------------------------------------------------------------------------------------------------
+
+    @hookimpl
+    async def connect(self, profile: Profile, http: Http | None) -> Server:
+        """Look at the server once."""
+        self.server.send("GET", "/")
+        return Server("Memory", "1.0")
+
+    @hookimpl
+    async def ping(self) -> Health:
+        """Look at the server again."""
+        status, _ = self.server.send("GET", "/")
+        return Health(ok=status == 200)
+
+    @hookimpl
+    async def close(self) -> None:
+        """Leave; the server keeps nothing for a connection."""
+
+    # objects ----------------------------------------------------------------------------------------------------------
+
+    @hookimpl
+    async def list_objects(self) -> list[Object]:
+        """List the objects."""
+        return [Object(each["name"], each["rows"]) for each in self.server.send("GET", "/")[1]]
+
+    @hookimpl
+    async def describe_object(self, name: str) -> Description:
+        """Describe the columns, the key first."""
+        self._fetch(name)
+        return Description(object=name, columns=self._columns())
+
+    def _columns(self) -> list[Column]:
+        key = Column(
+            name=_KEY,
+            type="key",
+            kind=ColumnKind.TEXT,
+            key=True,
+            read_only=True,
+            sortable=True,
+            operators=_OPERATORS[ColumnKind.TEXT],
+        )
+        return [key, *(_column(name, kind) for name, kind in self.server.kinds.items())]
+
+    def _fetch(self, name: str) -> list[dict[str, Any]]:
+        status, rows = self.server.send("GET", _path(name))
+        if status == 404:
+            raise ObjectNotFoundError(f"there is no object {name!r}")
+        return list(rows)
+
+    # grid -------------------------------------------------------------------------------------------------------------
+
+    @hookimpl
+    async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
+        """Check every row against its column; what is sent is the request with its values typed."""
+        columns = {column.name: column for column in self._columns()}
+        rows = [row if isinstance(row, RawQuery) else _typed(row, columns.get(row.column)) for row in request.rows]
+        explained = [
+            Explanation(row=at, clause=f"any cell contains {row.text!r}", exact=False, approximations=["as a text"])
+            if isinstance(row, RawQuery)
+            else Explanation(row=at, clause=f"{row.column} {row.op} {row.value}")
+            for at, row in enumerate(rows)
+        ]
+        body = msgspec.json.encode(replace(request, rows=rows)).decode()
+        return CompiledFilter(object=request.object, body=body, rows=explained)
+
+    def _rows(self, name: str, where: CompiledFilter | None) -> list[dict[str, Any]]:
+        """Give the rows a filter leaves, each with its key among the values."""
+        rows = [{**each, "row": {_KEY: each["id"], **each["row"]}} for each in self._fetch(name)]
+        if where is None:
+            return rows
+        wanted = msgspec.json.decode(where.body, type=FilterRequest)
+        test = all if wanted.match == "all" else any
+        return [each for each in rows if test(_satisfies(row, each["row"]) for row in wanted.rows)]
+
+    @hookimpl
+    async def fetch_page(self, request: PageRequest) -> Page:
+        """Filter, sort, cut out."""
+        columns = {column.name: column for column in self._columns()}
+        rows = self._rows(request.object, request.filter)
+        notes = []
+        for sort in reversed(request.sort):
+            if (column := columns.get(sort.column)) is not None and column.sortable:
+                rows = _ordered(rows, sort)
+            else:
+                reason = "there is no such column" if column is None else column.reasons["sort"]
+                notes.append(Note(code="sort-dropped", column=sort.column, reason=reason))
+        if unknown := {*(request.columns or ())} - {*columns}:
+            raise QueryError(f"{request.object} has no column {min(unknown)!r}")
+        chosen = [columns[name] for name in request.columns or columns]
+        page = rows[request.offset : request.offset + request.limit]
+        return Page(
+            columns=chosen,
+            cells=[[_cell(each["row"].get(column.name)) for column in chosen] for each in page],
+            keys=[RowKey(request.object, each["id"], guard={"seq": each["seq"]}) for each in page],
+            notes=notes,
+            total=len(rows) if request.total else None,
+            offset=request.offset,
+            next=str(request.offset + request.limit) if request.offset + request.limit < len(rows) else None,
+        )
+
+    @hookimpl
+    async def fetch_cell(self, request: CellRequest) -> Cell:
+        """Fetch one row and give one of its values, uncut."""
+        status, row = self.server.send("GET", _path(request.key.object, request.key.id))
+        if status == 404:
+            raise RowNotFoundError(f"{request.key.object} has no row {request.key.id!r}")
+        value = {_KEY: row["id"], **row["row"]}.get(request.column)
+        return Json(_json(value)) if isinstance(value, list | dict) else value
+
+    @hookimpl
+    async def count_rows(self, request: CountRequest) -> int:
+        """Count what the filter leaves."""
+        return len(self._rows(request.object, request.filter))
+
+    # changes ----------------------------------------------------------------------------------------------------------
+
+    @hookimpl
+    async def plan_change(self, request: PlanRequest) -> Plan:
+        """Turn each change into one request, or into a refusal."""
+        planned: list[PlannedRequest] = []
+        refusals: list[Outcome] = []
+        for number, change in enumerate(request.changes):
+            made = self._request(change)
+            if isinstance(made, HttpRequest):
+                planned.append(PlannedRequest(request=made, changes=[number]))
+            else:
+                refusals.append(Outcome(change=number, status=OutcomeStatus.REFUSED, reason=made))
+        return Plan(planned=planned, refusals=refusals)
+
+    def _request(self, change: Change) -> HttpRequest | str:
+        """Give the request of a change, or the reason why there is none."""
+        if isinstance(change, Drop):
+            known = change.object in self.server.objects
+            return HttpRequest("DELETE", _path(change.object)) if known else f"there is no object {change.object!r}"
+        if isinstance(change, Delete):
+            return HttpRequest("DELETE", _path(change.key.object, change.key.id) + _guard(change.key))
+        if fixed := [name for name in change.values if name not in self.server.kinds]:
+            return f"{fixed[0]} is read-only or no column"
+        if isinstance(change, Insert):
+            if change.id is None:
+                return HttpRequest("POST", _path(change.object), _json(_plain(change.values)))
+            path = _path(change.object, change.id) + ("" if change.replace else "?seq=0")
+            return HttpRequest("PUT", path, _json(_plain(change.values)))
+        status, row = self.server.send("GET", path := _path(change.key.object, change.key.id))
+        if status == 404:
+            return "the row is gone"
+        return HttpRequest("PUT", path + _guard(change.key), _json({**row["row"], **_plain(change.values)}))
+
+    @hookimpl
+    async def apply_change(self, plan: Plan) -> list[Outcome]:
+        """Send the planned requests and read their answers."""
+        outcomes = []
+        for planned in plan.planned:
+            status, answer = self._send(planned.request)
+            applied, name = status == 200, planned.request.path.split("/")[1]
+            row = answer.get("id")
+            outcomes += [
+                Outcome(
+                    change=number,
+                    status=OutcomeStatus.APPLIED if applied else OutcomeStatus.CONFLICT,
+                    id=row,
+                    reason=answer.get("error", ""),
+                    key=RowKey(name, row, guard={"seq": answer["seq"]}) if "seq" in answer else None,
+                )
+                for number in planned.changes
+            ]
+        return outcomes
+
+    def _send(self, request: HttpRequest) -> tuple[int, Any]:
+        return self.server.send(request.method, request.path, request.body)
+
+    # console ----------------------------------------------------------------------------------------------------------
+
+    @hookimpl
+    async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
+        """Read one request per line: a method, a path, JSON."""
+        requests = []
+        for number, line in enumerate(text.text.splitlines(), 1):
+            if not line.strip():
+                continue
+            if (match := _LINE.fullmatch(line.rstrip())) is None:
+                known = re.match(r"(GET|HEAD|POST|PUT|DELETE)\s+", line)
+                where = {"line": number, "column": known.end() + 1 if known else 1}
+                raise ConsoleSyntaxError(f"line {number} is no request: {line!r}", details=where)
+            request = HttpRequest(match["method"], match["path"], match["body"])
+            writes = request.method not in ("GET", "HEAD")
+            requests.append(ConsoleRequest(request=request, writes=writes, line=number))
+        return requests
+
+    @hookimpl
+    async def execute_console(self, request: ConsoleRequest) -> Answer:
+        """Show a list as a table and anything else as JSON."""
+        status, answer = self._send(request.request)
+        if not isinstance(answer, list):
+            return Answer(kind=AnswerKind.JSON, status=status, request=request.request, text=_json(answer))
+        names = list(dict.fromkeys(name for each in answer for name in each))
+        page = Page(
+            columns=[Column(name=name, type="mixed") for name in names],
+            cells=[[_cell(each.get(name)) for name in names] for each in answer],
+        )
+        return Answer(kind=AnswerKind.TABLE, status=status, request=request.request, page=page)
+
+    # exports ----------------------------------------------------------------------------------------------------------
+
+    @hookimpl
+    async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
+        """Yield the rows in parts; a checkpoint is the number of rows before it."""
+        rows = self._rows(request.object, request.filter)
+        for at in range(int(request.checkpoint or 0), len(rows), self._part_rows):
+            part = rows[at : at + self._part_rows]
+            stored = [{name: value for name, value in each["row"].items() if name != _KEY} for each in part]
+            lines = [
+                {_KEY: each["id"], "row": row} if request.metadata else row
+                for each, row in zip(part, stored, strict=True)
+            ]
+            data = "".join(f"{_json(line)}\n" for line in lines).encode()
+            yield ExportPart(data=data, rows=len(part), total=len(rows), checkpoint=str(at + len(part)))
+
+
+def _column(name: str, kind: ColumnKind) -> Column:
+    operators = _OPERATORS.get(kind, ())
+    reasons = {} if operators else {"sort": _WHOLE, "filter": _WHOLE}
+    return Column(name=name, type=kind, kind=kind, sortable=bool(operators), operators=operators, reasons=reasons)
+
+
+def _typed(row: Filter, column: Column | None) -> Filter:
+    """Check a filter row and give it with a value of the column's kind."""
+    if column is None or row.op not in column.operators:
+        reason = "there is no such column" if column is None else column.reasons.get("filter", "no such comparison")
+        raise _refusal(row, reason)
+    if row.op in _LISTS:
+        values = row.value if isinstance(row.value, list) else str(row.value or "").split(",")
+        if row.op is Op.BETWEEN and len(values) != 2:
+            raise _refusal(row, "it takes two values")
+        return replace(row, value=[_value(row, each, column.kind) for each in values])
+    unary = row.op in (Op.NULL, Op.NOT_NULL, Op.EMPTY, Op.NOT_EMPTY)
+    return replace(row, value=None if unary else _value(row, row.value, column.kind))
+
+
+def _value(row: Filter, value: Any, kind: ColumnKind) -> Any:
+    wanted: Any = {ColumnKind.TEXT: str, ColumnKind.NUMBER: int | float, ColumnKind.BOOLEAN: bool}[kind]
+    try:
+        typed = value if kind is ColumnKind.TEXT or not isinstance(value, str) else msgspec.json.decode(value.strip())
+        typed = msgspec.convert(typed, wanted)
+        if row.op is Op.REGEX:
+            re.compile(typed)
+    except (msgspec.MsgspecError, re.error) as error:
+        raise _refusal(row, f"{value!r} does not fit: {error}") from error
+    return typed
+
+
+def _refusal(row: Filter, reason: str) -> FilterNotSupportedError:
+    details = {"column": row.column, "operator": str(row.op), "reason": reason}
+    return FilterNotSupportedError(f"{row.column} {row.op}: {reason}; nothing was sent", details=details)
+
+
+def _satisfies(row: Filter | RawQuery, values: dict[str, Any]) -> bool:
+    if isinstance(row, RawQuery):
+        return any(row.text in str(value) for value in values.values())
+    exact = replace(row, case=row.case is not False)  # what a row leaves open is compared exactly here
+    return holds(exact, _cell(values.get(row.column))) is True
+
+
+def _ordered(rows: list[dict[str, Any]], sort: Sort) -> list[dict[str, Any]]:
+    """Order rows by one column; rows without a value come last either way."""
+    held = [each for each in rows if each["row"].get(sort.column) is not None]
+    held.sort(key=lambda each: each["row"][sort.column], reverse=sort.descending)
+    return held + [each for each in rows if each["row"].get(sort.column) is None]
+
+
+def _cell(value: Any) -> Cell:
+    return cut(_json(value)) if isinstance(value, list | dict) else value
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: msgspec.json.decode(value.encode()) if isinstance(value, Json) else value
+        for name, value in values.items()
+    }
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _path(*parts: str) -> str:
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def _guard(key: RowKey) -> str:
+    return f"?seq={key.guard['seq']}" if "seq" in key.guard else ""

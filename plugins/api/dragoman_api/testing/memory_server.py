@@ -1,0 +1,93 @@
+"""A database in memory that is asked by requests, as a real one is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote
+
+import msgspec
+
+from dragoman_api.changes import HttpRequest
+from dragoman_api.columns import ColumnKind
+
+BOOKS: dict[str, dict[str, object]] = {
+    str(number): {
+        "title": f"Book {number:02} of {'Tea' if number % 3 else 'tea'}" if number != 4 else "",
+        "price": [9.5, 12, 2**63 + number, None][number % 4],
+        "stock": number % 5,
+        "available": number % 2 == 0 if number != 9 else None,
+        "tags": ["a", "ä", None] if number != 7 else [f"tag {at}" for at in range(2_000)],
+    }
+    for number in range(1, 24)
+}
+"""The rows of the object ``books``: nulls, an empty text, an integer of 64 bits and an array above the cut."""
+
+
+@dataclass
+class MemoryServer:
+    """Objects of rows behind a handful of requests.
+
+    ``GET /`` lists objects, ``GET /OBJECT`` its rows, ``GET /OBJECT/ID`` one; ``POST /OBJECT`` inserts,
+    ``PUT /OBJECT/ID?seq=N`` writes a row that is at that sequence number (0: not there), ``DELETE`` ends a row or an
+    object.
+
+    Attributes:
+        kinds: Columns of every object.
+        objects: Rows by object and id.
+        log: What it was sent.
+    """
+
+    kinds: Mapping[str, ColumnKind] = field(
+        default_factory=lambda: {
+            "title": ColumnKind.TEXT,
+            "price": ColumnKind.NUMBER,
+            "stock": ColumnKind.NUMBER,
+            "available": ColumnKind.BOOLEAN,
+            "tags": ColumnKind.JSON,
+        }
+    )
+    objects: dict[str, dict[str, dict[str, object]]] = field(
+        default_factory=lambda: {"books": {key: dict(row) for key, row in BOOKS.items()}, "scratch": {}}
+    )
+    log: list[HttpRequest] = field(default_factory=list)
+    _seq: dict[tuple[str, str], int] = field(default_factory=dict)
+    _next: int = 1
+
+    def send(self, method: str, path: str, body: str | None = None) -> tuple[int, Any]:
+        """Answer a request with a status and a value."""
+        self.log.append(HttpRequest(method, path, body))
+        path, _, query = path.partition("?")
+        name, key = [unquote(part) for part in [*path.lstrip("/").split("/"), ""][:2]]
+        if not name:
+            return 200, [{"name": each, "rows": len(rows)} for each, rows in self.objects.items()]
+        if name not in self.objects:
+            return 404, {"error": f"no object {name}"}
+        rows = self.objects[name]
+        if method == "POST" and not key:
+            key, self._next = f"new-{self._next}", self._next + 1
+            return self._write(name, key, body)
+        if method == "GET" and not key:
+            return 200, [self._row(name, each) for each in rows]
+        if not key:
+            del self.objects[name]
+            return 200, {"dropped": name}
+        if query and int(query.removeprefix("seq=")) != (self._seq.get((name, key), 1) if key in rows else 0):
+            return 409, {"error": f"{key} changed since it was read" if key in rows else f"{key} is gone"}
+        if method == "PUT":
+            return self._write(name, key, body)
+        if key not in rows:
+            return 404, {"error": f"no row {key}"}
+        if method == "DELETE":
+            del rows[key]
+            return 200, {"id": key}
+        return 200, self._row(name, key)
+
+    def _row(self, name: str, key: str) -> dict[str, object]:
+        return {"id": key, "seq": self._seq.get((name, key), 1), "row": self.objects[name][key]}
+
+    def _write(self, name: str, key: str, body: str | None) -> tuple[int, Any]:
+        self.objects[name][key] = msgspec.json.decode(body or "{}")
+        self._seq[name, key] = self._seq.get((name, key), 1) + 1
+        return 200, self._row(name, key)

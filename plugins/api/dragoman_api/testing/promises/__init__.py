@@ -1,0 +1,1 @@
+"""The promises of the contract, by what they are about."""

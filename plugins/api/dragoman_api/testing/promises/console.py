@@ -1,0 +1,68 @@
+"""Promises about the console."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dragoman_api.console import AnswerKind, ConsoleText
+from dragoman_api.errors import ConsoleSyntaxError
+
+if TYPE_CHECKING:
+    from dragoman_api.console import ConsoleRequest
+    from dragoman_api.testing.target import Target
+
+
+class ConsolePromises:
+    """What a console, and a guard before it, rely on."""
+
+    async def test_reads_and_writes_are_told_apart(self, target: Target) -> None:
+        """A reading request is marked a read, a writing one a write: a guard trusts the mark."""
+        target.given("reads", "writes")
+        for text in target.reads:
+            assert [request.writes for request in await _parse(target, text)] == [False], text
+        for text in target.writes:
+            assert [request.writes for request in await _parse(target, text)] == [True], text
+
+    async def test_parsing_sends_nothing_and_keeps_order_and_lines(self, target: Target) -> None:
+        """`parse_console` does no I/O; several requests come in order, each with the line it begins in."""
+        target.given("reads", "writes")
+        texts = [*target.reads, *target.writes]
+        mark = target.sent()
+        alone = [(await _parse(target, text))[0] for text in texts]
+        together = await _parse(target, "\n\n".join(texts))
+        assert target.since(mark) == []
+        assert [each.request for each in together] == [each.request for each in alone]
+        lines = [1 + "\n\n".join([*texts[:at], ""]).count("\n") for at in range(len(texts))]
+        assert [each.line for each in together] == lines
+
+    async def test_a_syntax_error_says_where(self, target: Target) -> None:
+        """A text that cannot be parsed raises ConsoleSyntaxError with line and column, both from 1."""
+        target.given("broken")
+        for text, line, column in target.broken:
+            with pytest.raises(ConsoleSyntaxError) as caught:
+                await _parse(target, text)
+            assert (caught.value.details.get("line"), caught.value.details.get("column")) == (line, column), text
+
+    async def test_an_answer_is_of_the_request_that_was_parsed(self, target: Target) -> None:
+        """A request goes out exactly as parsed; its answer tells it, the status, and has rows or text by its kind."""
+        target.needs("parse_console", "execute_console")
+        target.given("reads")
+        for text in target.reads:
+            [parsed] = await _parse(target, text)
+            mark = target.sent()
+            answer = await target.driver.execute_console(parsed)
+            assert answer.request == parsed.request
+            assert 200 <= answer.status < 300, answer.text
+            assert target.log is None or parsed.request in target.since(mark)
+            if answer.kind in (AnswerKind.GRID, AnswerKind.TABLE):
+                assert answer.page is not None, text
+            else:
+                assert answer.text, text
+
+
+async def _parse(target: Target, text: str) -> list[ConsoleRequest]:
+    target.needs("parse_console")
+    requests: list[ConsoleRequest] = await target.driver.parse_console(ConsoleText(text))
+    return requests

@@ -1,0 +1,72 @@
+"""Hypothesis strategies for property tests of drivers: filters of a page's columns, pages that tile, values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from dragoman_api.cells import Json
+from dragoman_api.columns import ColumnKind, Operator
+from dragoman_api.filters import Filter
+from dragoman_api.grid import Sort
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from hypothesis.strategies import SearchStrategy
+
+    from dragoman_api.columns import Column
+    from dragoman_api.grid import Page
+
+_NO_VALUE = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
+
+
+def values(kind: ColumnKind) -> SearchStrategy[Any]:
+    """Draw values of one kind, awkward ones included: 64 bits and more, empty texts, other scripts."""
+    if kind is ColumnKind.NUMBER:
+        return st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+    if kind is ColumnKind.BOOLEAN:
+        return st.booleans()
+    if kind is ColumnKind.DATE:
+        return st.datetimes().map(lambda at: f"{at.isoformat(timespec='milliseconds')}Z")
+    return st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def filters(page: Page) -> SearchStrategy[Filter]:
+    """Draw filter rows that the columns of a page announce, with values that its rows hold or might hold."""
+    usable = [column for column in page.columns if column.operators]
+    return st.sampled_from(usable).flatmap(lambda column: _filter(column, [row[column.name] for row in page.rows]))
+
+
+def _filter(column: Column, cells: Sequence[Any]) -> SearchStrategy[Filter]:
+    held = [cell for cell in cells if cell is not None and not isinstance(cell, Json)]
+    value = st.sampled_from(held) | values(column.kind) if held else values(column.kind)
+
+    def row(op: Operator) -> SearchStrategy[Filter]:
+        if op in _NO_VALUE:
+            return st.just(Filter(column.name, op))
+        if op is Operator.BETWEEN:
+            return st.lists(value, min_size=2, max_size=2).map(lambda two: Filter(column.name, op, sorted(two)))
+        if op in (Operator.IN, Operator.NOT_IN):
+            return st.lists(value, min_size=1, max_size=4).map(lambda some: Filter(column.name, op, some))
+        if op is Operator.REGEX:
+            return st.from_regex(r"[a-z]{1,3}(\.\*)?", fullmatch=True).map(lambda text: Filter(column.name, op, text))
+        return st.builds(Filter, st.just(column.name), st.just(op), value, case=st.sampled_from([None, True, False]))
+
+    return st.sampled_from(column.operators).flatmap(row)
+
+
+def sorts(page: Page) -> SearchStrategy[list[Sort]]:
+    """Draw up to three keys over different sortable columns of a page."""
+    names = [column.name for column in page.columns if column.sortable]
+    if not names:
+        return st.just([])
+    key = st.builds(Sort, st.sampled_from(names), descending=st.booleans())
+    return st.lists(key, max_size=3, unique_by=lambda sort: sort.column)
+
+
+def tilings(rows: int) -> SearchStrategy[list[tuple[int, int]]]:
+    """Draw (offset, limit) pairs that cover a number of rows without a gap or an overlap."""
+    cuts = st.lists(st.integers(1, max(1, rows - 1)), unique=True, max_size=6).map(sorted)
+    return cuts.map(lambda at: [(a, b - a) for a, b in zip([0, *at], [*at, max(rows, *at, 1)], strict=True) if b > a])

@@ -1,0 +1,154 @@
+"""What the contract is run against: an open driver, and what may be expected of its server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dragoman_api.changes import HttpRequest, Values
+from dragoman_api.filters import CompiledFilter, Filter, FilterRequest
+from dragoman_api.grid import CountRequest, PageRequest, Row, RowKey
+from dragoman_api.hookspecs import PROJECT, DriverSpec
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from dragoman_api.columns import Description
+    from dragoman_api.connections import Profile
+    from dragoman_api.grid import Page
+
+SAMPLE = 200
+"""Rows from which the contract takes values for its filters."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """An open driver and what the contract may expect of it.
+
+    Attributes:
+        driver: A driver that has connected, or the host's proxy of one in its sandbox. What it implements decides
+            which tests run.
+        object: An object of seven to some thousand rows that nobody changes meanwhile; the more kinds of columns,
+            nulls, arrays and long cells it holds, the more is proven.
+        rows: Its exact number of rows.
+        log: What the server has been sent so far, a list that grows; None where that cannot be seen.
+        scratch: An object that the contract may write to; empty for none.
+        row: Values of a new row in it.
+        change: Other values for some of these columns.
+        reads: Console texts of one reading request each, which may be sent.
+        writes: Console texts of one writing request each, which are parsed only.
+        broken: Console texts with a fault, and its line and column.
+        values: Values to filter a column by, where those found in its cells will not do.
+    """
+
+    driver: Any
+    object: str
+    rows: int
+    log: Sequence[HttpRequest] | None = None
+    scratch: str = ""
+    row: Values = field(default_factory=dict)
+    change: Values = field(default_factory=dict)
+    reads: Sequence[str] = ()
+    writes: Sequence[str] = ()
+    broken: Sequence[tuple[str, int, int]] = ()
+    values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    def needs(self, *hooks: str) -> None:
+        """Skip the test when the driver lacks a hook."""
+        for hook in hooks:
+            if hook not in hooks_of(self.driver):
+                pytest.skip(f"the driver implements no {hook}")
+
+    def given(self, *names: str) -> None:
+        """Skip the test when the target does not say what it needs."""
+        for name in names:
+            if not getattr(self, name):
+                pytest.skip(f"the target names no {name!r}")
+
+    def sent(self) -> int:
+        """Count the requests so far; always 0 where they cannot be seen."""
+        return len(self.log or ())
+
+    def since(self, mark: int) -> list[HttpRequest]:
+        """Give the requests after a mark of `sent`."""
+        return list(self.log or ())[mark:]
+
+    async def describe(self, name: str = "") -> Description:
+        """Describe the object, as the host does before any other hook names it."""
+        described: Description = await self.driver.describe_object(name or self.object)
+        return described
+
+    async def compile(self, *rows: Filter, match: str = "all") -> CompiledFilter:
+        """Compile filter rows for the object."""
+        request = FilterRequest(object=self.object, rows=list(rows), match=match)
+        compiled: CompiledFilter = await self.driver.compile_filter(request)
+        return compiled
+
+    async def page(self, name: str = "", **more: Any) -> Page:
+        """Fetch a page of the object."""
+        page: Page = await self.driver.fetch_page(PageRequest(object=name or self.object, **more))
+        return page
+
+    async def count(self, name: str = "", *, where: CompiledFilter | None = None) -> int:
+        """Count rows: by the hook, or from pages where the driver has none."""
+        if "count_rows" in hooks_of(self.driver):
+            count: int = await self.driver.count_rows(CountRequest(object=name or self.object, filter=where))
+            return count
+        return len(await self.all_rows(name, where=where))
+
+    async def all_rows(self, name: str = "", *, where: CompiledFilter | None = None, limit: int = 1000) -> list[Row]:
+        """Read page after page until one is short."""
+        rows: list[Row] = []
+        while True:
+            page = await self.page(name, filter=where, offset=len(rows), limit=limit)
+            rows += page.rows
+            if len(page.cells) < limit or len(rows) > self.rows + limit:
+                return rows
+
+
+def hooks_of(driver: object) -> frozenset[str]:
+    """Name the driver hooks that an object implements, as pluggy would find them."""
+    specs = {name for name, value in vars(DriverSpec).items() if hasattr(value, f"{PROJECT}_spec")}
+    return frozenset(
+        name for name in dir(driver) if name in specs and hasattr(getattr(driver, name), f"{PROJECT}_impl")
+    )
+
+
+def identity(key: RowKey) -> tuple[str, str, str | None]:
+    """Give what tells two rows apart."""
+    return key.object, key.id, key.routing
+
+
+@asynccontextmanager
+async def opened(driver: Any, profile: Profile) -> AsyncIterator[list[HttpRequest]]:
+    """Connect a driver in this process over a real HTTP client, and close both at the end.
+
+    Args:
+        driver: The driver, not yet connected.
+        profile: The connection, secrets included.
+
+    Yields:
+        Every request the driver has sent, growing.
+    """
+    from dragoman_api.http import Http, Response
+
+    log: list[HttpRequest] = []
+
+    class Recording(Http):
+        async def request(self, method: str, path: str, **more: Any) -> Response:
+            body, kind = more.get("body"), more.get("content_type", "application/json")
+            text = body.decode(errors="replace") if isinstance(body, bytes) else body
+            log.append(HttpRequest(method, path, text, kind))
+            return await super().request(method, path, **more)
+
+    async with Recording(profile) as http:
+        await driver.connect(profile, http)
+        try:
+            yield log
+        finally:
+            if "close" in hooks_of(driver):
+                await driver.close()
