@@ -56,8 +56,7 @@ def supervise(engines: Sequence[Engine], options: Options, *, state: Path, hours
         records = [server.record for server in servers]
         try:
             write_records(state, records)
-            print(json.dumps(records, indent=2), flush=True)
-            _let_go_of_terminal()
+            _announce(records)
             deadline = time.monotonic() + hours * 3600
             while time.monotonic() < deadline and state.exists() and all(server.process.alive for server in servers):
                 time.sleep(0.5)
@@ -123,7 +122,12 @@ def _lives(record: dict[str, Any]) -> bool:
     return is_owned(Path(record["data_dir"]))
 
 
-def _let_go_of_terminal() -> None:
+def _announce(records: Sequence[dict[str, Any]]) -> None:
+    """Tell the waiting `start`, which then ends, so that nothing of its terminal may be held any longer."""
+    try:
+        print(json.dumps(records, indent=2), flush=True)
+    except BrokenPipeError as error:
+        raise EngineError("start", "ended before its servers answered") from error
     nowhere = os.open(os.devnull, os.O_RDWR)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
