@@ -175,15 +175,12 @@ class Service:
         return values.encode(None)
 
     async def _export_part(self, call: int, part: ExportPart, pipe: int, credit: anyio.Semaphore) -> None:
-        """Announce a part's bytes in pieces and write them; only the last piece makes the part safe to go on after."""
-        data = memoryview(part.data)
-        for at in range(0, max(len(data), 1), wire.PART):
-            piece = data[at : at + wire.PART]
-            last = at + wire.PART >= len(data)
-            await credit.acquire()
-            chunk = Chunk(id=call, size=len(piece), rows=part.rows if last else 0, total=part.total)
-            self._channel.send(replace(chunk, checkpoint=part.checkpoint) if last else chunk)
-            await _write(pipe, piece)
+        size = len(part.data)
+        if size > wire.EXPORT_PART:
+            raise DriverFaultError(f"a part of {size:,} bytes; {wire.EXPORT_PART:,} are allowed")
+        await credit.acquire()
+        self._channel.send(Chunk(id=call, size=size, rows=part.rows, total=part.total, checkpoint=part.checkpoint))
+        await _write(pipe, memoryview(part.data))
 
 
 async def _write(pipe: int, data: memoryview) -> None:

@@ -292,7 +292,7 @@ class Assembly:
         Raises:
             FAULTS: It is malformed, belongs nowhere, or is one too many.
         """
-        self._size += len(memoryview(piece)) + 64
+        self._size += len(memoryview(piece)) + _ENVELOPE
         if self._size > MAX_RESULT:
             raise ValueFaultError(f"a result of more than {MAX_RESULT:,} bytes")
         kind = _piece_type(self._kind, path)

@@ -11,7 +11,10 @@ from dragoman_api.errors import Detail, DragomanError, from_code
 from .frames import frame
 
 PART = 1 << 20
-"""Bytes of one part of a result or an export at most."""
+"""Bytes of one part of a result at most."""
+
+EXPORT_PART = 32 << 20
+"""Bytes of one part of an export at most."""
 
 CREDITS = 4
 """Parts of a stream that may be on their way before the host asks for more."""
@@ -148,7 +151,7 @@ class Chunk(Message, frozen=True, tag="chunk", kw_only=True):
     """Some bytes of an export are in the pipe, or about to be; fields as of `ExportPart`."""
 
     id: int
-    size: Annotated[int, msgspec.Meta(ge=0, le=PART)]
+    size: Annotated[int, msgspec.Meta(ge=0, le=EXPORT_PART)]
     rows: Annotated[int, msgspec.Meta(ge=0)]
     total: Annotated[int, msgspec.Meta(ge=0)] | None = None
     checkpoint: Annotated[str, msgspec.Meta(max_length=65_536)] | None = None

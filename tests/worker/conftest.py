@@ -5,12 +5,17 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dragoman.sandbox import Launch, Worker, achievable_level, find_closure
+from dragoman.sandbox import Launch, Spare, Worker, achievable_level, find_closure
 from dragoman_api.connections import Secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dragoman.sandbox.child import Child
 
 HEAD = """
 from __future__ import annotations
@@ -48,6 +53,7 @@ class Workshop:
     """Makes driver trees and workers."""
 
     folder: Path
+    spare: Spare | None = None
     lines: list[str] = field(default_factory=list)
     denied: list[tuple[str, int | None]] = field(default_factory=list)
 
@@ -70,7 +76,7 @@ class Workshop:
         )
         return Worker(
             launch,
-            spare=spare,
+            spare=spare or self.spare,
             on_log=self.lines.append,
             on_denied=lambda host, port: self.denied.append((host, port)),
         )
@@ -81,16 +87,26 @@ class Workshop:
         return self.worker(source, **options)
 
 
+class Ahead(Spare):
+    """A spare that is filled again when it is taken, so that the next start goes on beside the present test."""
+
+    def take(self) -> Child | None:
+        child = super().take()
+        self.fill()
+        return child
+
+
+@pytest.fixture(scope="session")
+def ahead() -> Iterator[Ahead]:
+    """Keep one child ahead for the whole run."""
+    with Ahead(find_closure()) as spare:
+        yield spare
+
+
 @pytest.fixture
-def workshop(tmp_path: Path) -> Workshop:
+def workshop(tmp_path: Path, ahead: Ahead) -> Workshop:
     """Give a folder for one test's drivers."""
-    return Workshop(tmp_path)
-
-
-@pytest.fixture(scope="session", autouse=True)
-def closure() -> None:
-    """Find the closure once: it reads the metadata of some packages."""
-    find_closure()
+    return Workshop(tmp_path, spare=ahead)
 
 
 @pytest.fixture

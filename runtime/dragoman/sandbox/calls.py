@@ -87,13 +87,13 @@ class Calls:
         """
         final = isinstance(message, (Result, Failure))
         if (waiting := self._waiting.get(message.id)) is not None:
-            if final:
-                del self._waiting[message.id]
             if isinstance(message, Failure):
                 assert error is not None
                 waiting.fail(error)
             else:
                 waiting.take(message)
+            if final:  # only now: a call whose answer makes no sense still waits, for the error
+                del self._waiting[message.id]
         elif message.id not in self._abandoned:
             raise values.ValueFaultError(f"an answer to a call {message.id} that is not under way")
         elif final:

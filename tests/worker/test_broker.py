@@ -1,0 +1,181 @@
+"""The broker: the connection's host and port can be reached, nothing else, and nothing else is even looked up."""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.sandbox.broker import canonical
+from dragoman_api.connections import Profile
+from dragoman_api.errors import DriverFaultError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from conftest import Workshop
+
+CLIENT = """
+async def attempt(name):
+    host, port = json.loads(name)
+    try:
+        reader, writer = await asyncio.open_connection(host, port)
+    except OSError as error:
+        return [type(error).__name__, error.errno]
+    writer.write(b"ping")
+    text = (await reader.read(100)).decode()
+    peer = writer.get_extra_info("peername")
+    writer.close()
+    return [text, list(peer)]
+
+class Driver:
+    @hookimpl
+    async def connect(self, profile, http):
+        self.http = http
+        return Server("x")
+
+    @hookimpl
+    async def describe_object(self, name):
+        return Description(object=name, columns=[], structure=json.dumps(await attempt(name)))
+
+    @hookimpl
+    async def list_objects(self):
+        response = await self.http.request("GET", "/hello")
+        return [Object(response.text, response.status)]
+"""
+
+
+@asynccontextmanager
+async def server(host: str = "127.0.0.1") -> AsyncIterator[int]:
+    """Answer `ping` with `pong`, and HTTP with a page."""
+
+    async def serve(stream: Any) -> None:
+        async with stream:
+            request = await stream.receive()
+            http = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+            await stream.send(http if request.startswith(b"GET") else b"pong")
+
+    listener = await anyio.create_tcp_listener(local_host=host)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, serve)
+        yield listener.extra(anyio.abc.SocketAttribute.local_port)
+        tasks.cancel_scope.cancel()
+
+
+async def ask(worker: Any, host: str, port: int) -> Any:
+    return json.loads((await worker.call("describe_object", json.dumps([host, port]))).structure)
+
+
+async def test_the_approved_pair_is_reached_by_name_and_by_address(workshop: Workshop) -> None:
+    async with (
+        server() as port,
+        workshop.worker(CLIENT, approved=(("LocalHost.", port), ("127.0.0.1", port))) as worker,
+    ):
+        assert (await ask(worker, "localhost", port))[0] == "pong"
+        assert await ask(worker, "127.0.0.1", port) == ["pong", ["127.0.0.1", port]]
+    assert workshop.denied == []
+
+
+async def test_an_ipv6_server_is_reached_and_its_address_is_readable(workshop: Workshop) -> None:
+    if not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        pytest.skip("no IPv6 loopback here")
+    async with server("::1") as port, workshop.worker(CLIENT, approved=(("::1", port), ("localhost", port))) as worker:
+        assert (await ask(worker, "::1", port))[1][:2] == ["::1", port]
+
+
+async def test_the_http_helper_works_through_it(workshop: Workshop) -> None:
+    async with server() as port, workshop.worker(CLIENT, approved=(("localhost", port),)) as worker:
+        await worker.call("connect", Profile(name="n", type="t", host="localhost", port=port))
+        [page] = await worker.call("list_objects")
+        assert (page.name, page.rows) == ("hello", 200)
+
+
+async def test_other_ports_and_hosts_are_denied_and_named(workshop: Workshop) -> None:
+    async with server() as port, server() as other:
+        async with workshop.worker(CLIENT, approved=(("127.0.0.1", port),)) as worker:
+            for host, number in (("127.0.0.1", other), ("127.0.0.2", port), ("localhost", port), ("::1", port)):
+                assert await ask(worker, host, number) == ["PermissionError", errno.EACCES]
+            assert (await ask(worker, "127.0.0.1", port))[0] == "pong"
+    assert workshop.denied == [("127.0.0.1", other), ("127.0.0.2", port), ("localhost", port), ("::1", port)]
+
+
+async def test_no_lookup_is_made_for_a_name_that_is_not_approved(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[str] = []
+    real = anyio.getaddrinfo
+
+    async def spy(host: str, *arguments: Any, **options: Any) -> Any:
+        looked_up.append(host)
+        return await real(host, *arguments, **options)
+
+    monkeypatch.setattr(anyio, "getaddrinfo", spy)
+    async with server() as port, workshop.worker(CLIENT, approved=(("localhost", port),)) as worker:
+        assert (await ask(worker, "the-password-is-hunter2.evil.example", port))[1] == errno.EACCES
+        assert (await ask(worker, "localhost", port))[0] == "pong"
+    assert set(looked_up) == {"localhost"}
+
+
+async def test_a_failed_lookup_and_a_closed_port_say_which(workshop: Workshop) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        closed = taken.getsockname()[1]
+    async with workshop.worker(CLIENT, approved=(("no-such-host.invalid", 1), ("127.0.0.1", closed))) as worker:
+        assert (await ask(worker, "no-such-host.invalid", 1))[0] == "gaierror"
+        assert await ask(worker, "127.0.0.1", closed) == ["ConnectionRefusedError", errno.ECONNREFUSED]
+
+
+async def test_sixty_connections_at_once_all_arrive(workshop: Workshop) -> None:
+    source = CLIENT.replace(
+        "await attempt(name)", "[r[0] for r in await asyncio.gather(*[attempt(name) for _ in range(60)])]"
+    )
+    async with server() as port, workshop.worker(source, approved=(("127.0.0.1", port),)) as worker:
+        assert await ask(worker, "127.0.0.1", port) == ["pong"] * 60
+
+
+@pytest.mark.parametrize(
+    "junk", ["b'\\x00\\x00\\x00\\x00'", "b'\\xff\\xff\\xff\\xff'", "b'\\x02\\x00\\x00\\x00\\xc1\\xc1'"]
+)
+async def test_a_malformed_request_ends_the_child(workshop: Workshop, junk: str) -> None:
+    body = f"socket.socket(fileno=os.dup(int(sys.argv[2]))).send({junk}); time.sleep(5)"
+    async with workshop.attempting(body) as worker:
+        with pytest.raises(DriverFaultError, match="malformed broker request"), anyio.fail_after(3):
+            await worker.call("describe_object", "x")
+
+
+async def test_a_child_that_does_not_read_its_refusals_is_ended(workshop: Workshop) -> None:
+    body = """
+    import msgspec
+    body = msgspec.msgpack.encode({"t": "open", "id": 1, "host": "evil.example", "port": 1})
+    request = len(body).to_bytes(4, "little") + body
+    broker = socket.socket(fileno=os.dup(int(sys.argv[2])))
+    broker.setblocking(True)
+    while True:
+        broker.sendall(request)
+    """
+    async with workshop.attempting(body) as worker:
+        with pytest.raises(DriverFaultError, match="does not read"), anyio.fail_after(20):
+            await worker.call("describe_object", "x")
+
+
+@given(st.text(max_size=30))
+def test_canonical_names_are_stable(name: str) -> None:
+    assert canonical(canonical(name)) == canonical(name)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Example.ORG.", "example.org"), ("::0001", "::1"), ("BÜCHER.example", "xn--bcher-kva.example")],
+)
+def test_spellings_of_one_host_are_the_same(one: str, other: str) -> None:
+    assert canonical(one) == canonical(other)

@@ -1,0 +1,100 @@
+"""A driver that hangs costs its caller the deadline, and itself its process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from dragoman_api.connections import Health
+from dragoman_api.errors import DeadlineExceededError, DriverCrashedError
+
+if TYPE_CHECKING:
+    from conftest import Workshop
+
+SLOW = """
+class Driver:
+    @hookimpl
+    async def ping(self):
+        return Health(ok=True)
+
+    @hookimpl
+    async def describe_object(self, name):
+        if name == "block":
+            time.sleep(60)
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            print("cancelled", name)
+            while name == "stubborn":
+                try:
+                    await asyncio.sleep(60)
+                except asyncio.CancelledError:
+                    pass
+            if name == "late":
+                return Description(object=name, columns=[])
+            raise
+"""
+
+
+async def test_an_endless_await_is_cancelled_and_the_driver_lives_on(workshop: Workshop) -> None:
+    async with workshop.worker(SLOW) as worker:
+        for name in ("obedient", "late"):
+            with pytest.raises(DeadlineExceededError, match="longer than 0.05 s"):
+                await worker.call("describe_object", name, deadline=0.05)
+        assert await worker.call("ping", deadline=5) == Health(ok=True)
+        await anyio.sleep(1.1)
+        assert not worker.ended.is_set(), "an answer within the grace keeps it alive, even a late one"
+    assert [line for line in workshop.lines if line] == ["cancelled obedient", "cancelled late"]
+
+
+@pytest.mark.parametrize("name", ["block", "stubborn"])
+async def test_a_driver_that_ignores_the_cancellation_is_killed_after_the_grace(workshop: Workshop, name: str) -> None:
+    async with workshop.worker(SLOW) as worker:
+        began = anyio.current_time()
+        with pytest.raises(DeadlineExceededError):
+            await worker.call("describe_object", name, deadline=0.05)
+        assert anyio.current_time() - began < 0.5, "the caller does not wait for the kill"
+        with pytest.raises(DriverCrashedError, match="did not stop within 1 s"), anyio.fail_after(3):
+            await worker.call("describe_object", "obedient")
+        assert worker.ended.is_set()
+
+
+async def test_a_caller_that_goes_away_cancels_the_call(workshop: Workshop) -> None:
+    async with workshop.worker(SLOW) as worker:
+        with anyio.move_on_after(0.05):
+            await worker.call("describe_object", "obedient")
+        assert await worker.call("ping") == Health(ok=True)
+    assert "cancelled obedient" in workshop.lines
+
+
+async def test_closing_while_a_call_hangs_is_quick(workshop: Workshop) -> None:
+    async with anyio.create_task_group() as tasks:
+        async with workshop.worker(SLOW) as worker:
+
+            async def hang() -> None:
+                with pytest.raises(DriverCrashedError, match="closed"):
+                    await worker.call("describe_object", "block")
+
+            tasks.start_soon(hang)
+            await anyio.sleep(0.05)
+            began = anyio.current_time()
+        assert anyio.current_time() - began < 1
+
+
+async def test_many_calls_run_at_once(workshop: Workshop) -> None:
+    source = SLOW.replace("await asyncio.sleep(60)", "await asyncio.sleep(0.2)", 1).replace('"late"', "name")
+    source += "        return Description(object=name, columns=[])\n"
+    seen = []
+    async with workshop.worker(source) as worker:
+        began = anyio.current_time()
+
+        async def one(name: str) -> None:
+            seen.append((await worker.call("describe_object", name)).object)
+
+        async with anyio.create_task_group() as tasks:
+            for at in range(50):
+                tasks.start_soon(one, str(at))
+        assert anyio.current_time() - began < 2
+    assert sorted(seen) == sorted(map(str, range(50)))

@@ -1,0 +1,318 @@
+"""A real child: it answers, it is confined, and what it was not given it does not have."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from dragoman._hooks import Hooks
+from dragoman.sandbox import DriverProxy
+from dragoman_api.cells import CutText, Json
+from dragoman_api.connections import Health, Profile, Secrets, Server
+from dragoman_api.errors import (
+    DriverCrashedError,
+    DriverFaultError,
+    FilterNotSupportedError,
+    SandboxError,
+    UnsupportedOperationError,
+)
+from dragoman_api.filters import Filter, FilterRequest
+from dragoman_api.grid import CountRequest, PageRequest
+
+if TYPE_CHECKING:
+    from conftest import Workshop
+
+    from dragoman.sandbox import Worker
+
+HOOKS = """
+class Driver:
+    @hookimpl
+    async def connect(self, profile, http):
+        self.profile, self.http = profile, http
+        return Server(profile.host, profile.secrets.get("password"))
+
+    @hookimpl
+    async def ping(self):
+        return Health(ok=False, reason="tired")
+
+    @hookimpl
+    async def list_objects(self):
+        raise errors.AccessDeniedError("you may not list", hint="ask", details={"status": 403})
+
+    @hookimpl
+    async def compile_filter(self, request):
+        raise errors.FilterNotSupportedError("no regex", details={"column": request.rows[0].column})
+
+    @hookimpl
+    async def count_rows(self, request):
+        return 1 // 0
+
+    @hookimpl
+    async def fetch_page(self, request):
+        columns = [Column(name=name, type="keyword") for name in ("a", "b", "c", "d")]
+        row = [2**70, Decimal("1.10"), Json('["x"]'), CutText('[1...')]
+        return Page(columns=columns, cells=[row] * request.limit, keys=[RowKey("o", "1")] * request.limit)
+"""
+
+
+async def attempt(worker: Worker, name: str = "") -> Any:
+    return json.loads((await worker.call("describe_object", name)).structure)
+
+
+async def test_hooks_are_announced_and_answered(workshop: Workshop) -> None:
+    async with workshop.worker(HOOKS, secrets={"password": "hunter2"}) as worker:
+        assert worker.hooks == {"connect", "ping", "list_objects", "compile_filter", "count_rows", "fetch_page"}
+        profile = Profile(name="n", type="t", host="db", port=1, secrets=Secrets(values={"password": "not this one"}))
+        assert await worker.call("connect", profile) == Server("db", "hunter2")
+        assert await worker.call("ping") == Health(ok=False, reason="tired")
+
+
+async def test_a_page_arrives_with_big_numbers_decimals_and_json_as_they_were(workshop: Workshop) -> None:
+    async with workshop.worker(HOOKS) as worker:
+        page = await worker.call("fetch_page", PageRequest(object="o", limit=10_000))
+    assert len(page.cells) == len(page.keys) == 10_000
+    assert page.cells[9_999] == [2**70, Decimal("1.10"), '["x"]', "[1..."]
+    assert [type(cell) for cell in page.cells[0]] == [int, Decimal, Json, CutText]
+
+
+async def test_errors_of_a_driver_keep_class_hint_and_details(workshop: Workshop) -> None:
+    async with workshop.worker(HOOKS) as worker:
+        with pytest.raises(FilterNotSupportedError, match="no regex") as caught:
+            await worker.call("compile_filter", FilterRequest(object="o", rows=[Filter("x", "=", 1)]))
+        assert caught.value.details == {"column": "x"}
+        with pytest.raises(DriverFaultError, match="count_rows failed inside the driver: ZeroDivisionError"):
+            await worker.call("count_rows", CountRequest(object="o"))
+        assert await worker.call("ping"), "a fault of one call is not the end"
+    assert any("ZeroDivisionError" in line for line in workshop.lines), "the traceback is in the log"
+
+
+async def test_the_proxy_offers_the_announced_hooks_and_no_others(workshop: Workshop) -> None:
+    async with workshop.worker(HOOKS) as worker:
+        hooks = Hooks([], emit=print, driver=DriverProxy(worker))
+        assert hooks.offers("fetch_page")
+        assert not hooks.offers("export_rows")
+        assert await hooks.call("ping", deadline=5) == Health(ok=False, reason="tired")
+        profile = Profile(name="n", type="t", host="db", port=1)
+        assert await hooks.call("connect", deadline=5, profile=profile, http=None) == Server("db")
+        with pytest.raises(UnsupportedOperationError):
+            await hooks.call("fetch_cell", deadline=5, request=None)
+        with pytest.raises(UnsupportedOperationError):
+            await worker.call("fetch_cell", None)
+
+
+async def test_the_self_test_proves_the_full_level(workshop: Workshop, full_level: None) -> None:
+    async with workshop.worker(HOOKS, policy="require") as worker:
+        report = worker.report
+    assert str(report) == "full"
+    states = {name: permission.state for name, permission in report.permissions.items()}
+    enforced = ("fs_read", "fs_write", "network", "exec", "process", "signals", "host_memory")
+    assert states == {**dict.fromkeys(enforced, "enforced"), "fs_metadata": "not_enforced", "memory": "limited",
+                      "cpu": "limited"}  # fmt: skip
+    assert report.landlock_abi >= 1
+
+
+ATTEMPTS = {
+    "read the password file": "open('/etc/passwd')",
+    "read the host's environment": "open(f'/proc/{os.getppid()}/environ')",
+    "read its own environment": "open('/proc/self/environ')",
+    "list the home": f"os.listdir({str(Path.home())!r})",
+    "read the host's packages": "open(HOST + '/pytest/__init__.py')",
+    "write a file": "open('/dev/shm/x', 'w')",
+    "empty a file it may read": "os.open(__file__, os.O_RDONLY | os.O_TRUNC)",
+    "write beside itself": "open(__file__ + '.x', 'w')",
+    "run a program": "os.execv('/bin/true', ['true'])",
+    "fork": "os.fork()",
+    "signal its host": "os.kill(os.getppid(), 0)",
+    "signal everybody": "os.kill(-1, 0)",
+    "open a datagram socket": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
+    "open a unix socket": "socket.socket(socket.AF_UNIX)",
+    "connect by itself": "socket.create_connection(('127.0.0.1', 9))",
+    "listen": "socket.socket().bind(('127.0.0.1', 0))",
+    "raise its limits": "__import__('resource').setrlimit(7, (4096, 4096))",
+}
+
+
+async def test_what_a_driver_must_not_do_is_refused(workshop: Workshop, full_level: None) -> None:
+    body = f"""
+    HOST = {str(next(p for p in sys.path if p.endswith("site-packages")))!r}
+    try:
+        eval(json.loads(name), {{**globals(), "HOST": HOST}})
+    except (OSError, ValueError) as error:
+        return [type(error).__name__, getattr(error, "errno", None)]
+    return "done"
+    """
+    refusals = (errno.EACCES, errno.EPERM, errno.ENOSYS, None)
+    async with workshop.attempting(body) as worker:
+        results = {what: await attempt(worker, json.dumps(code)) for what, code in ATTEMPTS.items()}
+    assert {what: result for what, result in results.items() if result == "done" or result[1] not in refusals} == {}
+
+
+async def test_without_a_sandbox_the_same_attempts_succeed(workshop: Workshop) -> None:
+    """The control: targets that nobody can reach would prove nothing."""
+    body = """
+    try:
+        eval(json.loads(name))
+    except OSError as error:
+        return error.errno
+    return "done"
+    """
+    reads = ("read the password file", "read its own environment", "open a datagram socket", "open a unix socket",
+             "signal its host", "list the home")  # fmt: skip
+    async with workshop.attempting(body, policy="off") as worker:
+        assert str(worker.report) == "process: switched off"
+        results = {what: await attempt(worker, json.dumps(ATTEMPTS[what])) for what in reads}
+    assert set(results.values()) == {"done"}, results
+
+
+async def test_the_environment_arguments_and_log_hold_no_secret(workshop: Workshop) -> None:
+    body = """
+    print("the key is", name)
+    return [dict(os.environ), sys.argv, sorted(os.listdir("/proc/self/fd")) if 0 else None]
+    """
+    secret = "s3cr3t-of-this-connection"
+    async with workshop.attempting(body, secrets={"password": secret}) as worker:
+        environment, arguments, _ = await attempt(worker, secret)
+        pid = worker._child.process.pid
+        assert secret not in (await anyio.Path(f"/proc/{pid}/cmdline").read_text())
+        with pytest.raises(DriverFaultError) as caught:
+            await worker.call("describe_object", 5)
+    assert set(environment) <= {"LANG", "LC_CTYPE"}
+    assert secret not in "".join(arguments)
+    assert "the key is ***" in workshop.lines
+    assert secret not in "".join(workshop.lines) + str(caught.value)
+
+
+async def test_an_error_that_carries_the_secret_or_terminal_codes_arrives_without(workshop: Workshop) -> None:
+    body = "raise errors.QueryError('\\x1b[31mtoken ' + name, hint=name, details={'token': name})"
+    secret = "s3cr3t-of-this-connection"
+    async with workshop.attempting(body, secrets={"password": secret}) as worker:
+        with pytest.raises(Exception, match="token") as caught:
+            await worker.call("describe_object", secret)
+    assert caught.value.to_dict() == {
+        "code": "query-failed", "message": "token ***", "hint": "***", "details": {"token": "***"}
+    }  # fmt: skip
+
+
+async def test_a_driver_sees_the_standard_library_the_apis_closure_and_itself(workshop: Workshop) -> None:
+    workshop.write("VALUE = 1", name="own_helper")
+    body = """
+    import importlib
+    try:
+        return importlib.import_module(name).__name__
+    except ImportError as error:
+        return "refused"
+    """
+    admitted = ("decimal", "sqlite3", "email.mime.text", "aiohttp", "msgspec", "pluggy", "anyio", "yarl", "own_helper")
+    refused = ("dragoman", "dragoman_registry", "pydantic", "pytest", "click", "packaging", "dragoman_elasticsearch")
+    async with workshop.attempting(body) as worker:
+        assert [await attempt(worker, name) for name in admitted] == list(admitted)
+        assert [await attempt(worker, name) for name in refused] == ["refused"] * len(refused)
+
+
+async def test_a_drivers_files_shadow_neither_the_standard_library_nor_the_closure(workshop: Workshop) -> None:
+    for name in ("http", "json", "aiohttp", "idna", "typing_extensions"):
+        workshop.write("raise SystemExit('shadowed')", name=name)
+    body = "import http, http.client, idna, aiohttp, json; return [http.__file__, idna.__file__]"
+    async with workshop.attempting(body) as worker:
+        files = await attempt(worker)
+    assert not any(str(workshop.folder) in file for file in files)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise RuntimeError('not today')", "RuntimeError: not today"),
+        ("import pydantic", "No module named 'pydantic'"),
+        ("x = 1", "has no attribute 'Driver'"),
+        ("class Driver:\n  @hookimpl\n  def ping(self): ...", "ping must be async def"),
+        ("class Driver:\n  @hookimpl\n  async def pong(self): ...", "pong"),
+        ("raise SystemExit(0)", "SystemExit"),
+    ],
+)
+async def test_a_driver_that_cannot_be_loaded_says_why(workshop: Workshop, source: str, reason: str) -> None:
+    with pytest.raises(Exception, match="driver|Driver") as caught:
+        async with workshop.worker(source):
+            pass
+    assert reason in caught.value.message
+
+
+async def test_a_crash_is_reported_with_its_status_and_last_lines(workshop: Workshop) -> None:
+    body = "print('about to go'); sys.stderr.write('\\x1b[1mbye'); sys.stderr.flush(); os._exit(7)"
+    async with workshop.attempting(body) as worker:
+        with pytest.raises(DriverCrashedError) as caught:
+            await worker.call("describe_object", "x")
+        assert caught.value.details["status"] == "exit status 7"
+        assert "about to go" in caught.value.message
+        assert "\x1b" not in caught.value.message
+        with pytest.raises(DriverCrashedError):
+            await worker.call("ping")
+        assert worker.ended.is_set()
+
+
+async def test_a_crash_by_a_signal_names_the_signal(workshop: Workshop) -> None:
+    async with workshop.attempting("os.kill(os.getpid(), 11)") as worker:
+        with pytest.raises(DriverCrashedError, match="SIGSEGV"):
+            await worker.call("describe_object", "x")
+
+
+async def test_a_crash_while_starting_is_reported_too(workshop: Workshop) -> None:
+    with pytest.raises(DriverCrashedError, match="exit status 9"):
+        async with workshop.worker("os._exit(9)"):
+            pass
+
+
+async def test_an_extra_file_is_readable_where_it_was_granted(
+    workshop: Workshop, tmp_path: Path, full_level: None
+) -> None:
+    certificate, other = tmp_path / "client.pem", tmp_path / "other.pem"
+    certificate.write_text("pem")
+    other.write_text("pem")
+    body = "return open(name).read()"
+    async with workshop.attempting(body, readable=(certificate,)) as worker:
+        assert await attempt(worker, str(certificate)) == "pem"
+        with pytest.raises(DriverFaultError, match="PermissionError"):
+            await attempt(worker, str(other))
+
+
+async def test_memory_is_bounded(workshop: Workshop) -> None:
+    async with workshop.attempting("return len(bytearray(1 << 30))", memory=800 << 20) as worker:
+        with pytest.raises(DriverFaultError, match="MemoryError"):
+            await attempt(worker)
+        assert await worker.call("ping") == Health(ok=True)
+
+
+async def test_twenty_starts_and_stops_leave_nothing_behind(workshop: Workshop) -> None:
+    def descriptors() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    workshop.spare = None
+    async with workshop.worker(HOOKS) as worker:
+        await worker.call("ping")
+    before, pids = descriptors(), []
+    for _ in range(20):
+        async with workshop.worker(HOOKS) as worker:
+            pids.append(worker._child.process.pid)
+            await worker.call("ping")
+    assert descriptors() == before
+    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+
+
+async def test_a_start_that_is_refused_leaves_nothing_behind(workshop: Workshop, monkeypatch: Any) -> None:
+    from dragoman.sandbox import policy
+
+    monkeypatch.setattr(policy, "_doubt", lambda status: "the kernel does not confirm Seccomp")
+    workshop.spare = None
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(SandboxError, match="Seccomp"):
+        async with workshop.worker("print('loaded')\nclass Driver: ...", policy="require"):
+            pass
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert workshop.lines == [], "no driver code ran"
