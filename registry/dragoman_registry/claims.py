@@ -13,8 +13,8 @@ from packaging.requirements import Requirement
 
 from .index import project_of
 from .manifest import MAX_MANIFEST, Manifest
-from .manifest import check as check_manifest
 from .validation import Fault
+from .vetting import check_manifest
 from .wheels import Archive, NotAWheel, WheelName, installed_path, provided
 
 if TYPE_CHECKING:

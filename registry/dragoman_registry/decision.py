@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
-from .choice import Choice
 from .manifest import BASELINE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .choice import Choice  # noqa: TC004 - where a driver is installed, nothing pays for reading an index
 
 Policy = Literal["auto", "require", "off"]
 FULL = "full"

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError
 
-from .manifest import MAX_MANIFEST, DatabaseType, Manifest, check
+from .manifest import MAX_MANIFEST, DatabaseType, Manifest
 from .sources import iter_chunks, open_source, read
 from .trust import Target, Trust, TrustedPath
 from .validation import load
+from .vetting import check_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -190,7 +191,7 @@ class Registry:
             IntegrityError: It is not the file the index names.
             IndexInvalidError: It is malformed.
         """
-        manifest, faults = check(self.sidecar(release, release.wheels[0]))
+        manifest, faults = check_manifest(self.sidecar(release, release.wheels[0]))
         if manifest is None:
             raise _invalid(self.url(f"{release.wheels[0].path}.driver.json"), [fault.reason for fault in faults])
         return manifest

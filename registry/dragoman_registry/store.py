@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import time
@@ -159,7 +158,7 @@ class Store:
         locked_release = lock.lock_release(release)
         values = (
             manifest.id, release.project, release.version, registry, wheel.file, wheel.sha256, encode(manifest),
-            json.dumps(list(trees)), msgspec.json.encode(locked_release), trusted, time.time(),
+            msgspec.json.encode(list(trees)), msgspec.json.encode(locked_release), trusted, time.time(),
         )  # fmt: skip
         with self._writing(manifest.id) as database:
             for kind in manifest.types:
@@ -262,7 +261,7 @@ class Store:
     def _generation(self, row: tuple[Any, ...]) -> Generation:
         values = dict(zip(Generation.__dataclass_fields__, row, strict=True))  # COLUMNS are in the order of the fields
         values["manifest"] = decode(values["manifest"])
-        values["trees"] = tuple(self.trees.path(digest) for digest in json.loads(values["trees"]))
+        values["trees"] = tuple(self.trees.path(digest) for digest in msgspec.json.decode(values["trees"]))
         values["locked"] = msgspec.json.decode(values["locked"], type=lock.Locked)
         values |= {name: bool(values[name]) for name in ("trusted", "active", "disabled")}
         return Generation(**values)

@@ -6,7 +6,6 @@ import errno
 import hashlib
 import os
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import msgspec
 
@@ -32,7 +31,7 @@ class Staging:
 
     def __enter__(self) -> Path:
         while True:
-            self.path = self.folder / uuid4().hex
+            self.path = self.folder / os.urandom(16).hex()
             self.path.mkdir(parents=True)
             descriptor = try_lock(self.path)
             # A sweep may come between the two steps above and take the folder for abandoned.

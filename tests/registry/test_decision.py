@@ -1,0 +1,164 @@
+"""What opening a connection leads to: every row of the table, and the order of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman_registry.choice import Choice, Skipped
+from dragoman_registry.decision import TABLE, Inputs, Outcome, decide
+from dragoman_registry.index import Release
+
+RELEASE = Release(
+    plugin="demo",
+    project="dragoman-demo",
+    version="1.0.0",
+    host_api="~=1.0",
+    permissions=("net:connection", "secrets:connection"),
+    manifest_sha256="",
+    wheels=(),
+)
+OFFER = Choice(release=RELEASE)
+GREEDY = Choice(release=replace(RELEASE, permissions=("net:connection", "net:host=example.org")))
+NONE = Choice(release=None, skipped=(Skipped("2.0", "host-api", "needs dragoman-api ~=2.0, this is 1.0"),))
+NEW = Inputs(type="demo", plugin="demo", choice=OFFER)
+OLD = Inputs(type="demo", plugin="demo", installed="1.0.0")
+PARTIAL = "partial: no Landlock in this kernel"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outcome", "about"),
+    [
+        # P3: nothing is asked where the sandbox is full and the permissions are the baseline.
+        (NEW, Outcome.INSTALL, ""),
+        (OLD, Outcome.READY, ""),
+        (Inputs(type="demo"), Outcome.UNKNOWN_TYPE, ""),
+        (Inputs(type="demo", unreachable="/media/stick"), Outcome.OFFLINE_MISSING, ""),
+        (replace(NEW, excluded_surfaces=("phone", "tablet"), surface="phone"), Outcome.REFUSE, "surface"),  # P6
+        (replace(NEW, excluded_surfaces=("phone", "tablet"), surface="cli"), Outcome.INSTALL, ""),
+        (replace(OLD, quarantined="steals"), Outcome.QUARANTINED, ""),
+        (replace(OLD, disabled=True), Outcome.ENABLE, ""),
+        (replace(NEW, disabled=True), Outcome.INSTALL, ""),
+        (replace(OLD, damaged="driver.py was changed", choice=OFFER), Outcome.REPAIR, ""),
+        (replace(OLD, compatible=False, choice=OFFER), Outcome.REPAIR, ""),
+        (replace(OLD, compatible=False, choice=NONE), Outcome.UPDATE_HOST, ""),
+        (replace(OLD, damaged="x", unreachable="http://r"), Outcome.OFFLINE_MISSING, ""),
+        (replace(OLD, damaged="x", choice=GREEDY), Outcome.ASK, "permissions"),
+        (replace(OLD, damaged="x", choice=GREEDY, granted=("net:host=example.org",)), Outcome.REPAIR, ""),
+        (replace(OLD, damaged="x", choice=OFFER, sandbox=PARTIAL), Outcome.ASK, "sandbox"),
+        (replace(NEW, choice=NONE), Outcome.UPDATE_HOST, ""),
+        (replace(NEW, choice=None, unreachable="http://r"), Outcome.OFFLINE_MISSING, ""),
+        (replace(NEW, unreachable="http://other"), Outcome.INSTALL, ""),
+        (replace(NEW, expired=True), Outcome.REGISTRY_STALE, ""),
+        (replace(NEW, expired=True, locked=True), Outcome.INSTALL, ""),
+        (replace(OLD, expired=True), Outcome.READY, ""),
+        (replace(NEW, choice=GREEDY), Outcome.ASK, "permissions"),
+        (replace(NEW, choice=GREEDY, locked=True, known_publisher=True), Outcome.ASK, "permissions"),
+        (replace(NEW, sandbox=PARTIAL), Outcome.ASK, "sandbox"),
+        (replace(NEW, sandbox=PARTIAL, locked=True), Outcome.INSTALL, ""),
+        (replace(NEW, sandbox=PARTIAL, known_publisher=True), Outcome.INSTALL, ""),
+        (replace(NEW, sandbox=PARTIAL, policy="require"), Outcome.REFUSE, "sandbox"),
+        (replace(OLD, sandbox=PARTIAL, policy="require"), Outcome.REFUSE, "sandbox"),
+        (replace(OLD, sandbox=PARTIAL), Outcome.READY, ""),
+        (replace(NEW, policy="require"), Outcome.INSTALL, ""),
+        (replace(NEW, policy="off"), Outcome.ASK, "sandbox"),
+        (replace(NEW, policy="off", locked=True), Outcome.INSTALL, ""),
+        (replace(OLD, policy="off"), Outcome.READY, ""),
+    ],
+)
+def test_p3_p6_the_table(inputs: Inputs, outcome: Outcome, about: str):
+    decision = decide(inputs)
+    assert (decision.outcome, decision.about) == (outcome, about)
+    assert decision.reason
+
+
+EVERYTHING = Inputs(
+    type="demo", plugin="demo", installed="1.0.0", disabled=True, damaged="", quarantined="steals", choice=GREEDY,
+    expired=True, excluded_surfaces=("tablet",), surface="tablet", sandbox=PARTIAL, policy="require",
+)  # fmt: skip
+LADDER = [
+    (Outcome.REFUSE, "surface", {"surface": "cli"}),
+    (Outcome.QUARANTINED, "", {"quarantined": None}),
+    (Outcome.ENABLE, "", {"disabled": False}),
+    (Outcome.REFUSE, "sandbox", {"policy": "auto"}),
+    (Outcome.READY, "", {"installed": None}),
+    (Outcome.REGISTRY_STALE, "", {"expired": False}),
+    (Outcome.ASK, "permissions", {"choice": OFFER}),
+    (Outcome.ASK, "sandbox", {"sandbox": "full"}),
+    (Outcome.INSTALL, "", {}),
+]
+
+
+def test_the_first_row_that_matches_wins():
+    """Take one condition after the other away, and the next row of the table shows."""
+    inputs = EVERYTHING
+    for outcome, about, taken_away in LADDER:
+        decision = decide(inputs)
+        assert (decision.outcome, decision.about) == (outcome, about)
+        inputs = replace(inputs, **taken_away)
+    assert all(before[0] is not after[0] or before[1] != after[1] for before, after in pairwise(LADDER))
+
+
+def test_every_outcome_but_ready_names_one_next_action():
+    seen = {}
+    for inputs in (NEW, OLD, Inputs(type="x"), replace(OLD, quarantined="x"), replace(OLD, disabled=True),
+                   replace(OLD, damaged="x", choice=OFFER), replace(NEW, choice=NONE), replace(NEW, expired=True),
+                   replace(NEW, choice=GREEDY), replace(NEW, choice=None, unreachable="u"),
+                   replace(OLD, sandbox=PARTIAL, policy="require")):  # fmt: skip
+        decision = decide(inputs)
+        seen[decision.outcome] = decision.action
+    assert seen.keys() == set(Outcome)
+    assert all(action.startswith("dragoman ") for outcome, action in seen.items() if outcome is not Outcome.READY)
+
+
+def test_what_is_to_be_installed_comes_with_the_decision():
+    for inputs in (NEW, replace(NEW, choice=GREEDY), replace(OLD, damaged="x", choice=OFFER)):
+        assert decide(inputs).choice is inputs.choice
+    assert decide(replace(OLD, choice=OFFER)).choice is None
+
+
+def test_the_reason_names_the_range_that_does_not_fit():
+    assert "needs dragoman-api ~=2.0, this is 1.0" in decide(replace(NEW, choice=NONE)).reason
+
+
+INPUTS = st.builds(
+    Inputs,
+    type=st.just("demo"),
+    plugin=st.sampled_from([None, "demo"]),
+    installed=st.sampled_from([None, "1.0.0"]),
+    disabled=st.booleans(),
+    damaged=st.sampled_from(["", "x"]),
+    compatible=st.booleans(),
+    quarantined=st.sampled_from([None, "x"]),
+    choice=st.sampled_from([None, OFFER, GREEDY, NONE]),
+    unreachable=st.sampled_from(["", "u"]),
+    expired=st.booleans(),
+    locked=st.booleans(),
+    known_publisher=st.booleans(),
+    excluded_surfaces=st.sampled_from([(), ("cli",)]),
+    sandbox=st.sampled_from(["full", PARTIAL]),
+    policy=st.sampled_from(["auto", "require", "off"]),
+)
+
+
+@given(INPUTS)
+def test_nothing_is_installed_unasked_below_full_or_beyond_the_baseline(inputs: Inputs):
+    decision = decide(inputs)
+    if decision.outcome in (Outcome.INSTALL, Outcome.REPAIR):
+        assert inputs.fitting
+        assert not inputs.beyond_baseline
+        assert inputs.confined or inputs.locked or inputs.known_publisher
+        assert inputs.quarantined is None
+    if decision.outcome is Outcome.READY:
+        assert inputs.installed
+        assert not inputs.disabled
+    if inputs.policy == "require" and not inputs.confined:
+        assert decision.outcome not in (Outcome.READY, Outcome.INSTALL, Outcome.REPAIR, Outcome.ASK)
+
+
+def test_the_table_ends_with_a_row_that_always_matches():
+    assert TABLE[-1][0](Inputs(type="x"))
