@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dragoman_api.connections import Profile
 from dragoman_api.testing import DriverContract, MemoryDriver, Target
 

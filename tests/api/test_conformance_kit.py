@@ -1,0 +1,294 @@
+"""The conformance kit around the contract: guard, skips, plain meaning of filters, strategies, pytest plugin."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+from api.loopback import http, serving
+from api.test_contract import PROFILE
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dragoman_api.cells import CutText, Json
+from dragoman_api.changes import HttpRequest
+from dragoman_api.columns import ColumnKind
+from dragoman_api.connections import Profile, Server
+from dragoman_api.filters import Filter, FilterRequest
+from dragoman_api.grid import CountRequest, PageRequest
+from dragoman_api.hookspecs import hookimpl
+from dragoman_api.testing import DriverContract, MemoryDriver, Target, deviates, holds, opened, strategies
+from dragoman_api.testing.target import hooks_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# the guard ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_override_without_a_reason_is_refused():
+    with pytest.raises(TypeError, match="overrides test_pages_tile_the_rows"):
+
+        class Weaker(DriverContract):
+            async def test_pages_tile_the_rows(self, target: Target) -> None: ...
+
+
+def test_switching_a_promise_off_or_mixing_it_away_is_refused():
+    class Mixin:
+        test_a_filter_never_widens = None
+
+    with pytest.raises(TypeError, match="test_a_filter_never_widens"):
+
+        class Weaker(Mixin, DriverContract):
+            pass
+
+
+def test_an_override_with_a_reason_stands():
+    class Other(DriverContract):
+        @deviates("the server has no order")
+        async def test_pages_tile_the_rows(self, target: Target) -> None: ...
+
+    assert Other.test_pages_tile_the_rows.deviation == "the server has no order"
+    with pytest.raises(ValueError, match="needs a reason"):
+        deviates(" ")
+
+
+def test_every_promise_is_documented():
+    for name in dir(DriverContract):
+        if name.startswith("test_"):
+            assert getattr(DriverContract, name).__doc__, name
+
+
+# skips ----------------------------------------------------------------------------------------------------------------
+
+
+class OnlyLists:
+    @hookimpl
+    async def list_objects(self):
+        return []
+
+    async def fetch_page(self, request):
+        """No hook: it carries no mark."""
+
+
+async def test_promises_about_hooks_that_a_driver_lacks_are_skipped():
+    assert hooks_of(OnlyLists()) == {"list_objects"}
+    target = Target(driver=OnlyLists(), object="books", rows=7)
+    for name in ("test_pages_tile_the_rows", "test_an_open_connection_is_healthy"):
+        with pytest.raises(pytest.skip.Exception, match="the driver implements no"):
+            await getattr(DriverContract(), name)(target)
+
+
+async def test_promises_that_need_more_of_the_target_are_skipped():
+    await MemoryDriver().connect(PROFILE, None)
+    target = Target(driver=MemoryDriver(), object="books", rows=23)
+    with pytest.raises(pytest.skip.Exception, match="names no 'scratch'"):
+        await DriverContract().test_planning_writes_nothing(target)
+
+
+def test_the_memory_driver_has_every_hook():
+    assert len(hooks_of(MemoryDriver())) == 14
+
+
+async def test_opened_records_what_a_driver_sends_over_real_http():
+    class Asks:
+        @hookimpl
+        async def connect(self, profile, http):
+            await http.request("POST", "/a%2Fb", body="{}", read=True)
+            await http.get_json("/c")
+            return Server("x")
+
+    async with serving(lambda request: http()) as server:
+        profile = Profile(name="m", type="m", host="127.0.0.1", port=server.port)
+        async with opened(Asks(), profile) as log:
+            assert log == [HttpRequest("POST", "/a%2Fb", "{}"), HttpRequest("GET", "/c")]
+    assert [request.target for request in server.requests] == ["/a%2Fb", "/c"]
+
+
+# the plain meaning of a filter ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "cell", "meaning"),
+    [
+        ("=", 1, 1.0, True),
+        ("=", 1, 2, False),
+        ("=", 1, True, None),
+        ("=", "1", 1, None),
+        ("=", 2**70, 2**70, True),
+        ("=", 0.1, Decimal("0.1"), False),
+        ("=", True, True, True),
+        (">", True, True, None),
+        ("=", "A", "a", None),
+        ("=", "A", "b", False),
+        ("!=", "A", "A", False),
+        ("!=", 1, None, None),
+        (">", 1, None, False),
+        (">=", 5, 5, True),
+        ("<", 5, 5, False),
+        (">", "a", "b", None),
+        ("between", [1, 3], 3, True),
+        ("between", [1, 3], 4, False),
+        ("between", [1], 4, None),
+        ("in", [1, 2], 2, True),
+        ("in", [1, 2], 3, False),
+        ("not-in", [1, 2], 2, False),
+        ("contains", "ea", "Tea", True),
+        ("not-contains", "ea", "Tea", False),
+        ("starts", "T", "Tea", True),
+        ("ends", "x", "Tea", False),
+        ("regex", "T.*", "Tea", True),
+        ("regex", "e", "Tea", False),
+        ("null", None, None, True),
+        ("null", None, Json("[]"), False),
+        ("not-null", None, 0, True),
+        ("empty", None, "", True),
+        ("not-empty", None, "", False),
+        ("empty", None, None, None),
+        ("=", "a", Json('["a"]'), None),
+        ("contains", "a", CutText('["a...'), None),
+    ],
+)
+def test_a_filter_row_means_what_it_says(op, value, cell, meaning):
+    assert holds(Filter("x", op, value), cell) is meaning
+
+
+def test_letter_case_counts_as_the_row_says():
+    assert holds(Filter("x", "=", "A", case=True), "a") is False
+    assert holds(Filter("x", "=", "A", case=False), "a") is True
+
+
+# strategies -----------------------------------------------------------------------------------------------------------
+
+relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+def all_of_memory():
+    return anyio.run(MemoryDriver().fetch_page, PageRequest(object="books", limit=100))
+
+
+ALL = all_of_memory()
+
+
+@relaxed
+@given(rows=st.lists(strategies.filters(ALL), min_size=1, max_size=3), match=st.sampled_from(["all", "any"]))
+def test_drawn_filters_compile_and_never_widen(rows, match):
+    driver = MemoryDriver()
+
+    async def run() -> None:
+        compiled = await driver.compile_filter(FilterRequest(object="books", rows=rows, match=match))
+        page = await driver.fetch_page(PageRequest(object="books", filter=compiled, limit=100))
+        assert await driver.count_rows(CountRequest(object="books", filter=compiled)) == len(page.cells) <= 23
+        for row in page.rows:
+            answers = [holds(each, row[each.column]) for each in rows]
+            assert not (all if match == "any" else any)(answer is False for answer in answers)
+
+    anyio.run(run)
+
+
+@relaxed
+@given(tiles=strategies.tilings(23), sort=strategies.sorts(ALL))
+def test_drawn_tilings_meet_every_row_once_under_any_sort(tiles, sort):
+    driver = MemoryDriver()
+
+    async def run() -> list[str]:
+        pages = [
+            await driver.fetch_page(PageRequest(object="books", sort=sort, offset=offset, limit=limit))
+            for offset, limit in tiles
+        ]
+        return [key.id for page in pages for key in page.keys]
+
+    met = anyio.run(run)
+    assert len(met) == len(set(met)) == 23
+
+
+@relaxed
+@given(data=st.data(), kind=st.sampled_from(ColumnKind))
+def test_drawn_values_travel_as_json(data, kind):
+    value = data.draw(strategies.values(kind))
+    assert json.loads(json.dumps(value)) == value
+
+
+# the pytest plugin ----------------------------------------------------------------------------------------------------
+
+SUITE = """
+import pytest
+from dragoman_api.testing import DriverContract, deviates
+
+@pytest.mark.live("memory")
+def test_server(live_server):
+    assert live_server["url"]
+
+@pytest.mark.live
+def test_by_hand(): ...
+
+@pytest.mark.live("other")
+def test_other(live_server): ...
+
+@pytest.mark.fake_only("E3: the fork is not built here")
+def test_fork(): ...
+
+class TestIt(DriverContract):
+    @pytest.fixture
+    def target(self):
+        pytest.skip("no server")
+
+    @deviates("rows have no order")
+    async def test_pages_tile_the_rows(self, target): ...
+"""
+
+SERVERS = [
+    {"type": "memory", "engine": "memory", "version": "1.2", "url": "http://a"},
+    {"type": "memory", "engine": "memory-2.0", "version": "2.0", "url": ""},
+    {"type": "third", "engine": "third", "version": "3", "url": ""},
+]
+
+
+def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    (folder / "test_it.py").write_text(SUITE)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    options = ["-p", "no:cacheprovider", "-rs", "--strict-markers", *arguments]
+    command = [sys.executable, "-m", "pytest", *options, "test_it.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
+
+
+def test_without_servers_live_tests_are_skipped_with_a_reason(tmp_path):
+    out = run_pytest(tmp_path).stdout
+    assert "needs a real server: --live FILE.json" in out
+    assert "engines tested" not in out
+    assert "test_fork: E3: the fork is not built here" in out
+    assert "test_pages_tile_the_rows: rows have no order" in out
+    assert "1 passed" in out
+
+
+def test_with_servers_the_engines_are_told_and_go_into_the_junit_properties(tmp_path):
+    (tmp_path / "live.json").write_text(json.dumps(SERVERS))
+    out = run_pytest(tmp_path, "--live", "live.json", "--junitxml", "out.xml").stdout
+    assert "memory 1.2: 1 passed" in out
+    assert "memory-2.0: 1 failed" in out
+    assert "third 3: NOT TESTED" in out
+    assert "--live has no ['other']" in out
+    properties = (tmp_path / "out.xml").read_text()
+    assert 'name="engine" value="memory 1.2"' in properties
+    assert 'name="engine" value="memory-2.0"' in properties
+
+
+@pytest.mark.parametrize("text", ["{}", "[", '[{"type": "memory"}]', None])
+def test_a_file_that_is_no_list_of_servers_stops_the_run(tmp_path, text):
+    if text is not None:
+        (tmp_path / "live.json").write_text(text)
+    done = run_pytest(tmp_path, "--live", "live.json")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "--live live.json: " in done.stderr
+
+
+def test_loading_the_plugin_pays_for_nothing_else():
+    code = "import sys, pytest; import dragoman_api.testing.plugin; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"aiohttp", "msgspec", "hypothesis", "anyio", "dragoman_api.errors"} & {*loaded}
