@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 import wheelhouse
 from dragoman.connections import SavedConnection
 from dragoman.runtime import Runtime

@@ -6,6 +6,7 @@ import sys
 
 import anyio
 import pytest
+
 import wheelhouse
 from dragoman.connections import SavedConnection
 from dragoman.runtime import Runtime
@@ -99,7 +100,8 @@ async def test_a_type_that_no_registry_serves_says_where_to_look(make_runtime):
 async def test_a_missing_registry_and_a_missing_driver_name_the_folder(make_runtime, tmp_path):
     runtime = make_runtime()
     (tmp_path / "registry").rename(tmp_path / "gone")
-    runtime.registries.open = lambda: runtime.registries.__class__.open(runtime.registries)[:1]  # without the bundled one
+    every = runtime.registries.open()
+    runtime.registries.open = lambda: every[:1]  # without the bundled one
     async with runtime:
         with pytest.raises(RegistryError) as caught:
             async with runtime.open("demo"):
@@ -244,9 +246,8 @@ async def test_observers_are_told_everything_in_order(make_runtime):
 async def test_an_exception_in_the_block_comes_out_as_it_is_and_the_connection_closes(make_runtime):
     runtime = make_runtime()
     with pytest.raises(ZeroDivisionError):
-        async with runtime:
-            async with runtime.open("demo"):
-                _ = 1 / 0
+        async with runtime, runtime.open("demo"):
+            _ = 1 / 0
     assert names(runtime)[-1] == "connection.closed"
 
 

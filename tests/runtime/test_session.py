@@ -1,0 +1,236 @@
+"""A session over a whole driver in its sandbox: pages, changes, the console, exports, and what each of them says."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from decimal import Decimal
+
+import pytest
+
+import wheelhouse
+from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update
+from dragoman._hooks import driver_hook_names
+from dragoman_api.cells import CutText, Json
+from dragoman_api.changes import OutcomeStatus
+from dragoman_api.errors import (
+    ConfigurationError,
+    FilterNotSupportedError,
+    QueryError,
+    Refused,
+    UnsupportedOperationError,
+)
+from dragoman_api.hookspecs import hookimpl
+
+MEMORY = """
+from dragoman_api import ExportPart, Health, QueryError, hookimpl
+from dragoman_api.testing.memory import MemoryDriver
+
+
+class Driver(MemoryDriver):
+    healthy = True
+
+    @hookimpl
+    async def ping(self):
+        self.healthy = not self.healthy
+        return Health(ok=self.healthy, reason="" if self.healthy else "the key was revoked")
+
+    @hookimpl
+    async def export_rows(self, request):
+        if request.object == "scratch":
+            yield ExportPart(data=b'{"a":1}\\n', rows=1)
+            raise QueryError("a shard failed")
+        async for part in super().export_rows(request):
+            yield part
+"""
+
+
+def memory():
+    return wheelhouse.Driver("memory", code=MEMORY, hooks=driver_hook_names())
+
+
+@pytest.fixture
+def open_memory(make_runtime):
+    """Give a function that makes a runtime with the memory driver."""
+    return lambda **options: make_runtime(memory(), **options)
+
+
+def last(runtime, name):
+    return [event for event in runtime.seen if event.name == name][-1]
+
+
+async def test_a_page_has_rows_with_keys_and_cells_as_stored(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        page = await session.page("books", sort=[Sort("price", descending=True)], limit=2)
+        assert [row["price"] for row in page.rows] == [2**63 + 22, 2**63 + 18]
+        assert page.rows[0].key.id == "22"
+        assert page.total == 23
+        cut = (await session.page("books", filters=[Filter("id", "=", "7")])).rows[0]
+        assert cut.is_cut("tags")
+        assert isinstance(cut["tags"], CutText)
+        assert len(cut["tags"]) == 10_003
+        whole = await session.cell(cut.key, "tags")
+        assert isinstance(whole, Json)
+        assert len(json.loads(whole)) == 2_000
+        event = last(runtime, "page.fetched")
+        assert (event.connection, event.object, event.rows) == ("memory", "books", 1)
+
+
+async def test_a_filter_that_cannot_run_is_an_event_and_an_error_and_nothing_else(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(FilterNotSupportedError):
+            await session.page("books", filters=[Filter("tags", "contains", "a")])
+        event = last(runtime, "filter.rejected")
+        assert (event.object, event.column, event.operator) == ("books", "tags", "contains")
+        assert "page.fetched" not in [event.name for event in runtime.seen]
+
+
+async def test_an_empty_raw_row_is_no_filter_and_match_is_checked(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        assert await session.count("books", filters=[RawQuery("  ")]) == 23
+        with pytest.raises(ConfigurationError, match="all or any"):
+            await session.count("books", filters=[Filter("stock", "=", 1)], match="some")
+        for offset, limit in ((-1, 1), (0, 0), (0, 10_001)):
+            with pytest.raises(ConfigurationError, match="10,000"):
+                await session.page("books", offset=offset, limit=limit)
+
+
+async def test_a_change_is_planned_as_exact_requests_and_applied_with_outcomes(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        row = (await session.page("books", filters=[Filter("id", "=", "1")])).rows[0]
+        plan = await session.plan(Update(row.key, {"stock": 99}), Insert("books", {"title": "New"}))
+        assert [request.method for request in plan.requests] == ["PUT", "POST"]
+        assert await session.count("books") == 23, "planning writes nothing"
+        outcomes = await session.apply(plan)
+        assert [outcome.status for outcome in outcomes] == [OutcomeStatus.APPLIED] * 2
+        assert await session.count("books") == 24
+        stale = await session.apply(await session.plan(Update(row.key, {"stock": 1})))
+        assert stale[0].status is OutcomeStatus.CONFLICT
+        assert last(runtime, "row.skipped").status == "conflict"
+        assert last(runtime, "row.updated").id == "1"
+        assert last(runtime, "row.inserted").object == "books"
+        await session.apply(await session.plan(Delete(row.key)))
+        await session.apply(await session.plan(Drop("scratch")))
+        assert last(runtime, "object.dropped").object == "scratch"
+
+
+async def test_a_guard_sees_the_exact_requests_before_they_are_sent(open_memory):
+    class Guard:
+        def __init__(self):
+            self.calls = []
+
+        @hookimpl
+        async def before_call(self, call):
+            self.calls.append(call)
+            if call.writes:
+                raise Refused("not today")
+
+    guard = Guard()
+    async with open_memory() as runtime:
+        await runtime.plugins.install("memory")
+        runtime.registries.remove("registry")
+        runtime.connections.remove("memory")
+    async with open_memory(use=[guard]) as runtime, runtime.open("memory") as session:
+        plan = await session.plan(Insert("books", {"title": "New"}))
+        with pytest.raises(Refused):
+            await session.apply(plan)
+        assert await session.count("books") == 23
+        call = next(call for call in guard.calls if call.hook == "apply_change")
+        assert call.requests == tuple(plan.requests)
+        assert call.object == "books"
+        assert [type(change).__name__ for change in call.changes] == ["Insert"]
+        for request in await session.parse("PUT /books/1 {}"):
+            with pytest.raises(Refused):
+                await session.execute(request)
+        assert last(runtime, "call.refused").hook == "execute_console"
+
+
+async def test_the_console_answers_request_by_request(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        answers = await session.console("GET /\nGET /books/1")
+        assert [answer.status for answer in answers] == [200, 200]
+        assert last(runtime, "console.executed").path == "/books/1"
+
+
+async def test_w35_a_change_of_health_is_an_event_and_staying_the_same_is_none(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        assert not (await session.ping()).ok
+        assert (await session.ping()).ok
+        states = [event.state for event in runtime.seen if event.name == "connection.health_changed"]
+        assert states == ["failed", "ok"]
+        assert [event.reason for event in runtime.seen if event.name == "connection.health_changed"] == [
+            "the key was revoked",
+            "",
+        ]
+
+
+async def test_an_export_is_complete_or_not_there(open_memory, tmp_path):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        result = await session.export("books", to=tmp_path / "books.ndjson")
+        lines = (tmp_path / "books.ndjson").read_bytes().splitlines()
+        assert (len(lines), result.rows) == (23, 23)
+        assert result.bytes == (tmp_path / "books.ndjson").stat().st_size
+        assert last(runtime, "export.finished").sha256 == result.sha256
+        with pytest.raises(QueryError, match="shard"):
+            await session.export("scratch", to=tmp_path / "scratch.ndjson")
+        assert last(runtime, "export.failed").code == "query-failed"
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["books.ndjson"]
+
+
+async def test_an_export_never_destroys_the_file_it_would_replace(open_memory, tmp_path):
+    (tmp_path / "keep.ndjson").write_text("precious")
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(QueryError):
+            await session.export("scratch", to=tmp_path / "keep.ndjson")
+    assert (tmp_path / "keep.ndjson").read_text() == "precious"
+
+
+async def test_a_full_disk_ends_an_export_with_a_clear_error(open_memory):
+    class Full(io.BytesIO):
+        name = "/full"
+
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(Exception, match="No space left") as caught:
+            await session.export("books", to=Full())
+        assert caught.value.code == "export-failed"
+
+
+async def test_csv_has_one_line_per_row_and_quotes_what_needs_it(open_memory):
+    stream = io.BytesIO()
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await session.export("books", to=stream, format="csv", filters=[Filter("id", "in", ["1", "9"])])
+    head, *rows = csv.reader(io.StringIO(stream.getvalue().decode()))
+    assert head == ["title", "price", "stock", "available", "tags"]
+    assert [row[4] for row in rows] == ['["a","ä",null]'] * 2
+    assert [row[3] for row in rows] == ["false", ""]
+
+
+async def test_rows_iterates_over_whole_documents_with_exact_numbers(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        documents = [document async for document in session.rows("books")]
+    assert len(documents) == 23
+    prices = {document["price"] for document in documents}
+    assert 2**63 + 22 in prices
+    assert not any(isinstance(price, Decimal) for price in prices)
+
+
+async def test_leaving_an_iteration_early_ends_the_stream(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        async for _ in session.rows("books"):
+            break
+        assert await session.count("books") == 23
+
+
+async def test_an_unknown_format_and_a_missing_hook_are_said(open_memory, make_runtime, tmp_path):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(ConfigurationError, match="xlsx"):
+            await session.export("books", to=tmp_path / "x", format="xlsx")
+        runtime.registries.remove("registry")
+    async with make_runtime() as runtime, runtime.open("demo") as session:
+        assert not session.can("fetch_page")
+        with pytest.raises(UnsupportedOperationError):
+            await session.page("things")
