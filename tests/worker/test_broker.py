@@ -102,11 +102,11 @@ async def test_the_http_helper_works_through_it(workshop: Workshop) -> None:
 
 
 async def test_other_ports_and_hosts_are_denied_and_named(workshop: Workshop) -> None:
-    async with server() as port, server() as other:
-        async with workshop.worker(CLIENT, approved=(("127.0.0.1", port),)) as worker:
-            for host, number in (("127.0.0.1", other), ("127.0.0.2", port), ("localhost", port), ("::1", port)):
-                assert await ask(worker, host, number) == ["PermissionError", errno.EACCES]
-            assert (await ask(worker, "127.0.0.1", port))[0] == "pong"
+    start = workshop.worker
+    async with server() as port, server() as other, start(CLIENT, approved=(("127.0.0.1", port),)) as worker:
+        for host, number in (("127.0.0.1", other), ("127.0.0.2", port), ("localhost", port), ("::1", port)):
+            assert await ask(worker, host, number) == ["PermissionError", errno.EACCES]
+        assert (await ask(worker, "127.0.0.1", port))[0] == "pong"
     assert workshop.denied == [("127.0.0.1", other), ("127.0.0.2", port), ("localhost", port), ("::1", port)]
 
 

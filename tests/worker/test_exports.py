@@ -17,6 +17,8 @@ from dragoman_api.exports import ExportRequest
 if TYPE_CHECKING:
     from conftest import Workshop
 
+    from dragoman.sandbox import Worker
+
 SOURCE = """
 class Driver:
     made = 0
@@ -50,6 +52,12 @@ class Driver:
         finally:
             print("export closed")
 """
+
+
+async def take(worker: Worker, text: str, taken: list[int], *, deadline: float = 5, pause: float = 0) -> None:
+    async for part in worker.export(request(text), deadline=deadline):
+        taken.append(len(part.data))
+        await anyio.sleep(pause)
 
 
 def request(text: str) -> ExportRequest:
@@ -90,28 +98,25 @@ async def test_memory_does_not_grow_with_the_export(workshop: Workshop) -> None:
 
 async def test_an_error_comes_after_the_parts_before_it(workshop: Workshop) -> None:
     async with workshop.worker(SOURCE) as worker:
-        got = 0
+        taken: list[int] = []
         with pytest.raises(QueryError, match="a shard failed"):
-            async for _ in worker.export(request("5 error"), deadline=5):
-                got += 1
-        assert got == 5
+            await take(worker, "5 error", taken)
+        assert len(taken) == 5
         assert await worker.call("ping") == Health(ok=True)
 
 
 async def test_a_crash_in_the_middle_is_an_error_and_not_an_end(workshop: Workshop) -> None:
     async with workshop.worker(SOURCE) as worker:
-        got = 0
+        taken: list[int] = []
         with pytest.raises(DriverCrashedError, match="exit status 5"):
-            async for _ in worker.export(request("3 crash"), deadline=5):
-                got += 1
-        assert got == 3
+            await take(worker, "3 crash", taken)
+        assert len(taken) == 3
 
 
 async def test_a_driver_that_gives_nothing_for_the_deadline_is_cancelled(workshop: Workshop) -> None:
     async with workshop.worker(SOURCE) as worker:
         with pytest.raises(DeadlineExceededError):
-            async for _ in worker.export(request("1 hang"), deadline=0.2):
-                pass
+            await take(worker, "1 hang", [], deadline=0.2)
         assert await worker.call("ping") == Health(ok=True)
     assert "export closed" in workshop.lines
 
@@ -130,8 +135,7 @@ async def test_leaving_early_closes_the_drivers_iterator(workshop: Workshop) -> 
 async def test_an_oversized_part_is_a_fault_of_the_driver(workshop: Workshop) -> None:
     async with workshop.worker(SOURCE) as worker:
         with pytest.raises(DriverFaultError, match="67,108,864 bytes"):
-            async for _ in worker.export(request("0 huge"), deadline=5):
-                pass
+            await take(worker, "0 huge", [])
 
 
 async def test_two_exports_at_once_do_not_mix(workshop: Workshop) -> None:
@@ -163,6 +167,5 @@ async def test_a_driver_that_lies_about_its_bytes_is_ended(workshop: Workshop, l
             yield ExportPart(data=b"1" * 10, rows=1)
     """
     async with workshop.worker(source) as worker:
-        with pytest.raises(DriverFaultError, match="credit|inside a part"), anyio.fail_after(5):
-            async for _ in worker.export(request("x"), deadline=5):
-                await anyio.sleep(0.1)
+        with pytest.raises(DriverFaultError, match=r"credit|inside a part"), anyio.fail_after(5):
+            await take(worker, "x", [], pause=0.1)

@@ -39,7 +39,8 @@ ATTACKS = {
     "a part that belongs nowhere": "send(pack({'t': 'part', 'id': 1, 'path': 'x', 'piece': []}))",
     "a flood of parts for no call": "while True: send(pack({'t': 'part', 'id': 99, 'path': '', 'piece': []}))",
     "a long error": "send(pack({'t': 'err', 'id': 1, 'code': 'x', 'message': 'y' * 100_000}))",
-    "four million nils": "send(b'\\x83\\xa1t\\xa3res\\xa2id\\x01\\xa5value\\xdd\\x00\\x3f\\x00\\x00' + b'\\xc0' * 0x3f0000)",
+    "four million nils": "send(b'\\x83\\xa1t\\xa3res\\xa2id\\x01\\xa5value'"
+    " + b'\\xdd\\x00\\x3f\\x00\\x00' + b'\\xc0' * 0x3f0000)",
 }
 
 

@@ -89,7 +89,12 @@ async def test_concurrent_callers_share_one_start(workshop: Workshop) -> None:
 
 
 async def test_an_error_inside_the_supervisor_comes_out_unwrapped(workshop: Workshop) -> None:
+    supervisor = Supervisor(lambda: workshop.attempting("return 1"))
     with pytest.raises(KeyError):
-        async with Supervisor(lambda: workshop.attempting("return 1")) as supervisor:
-            await supervisor.worker()
-            raise KeyError("mine")
+        await fail_within(supervisor)
+
+
+async def fail_within(supervisor: Supervisor) -> None:
+    async with supervisor:
+        await supervisor.worker()
+        raise KeyError("mine")

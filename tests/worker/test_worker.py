@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from dragoman._hooks import Hooks
-from dragoman.sandbox import DriverProxy
+from dragoman.sandbox import DriverProxy, policy
 from dragoman_api.cells import CutText, Json
 from dragoman_api.connections import Health, Profile, Secrets, Server
 from dragoman_api.errors import (
@@ -238,7 +238,7 @@ async def test_a_drivers_files_shadow_neither_the_standard_library_nor_the_closu
     ],
 )
 async def test_a_driver_that_cannot_be_loaded_says_why(workshop: Workshop, source: str, reason: str) -> None:
-    with pytest.raises(Exception, match="driver|Driver") as caught:
+    with pytest.raises(Exception, match=r"driver|Driver") as caught:
         async with workshop.worker(source):
             pass
     assert reason in caught.value.message
@@ -291,7 +291,7 @@ async def test_memory_is_bounded(workshop: Workshop) -> None:
 
 async def test_twenty_starts_and_stops_leave_nothing_behind(workshop: Workshop) -> None:
     def descriptors() -> int:
-        return len(os.listdir("/proc/self/fd"))
+        return len([*Path("/proc/self/fd").iterdir()])
 
     workshop.spare = None
     async with workshop.worker(HOOKS) as worker:
@@ -302,17 +302,33 @@ async def test_twenty_starts_and_stops_leave_nothing_behind(workshop: Workshop) 
             pids.append(worker._child.process.pid)
             await worker.call("ping")
     assert descriptors() == before
-    assert not [pid for pid in pids if os.path.exists(f"/proc/{pid}")]
+    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
 async def test_a_start_that_is_refused_leaves_nothing_behind(workshop: Workshop, monkeypatch: Any) -> None:
-    from dragoman.sandbox import policy
-
     monkeypatch.setattr(policy, "_doubt", lambda status: "the kernel does not confirm Seccomp")
     workshop.spare = None
-    before = len(os.listdir("/proc/self/fd"))
+    before = len([*Path("/proc/self/fd").iterdir()])
     with pytest.raises(SandboxError, match="Seccomp"):
         async with workshop.worker("print('loaded')\nclass Driver: ...", policy="require"):
             pass
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
     assert workshop.lines == [], "no driver code ran"
+
+
+@pytest.mark.parametrize(
+    ("layer", "level"),
+    [("landlock", "partial"), ("seccomp", "process"), ("capabilities", "partial"), ("limits", "full")],
+)
+async def test_a_layer_that_is_not_applied_is_noticed(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, full_level: None, layer: str, level: str
+) -> None:
+    monkeypatch.setattr(policy, "LAYERS", tuple(name for name in policy.LAYERS if name != layer))
+    if layer == "capabilities" and os.geteuid() != 0:
+        pytest.skip("an ordinary user has none to drop")
+    async with workshop.attempting("return 1", trusted=True) as worker:
+        assert worker.report.level == level
+    if level != "full":
+        with pytest.raises(SandboxError, match="full is required"):
+            async with workshop.attempting("return 1", policy="require"):
+                pass
