@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from .columns import Operator
@@ -30,8 +32,19 @@ class Filter(msgspec.Struct, frozen=True, tag="filter", forbid_unknown_fields=Tr
     group: str | None = None
     case: bool | None = None
 
+    if TYPE_CHECKING:  # Filter("price", ">=", 10) is the usual spelling
+
+        def __init__(
+            self,
+            column: str,
+            op: Operator | str,
+            value: Value = None,
+            group: str | None = None,
+            case: bool | None = None,  # noqa: FBT001
+        ) -> None: ...
+
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "op", Operator(self.op))  # Filter("price", ">=", 10) is the usual spelling
+        msgspec.structs.force_setattr(self, "op", Operator(self.op))
 
 
 class RawQuery(msgspec.Struct, frozen=True, tag="raw", forbid_unknown_fields=True):
