@@ -1,0 +1,241 @@
+"""What import contracts do not see: what a start really loads, how large things are, and what the repository holds."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import subprocess
+import sys
+import tokenize
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = {
+    name: ROOT / folder / name
+    for name, folder in {
+        "dragoman": "runtime",
+        "dragoman_worker": "runtime",
+        "dragoman_registry": "registry",
+        "dragoman_api": "plugins/api",
+        "dragoman_elasticsearch": "plugins/elasticsearch",
+    }.items()
+}
+HEAVY = {"aiohttp", "pydantic", "rich", "tomlkit", "hypothesis", "pytest", "installer", "packaging"}
+HOST_ONLY = HEAVY - {"aiohttp"} | {"click", "platformdirs", "sqlite3", "dragoman", "dragoman_registry"}
+
+
+@cache
+def modules(package: str) -> list[Path]:
+    """List a package's modules; drivers that are bundled as data are none of them."""
+    return [path for path in sorted(PACKAGES[package].rglob("*.py")) if "bundled" not in path.parts]
+
+
+@cache
+def tracked() -> list[Path]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Run a statement in a fresh interpreter and give the top-level modules it loads."""
+    program = f"import sys; before = set(sys.modules); {statement}; print(*(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.splitlines()[-1].split()}
+
+
+@pytest.mark.parametrize(
+    ("statement", "unwanted"),
+    [
+        ("import dragoman", HEAVY | {"anyio", "asyncio", "click", "msgspec", "pluggy"}),
+        ("from dragoman import Filter, Sort", HEAVY | {"anyio", "asyncio", "click", "pluggy"}),
+        ("import dragoman.__main__", HEAVY | {"anyio", "asyncio", "click", "msgspec", "pluggy"}),
+        ("import dragoman.cli.app", HEAVY | {"anyio", "asyncio", "msgspec", "pluggy"}),
+        ("import dragoman.runtime, dragoman.session", HEAVY | {"click"}),
+        ("import dragoman_api", HEAVY | {"anyio", "asyncio", "msgspec", "pluggy"}),
+        ("from dragoman_api import hookimpl, PageRequest, QueryError", HEAVY | {"anyio", "asyncio"}),
+        ("import dragoman_worker.main", HOST_ONLY | {"aiohttp", "anyio", "asyncio", "msgspec", "dragoman_api"}),
+        ("import dragoman_worker.service", HOST_ONLY),
+        ("import dragoman_registry.store, dragoman_registry.choice", HEAVY | {"anyio", "asyncio", "dragoman"}),
+        ("import dragoman_registry.installer", HEAVY - {"packaging"} | {"dragoman"}),
+    ],
+)
+def test_a_start_pays_only_for_what_it_uses(statement, unwanted):
+    assert not loaded_by(statement) & unwanted
+
+
+def test_the_version_is_answered_before_a_parser_is_imported():
+    loaded = loaded_by("sys.argv[1:] = ['--version']; from dragoman.__main__ import main; main(); print()")
+    assert "dragoman" in loaded
+    assert not loaded & (HEAVY | {"click", "anyio", "asyncio", "msgspec"})
+
+
+def test_no_driver_can_be_imported_beside_the_host(tmp_path):
+    """P1: drivers are found in registries, never in the host's own environment."""
+    drivers = [path.name for path in (ROOT / "plugins").glob("*/dragoman_*") if path.name != "dragoman_api"]
+    program = f"from importlib.util import find_spec; print([name for name in {drivers} if find_spec(name)])"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
+    )
+    assert drivers
+    assert done.stdout.strip() == "[]"
+
+
+def imports_of(path: Path) -> set[str]:
+    """Give what a module imports anywhere in it, by absolute name."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+    return found
+
+
+def test_exactly_one_module_of_the_host_knows_pluggy():
+    knowing = [path.name for path in modules("dragoman") if any(name.startswith("pluggy") for name in imports_of(path))]
+    assert knowing == ["_hooks.py"]
+
+
+def test_every_error_a_caller_can_meet_is_of_the_one_tree():
+    from dragoman_api import errors
+
+    names = {name for name, thing in vars(errors).items() if isinstance(thing, type) and issubclass(thing, Exception)}
+    strays = []
+    for package in PACKAGES:
+        for path in modules(package):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                bases = {ast.unparse(base).rpartition(".")[2] for base in getattr(node, "bases", [])}
+                if bases & names and path.name != "errors.py":
+                    strays.append(f"{path.relative_to(ROOT)}: {node.name}")
+    assert not strays
+
+
+def code_lines(path: Path) -> int:
+    """Count the lines that hold code; documentation, comments and empty lines are not held against anybody."""
+    text = path.read_text(encoding="utf-8")
+    layout = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in layout:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(lines)
+
+
+def test_the_packages_stay_small():
+    sizes = {package: sum(map(code_lines, modules(package))) for package in PACKAGES}
+    assert sum(sizes.values()) <= 14_000, sizes
+
+
+def test_few_modules_are_long():
+    long = {
+        path.relative_to(ROOT): n for package in PACKAGES for path in modules(package) if (n := code_lines(path)) > 400
+    }
+    assert not long
+
+
+def test_the_public_surface_stays_small():
+    import dragoman
+    import dragoman_api
+
+    assert len(dragoman.__all__) <= 25
+    assert len(dragoman_api.__all__) <= 50
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert len(project["dependencies"]) <= 12
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_package_is_typed_and_shipped(package):
+    assert (PACKAGES[package] / "py.typed").is_file()
+    projects = [ROOT / "pyproject.toml", *(ROOT / "plugins").glob("*/pyproject.toml")]
+    shipped = [
+        (project.parent / folder).resolve()
+        for project in projects
+        for folder in tomllib.loads(project.read_text(encoding="utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"][
+            "packages"
+        ]
+    ]
+    assert PACKAGES[package] in shipped
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_an_init_file_only_re_exports(package):
+    for path in modules(package):
+        if path.name != "__init__.py":
+            continue
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            tables = [target.id for target in getattr(node, "targets", []) if isinstance(target, ast.Name)]
+            allowed = (
+                isinstance(node, ast.Import | ast.ImportFrom)
+                or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+                or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+                or (isinstance(node, ast.FunctionDef) and node.name == "__getattr__")
+                or (tables and set(tables) <= {"__all__", "_HOME", "_ROOMS"})
+            )
+            assert allowed, f"{path.relative_to(ROOT)}:{node.lineno}: {ast.unparse(node)[:80]}"
+
+
+def test_every_driver_asks_for_one_range_of_the_api():
+    current = tomllib.loads((ROOT / "plugins/api/pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    major = current.partition(".")[0]
+    for path in (ROOT / "plugins").glob("*/pyproject.toml"):
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        if project["name"] != "dragoman-api":
+            assert project["dependencies"] == [f"dragoman-api~={major}.0"]
+            [manifest] = path.parent.glob("*/driver.json")
+            assert json.loads(manifest.read_text(encoding="utf-8"))["host_api"] == f"~={major}.0"
+
+
+# what the repository holds ------------------------------------------------------------------------------------------
+
+LOCKS = re.compile(r"(uv|poetry|pdm|Pipfile|package-lock|yarn|pnpm-lock|Cargo|gems|composer)\.?(lock|json|yaml)$")
+PLACES = re.compile(
+    r"""(?x)
+    /(?:home|Users)/[a-z][a-z0-9_-]+/                                # somebody's own folder
+    | (?:--(?:extra-)?index-url|--find-links|--trusted-host)[= ]\s*(?!file:|"?\$)(?:https?://)?[\w-]+\.[\w.-]+
+    | (?:index-url|index|registry|proxy)\s*=\s*["']?https?://(?!localhost|127\.|\[?::1|example\.)
+    | https?://[\w.-]+(?::\d+)?/(?:[\w.-]+/)*(?:simple|packages)/\w  # where an index keeps its files
+    """
+)
+
+
+def test_no_lock_file_of_a_package_client_is_tracked():
+    assert not [path for path in tracked() if LOCKS.search(path.name)]
+
+
+def test_no_tracked_file_names_a_package_registry_or_a_place_on_a_machine():
+    private = [str(ROOT), *([str(Path.home())] if len(Path.home().parts) > 2 else [])]
+    faults = []
+    for path in tracked():
+        if path == Path(__file__):
+            continue
+        try:
+            text = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if (found := PLACES.search(line)) or any(place in line for place in private):
+                faults.append(f"{path.relative_to(ROOT)}:{number}: {found[0] if found else line.strip()[:80]}")
+    assert not faults
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pip install --index-url https://index.internal.net/simple x",
+        'index-url = "https://mirror.internal.net/api"',
+        "url = https://files.internal.net/packages/ab/cd.whl",
+        "-e /home/somebody/checkout",
+        "registry=http://npm.internal.net:4873",
+    ],
+)
+def test_the_search_for_such_places_finds_them(line):
+    assert PLACES.search(line)
