@@ -1,0 +1,1 @@
+"""The Elasticsearch driver of dragoman: index grid and query DSL console."""

@@ -1,0 +1,188 @@
+"""The driver: builds requests, sends them, maps the answers; the only module that does I/O."""
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+from dragoman_api import (
+    AuthenticationError,
+    Cell,
+    CellRequest,
+    CompiledFilter,
+    CountRequest,
+    Description,
+    FilterRequest,
+    Health,
+    Http,
+    HttpRequest,
+    Object,
+    Page,
+    PageRequest,
+    Profile,
+    Server,
+    hookimpl,
+)
+from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
+
+from . import faults, filters, objects, paging, routes, search, server, walks
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from .exchange import Exchange, Reply
+    from .mapping import View
+
+T = TypeVar("T")
+
+_WALKS = 4  # contexts one connection keeps open on the server
+_FREE_SECONDS = 2.0
+_PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
+
+
+@dataclass(slots=True)
+class _Walking:
+    walk: walks.Walk | walks.Scroll
+    lock: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+class Driver:
+    """One connection to one Elasticsearch cluster."""
+
+    def __init__(self) -> None:
+        self._views: dict[str, View] = {}
+        self._walks: OrderedDict[str, _Walking] = OrderedDict()
+        self._features = server.Features()
+        self._preference = paging.preference()
+
+    # connection
+
+    @hookimpl
+    async def connect(self, profile: Profile, http: Http) -> Server:
+        """See `dragoman_api.hookspecs.DriverSpec.connect`."""
+        server.check_key(profile)
+        self._http, self._profile = http, profile
+        found, self._features = await self._run(server.identify(profile))
+        return Server(found.product, found.version, [*(each.reason for each in http.warnings), *found.notes])
+
+    @hookimpl
+    async def ping(self) -> Health:
+        """See `dragoman_api.hookspecs.DriverSpec.ping`."""
+        try:
+            return await self._run(server.look())
+        except DragomanError as error:
+            return Health(ok=False, reason=error.message)
+
+    @hookimpl
+    async def close(self) -> None:
+        """See `dragoman_api.hookspecs.DriverSpec.close`."""
+        while self._walks:
+            await self._free(self._walks.popitem()[1].walk)
+
+    # objects
+
+    @hookimpl
+    async def list_objects(self) -> list[Object]:
+        """See `dragoman_api.hookspecs.DriverSpec.list_objects`."""
+        return await self._run(objects.list_objects())
+
+    @hookimpl
+    async def describe_object(self, name: str) -> Description:
+        """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
+        self._views[name] = view = await self._run(objects.view(name))
+        return view.describe()
+
+    # grid
+
+    @hookimpl
+    async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
+        """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
+        if (view := self._views.get(request.object)) is None:
+            raise ObjectNotFoundError(f"'{request.object}' was not described on this connection yet")
+        command = f"dragoman page {self._profile.name} {request.object}"
+        return filters.compile_filter(request, view, self._features, command=command)
+
+    @hookimpl
+    async def fetch_page(self, request: PageRequest) -> Page:
+        """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
+        view = await self._view(request.object)
+        window = paging.WINDOW
+        if self._profile.options.get("window") == "index":
+            window = min(window, await self._run(paging.window_setting(request.object)))
+        grid = paging.grid(request, view, window=window, preference=self._preference)
+        if not grid.deep:
+            return await self._run(grid.shallow_page())
+        async with self._walking(grid) as walk:
+            return await self._run(grid.deep_page(walk))
+
+    @hookimpl
+    async def fetch_cell(self, request: CellRequest) -> Cell:
+        """See `dragoman_api.hookspecs.DriverSpec.fetch_cell`."""
+        view = await self._view(request.key.object)
+        return await self._run(paging.fetch_cell(request, view))
+
+    @hookimpl
+    async def count_rows(self, request: CountRequest) -> int:
+        """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
+        query, _ = paging.filter_query(request.object, request.filter)
+        return await self._run(search.count(request.object, query))
+
+    # sending
+
+    async def _view(self, name: str) -> View:
+        if name not in self._views:
+            self._views[name] = await self._run(objects.view(name))
+        return self._views[name]
+
+    @asynccontextmanager
+    async def _walking(self, grid: paging.Grid) -> AsyncIterator[walks.Walk | walks.Scroll]:
+        """Lend the walk of a result to one page at a time; the walk used longest ago makes room for a new one."""
+        key = grid.walk_key
+        if key not in self._walks:
+            self._walks[key] = _Walking(grid.walk(self._features))
+            while len(self._walks) > _WALKS:
+                await self._free(self._walks.popitem(last=False)[1].walk)
+        self._walks.move_to_end(key)
+        walking = self._walks[key]
+        async with walking.lock:
+            yield walking.walk
+
+    async def _free(self, walk: walks.Walk | walks.Scroll) -> None:
+        with anyio.move_on_after(_FREE_SECONDS, shield=True), suppress(ConnectionFailedError):
+            await self._run(walks.freed(walk))
+
+    async def _run(self, exchange: Exchange[T]) -> T:
+        """Carry out an exchange: send what it yields, hand it what is answered."""
+        try:
+            request = next(exchange)
+            while True:
+                try:
+                    reply = await self._send(request)
+                except DragomanError as error:
+                    request = exchange.throw(error)
+                else:
+                    request = exchange.send(reply)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        except AuthenticationError as error:
+            raise server.rejected(error, self._profile) from error
+        finally:
+            exchange.close()
+
+    async def _send(self, request: HttpRequest) -> Reply:
+        """Send one request; one that changes nothing is sent again after a while where waiting helps."""
+        read = not routes.writes(request.method, request.path)
+        for pause in (*_PAUSES, 0):
+            reply = await self._http.request(
+                request.method, request.path, body=request.body, content_type=request.content_type, read=read
+            )
+            if not (pause and read and faults.busy(reply)):
+                break
+            await anyio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter
+        return reply

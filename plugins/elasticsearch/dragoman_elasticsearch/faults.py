@@ -1,0 +1,142 @@
+"""From a server's error answer to an error of the contract: by its type, by status only where there is none."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError
+from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dragoman_api.errors import Detail
+
+    from .exchange import Reply
+
+_LIMIT = 1_000  # characters of a server's text in one message
+_WINDOW = re.compile(
+    r"(?:Result window is too large, from \+ size|Batch size is too large, size)"
+    r" must be less than or equal to: \[(\d+)] but was \[(\d+)]"
+)
+BUSY = ("circuit_breaking_exception", "es_rejected_execution_exception", "too_many_scroll_contexts_exception")
+"""Error types after which waiting helps; the status does not tell (a blocked index is 429 as well)."""
+
+CONTEXT_LOST = "search_context_missing_exception"
+"""A point in time or a scroll that the server no longer knows."""
+
+_HINTS = {
+    "too_complex_to_determinize_exception": "the pattern is too long: use fewer characters",
+    "too_many_clauses": "use fewer values, or compare letter case",
+    "too_many_scroll_contexts_exception": "wait, or free scrolls: DELETE /_search/scroll/_all",
+    "circuit_breaking_exception": "wait, or ask for fewer rows: the server is short of memory",
+    "es_rejected_execution_exception": "wait: the server has more to do than it can queue",
+    "index_closed_exception": "open the index: POST /INDEX/_open",
+    "cluster_block_exception": "the index is blocked by a setting (index.blocks.*) or by a full disk; waiting does "
+    "not help",
+}
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What an error answer says, as far as it is one of Elasticsearch's."""
+
+    status: int
+    type: str = ""
+    types: frozenset[str] = frozenset()
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Give the reasons from the outside in, each once."""
+        return ": ".join(dict.fromkeys(self.reasons))[:_LIMIT]
+
+    @property
+    def conflict(self) -> bool:
+        """Tell whether the document is not what the request expected."""
+        return self.type == "version_conflict_engine_exception"
+
+
+def read(reply: Reply) -> Fault:
+    """Read an error answer; `error` may be a plain string, the body HTML or empty (413, HEAD)."""
+    try:
+        body = msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        body = None
+    error = body.get("error") if isinstance(body, dict) else None
+    if isinstance(error, str):
+        return Fault(reply.status, reasons=(error,))
+    if not isinstance(error, dict):
+        return Fault(reply.status)
+    causes = list(_causes(error))
+    return Fault(
+        reply.status,
+        # Reduce-phase failures have an empty root_cause: then the deepest cause is all there is.
+        causes[0][0] or next((kind for kind, _ in reversed(causes) if kind), ""),
+        frozenset(kind for kind, _ in causes),
+        tuple(reason for _, reason in causes if reason and reason != "all shards failed"),
+    )
+
+
+def _causes(error: dict[str, object]) -> Iterator[tuple[str, str]]:
+    roots = error.get("root_cause")
+    yield from ((_kind(root), _reason(root)) for root in (roots if isinstance(roots, list) and roots else [{}])[:1])
+    yield _kind(error), _reason(error)
+    shards = error.get("failed_shards")
+    inner: object = error
+    if isinstance(shards, list) and shards and isinstance(shards[0], dict):
+        inner = shards[0].get("reason")  # what a query's parser says stands only here
+    while isinstance(inner, dict):
+        yield _kind(inner), _reason(inner)
+        inner = inner.get("caused_by")
+
+
+def _kind(error: object) -> str:
+    return str(error.get("type") or "") if isinstance(error, dict) else ""
+
+
+def _reason(error: object) -> str:
+    return str(error.get("reason") or "") if isinstance(error, dict) else ""
+
+
+def check(reply: Reply) -> bytes:
+    """Let the body of a success pass.
+
+    Raises:
+        DragomanError: What any other answer means, see `error`.
+    """
+    if 200 <= reply.status < 300:
+        return reply.body
+    raise error(read(reply))
+
+
+def busy(reply: Reply) -> bool:
+    """Tell whether waiting helps: 429 alone does not say so, a blocked index is 429 too."""
+    return reply.status in (429, 500, 503) and not read(reply).types.isdisjoint(BUSY)
+
+
+def error(fault: Fault) -> DragomanError:
+    """Build the error an answer stands for; 429, 500 and 503 say little without the type beside them."""
+    text = fault.text
+    details: dict[str, Detail] = {"status": fault.status, "type": fault.type}
+    if fault.status == 401:
+        return AuthenticationError(text or "the server gives no reason", details=details)
+    if window := _WINDOW.search(text):
+        limits = {"window": int(window[1]), "asked": int(window[2])}
+        return WindowExceededError(f"Elasticsearch error: {text}", details=details | limits)
+    if fault.type in ("index_not_found_exception", "resource_not_found_exception"):
+        return ObjectNotFoundError(f"{text} (404)", hint="list what there is: dragoman objects", details=details)
+    if fault.type == "document_missing_exception":
+        return RowNotFoundError(text, details=details)
+    if fault.status == 403 and fault.type in ("", "security_exception"):
+        return AccessDeniedError(f"the credentials do not allow this (403): {text}", details=details)
+    if fault.status in (502, 503, 504) and not fault.type:
+        return ConnectionFailedError(f"HTTP {fault.status} from a proxy or a node that is down", details=details)
+    if fault.status == 413:
+        limit = "http.max_content_length, 100 MB by default"
+        return QueryError(f"the request is larger than the server takes (HTTP 413; {limit})", details=details)
+    hint = next((hint for kind, hint in _HINTS.items() if kind in fault.types), "")
+    said = f"{fault.type}: {text}" if fault.type and text else fault.type or text
+    return QueryError(f"Elasticsearch error: {said}" if said else f"HTTP {fault.status}", hint=hint, details=details)

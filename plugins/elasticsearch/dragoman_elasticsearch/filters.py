@@ -1,0 +1,336 @@
+"""Filter rows to query clauses: each runs as asked, or is refused with its reason (E24, E34-E36)."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import CompiledFilter, Explanation, Filter, FilterNotSupportedError, FilterRequest, Operator, RawQuery
+
+from . import literals
+from .exchange import encode
+from .fields import NEGATED, NULLS, PATTERN, Family, Field
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any
+
+    from .mapping import View
+    from .server import Features
+
+Clause = dict[str, "Any"]
+Op = Operator
+
+MAX_TERMS = 65_536
+"""Values of one `terms` query at most: the default of `index.max_terms_count`."""
+
+MAX_CLAUSES = 1_024
+"""Clauses of one `bool` query at most, on 7.x; later versions take more."""
+
+_RANGE = {Op.GT: "gt", Op.GE: "gte", Op.LT: "lt", Op.LE: "lte"}
+_WILDCARD = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.ENDS: "*{}"}
+
+
+class Body(msgspec.Struct, frozen=True):
+    """The driver's own form of a compiled filter."""
+
+    query: Raw
+    raw: bool = False
+
+
+@dataclass(slots=True)
+class _Row:
+    """One row on its way: the clause without its negation, so that a wrapper can stand between the two."""
+
+    number: int
+    clause: Clause
+    negated: bool = False
+    found: Field | None = None
+    group: str | None = None
+    approximations: list[str] = field(default_factory=list)
+    mates: list[int] = field(default_factory=list)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return self.found.nested if self.found is not None else ()
+
+    @property
+    def label(self) -> str:
+        kind = next(iter(self.clause))
+        if kind == "bool":  # several values, or `exists` without the empty string
+            parts = self.clause[kind].get("should") or self.clause[kind]["filter"]
+            kind = next(iter(parts[0]))
+        place = f" {self.found.field}" if self.found is not None else ""
+        if self.found is not None and kind not in ("exists", "match_phrase"):
+            place = f" {self.found.whole}"
+        nested = f"nested({self.path[-1]}): " if self.path else ""
+        return f"{nested}{'not ' if self.negated else ''}{kind}{place}"
+
+
+def compile_filter(request: FilterRequest, view: View, features: Features, *, command: str) -> CompiledFilter:
+    """Translate filter rows, or refuse those that cannot run; the result never matches more than the rows say.
+
+    Args:
+        request: At least one row.
+        view: The object's columns.
+        features: What the server's version takes.
+        command: Of the command line, to which a working `--filter` is added as a hint.
+
+    Raises:
+        FilterNotSupportedError: One or several rows cannot run; details name the first.
+    """
+    if request.match not in ("all", "any"):
+        raise FilterNotSupportedError(f"match is 'all' or 'any', not {request.match!r}; nothing was sent")
+    rows: list[_Row] = []
+    refused: list[FilterNotSupportedError] = []
+    for number, row in enumerate(request.rows):
+        try:
+            rows.append(_raw(number, row) if isinstance(row, RawQuery) else _row(number, row, view, features))
+        except ValueError as reason:
+            refused.append(_refusal(row, str(reason), view, command))
+    if refused:
+        raise _together(refused)
+    clauses = _joined(rows, request.match)
+    body = Body(Raw(encode(_combine(clauses, request.match)).encode()), any(row.found is None for row in rows))
+    return CompiledFilter(
+        object=request.object,
+        body=encode(body),
+        rows=[
+            Explanation(
+                row=row.number,
+                clause=row.label,
+                exact=not row.approximations,
+                approximations=row.approximations,
+                same_element=row.mates,
+            )
+            for row in rows
+        ],
+    )
+
+
+def _together(refused: Sequence[FilterNotSupportedError]) -> FilterNotSupportedError:
+    if len(refused) == 1:
+        return refused[0]
+    text = "; ".join(each.message.removesuffix("; nothing was sent") for each in refused)
+    return FilterNotSupportedError(f"{text}; nothing was sent", hint=refused[0].hint, details=refused[0].details)
+
+
+def _refusal(row: Filter | RawQuery, reason: str, view: View, command: str) -> FilterNotSupportedError:
+    if isinstance(row, RawQuery):
+        details = {"column": "Raw SQL", "operator": None, "reason": reason}
+        return FilterNotSupportedError(f"the Raw row: {reason}; nothing was sent", details=details)
+    hint = "describe the object to see its columns and their operators"
+    found = view.find(row.column)
+    said = "" if row.value is None else f" {row.value}"
+    if found is not None and found.family is Family.NESTED:
+        leaves = [each for each in view.fields.values() if found.name in each.nested]
+        leaf = next((each for each in leaves if row.op in each.support[0]), leaves[0] if leaves else found)
+        hint = f"{command} --filter {shlex.quote(f'{leaf.name} {row.op}{said}')}"
+    elif row.op is Op.REGEX and found is not None:
+        hint = f"{command} --raw {shlex.quote(f'{found.whole}:/{row.value}/')}"
+    text = f"'{row.column} {row.op}{said}': {reason}"
+    if found is not None and not found.support[0]:
+        text = f"'{row.column}' {reason.removeprefix('it ')}"
+    return FilterNotSupportedError(
+        f"{text}; nothing was sent",
+        hint=hint,
+        details={"column": row.column, "operator": str(row.op), "reason": reason},
+    )
+
+
+def _raw(number: int, row: RawQuery) -> _Row:
+    if not row.text.strip():
+        raise ValueError("an empty query finds nothing; leave the row out")
+    # Without lenient a word searched in all fields fails on the first number or date.
+    return _Row(number, {"query_string": {"query": row.text, "lenient": True}})
+
+
+def _row(number: int, row: Filter, view: View, features: Features) -> _Row:
+    found = view.find(row.column)
+    if found is None:
+        raise ValueError("there is no such column")
+    operators, reasons, _ = found.support
+    if row.op not in operators:
+        raise ValueError(reasons.get("filter") or reasons[row.op])
+    if row.group is not None and not found.nested:
+        raise ValueError("it is no leaf of a nested array, so the row cannot be bound to one element of it")
+    made = _Row(number, {}, row.op in NEGATED, found, row.group)
+    made.clause = _clause(row, found, features, made.approximations)
+    if row.op in (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS):
+        made.approximations.append(f"rows without '{row.column}' match too")
+    return made
+
+
+def _clause(row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
+    if row.op in NULLS:
+        if found.null_value:
+            notes.append("the mapping's null_value makes stored nulls count as values")
+        return _exists(found)
+    if row.op is Op.EMPTY:
+        return {"term": {found.whole: ""}}
+    if row.op is Op.NOT_EMPTY:
+        return {"bool": {"filter": [_exists(found)], "must_not": [{"term": {found.whole: ""}}]}}
+    if row.op in PATTERN:
+        return _pattern(row, found, features, notes)
+    if row.op in _RANGE or row.op is Op.BETWEEN:
+        _warn_unindexed(found, notes, None)
+        return _range(row, found)
+    several = literals.values(row.value) if row.op in (Op.IN, Op.NOT_IN) else [row.value]
+    if not several:
+        raise ValueError("the list of values is empty")
+    if isinstance(row.value, str) and len(several) > 1 and "" in several:
+        raise ValueError("a value between the commas is empty")
+    return _equal([literals.typed(found, value) for value in several], row, found, features, notes)
+
+
+def _exists(found: Field) -> Clause:
+    return {"exists": {"field": found.field}}  # never the sub-field: it misses strings over ignore_above
+
+
+def _equal(values: list[literals.Scalar], row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
+    if found.family is Family.TEXT and not found.keyword:
+        notes.append("analysed text: compares words, not the exact text")
+        return _any([{"match_phrase": {found.field: value}} for value in values])
+    if found.family is Family.INDEX and any(character in str(value) for value in values for character in "*?\\"):
+        raise ValueError("no index has such a name, and the server would expand '*'")
+    if found.family is Family.FLATTENED:
+        notes.append("compares the values of all keys")
+    for value in values:
+        _warn_unindexed(found, notes, value)
+    if row.case is False and found.family in (Family.ID, Family.VERSION):
+        notes.append("letter case is compared")
+    if row.case is False and (found.keyword or found.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
+        return _any([{"term": {found.whole: _folding(str(value), features, notes)}} for value in values])
+    if any(literals.is_month(found, value) for value in values):
+        return _any([_date(found, value) for value in values])
+    if row.op not in (Op.IN, Op.NOT_IN):
+        return {"term": {found.whole: values[0]}}
+    if len(values) > MAX_TERMS:
+        raise ValueError(f"{len(values):,} values; the server takes {MAX_TERMS:,} at most")
+    return {"terms": {found.whole: values}}
+
+
+def _date(found: Field, value: literals.Scalar) -> Clause:
+    if not literals.is_month(found, value):
+        return {"term": {found.field: value}}
+    first, following = literals.month(value)
+    return {"range": {found.field: {"gte": first, "lt": following}}}
+
+
+def _any(clauses: list[Clause]) -> Clause:
+    if len(clauses) > MAX_CLAUSES:
+        raise ValueError(f"{len(clauses):,} values; compared in this way the server takes {MAX_CLAUSES:,} at most")
+    return clauses[0] if len(clauses) == 1 else {"bool": {"should": clauses, "minimum_should_match": 1}}
+
+
+def _folding(text: str, features: Features, notes: list[str]) -> Clause:
+    if not features.case_insensitive:
+        notes.append("letter case is compared: this version of the server cannot ignore it")
+        return {"value": text}
+    if not text.isascii():
+        notes.append("letter case is ignored for ASCII letters only")
+    return {"value": text, "case_insensitive": True}
+
+
+def _pattern(row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
+    text = str(literals.typed(found, row.value, pattern=True))
+    if found.family is Family.TEXT and not found.keyword:
+        notes.append("analysed text: finds whole words in this order, anywhere in the text")
+        return {"match_phrase": {found.field: text}}
+    if found.family is Family.FLATTENED:
+        notes.append("compares the values of all keys")
+    _warn_unindexed(found, notes, None)
+    if found.family is Family.INDEX:
+        if any(character in text for character in "*?\\"):
+            raise ValueError("no index has such a name, and the server would expand it")
+        return {"wildcard": {"_index": {"value": _WILDCARD[row.op].format(text.lower())}}}
+    value = _WILDCARD[row.op].format(literals.escape(text))
+    if row.case is True:
+        return {"wildcard": {found.whole: {"value": value}}}
+    return {"wildcard": {found.whole: _folding(value, features, notes)}}
+
+
+def _warn_unindexed(found: Field, notes: list[str], value: literals.Scalar | None) -> None:
+    """Say what `ignore_above` hides: nothing of an equality with a short value, else every longer string."""
+    if found.ignore_above is not None and (value is None or len(str(value)) > found.ignore_above):
+        text = f"strings longer than {found.ignore_above} characters are not indexed in {found.whole}"
+        if text not in notes:
+            notes.append(text)
+
+
+def _range(row: Filter, found: Field) -> Clause:
+    bounds: dict[str, literals.Scalar] = {}
+    if row.op is Op.BETWEEN:
+        given = literals.values(row.value)
+        if len(given) != 2 or any(bound is None or bound == "" for bound in given):
+            raise ValueError("it takes two bounds, the lower first")
+        pairs = list(zip((Op.GE, Op.LE), given, strict=True))
+    else:
+        pairs = [(row.op, row.value)]
+    for op, bound in pairs:
+        value = literals.typed(found, bound)
+        if found.family is Family.IP and "/" in str(value):
+            raise ValueError("a network has no place in an order; use '=' to find its addresses")
+        if not literals.is_month(found, value):
+            bounds[_RANGE[op]] = value
+            continue
+        first, following = literals.month(value)  # "after 2024-01" begins where the month ends
+        name = "gte" if op in (Op.GT, Op.GE) else "lt"
+        bounds[name] = following if op in (Op.GT, Op.LE) else first
+    return {"range": {found.whole: bounds}}
+
+
+def _joined(rows: list[_Row], match: str) -> list[tuple[Clause, bool]]:
+    """Give one clause per row or same-element group (E35), each with whether it may score."""
+    groups: dict[tuple[str, tuple[str, ...]], list[_Row]] = {}
+    for row in rows:
+        if row.group is not None:
+            groups.setdefault((row.group, row.path), []).append(row)
+    clauses: list[tuple[Clause, bool]] = []
+    done: set[int] = set()
+    for row in rows:
+        mates = groups.get((row.group, row.path), []) if row.group is not None else []
+        if row.number in done:
+            continue
+        if len(mates) < 2:
+            if any(other.group == row.group and other is not row for other in rows if row.group is not None):
+                row.approximations.append(f"no other row of element {row.group} is on '{row.path[-1]}'")
+            clauses.append((_negate(_wrap(row.clause, [row]), negated=row.negated), row.found is None))
+            continue
+        inner = [_negate(mate.clause, negated=mate.negated) for mate in mates]
+        clauses.append((_wrap(_combine([(each, False) for each in inner], match), mates), False))
+        for mate in mates:
+            mate.mates = [other.number for other in mates if other is not mate]
+            done.add(mate.number)
+    return clauses
+
+
+def _negate(clause: Clause, *, negated: bool) -> Clause:
+    return {"bool": {"must_not": [clause]}} if negated else clause
+
+
+def _wrap(clause: Clause, rows: Iterable[_Row]) -> Clause:
+    """Put nested wrappers around a clause, the outermost array outside."""
+    fields = [row.found for row in rows if row.found is not None]
+    for path in reversed(fields[0].nested if fields else ()):
+        nested: Clause = {"path": path, "query": clause}
+        if any(each.partial for each in fields):  # an index that lacks the array would fail the search
+            nested["ignore_unmapped"] = True
+        clause = {"nested": nested}
+    return clause
+
+
+def _combine(clauses: list[tuple[Clause, bool]], match: str) -> Clause:
+    if len(clauses) == 1:
+        return clauses[0][0]
+    if match == "any":
+        return {"bool": {"should": [clause for clause, _ in clauses], "minimum_should_match": 1}}
+    parts = {
+        "filter": [clause for clause, scores in clauses if not scores],
+        "must": [clause for clause, scores in clauses if scores],
+    }
+    return {"bool": {name: part for name, part in parts.items() if part}}

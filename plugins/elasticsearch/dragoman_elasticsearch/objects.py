@@ -1,0 +1,96 @@
+"""What can be browsed: the list of indices with exact counts, one object's view, one document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api import HttpRequest, Object
+from dragoman_api.errors import QueryError, RowNotFoundError
+
+from . import faults, mapping
+from .documents import Hit
+from .exchange import Exchange, encode, get, post, segment, target
+from .search import Found
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BATCH = 200  # searches of one _msearch
+_NDJSON = "application/x-ndjson"
+_hit = msgspec.json.Decoder(Hit)
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    index: str
+    size: str | None = msgspec.field(name="store.size", default=None)
+
+
+class _Counts(msgspec.Struct, frozen=True):
+    responses: list[Found]
+
+
+def list_objects() -> Exchange[list[Object]]:
+    """List concrete indices with their rows and bytes; names beginning with `.` are hidden (E15)."""
+    reply = yield get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b")
+    if reply.status == 403:  # _cat needs a cluster privilege; field capabilities name every index that may be read
+        listed = [_Listed(name) for name in sorted((yield from _readable()))]
+    else:
+        listed = msgspec.json.decode(faults.check(reply), type=list[_Listed])
+    shown = [each for each in listed if not each.index.startswith(".")]
+    rows = yield from _count_rows([each.index for each in shown])
+    return [
+        Object(each.index, rows.get(each.index), int(each.size) if each.size and each.size.isdigit() else None)
+        for each in shown
+    ]
+
+
+def _readable() -> Exchange[list[str]]:
+    reply = yield HttpRequest("GET", "/*/_field_caps?fields=_id")
+    return msgspec.json.decode(faults.check(reply), type=mapping.FieldCaps).indices
+
+
+def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
+    """Count rows exactly: the count that _cat gives holds the hidden documents of nested arrays too."""
+    rows: dict[str, int | None] = {}
+    for start in range(0, len(names), _BATCH):
+        batch = names[start : start + _BATCH]
+        lines = (encode({"index": name}) + '\n{"size":0,"track_total_hits":true}\n' for name in batch)
+        reply = yield HttpRequest("POST", "/_msearch", "".join(lines), _NDJSON)
+        answers = msgspec.json.decode(faults.check(reply), type=_Counts).responses
+        rows |= {name: None if each.partial() else each.count for name, each in zip(batch, answers, strict=True)}
+    return rows
+
+
+def view(name: str) -> Exchange[mapping.View]:
+    """Learn the columns of an object: its mappings and what the server can do with each field.
+
+    Raises:
+        ObjectNotFoundError: There is no such object.
+        QueryError: The name is no name of an object.
+    """
+    if not name or (name.startswith("_") and name != "_all"):
+        raise QueryError(f"{name!r} is no name of an index, an alias or a data stream")
+    mapped = yield get(f"/{target(name)}/_mapping")
+    caps = yield post(f"/{target(name)}/_field_caps?fields=*")
+    hidden = mapped.status == 403 and caps.status == 200
+    return mapping.read(name, None if hidden else faults.check(mapped), faults.check(caps))
+
+
+def document(index: str, key: str, routing: str | None = None) -> Exchange[Hit]:
+    """Fetch one document as it is now.
+
+    Raises:
+        RowNotFoundError: It is gone.
+        ObjectNotFoundError: Its index is gone.
+    """
+    path = f"/{target(index)}/_doc/{segment(key)}" + (f"?routing={segment(routing)}" if routing else "")
+    reply = yield get(path)
+    if reply.status == 404 and not faults.read(reply).type:
+        raise RowNotFoundError(f"'{index}' holds no document '{key}'", hint="reload the page")
+    try:
+        return _hit.decode(faults.check(reply))
+    except (msgspec.DecodeError, UnicodeDecodeError):  # as in `search`: what is stored is not always JSON
+        reply = yield get(f"{path}{'&' if routing else '?'}filter_path=*")
+    return _hit.decode(faults.check(reply))

@@ -1,0 +1,248 @@
+"""Pages of a grid: the request, the switch to a walk past the result window, and the page with what must be said."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import DragomanError, Note, Page, PageRequest
+from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
+
+from . import faults
+from .documents import Reader, full_cell
+from .exchange import Exchange, encode, get, post, target
+from .fields import Family, Field
+from .filters import Body
+from .mapping import View, column
+from .objects import document
+from .search import MATCH_ALL, search
+from .sorting import Keys, compile_sort
+from .walks import Scroll, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dragoman_api import Cell, CellRequest, CompiledFilter
+
+    from .documents import Hit
+    from .server import Features
+
+WINDOW = 10_000
+"""Rows that are reached by offset; beyond, pages come from a walk (E41). Fixed, whatever the index is set to."""
+
+_VOID = re.compile(r'MatchNoDocsQuery\("(.*?)"\)')
+
+
+def preference() -> str:
+    """Choose a word that keeps all pages of a connection on the same copies of the shards, so that ties stay put."""
+    return f"dragoman-{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """One page request, translated.
+
+    Attributes:
+        request: As it came.
+        view: The object.
+        fields: Columns of the page.
+        keys: What the server sorts by.
+        notes: Sort keys that were dropped.
+        query: What is asked.
+        raw: A Raw row is part of the query.
+        window: Rows reached by offset.
+        preference: See `preference`.
+    """
+
+    request: PageRequest
+    view: View
+    fields: list[Field]
+    keys: Keys
+    notes: list[Note]
+    query: Raw
+    raw: bool
+    window: int
+    preference: str
+
+    @property
+    def deep(self) -> bool:
+        """Tell whether the page reaches past the window."""
+        return self.request.offset + self.request.limit > self.window
+
+    @property
+    def walk_key(self) -> str:
+        """Name the result: pages of one result share a walk."""
+        return encode([self.request.object, self.query, self.keys, [each.name for each in self.fields]])
+
+    def walk(self, features: Features) -> Walk | Scroll:
+        """Begin a walk through the result."""
+        kind = Walk if features.point_in_time else Scroll
+        return kind(self.view.target, self.query, self.keys, self.window, self.preference)
+
+    def shallow_page(self) -> Exchange[Page]:
+        """Fetch the page by offset."""
+        request = self.request
+        body: dict[str, Any] = {"from": request.offset, "size": request.limit, "query": self.query}
+        body |= {"sort": self.keys} if self.keys else {}
+        body |= {"track_total_hits": request.total} | self._options()
+        where = f"/{target(request.object)}/_search?allow_partial_search_results=false&preference={self.preference}"
+        try:
+            found = yield from search(where, body)
+        except WindowExceededError as error:
+            raise (yield from _explained(error, request)) from error
+        notes = found.partial()
+        if self.raw and not found.hits.hits and request.offset == 0:
+            notes += yield from _why_nothing(request.object, self.query)
+        return self._page(found.hits.hits, notes, found.count)
+
+    def deep_page(self, walk: Walk | Scroll) -> Exchange[Page]:
+        """Fetch the page from a walk."""
+        reason = f"rows past {self.window:,} come from a snapshot: where it meets earlier pages rows may repeat"
+        try:
+            hits = yield from walk.fetch(self.request.offset, self.request.limit, self._options())
+        except WindowExceededError as error:
+            raise (yield from _explained(error, self.request)) from error
+        notes = [Note(code="snapshot", reason=reason)]
+        if walk.renewed:
+            walk.renewed = False
+            notes.append(Note(code="snapshot-renewed", reason="the snapshot had expired; this is a newer one"))
+        return self._page(hits, notes, walk.total if self.request.total else None)
+
+    def _options(self) -> dict[str, Any]:
+        reader = self._reader()
+        options: dict[str, Any] = {"seq_no_primary_term": True}
+        # A filtered _source would come back re-written (1.10 as 1.1): all of it, or none.
+        options |= {} if reader.needs_source else {"_source": False}
+        return options | ({"fields": reader.computed} if reader.computed else {})
+
+    def _reader(self) -> Reader:
+        return Reader(self.fields, nested_names(self.view))
+
+    def _page(self, hits: Sequence[Hit], notes: Iterable[Note], total: int | None) -> Page:
+        reader = self._reader()
+        return Page(
+            columns=[self.view.columns.get(each.name) or column(each) for each in self.fields],
+            cells=[reader.cells(hit) for hit in hits],
+            keys=[hit.key for hit in hits],
+            notes=[*self.notes, *notes, *_row_notes(hits, source=reader.needs_source)],
+            total=total,
+            offset=self.request.offset,
+        )
+
+
+def grid(request: PageRequest, view: View, *, window: int, preference: str) -> Grid:
+    """Translate a page request.
+
+    Raises:
+        QueryError: A column that is asked for does not exist, or the filter belongs to another object.
+    """
+    keys, notes = compile_sort(request.sort, view)
+    query, raw = filter_query(request.object, request.filter)
+    return Grid(
+        request=request,
+        view=view,
+        fields=_choose(view, request.columns),
+        keys=keys,
+        notes=notes,
+        query=query,
+        raw=raw,
+        window=window,
+        preference=preference,
+    )
+
+
+def filter_query(name: str, given: CompiledFilter | None) -> tuple[Raw, bool]:
+    """Give the query of a compiled filter, and whether it holds a Raw row.
+
+    Raises:
+        QueryError: It was compiled for another object.
+    """
+    if given is None:
+        return MATCH_ALL, False
+    if given.object != name:
+        raise QueryError(f"the filter was compiled for '{given.object}', not for '{name}'")
+    body = msgspec.json.decode(given.body, type=Body)
+    return body.query, body.raw
+
+
+def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
+    """Fetch one whole cell as it is now."""
+    [found] = _choose(view, [request.column])
+    reader = Reader([found], nested_names(view))
+    if found.runtime:  # computed by searches only
+        body = {"query": {"term": {"_id": request.key.id}}, "fields": reader.computed, "_source": False}
+        answer = yield from search(f"/{target(request.key.object)}/_search", body)
+        hit = next(iter(answer.hits.hits), None)
+    else:
+        hit = yield from document(request.key.object, request.key.id, request.key.routing)
+    if hit is None:
+        raise RowNotFoundError(f"'{request.key.object}' holds no document '{request.key.id}'")
+    return next(map(full_cell, reader.texts(hit).values()), reader.cells(hit)[0])
+
+
+def nested_names(view: View) -> list[str]:
+    """Give the names of all nested arrays."""
+    return [each.name for each in view.fields.values() if each.family is Family.NESTED]
+
+
+def _choose(view: View, names: Sequence[str] | None) -> list[Field]:
+    if names is None:
+        return list(view.fields.values())[:MAX_COLUMNS]
+    found = {name: view.find(name) for name in names}
+    if missing := [name for name, each in found.items() if each is None]:
+        raise QueryError(
+            f"'{view.target}' has no column {', '.join(map(repr, missing))}", hint="describe the object to see them"
+        )
+    return [each for each in found.values() if each is not None]
+
+
+def _row_notes(hits: Sequence[Hit], *, source: bool) -> list[Note]:
+    notes = []
+    for name in sorted({name for hit in hits for name in hit.ignored}):
+        reason = f"some values of {name} are stored, not indexed (too long or malformed): filters and sorts miss them"
+        notes.append(Note(code="value-not-indexed", column=name.removesuffix(".keyword"), reason=reason))
+    if source and not all(bytes(hit.source) for hit in hits):
+        notes.append(Note(code="source-missing", reason="the index keeps no documents (_source): only ids are shown"))
+    return notes
+
+
+def window_setting(name: str) -> Exchange[int]:
+    """Read how far an object is reached by offset: the smallest `index.max_result_window` of its indices."""
+    path = "_settings/index.max_result_window?include_defaults=true&flat_settings=true"
+    reply = yield get(f"/{target(name)}/{path}")
+    answer: dict[str, dict[str, dict[str, str]]] = msgspec.json.decode(faults.check(reply))
+    setting = "index.max_result_window"  # set values are under `settings`, all others under `defaults`; strings
+    values = (each.get("settings", {}).get(setting) or each["defaults"][setting] for each in answer.values())
+    return min((int(value) for value in values), default=WINDOW)
+
+
+def _explained(error: WindowExceededError, request: PageRequest) -> Exchange[WindowExceededError]:
+    """Add the remedy with the index's own number (E42)."""
+    try:
+        window = yield from window_setting(request.object)
+    except (DragomanError, msgspec.MsgspecError, LookupError):
+        window = int(str(error.details.get("window") or 0))
+    put = f'PUT /{target(request.object)}/_settings {{"index.max_result_window":{WINDOW}}}'
+    return WindowExceededError(
+        f"'{request.object}' shows its first {window:,} rows only (index.max_result_window is {window}); "
+        f"rows {request.offset + 1:,} to {request.offset + request.limit:,} were asked for. {error.message}",
+        hint=f"raise it in the console: {put}     or set Paging Window of the connection to the index's own",
+        details=error.details,
+    )
+
+
+def _why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
+    """Ask why a Raw row finds nothing: `lenient` turns bad values and refused patterns into an empty 200."""
+    reply = yield post(f"/{target(name)}/_validate/query?explain=true", {"query": query})
+    if reply.status != 200:
+        return []
+    answer = msgspec.json.decode(reply.body)
+    texts = [str(each.get("explanation") or each.get("error") or "") for each in answer.get("explanations") or []]
+    causes = dict.fromkeys(cause for text in texts for cause in _VOID.findall(text))
+    return [Note(code="raw-query-void", column="Raw SQL", reason=f"nothing can match: {cause}") for cause in causes]

@@ -1,0 +1,152 @@
+"""Which server answers, whether it is one of ours, and what its version can do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api import AuthenticationError, Health, Profile, Server
+from dragoman_api.connections import AuthScheme
+from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
+
+from . import faults
+from .exchange import Exchange, Reply, get
+
+if TYPE_CHECKING:
+    from typing import Any
+
+TAGLINE = "You Know, for Search"
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a server of a version can do; the lowest set where the version is unknown."""
+
+    version: tuple[int, int, int] = (7, 0, 0)
+    oss: bool = False
+
+    @property
+    def case_insensitive(self) -> bool:
+        """Term-level queries take `case_insensitive`."""
+        return self.version >= (7, 10, 0)
+
+    @property
+    def point_in_time(self) -> bool:
+        """Points in time with `_shard_doc`, the tiebreaker without which a walk loses rows."""
+        return self.version >= (7, 12, 0) and not self.oss
+
+    @property
+    def fields(self) -> bool:
+        """The search API takes `fields`."""
+        return self.version >= (7, 12, 0)
+
+
+def check_key(profile: Profile) -> None:
+    """Refuse an API key that cannot be one, before it is sent; never change it (E10).
+
+    Raises:
+        ConfigurationError: It holds a colon, so it is `id:api_key` in clear and not the base64 of it.
+    """
+    key = profile.secrets.get("api_key")
+    if profile.auth_scheme is AuthScheme.API_KEY and ":" in key:
+        raise ConfigurationError(
+            "the API key holds a ':', so it is id:api_key in clear and not the base64 of it; it was not sent",
+            hint="encode it and save the result: printf %s 'ID:API_KEY' | base64",
+        )
+
+
+def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
+    """Prove that the right product in the right version answers to the credentials (E3).
+
+    Raises:
+        AuthenticationError: 401.
+        ServerNotSupportedError: Another product or version.
+    """
+    reply = yield get("/")
+    if reply.status == 403:
+        return (yield from _limited())
+    about = _about(faults.check(reply))
+    version = about.get("version")
+    version = version if isinstance(version, dict) else {}
+    number, flavor = str(version.get("number") or ""), str(version.get("build_flavor") or "")
+    # First of all: a server that called itself OpenSearch was seen to send Elastic's header too.
+    if product := str(version.get("distribution") or ""):
+        raise _refusal(f"{product} {number}")
+    match = _VERSION.match(number)
+    if match is None:
+        raise _refusal("a server that names no version")
+    found = (int(match[1]), int(match[2]), int(match[3] or 0))
+    genuine = _header(reply) if found >= (7, 14, 0) else about.get("tagline") == TAGLINE
+    if not genuine:
+        raise _refusal(f"a server that calls itself {number} and is not Elasticsearch")
+    notes = _version_notes(found, flavor, allowed=profile.options.get("untested_versions") is True)
+    return Server("Elasticsearch", number, notes), Features(found, oss=flavor == "oss")
+
+
+def _about(body: bytes) -> dict[str, Any]:
+    try:
+        about = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        about = None
+    if isinstance(about, dict):
+        return about
+    raise _refusal("something that answers no JSON")
+
+
+def _header(reply: Reply) -> bool:
+    return reply.headers.get("X-Elastic-Product") == "Elasticsearch"
+
+
+def _refusal(what: str) -> ServerNotSupportedError:
+    return ServerNotSupportedError(
+        f"{what} answered; this driver works with {_SUPPORTED}", hint="check Host and Port of the connection"
+    )
+
+
+def _version_notes(version: tuple[int, int, int], flavor: str, *, allowed: bool) -> list[str]:
+    number = ".".join(map(str, version))
+    if version[0] not in (7, 8, 9):
+        if version[0] < 7 or not allowed:
+            raise _refusal(f"Elasticsearch {number}")
+        return [f"Elasticsearch {number} is newer than this driver and untested"]
+    return [f"{flavor} build: untested"] if flavor == "serverless" else []
+
+
+def _limited() -> Exchange[tuple[Server, Features]]:
+    # A key without the cluster privilege `monitor` may still read; any valid credential gets 200 here.
+    reply = yield get("/_security/_authenticate")
+    if reply.status == 401:
+        faults.check(reply)
+    if reply.status != 200:
+        raise _refusal(f"a server that says 403 to GET / and {reply.status} to GET /_security/_authenticate")
+    # 401 and 403 never carry the product header; every other answer does from 7.14 on.
+    features = Features((7, 14, 0)) if _header(reply) else Features()
+    note = "the credentials lack the cluster privilege monitor: version unknown, the features of "
+    return Server("Elasticsearch", "", [f"{note}{'.'.join(map(str, features.version[:2]))} are used"]), features
+
+
+def rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
+    """Say whose credentials were rejected, and advise HTTPS where 8.x would have served it (E39)."""
+    what = {AuthScheme.NONE: "Auth Method None", AuthScheme.BASIC: "the user name or the password"}
+    message = (
+        f"{what.get(profile.auth_scheme, 'the API key')} was rejected by {profile.host}:{profile.port} (401): "
+        f"{error.message.removeprefix(error.prefix)}"
+    )
+    hint = f"dragoman connections edit {profile.name}     check Auth Method and credentials"
+    if not profile.ssl_mode.https:
+        edit = f"dragoman connections edit {profile.name} --ssl-mode verify-identity"
+        hint = f"{edit}     8.x serves HTTPS; '{profile.name}' uses plain HTTP"
+    return AuthenticationError(message, hint=hint, details=error.details)
+
+
+def look() -> Exchange[Health]:
+    """Look whether the connection works, with a request that needs its credentials; 403 counts as alive."""
+    reply = yield get("/")
+    if reply.status != 403:
+        faults.check(reply)
+    return Health(ok=True)
