@@ -34,6 +34,7 @@ test: check ## lint, types, contracts and the default tests
 check: $(BUNDLE) ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
+	@$(BIN)/mypy tests/typecheck
 	@PYTHONPATH=plugins/elasticsearch $(BIN)/lint-imports --no-cache
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
