@@ -1,0 +1,285 @@
+"""What is installed: trees that cannot change unnoticed, and one pointer per plugin."""
+
+from __future__ import annotations
+
+import sqlite3
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import wheelhouse
+from dragoman_api.errors import ConfigurationError, InstallError, PluginNotFoundError, RegistryError
+from dragoman_registry import lock
+from dragoman_registry.store import Store
+from dragoman_registry.trees import LISTING, Trees
+from installing import Place
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    wheels = tmp_path / "wheels"
+    return Place(tmp_path, [wheelhouse.Driver(version=version).write(wheels) for version in ("1.0.0", "2.0.0")])
+
+
+def test_nothing_is_written_by_looking(tmp_path: Path):
+    store = Store(tmp_path / "nowhere")
+    assert (store.active("demo"), store.installed(), store.generations("demo"), store.pin_of("demo")) == (
+        None,
+        [],
+        [],
+        None,
+    )
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_an_installed_driver_is_found_by_plugin_and_by_type(place: Place):
+    wheel = wheelhouse.Driver("acme", types=[{"name": "acmedb", "label": "AcmeDB"}]).write(place.root / "wheels")
+    place.publish(wheel)
+    made = place.install("acme")
+    assert place.store.active("acme") == place.store.active("acmedb") == made
+    assert place.store.active("other") is None
+    assert (made.plugin, made.version, made.label, made.active) == ("acme", "1.0.0", "Acme Driver", True)
+    assert made.sha256 == wheelhouse.dependency(wheel)["sha256"]
+    assert made.registry == "team"
+
+
+def test_a_tree_is_read_only_and_its_files_are_those_of_the_wheel(place: Place):
+    [tree] = (place.install()).trees
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in [tree, *tree.rglob("*")] if path.is_dir()}
+    assert modes == {0o555}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in tree.rglob("*") if path.is_file()} == {0o444}
+    members = wheelhouse.Driver(version="2.0.0").members()
+    assert all((tree / name).read_bytes() == data for name, data in members.items())
+
+
+def test_the_same_content_has_the_same_digest_everywhere(place: Place, tmp_path: Path):
+    here = place.install()
+    other = Place(tmp_path / "other", [tmp_path / "wheels/dragoman_demo-2.0.0-py3-none-any.whl"])
+    assert (other.install()).trees[0].name == here.trees[0].name
+
+
+@pytest.mark.parametrize("damage", ["change", "remove", "add", "link", "listing"])
+def test_verify_names_the_bad_file(damage: str, place: Place):
+    generation = place.install()
+    assert place.store.verify(generation) == []
+    [tree] = generation.trees
+    path = tree / "dragoman_demo/driver.py"
+    for writable in (path.parent, path, tree, tree / LISTING):
+        writable.chmod(0o755)
+    if damage == "change":
+        path.write_text("evil")
+    elif damage == "remove":
+        path.unlink()
+    elif damage == "add":
+        path = path.with_name("more.py")
+        path.write_text("")
+    elif damage == "link":
+        path.unlink()
+        path.symlink_to("/etc/passwd")
+    else:
+        path = tree / LISTING
+        path.write_text("{}")
+    [fault] = place.store.verify(generation)
+    assert fault.where == str(path)
+    assert str(path) in str(fault)
+
+
+def test_a_damaged_tree_is_repaired_by_installing_again(place: Place):
+    generation = place.install()
+    path = generation.trees[0] / "dragoman_demo/driver.py"
+    path.chmod(0o644)
+    path.write_text("evil")
+    again = place.install()
+    assert place.store.verify(again) == []
+    assert again.trees == generation.trees
+    assert place.leftovers() == []
+
+
+def test_the_previous_generation_stays_and_rollback_is_a_pointer(place: Place):
+    old = place.install(pinned="1.0.0")
+    new = place.install()
+    assert [entry.version for entry in place.store.generations("demo")] == ["2.0.0", "1.0.0"]
+    back = place.store.rollback("demo")
+    assert (back.version, back.id, back.trees) == ("1.0.0", old.id, old.trees)
+    assert place.store.active("demo") == back
+    assert lock.read(place.store.lock_file)["demo"].version == "1.0.0"
+    assert place.store.rollback("demo").id == new.id
+    assert place.store.rollback("demo", version="1.0.0").id == old.id
+
+
+def test_there_is_no_way_back_to_what_was_never_there(place: Place):
+    place.install()
+    for version in (None, "9.9", "2.0.0"):
+        with pytest.raises(PluginNotFoundError, match="to go back to"):
+            place.store.rollback("demo", version=version)
+
+
+def test_a_damaged_generation_is_not_rolled_back_to(place: Place):
+    old = place.install(pinned="1.0.0")
+    new = place.install()
+    (old.trees[0] / "dragoman_demo/driver.py").chmod(0o644)
+    (old.trees[0] / "dragoman_demo/driver.py").write_text("evil")
+    with pytest.raises(RegistryError, match=r"driver\.py: It was changed"):
+        place.store.rollback("demo")
+    assert place.store.active("demo") == new
+
+
+def test_disabling_pinning_and_removing(place: Place):
+    place.install()
+    place.store.set_disabled("demo", disabled=True)
+    assert place.store.active("demo").disabled
+    place.store.set_disabled("demo", disabled=False)
+    assert not place.store.active("demo").disabled
+    place.store.set_pin("demo", version="2.0.0")
+    place.store.set_pin("later", version="1.0.0")
+    assert (place.store.active("demo").pin, place.store.pin_of("later"), place.store.pin_of("x")) == (
+        "2.0.0",
+        "1.0.0",
+        None,
+    )
+    place.store.set_pin("demo", version=None)
+    assert place.store.active("demo").pin is None
+    assert place.store.remove("demo").version == "2.0.0"
+    assert place.store.active("demo") is None
+    assert place.store.installed() == []
+    assert lock.read(place.store.lock_file) == {}
+
+
+def test_what_is_not_installed_cannot_be_changed(place: Place):
+    place.install()
+    with pytest.raises(PluginNotFoundError, match="other is not installed"):
+        place.store.remove("other")
+    with pytest.raises(PluginNotFoundError, match="other is not installed"):
+        place.store.set_disabled("other", disabled=True)
+
+
+def test_a_type_is_not_taken_from_an_installed_plugin(place: Place, tmp_path: Path):
+    mine = place.install()
+    squatter = wheelhouse.Driver("squat", types=[{"name": "demo", "label": "Demo"}]).write(tmp_path / "w2")
+    other = Place(tmp_path / "other", [squatter])
+    other.store = place.store
+    with pytest.raises(InstallError, match="'demo' is served by the installed plugin 'demo'"):
+        other.install("squat")
+    assert place.store.installed() == [mine]
+
+
+def test_a_broken_lock_file_stops_a_change_before_it_happens(place: Place):
+    place.install(pinned="1.0.0")
+    place.store.lock_file.write_text("<<<<<<< HEAD")
+    with pytest.raises(ConfigurationError):
+        place.install()
+    assert place.store.active("demo").version == "1.0.0"
+    assert place.store.lock_file.read_text() == "<<<<<<< HEAD"
+
+
+def test_the_lock_keeps_what_is_locked_and_not_yet_installed(place: Place, tmp_path: Path):
+    place.publish(wheelhouse.Driver("other").write(tmp_path / "w2"))
+    place.install("other")
+    fresh = Place(tmp_path)
+    fresh.store = Store(tmp_path / "home2")
+    (tmp_path / "home2").mkdir()
+    fresh.store.lock_file.write_bytes(place.store.lock_file.read_bytes())
+    fresh.install()
+    assert set(lock.read(fresh.store.lock_file)) == {"demo", "other"}
+
+
+@pytest.mark.parametrize("data", [b"", b"not a database", b"SQLite format 3\0" + bytes(5000)])
+def test_a_damaged_database_is_an_error_and_is_not_overwritten(data: bytes, place: Place):
+    (place.root / "home").mkdir()
+    (place.root / "home/state.db").write_bytes(data)
+    with pytest.raises(RegistryError, match=r"state\.db cannot be read") as caught:
+        place.store.active("demo")
+    assert caught.value.hint
+    with pytest.raises(RegistryError):
+        place.install()
+    assert (place.root / "home/state.db").read_bytes() == data
+
+
+def test_the_database_survives_power_cuts_as_far_as_sqlite_can(place: Place):
+    place.install()
+    with sqlite3.connect(place.root / "home/state.db") as database:
+        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    database.close()
+
+
+def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+
+
+OPEN = """
+import sys
+from pathlib import Path
+from dragoman_registry.store import Store
+store = Store(Path(sys.argv[1]))
+store.set_pin(f"plugin-{sys.argv[2]}", version="1")
+print(store.pin_of(f"plugin-{sys.argv[2]}"), len(store.installed()))
+"""
+
+
+def test_ten_processes_may_open_a_fresh_store_at_once(tmp_path: Path):
+    command = [sys.executable, "-c", OPEN, str(tmp_path / "home")]
+    started = [subprocess.Popen([*command, str(n)], stdout=subprocess.PIPE, text=True) for n in range(10)]
+    assert [process.communicate(timeout=50)[0] for process in started] == ["1 0\n"] * 10
+    assert [process.returncode for process in started] == [0] * 10
+
+
+def test_an_abandoned_staging_folder_is_swept_and_a_living_one_is_not(tmp_path: Path):
+    trees = Trees(tmp_path)
+    with trees.staging() as alive:
+        (alive / "work").write_text("x")
+        dead = tmp_path / ".tmp/dead"
+        (dead / "read-only").mkdir(parents=True)
+        (dead / "read-only/file").write_text("x")
+        (dead / "read-only").chmod(0o555)
+        with trees.staging():
+            assert not dead.exists()
+            assert (alive / "work").is_file()
+    assert list((tmp_path / ".tmp").iterdir()) == []
+
+
+READ = """
+import os, sys
+from pathlib import Path
+from dragoman_registry.store import Store
+if os.getuid() == 0:
+    os.setuid(65534)
+generation = Store(Path(sys.argv[1])).active("demo")
+print(generation.version)
+"""
+
+
+def test_a_home_that_cannot_be_written_can_still_be_read(place: Place):
+    """A container image with installed drivers and a read-only root."""
+    place.install()
+    home = place.root / "home"
+    for folder in [*place.root.parents[:2], place.root]:
+        folder.chmod(0o755)
+    home.chmod(0o555)
+    done = python(READ, home)
+    home.chmod(0o755)
+    assert done.stdout == "2.0.0\n", done.stderr
+
+
+QUICK = """
+import sys
+from pathlib import Path
+from dragoman_registry.store import Store
+from dragoman_registry.decision import Inputs, decide
+generation = Store(Path(sys.argv[1])).active("demo")
+assert decide(Inputs(type="demo", plugin=generation.plugin, installed=generation.version)).outcome == "ready"
+slow = {"pydantic", "packaging", "installer", "aiohttp", "zipfile", "urllib.request", "dragoman", "anyio", "pluggy"}
+print(sorted(slow & set(sys.modules)))
+"""
+
+
+def test_where_a_driver_is_installed_nothing_slow_is_imported(place: Place):
+    place.install()
+    done = python(QUICK, place.root / "home")
+    assert done.stdout == "[]\n", done.stderr
