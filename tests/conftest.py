@@ -5,9 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from blockbuster import blockbuster_ctx
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+
+MAY_BLOCK = {
+    # plain functions, documented as such: a host with a loop to protect calls them in a thread
+    "dragoman/registries.py": {"add", "remove", "list"},
+    "dragoman/connections.py": {"list", "get", "save", "remove", "store_secret", "resolve_secret"},
+    "dragoman/plugins.py": {"installed"},
+    "dragoman/runtime.py": {"__init__"},
+    # a child must be started by the main thread: the signal of its parent's death follows the starting thread
+    "dragoman/sandbox/child.py": {"__init__"},
+    "<frozen importlib._bootstrap>": {"_find_and_load"},
+}
 
 
 @pytest.fixture
@@ -22,3 +36,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "home"
     monkeypatch.setenv("DRAGOMAN_HOME", str(path))
     return path
+
+
+@pytest.fixture(autouse=True)
+def no_blocking_calls() -> Iterator[None]:
+    """Let a blocking call in the event loop fail the test that makes it."""
+    with blockbuster_ctx(["dragoman", "dragoman_api"]) as detector:
+        for function in detector.functions.values():
+            for file, names in MAY_BLOCK.items():
+                function.can_block_in(file, names)
+        yield

@@ -371,7 +371,7 @@ class Plugins:
                 choice,
                 store=self._store,
                 registry=offer.registry,
-                host=Host.here(),
+                host=await anyio.to_thread.run_sync(Host.here),
                 smoke_test=partial(self._smoke_test, trusted=trusted),
                 on_progress=progress,
                 trusted=trusted,

@@ -99,10 +99,10 @@ class Runtime:
             surface=surface,
         )
 
-    def prewarm(self) -> None:
-        """Start a driver's process now, so that it is warm when a connection opens."""
+    def prewarm(self, spare: Spare | None = None) -> None:
+        """Start a driver's process now, so that it is warm when a connection opens; or take over one already started."""
         if self._spare is None:
-            self._spare = Spare(find_closure(self.paths.cache))
+            self._spare = spare or Spare(find_closure(self.paths.cache))
         self._spare.fill()
 
     def events(self) -> AbstractContextManager[Subscription]:
@@ -158,7 +158,7 @@ class Runtime:
             ConnectionFailedError: TLS or the network failed.
             SandboxError: The driver could not be started or confined.
         """
-        connection = self.connections.get(name)
+        connection = await anyio.to_thread.run_sync(self.connections.get, name)
         try:
             generation = await self.plugins.ready_for(connection.type, connection=name)
             profile = await anyio.to_thread.run_sync(self._profile, connection, generation)
