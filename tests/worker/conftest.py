@@ -13,7 +13,7 @@ from dragoman.sandbox import Launch, Spare, Worker, achievable_level, find_closu
 from dragoman_api.connections import Secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from dragoman.sandbox.child import Child
 
@@ -48,6 +48,11 @@ class Driver:
 """
 
 
+def attempts(body: str) -> str:
+    """Give the source of a driver whose `describe_object(name)` runs a function's body."""
+    return f"def attempt(name):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n{CONNECT}"
+
+
 @dataclass
 class Workshop:
     """Makes driver trees and workers."""
@@ -68,12 +73,12 @@ class Workshop:
         self, source: str, *, secrets: dict[str, str] | None = None, spare: Any = None, **options: Any
     ) -> Worker:
         """Make a worker on a driver's source."""
-        launch = Launch(
-            driver="tiny_driver:Driver",
-            trees=(self.write(source),),
-            secrets=Secrets(values=secrets or {}),
-            **options,
-        )
+        tree = self.write(source)
+        launch = Launch(driver="tiny_driver:Driver", trees=(tree,), secrets=Secrets(values=secrets or {}), **options)
+        return self.start(launch, spare=spare)
+
+    def start(self, launch: Launch, *, spare: Any = None) -> Worker:
+        """Make a worker on what was written before."""
         return Worker(
             launch,
             spare=spare or self.spare,
@@ -81,10 +86,15 @@ class Workshop:
             on_denied=lambda host, port: self.denied.append((host, port)),
         )
 
+    def again(self, source: str, *, attempt: bool = False) -> Callable[[], Worker]:
+        """Make what makes workers on a driver's source, or as `attempting` does."""
+        tree = self.write(attempts(source) if attempt else source)
+        launch = Launch(driver="tiny_driver:Driver", trees=(tree,))
+        return lambda: self.start(launch)
+
     def attempting(self, body: str, **options: Any) -> Worker:
         """Make a worker whose `describe_object(name)` gives what `attempt(name)` returns, as JSON in `structure`."""
-        source = f"def attempt(name):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n{CONNECT}"
-        return self.worker(source, **options)
+        return self.worker(attempts(body), **options)
 
 
 class Ahead(Spare):

@@ -20,7 +20,7 @@ from dragoman_api.errors import DriverFaultError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from conftest import Workshop
+    from tests.worker.conftest import Workshop
 
 CLIENT = """
 async def attempt(name):

@@ -11,7 +11,7 @@ from dragoman_api.connections import Health
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError
 
 if TYPE_CHECKING:
-    from conftest import Workshop
+    from tests.worker.conftest import Workshop
 
 SLOW = """
 class Driver:

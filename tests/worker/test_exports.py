@@ -15,7 +15,7 @@ from dragoman_api.errors import DeadlineExceededError, DriverCrashedError, Drive
 from dragoman_api.exports import ExportRequest
 
 if TYPE_CHECKING:
-    from conftest import Workshop
+    from tests.worker.conftest import Workshop
 
     from dragoman.sandbox import Worker
 

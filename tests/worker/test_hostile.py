@@ -11,7 +11,7 @@ import pytest
 from dragoman_api.errors import DriverCrashedError, DriverFaultError, SandboxError
 
 if TYPE_CHECKING:
-    from conftest import Workshop
+    from tests.worker.conftest import Workshop
 
 HEAD = """
 import msgspec

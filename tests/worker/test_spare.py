@@ -14,7 +14,7 @@ from dragoman_api.connections import Health
 from dragoman_api.errors import DriverCrashedError
 
 if TYPE_CHECKING:
-    from conftest import Workshop
+    from tests.worker.conftest import Workshop
 
 CRASHING = "os._exit(3)"
 
@@ -53,7 +53,7 @@ async def test_an_unused_spare_ends_with_its_owner() -> None:
 async def test_a_crashed_driver_is_started_again_three_times_a_minute(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Supervisor(lambda: workshop.attempting(CRASHING)) as supervisor:
+    async with Supervisor(workshop.again(CRASHING, attempt=True)) as supervisor:
         for incarnation in (1, 2, 3, 4):
             worker = await supervisor.worker()
             assert supervisor.incarnation == incarnation
@@ -67,16 +67,16 @@ async def test_a_crashed_driver_is_started_again_three_times_a_minute(
 
 
 async def test_a_driver_that_does_not_start_says_so_and_may_start_later(workshop: Workshop) -> None:
-    sources = iter(["raise RuntimeError('not yet')", "class Driver:\n    @hookimpl\n    async def ping(self): ..."])
-    async with Supervisor(lambda: workshop.worker(next(sources))) as supervisor:
+    async with Supervisor(workshop.again("raise RuntimeError('not yet')")) as supervisor:
         with pytest.raises(Exception, match="not yet"):
             await supervisor.worker()
+        workshop.write("class Driver:\n    @hookimpl\n    async def ping(self): ...")
         assert (await supervisor.worker()).hooks == {"ping"}
 
 
 async def test_concurrent_callers_share_one_start(workshop: Workshop) -> None:
     got = []
-    async with Supervisor(lambda: workshop.attempting("return 1")) as supervisor:
+    async with Supervisor(workshop.again("return 1", attempt=True)) as supervisor:
 
         async def ask() -> None:
             got.append(await supervisor.worker())
@@ -89,7 +89,7 @@ async def test_concurrent_callers_share_one_start(workshop: Workshop) -> None:
 
 
 async def test_an_error_inside_the_supervisor_comes_out_unwrapped(workshop: Workshop) -> None:
-    supervisor = Supervisor(lambda: workshop.attempting("return 1"))
+    supervisor = Supervisor(workshop.again("return 1", attempt=True))
     with pytest.raises(KeyError):
         await fail_within(supervisor)
 

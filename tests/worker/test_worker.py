@@ -28,7 +28,7 @@ from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest
 
 if TYPE_CHECKING:
-    from conftest import Workshop
+    from tests.worker.conftest import Workshop
 
     from dragoman.sandbox import Worker
 

@@ -174,23 +174,21 @@ def enforce(report: Report, *, policy: Policy, trusted: bool) -> None:
 
 
 def lockdown_plan(
-    closure: Closure, *, trees: Iterable[Path], readable: Iterable[Path], policy: Policy, memory: int, descriptors: int
+    closure: Closure, *, readable: Iterable[str], policy: Policy, memory: int, descriptors: int
 ) -> Lockdown:
     """Write down what a child gives up, and the little it keeps.
 
     Args:
         closure: What it may import of the host's environment.
-        trees: The driver's own.
-        readable: Further files: a client certificate.
+        readable: The driver's trees, and further files: a client certificate.
         policy: ``off`` gives up nothing.
         memory: Bytes of address space.
         descriptors: Open descriptors.
     """
     library, listable = _standard_library()
-    own = [str(Path(path).resolve()) for path in (*trees, *readable)]
     return Lockdown(
         layers=() if policy == "off" else LAYERS,
-        readable=(*library, *closure.paths, *own, *_system_files()),
+        readable=(*library, *closure.paths, *readable, *_system_files()),
         listable=listable,
         memory=memory,
         descriptors=descriptors,

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from dragoman_worker.wire import Message
 
     from .calls import Waiting
+    from .closure import Closure
     from .policy import Report
     from .spare import Spare
 
@@ -125,7 +126,10 @@ class Worker:
     # start and end --------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        self._adopt((self._spare.take() if self._spare else None) or _spawn(self._launch))
+        child = self._spare.take() if self._spare else None
+        if child is None:
+            child = _spawn(await anyio.to_thread.run_sync(find_closure, self._launch.cache))
+        self._adopt(child)
         self._stack = AsyncExitStack()
         try:
             await self._enter()
@@ -160,18 +164,10 @@ class Worker:
 
     async def _start(self) -> None:
         launch = self._launch
-        plan = policy.lockdown_plan(
-            self._child.closure,
-            trees=launch.trees,
-            readable=launch.readable,
-            policy=launch.policy,
-            memory=launch.memory,
-            descriptors=launch.descriptors,
-        )
-        trees = tuple(str(tree.resolve()) for tree in launch.trees)
         try:
             with anyio.fail_after(_START_SECONDS):
-                told = await self._say(Config(lockdown=plan, trees=trees, driver=launch.driver), Sandboxed)
+                config = await anyio.to_thread.run_sync(_configure, launch, self._child.closure)
+                told = await self._say(config, Sandboxed)
                 status = await anyio.to_thread.run_sync(_read_status, self._child.process.pid)
                 self.report = policy.assess(told, status=status, policy=launch.policy)
                 policy.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
@@ -384,9 +380,22 @@ class Worker:
             self._channel.send(Cancel(number))
 
 
-def _spawn(launch: Launch) -> Child:
+def _configure(launch: Launch, closure: Closure) -> Config:
+    """Write the configuration; it takes a look at the file system."""
+    trees = tuple(str(tree.resolve()) for tree in launch.trees)
+    plan = policy.lockdown_plan(
+        closure,
+        readable=(*trees, *(str(path.resolve()) for path in launch.readable)),
+        policy=launch.policy,
+        memory=launch.memory,
+        descriptors=launch.descriptors,
+    )
+    return Config(lockdown=plan, trees=trees, driver=launch.driver)
+
+
+def _spawn(closure: Closure) -> Child:
     try:
-        return Child(find_closure(launch.cache))
+        return Child(closure)
     except OSError as error:
         raise SandboxError(f"the driver's process cannot be started: {error.strerror}") from error
 
