@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
+import os
 import re
 import shlex
 import subprocess
@@ -224,3 +226,32 @@ async def test_the_driver_of_the_guide_browses_a_real_server(guide, monkeypatch)
             page = await driver.fetch_page(PageRequest(object="books", offset=1, limit=1))
     assert [row.to_dict() for row in page.rows] == [{"title": "Persuasion", "year": None}]
     assert page.total == 2
+
+
+@pytest.fixture(scope="module")
+def sample_port():
+    """Serve the sample cluster in a process of its own, as a reader of the tutorial does."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests/support")}
+    command = [sys.executable, "-m", "tests.demo.sample", "--port", "0", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment) as server:
+        try:
+            yield json.loads(server.stdout.readline())["port"]
+        finally:
+            server.terminate()
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "tutorial/first-page.md"], ids=lambda page: page.name)
+def test_the_example_of_the_front_page_runs(page, sample_port, home):
+    """P3: from a saved connection whose driver is missing to printed rows."""
+    from dragoman.connections import Connections, SavedConnection
+    from dragoman.settings import find_paths
+
+    values = {"host": "127.0.0.1", "port": sample_port}
+    Connections(find_paths()).save(SavedConnection(name="shop", type="elasticsearch", values=values))
+    [source] = fenced(page, "python")
+    done = subprocess.run([sys.executable, "-c", source], cwd=home, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    totals = [float(line.split()[1]) for line in done.stdout.splitlines() if not line.startswith("100 of")]
+    assert len(totals) == 100
+    assert totals == sorted(totals, reverse=True)
+    assert min(totals) >= 100
