@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from contextlib import closing, contextmanager
@@ -271,10 +270,8 @@ class Store:
         if not self._file.exists():
             yield None
             return
-        # Where nothing can be written, SQLite cannot make the files of its write-ahead log; nobody else can either.
-        mode = "mode=rw" if os.access(self.root, os.W_OK) else "immutable=1"
         try:
-            with closing(self._open(mode)) as database:
+            with closing(self._open()) as database:
                 yield database
         except sqlite3.Error as error:
             raise RegistryError(
@@ -288,7 +285,7 @@ class Store:
             self.root.mkdir(parents=True, exist_ok=True)
             with locked(self.root / ".state.lock"):
                 self._create()
-                with closing(self._open("mode=rw")) as database:
+                with closing(self._open()) as database:
                     database.execute("BEGIN IMMEDIATE")
                     yield database
                     row = database.execute(ACTIVE_LOCK, (plugin,)).fetchone()
@@ -300,10 +297,12 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             raise InstallError(f"{self._file} cannot be written: {error}", hint="dragoman doctor") from error
 
-    def _open(self, mode: str) -> sqlite3.Connection:
-        address = f"{self._file.absolute().as_uri()}?{mode}"
+    def _open(self) -> sqlite3.Connection:
+        # A rollback journal, not a write-ahead log: reading one creates files, which a full disk or a home that
+        # cannot be written refuses, and installed drivers must go on working there.
+        address = f"{self._file.absolute().as_uri()}?mode=rw"
         database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=30)
-        database.execute("PRAGMA synchronous = FULL")
+        database.execute("PRAGMA synchronous = EXTRA")
         version = database.execute("PRAGMA user_version").fetchone()[0]
         if version != SCHEMA_VERSION:
             database.close()
@@ -315,10 +314,9 @@ class Store:
         if self._file.exists():
             return
         draft = self._file.with_name("state.db.new")
-        for name in (draft.name, f"{draft.name}-wal", f"{draft.name}-shm"):
+        for name in (draft.name, f"{draft.name}-journal"):
             draft.with_name(name).unlink(missing_ok=True)
         with closing(sqlite3.connect(draft, isolation_level=None)) as database:
-            database.execute("PRAGMA journal_mode = WAL")
             database.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
         sync(draft)
         draft.replace(self._file)
