@@ -43,14 +43,19 @@ MAPPINGS: dict[str, dict[str, Any]] = {
 }
 SHARDS = {"books": 1, "orders": 3}
 
-_FIRST = "Ada Bruno Chiara Dmitri Elif Farid Grace Hana Ines Jorge Kenji Leila Marta Nils Olga Priya Ravi Sofia".split()
-_LAST = "Almeida Brandt Castillo Dubois Eriksson Fischer Haddad Ito Jansen Kowalski Moreau Novak Okafor Singh".split()
+_FIRST = ["Ada", "Bruno", "Chiara", "Dmitri", "Elif", "Farid", "Grace", "Hana", "Ines", "Jorge", "Kenji", "Leila", "Marta", "Nils", "Olga", "Priya", "Ravi", "Sofia"]
+_LAST = ["Almeida", "Brandt", "Castillo", "Dubois", "Eriksson", "Fischer", "Haddad", "Ito", "Jansen", "Kowalski", "Moreau", "Novak", "Okafor", "Singh"]
 _CITIES = ["Lisbon", "Leipzig", "Kraków", "Osaka", "Toronto", "Nairobi", "São Paulo", "Malmö", "Pune", "Ghent"]
-_ADJECTIVES = "Quiet Borrowed Northern Invisible Second Long Paper Salt Winter Open Distant Copper Lost".split()
-_NOUNS = "Harbour Atlas Garden River Letters Clock Archive Orchard Bridge Island Library Weather Alphabet".split()
+_ADJECTIVES = ["Quiet", "Borrowed", "Northern", "Invisible", "Second", "Long", "Paper", "Salt", "Winter", "Open", "Distant", "Copper", "Lost"]
+_NOUNS = ["Harbour", "Atlas", "Garden", "River", "Letters", "Clock", "Archive", "Orchard", "Bridge", "Island", "Library", "Weather", "Alphabet"]
 _TAGS = ["fiction", "history", "science", "travel", "poetry", "children", "cooking", "art", "crime", "essays"]
 _STATUSES = ("open", "paid", "shipped", "shipped", "delivered", "delivered", "delivered", "cancelled")
-_NOTES = ["Leave it with the neighbour.", "Please wrap as a gift.", "Ring twice, the bell is quiet.", "Deliver after six."]
+_NOTES = [
+    "Leave it with the neighbour.",
+    "Please wrap as a gift.",
+    "Ring twice, the bell is quiet.",
+    "Deliver after six.",
+]
 _SKUS = [f"{shelf}-{number:02d}" for shelf in "ABCDEFGH" for number in range(1, 31)]
 
 Document = tuple[str, dict[str, Any]]
@@ -58,7 +63,7 @@ Document = tuple[str, dict[str, Any]]
 
 def documents(name: str) -> Iterator[Document]:
     """Yield id and document of every row of `books` or `orders`."""
-    random = Random(f"dragoman {name}")  # noqa: S311 - the same data everywhere is the point
+    random = Random(f"dragoman {name}")
     return _books(random) if name == "books" else _orders(random)
 
 

@@ -263,7 +263,7 @@ def aliases(call: Call) -> Reply:
                         raise not_reproduced(f"the alias action {verb}")
                 if options.get("filter"):
                     raise not_reproduced("filtered aliases")
-    return Reply(OK)
+    return Reply({**OK, "errors": False} if call.cluster.release.parts >= (8, 12) else OK)
 
 
 def put_template(call: Call) -> Reply:
@@ -419,7 +419,7 @@ def cat_indices(call: Call) -> Reply:
             "health": "yellow" if copies else "green", "status": "close" if index.closed else "open",
             "index": index.name, "uuid": index.uuid, "pri": str(len(index.shards)), "rep": str(copies),
             "docs.count": None if index.closed else str(index.lucene_count()),
-            "docs.deleted": None if index.closed else "0", "store.size": size, "pri.store.size": size,
+            "docs.deleted": None if index.closed else str(index.deleted_count()), "store.size": size, "pri.store.size": size,
         }  # fmt: skip
         if release.parts >= (8, 15):
             row["dataset.size"] = size
@@ -437,6 +437,7 @@ def cat_aliases(call: Call) -> Reply:
         }
         for index in call.cluster.indices.values()
         for alias, options in index.aliases.items()
+        if fnmatch.fnmatchcase(alias, call.path.get("alias", "*"))
     ]  # fmt: skip
     return _cat(call, rows, {"a": "alias", "i": "index", "idx": "index"})
 

@@ -55,6 +55,8 @@ class Call:
         body = self.json()
         for key in body if isinstance(body, dict) else ():
             if key not in known:
-                raise ServerError("parsing_exception", f"request does not support [{key}]", fault=True, line=1, col=1)
+                raise ServerError(
+                    "parsing_exception", f"request does not support [{key}]", fault=True, extra={"line": 1, "col": 1}
+                )
         found: dict[str, Any] = body
         return found

@@ -63,7 +63,8 @@ def _anchor(text: str, formats: str, *, round_up: bool, zone: str, nanos: bool) 
         if found is not None:
             return found
     reason = f"failed to parse date field [{text}] with format [{formats}]"
-    cause = ServerError("illegal_argument_exception", reason)
+    why = ServerError("date_time_parse_exception", "Failed to parse with all enclosed parsers")
+    cause = ServerError("illegal_argument_exception", reason, caused_by=why)
     raise ServerError("parse_exception", f"{reason}: [{reason}]", caused_by=cause)
 
 

@@ -12,6 +12,7 @@ from fakes.elasticsearch.calls import Call, Reply
 from fakes.elasticsearch.errors import ServerError, illegal, invalid
 from fakes.elasticsearch.hits import source_filter
 from fakes.elasticsearch.jsontext import decode, encode
+from fakes.elasticsearch.mapping import Node
 from fakes.elasticsearch.store import Cluster, Doc, Index, Shard, check_name
 
 if TYPE_CHECKING:
@@ -65,14 +66,14 @@ def conflict(doc_id: str, reason: str, index: Index, shard: Shard) -> ServerErro
     """Return a version conflict."""
     extra = {"index_uuid": index.uuid, "shard": str(shard.number), "index": index.name}
     text = f"[{doc_id}]: version conflict, {reason}"
-    return ServerError("version_conflict_engine_exception", text, status=409, **extra)
+    return ServerError("version_conflict_engine_exception", text, status=409, extra=extra)
 
 
 def _missing(doc_id: str, index: Index, shard: Shard) -> ServerError:
     extra = {"index_uuid": index.uuid, "shard": str(shard.number), "index": index.name}
     prefix = "[_doc]" if index.release.types else ""
     reason = f"{prefix}[{doc_id}]: document missing"
-    return ServerError("document_missing_exception", reason, status=404, **extra)
+    return ServerError("document_missing_exception", reason, status=404, extra=extra)
 
 
 def _check_id(doc_id: str) -> None:
@@ -86,7 +87,7 @@ def _check_routing(index: Index, doc_id: str, routing: str | None) -> None:
         reason = f"routing is required for [{index.name}]/[{doc_id}]"
         if index.release.types:
             reason = f"routing is required for [{index.name}]/[_doc]/[{doc_id}]"
-        raise ServerError("routing_missing_exception", reason, index_uuid="_na_", index=index.name)
+        raise ServerError("routing_missing_exception", reason, extra={"index_uuid": "_na_", "index": index.name})
 
 
 def _result(doc: Doc, result: str, shard_count: int = 1) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def store(
     if not isinstance(value, dict):
         raise _unreadable(index, ServerError("not_x_content_exception", "not an object"))
     if index.stream is not None and "@timestamp" not in value:
-        raise illegal(f"data stream timestamp field [@timestamp] is missing")
+        raise illegal("data stream timestamp field [@timestamp] is missing")
     node, ignored = index.mapping.parse(value, doc_id)
     shard = index.shard_of(routing or doc_id)
     present = shard.live.get(doc_id)
@@ -133,8 +134,8 @@ def store(
     if guard is not None:
         guard.check(doc_id, present, index, shard)
     shard.live.pop(doc_id, None)
-    version = present.version + 1 if present else 1
-    doc = Doc(doc_id, source, shard.take_seq_no(), version, node, ignored, routing, index)
+    doc = Doc(doc_id, source, 0, 0, node, ignored, routing, index)
+    shard.take(doc)
     shard.live[doc_id] = doc
     return doc, "updated" if present else "created"
 
@@ -159,10 +160,8 @@ def remove(index: Index, doc_id: str, *, guard: Guard | None, routing: str | Non
     if guard is not None:
         guard.check(doc_id, present, index, shard)
     shard.live.pop(doc_id, None)
-    seq_no = shard.take_seq_no()
-    version = present.version + 1 if present else 1
-    node = present.node if present else index.mapping.parse({}, doc_id)[0]
-    doc = Doc(doc_id, b"{}", seq_no, version, node, [], routing, index)
+    doc = Doc(doc_id, b"{}", 0, 0, Node(), [], routing, index)
+    shard.take(doc)
     return doc, "deleted" if present else "not_found"
 
 
@@ -235,7 +234,8 @@ async def _refresh(index: Index, wanted: str | None, answer: dict[str, Any]) -> 
     if wanted in ("true", ""):
         index.refresh()
         # The server puts the flag right after `result`.
-        rest = {key: answer.pop(key) for key in ("_shards", "_seq_no", "_primary_term") if key in answer}
+        names = ("_shards", "_seq_no", "_primary_term")
+        rest: dict[str, Any] = {key: answer.pop(key) for key in names if key in answer}
         if answer.get("result") != "noop":
             answer["forced_refresh"] = True
         answer.update(rest)
@@ -283,7 +283,8 @@ async def delete(call: Call) -> Reply:
     name = call.path["index"]
     if name in call.cluster.streams:
         raise illegal("only write ops with an op_type of create are allowed in data streams")
-    index = call.cluster.single(name)
+    # A deletion is a write: an alias of several indices needs a write index. It never creates one.
+    index = call.cluster.write_target(name, create=False) if call.cluster.aliased(name) else call.cluster.single(name)
     routing = call.params.get("routing")
     doc, result = remove(index, call.path["id"], guard=Guard.of(call.params), routing=routing)
     answer = _result(doc, result)
@@ -390,7 +391,10 @@ async def bulk(call: Call) -> Reply:
     if not actions:
         raise invalid("no requests added")
     for number, (action, meta, source) in enumerate(actions):
-        items.append({action: _bulk_item(call, action, meta, source, touched)})
+        item = _bulk_item(call, action, meta, source, touched)
+        if call.flag("refresh") and "error" not in item and item["result"] != "noop":
+            item["forced_refresh"] = True
+        items.append({action: item})
         # Ten thousand documents take a while; let others have their turn.
         if number % 500 == 499:
             await anyio.sleep(0)

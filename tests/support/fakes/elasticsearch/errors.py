@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Body = dict[str, Any]
 
-# Types that the server's own exception classes give; any other type is a plain Java exception, which the
-# coordinating node repeats as `caused_by` of "all shards failed".
+# Types of the server's own exception classes. `root_cause` lists the innermost of these; any other type is a plain Java
+# exception, which the coordinating node wraps once more.
 ELASTIC_TYPES = frozenset({
     "query_shard_exception", "search_exception", "parsing_exception", "search_context_missing_exception",
-    "index_closed_exception", "cluster_block_exception", "exception", "parse_exception",
+    "index_closed_exception", "cluster_block_exception", "exception", "parse_exception", "mapper_parsing_exception",
+    "document_parsing_exception", "no_shard_available_action_exception", "index_not_found_exception",
 })  # fmt: skip
 
 
@@ -27,12 +31,15 @@ class ServerError(Exception):
         root: list[ServerError] | None = None,
         fault: bool = False,
         headers: list[tuple[str, str]] | None = None,
-        **extra: Any,
+        lucene: bool = False,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(f"{kind}: {reason}")
-        self.kind, self.reason, self.status, self.extra = kind, reason, status, extra
+        self.kind, self.reason, self.status, self.extra = kind, reason, status, dict(extra or {})
         self.caused_by, self.root, self.fault = caused_by, root, fault
         self.headers = headers or []
+        # Lucene's own parse_exception has the name of the server's, but is none of its classes.
+        self.elastic = kind in ELASTIC_TYPES and not lucene
 
     def describe(self) -> Body:
         """Return the members of this exception, with its causes nested."""
@@ -45,9 +52,16 @@ class ServerError(Exception):
         """Return the members without causes, as `root_cause` lists them."""
         return {"type": self.kind, "reason": self.reason, **self.extra}
 
+    def innermost(self) -> ServerError:
+        """Return the deepest cause that is one of the server's own exceptions."""
+        found = self
+        while found.caused_by is not None and found.caused_by.elastic:
+            found = found.caused_by
+        return found
+
     def body(self) -> Body:
         """Return the whole answer."""
-        causes = [self] if self.root is None else self.root
+        causes = [self.innermost()] if self.root is None else self.root
         described = self.describe()
         return {"error": {"root_cause": [cause.bare() for cause in causes], **described}, "status": self.status}
 
@@ -85,7 +99,7 @@ def invalid(*reasons: str) -> ServerError:
 
 def parsing(reason: str, *, fault: bool = True) -> ServerError:
     """Return the error for a body that the server's parsers do not know."""
-    return ServerError("parsing_exception", reason, fault=fault, line=1, col=1)
+    return ServerError("parsing_exception", reason, fault=fault, extra={"line": 1, "col": 1})
 
 
 def not_reproduced(what: str) -> ServerError:
@@ -101,25 +115,23 @@ def no_such_index(name: str, *, single: bool = False) -> ServerError:
         "index_uuid": "_na_",
         "index": name,
     }
-    return ServerError("index_not_found_exception", f"no such index [{name}]", status=404, **extra)
+    return ServerError("index_not_found_exception", f"no such index [{name}]", status=404, extra=extra)
 
 
 def all_shards_failed(failures: list[Body], causes: list[ServerError]) -> ServerError:
     """Return the error of a search in which no shard answered."""
     first = causes[0]
-    repeated = None
-    if first.kind not in ELASTIC_TYPES:
-        repeated = ServerError(
-            first.kind, first.reason, caused_by=first.caused_by or ServerError(first.kind, first.reason)
-        )
+    root: ServerError | None = first.innermost()
+    if root is first:
+        # What a failed shard says already is not repeated; a plain Java exception is, wrapped.
+        again = first.caused_by or ServerError(first.kind, first.reason)
+        root = None if first.elastic else ServerError(first.kind, first.reason, caused_by=again)
     status = max((cause.status for cause in causes), key=lambda code: (code >= 500, code == first.status))
     return ServerError(
         "search_phase_execution_exception",
         "all shards failed",
         status=status,
-        caused_by=repeated,
-        root=causes,
-        phase="query",
-        grouped=True,
-        failed_shards=failures,
+        caused_by=root,
+        root=[cause.innermost() for cause in causes],
+        extra={"phase": "query", "grouped": True, "failed_shards": failures},
     )

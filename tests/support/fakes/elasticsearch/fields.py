@@ -133,7 +133,7 @@ def _float(self: Field, value: Any) -> float:
     except OverflowError:
         raise illegal(f"[{self.type}] supports only finite values, but got [Infinity]") from None
     if self.type == "scaled_float":
-        return round(rounded * self.params["scaling_factor"]) / float(self.params["scaling_factor"])
+        return round(rounded * float(self.params["scaling_factor"])) / float(self.params["scaling_factor"])
     return rounded
 
 

@@ -31,11 +31,11 @@ class Writer:
         if body.get("stored_fields") not in (None, "_none_"):
             raise not_reproduced("stored_fields")
 
-    def write(self, page: list[tuple[list[Any], int, int, Doc]]) -> dict[str, Any]:
+    def write(self, page: list[tuple[list[Any], int, Doc]]) -> dict[str, Any]:
         """Return `max_score` and `hits`."""
-        scores = [self.found.scores[doc.index.name] for _, _, _, doc in page]
+        scores = [self.found.scores[doc.index.name] for _, _, doc in page]
         best = max(scores, default=None) if self.scored else None
-        return {"max_score": best, "hits": [self._hit(values, doc) for values, _, _, doc in page]}
+        return {"max_score": best, "hits": [self._hit(values, doc) for values, _, doc in page]}
 
     def _hit(self, values: list[Any], doc: Doc) -> dict[str, Any]:
         hit: dict[str, Any] = {"_index": doc.index.name}
@@ -78,8 +78,10 @@ class Writer:
                         continue
                     values = [_field_value(target, value) for value in doc.node.values.get(target.path, ())]
                     if values and not isinstance(doc.node.values[target.path][0], Token):
-                        unique = member == "docvalue_fields" and target.family == "string"
-                        shown_[name] = sorted(set(values)) if unique else sorted(values) if unique else values
+                        if member == "docvalue_fields":
+                            # Columns are sorted, and keywords kept once.
+                            values = sorted(set(values) if target.family in ("string", "ip") else values)
+                        shown_[name] = values
         return shown_
 
 
@@ -105,11 +107,10 @@ def source_filter(wanted: Any, release: Release) -> Any:
         excludes = wanted.get("excludes", wanted.get("exclude", []))
     else:
         includes, excludes = wanted, []
-    includes = [includes] if isinstance(includes, str) else includes
-    excludes = [excludes] if isinstance(excludes, str) else excludes
+    patterns = [[given] if isinstance(given, str) else list(given or ()) for given in (includes, excludes)]
 
     def filtered(source: bytes) -> Any:
-        kept = pick(Raw(source).parsed(), includes, excludes)
+        kept = pick(Raw(source).parsed(), *patterns)
         # A filtered source comes out of a hash map on 7.x: keys in another order than they were stored in.
         if release.types and isinstance(kept, dict):
             kept = dict(reversed(kept.items()))

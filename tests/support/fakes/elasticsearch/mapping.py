@@ -90,20 +90,25 @@ class Mapping:
         kind, name = definition["type"], path.rpartition(".")[2]
         if kind not in TYPES:
             reason = f"No handler for type [{kind}] declared on field [{name}]"
-            if self.release.parts[:2] == (8, 7):
+            if self.release.parts >= (8, 8):
                 reason = (
                     f"The mapper type [{kind}] declared on field [{name}] does not exist. It might have been created "
                     "within a future version or requires a plugin to be installed. Check the documentation."
                 )
-            raise ServerError("mapper_parsing_exception", f"Failed to parse mapping: {reason}", fault=True)
+            raise self._unparsable(reason)
         for key in definition.keys() - PARAMETERS:
             if key == "copy_to":
                 raise not_reproduced("copy_to")
             reason = f"unknown parameter [{key}] on mapper [{name}] of type [{kind}]"
-            raise ServerError("mapper_parsing_exception", f"Failed to parse mapping: {reason}", fault=True)
+            raise self._unparsable(reason)
         self.fields[path] = Field(path, kind, definition, nested)
         for sub, below in definition.get("fields", {}).items():
             self._leaf(f"{path}.{sub}", below, nested)
+
+    def _unparsable(self, reason: str) -> ServerError:
+        kind, typed = "mapper_parsing_exception", " [_doc]" if self.release.types else ""
+        cause = ServerError(kind, reason)
+        return ServerError(kind, f"Failed to parse mapping{typed}: {reason}", caused_by=cause, fault=True)
 
     def field(self, path: str) -> Field | None:
         """Return the field a query means by this path: aliases followed, `flattened` keys found."""
@@ -149,9 +154,9 @@ def _merged(old: dict[str, Any], new: dict[str, Any], prefix: str) -> dict[str, 
     for name, definition in new.items():
         if "." in name:
             first, _, rest = name.partition(".")
-            name, definition = first, {"properties": {rest: definition}}  # noqa: PLW2901
+            name, definition = first, {"properties": {rest: definition}}
         if "properties" in definition and not definition["properties"] and "type" not in definition:
-            definition = {"type": "object", **{k: v for k, v in definition.items() if k != "properties"}}  # noqa: PLW2901
+            definition = {"type": "object", **{k: v for k, v in definition.items() if k != "properties"}}
         present = merged.get(name)
         if present is None:
             kept = {key: value for key, value in definition.items() if key != "properties"}
@@ -196,13 +201,17 @@ class _Parser:
         mapping = self.mapping
         for key, member in value.items():
             path = prefix + key
-            if path in mapping.fields:
+            if "." in key and self.enclosing(path, node):
+                self.dotted(prefix, key, member, node)
+            elif path in mapping.fields:
                 self.leaf(mapping.fields[path], member, node)
             elif mapping.objects.get(path) == "disabled":
                 continue
             elif path in mapping.aliases:
                 reason = f"Cannot write to a field alias [{path}]."
-                raise self.fault("mapper_parsing_exception", reason, caused_by=illegal(reason))
+                if mapping.release.types:
+                    raise ServerError("mapper_parsing_exception", "failed to parse", caused_by=illegal(reason))
+                raise self.fault(self.fault_kind(), reason)
             elif path in mapping.objects:
                 self.object(path, member, node)
             elif "." in key:
@@ -210,10 +219,14 @@ class _Parser:
             else:
                 self.unmapped(path, member, node, value)
 
+    def enclosing(self, path: str, node: Node) -> str | None:
+        """Return the nested object that a dotted name passes through on its way, if any."""
+        paths = self.mapping.nested_paths(path)
+        return next((name for name in paths if len(name) > len(node.path) and name != path), None)
+
     def dotted(self, prefix: str, key: str, member: Any, node: Node) -> None:
         first, _, rest = key.partition(".")
-        enclosing = next((p for p in self.mapping.nested_paths(prefix + key) if p not in (node.path, key)), None)
-        if enclosing and not prefix.startswith(enclosing + "."):
+        if enclosing := self.enclosing(prefix + key, node):
             if self.mapping.release.types:
                 reason = (
                     f"Cannot add a value for field [{prefix}{key}] since one of the intermediate objects is mapped "

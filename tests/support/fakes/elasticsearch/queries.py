@@ -40,11 +40,11 @@ class Scope:
     def error(self, reason: str, caused_by: ServerError | None = None, status: int = 400) -> ServerError:
         """Return a query_shard_exception of this index."""
         extra = {"index_uuid": self.index.uuid, "index": self.index.name}
-        return ServerError("query_shard_exception", reason, status=status, caused_by=caused_by, **extra)
+        return ServerError("query_shard_exception", reason, status=status, caused_by=caused_by, extra=extra)
 
     def wrap(self, cause: ServerError) -> ServerError:
         """Return the error for a clause that could not be created."""
-        if cause.kind in ("query_shard_exception", "exception", "parse_exception", "not_reproduced"):
+        if cause.kind in ("query_shard_exception", "exception", "not_reproduced"):
             return cause
         return self.error(f"failed to create query: {cause.reason}", cause)
 
@@ -73,7 +73,9 @@ def check(body: Any) -> None:
     shape = _SHAPES.get(name)
     if shape is None:
         cause = ServerError("named_object_not_found_exception", f"[1:1] unknown field [{name}]")
-        raise ServerError("parsing_exception", f"unknown query [{name}]", fault=True, line=1, col=1, caused_by=cause)
+        raise ServerError(
+            "parsing_exception", f"unknown query [{name}]", fault=True, extra={"line": 1, "col": 1}, caused_by=cause
+        )
     shape(name, argument)
 
 
@@ -87,7 +89,8 @@ def build(body: Any, scope: Scope) -> Clause:
     try:
         return _BUILDERS[name](argument, scope)
     except ServerError as fault:
-        raise scope.wrap(fault) from None
+        # The dates of a range are read before the query is made, so their error comes bare.
+        raise fault if name == "range" and fault.kind == "parse_exception" else scope.wrap(fault) from None
 
 
 def _single(body: Any) -> tuple[str, Any]:
@@ -483,7 +486,7 @@ def pattern_clause(kind: str, path: str, pattern: str, scope: Scope, *, fold: bo
     if field is None:
         return NONE
     if field.family == "flattened_key" and kind == "wildcard":
-        raise scope.error("[wildcard] queries are not currently supported on keyed [flattened] fields.")
+        raise illegal("[wildcard] queries are not currently supported on keyed [flattened] fields.")
     if field.family not in ("string", "text", "flattened", "flattened_key"):
         raise scope.error(_only_strings(kind, path, field.type))
     _check_searchable(field, scope)

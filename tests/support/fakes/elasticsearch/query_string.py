@@ -39,7 +39,9 @@ class _Token:
 
 def _syntax(text: str, why: str) -> ServerError:
     reason = f"Cannot parse '{text}': {why}"
-    return ServerError("parse_exception", reason)
+    # The parser's message comes wrapped in one that quotes the text.
+    inner = ServerError("parse_exception", why, lucene=True)
+    return ServerError("parse_exception", reason, caused_by=inner, lucene=True)
 
 
 def _scan(text: str) -> list[_Token]:
@@ -71,7 +73,8 @@ def build(argument: dict[str, Any], scope: Scope) -> Clause:
     text = str(argument.get("query", ""))
     default = argument.get("default_field", "*")
     fields = argument.get("fields") or [default]
-    lenient = bool(argument.get("lenient", False))
+    # Asked of all fields, the query is lenient even when it does not say so.
+    lenient = bool(argument.get("lenient", fields == ["*"]))
     try:
         return _Reader(text, scope, fields, lenient, str(argument.get("default_operator", "OR")).upper()).read()
     except ServerError as fault:

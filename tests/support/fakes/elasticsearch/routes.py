@@ -43,7 +43,14 @@ def _route(
     methods: str, path: str, handler: Handler, params: set[str], action: str, since: tuple[int, ...] = (7,)
 ) -> Route:
     names = tuple(methods.split())
-    return Route((*names, "HEAD") if path in _HEAD else names, path, handler, frozenset(params | COMMON), action, since)
+    return Route(
+        (*names, "HEAD") if names == ("GET",) and path in _HEAD else names,
+        path,
+        handler,
+        frozenset(params | COMMON),
+        action,
+        since,
+    )
 
 
 _HEAD = {"/", "/{index}", "/{index}/_doc/{id}", "/{index}/_source/{id}"}
@@ -69,6 +76,7 @@ ROUTES = [
     _route("GET", "/_cat/indices", admin.cat_indices, _CAT, "indices:monitor/settings/get"),
     _route("GET", "/_cat/indices/{index}", admin.cat_indices, _CAT, "indices:monitor/settings/get"),
     _route("GET", "/_cat/aliases", admin.cat_aliases, _CAT, "indices:admin/aliases/get"),
+    _route("GET", "/_cat/aliases/{alias}", admin.cat_aliases, _CAT, "indices:admin/aliases/get"),
     _route("GET", "/_resolve/index/{name}", admin.resolve, {"expand_wildcards"}, "indices:admin/resolve/index", (7, 9)),
     _route("PUT POST", "/_index_template/{name}", admin.put_template, {"create"}, "indices:admin/index_template/put"),
     _route("PUT", "/_data_stream/{name}", admin.put_stream, set(), _ADMIN + "create", (7, 9)),
@@ -228,6 +236,16 @@ def _typed(raw_path: str, parts: list[str], release: Release, cluster: Cluster) 
 def _no_handler(raw_path: str, method: str) -> ServerError:
     text = f"no handler found for uri [{raw_path}] and method [{method}]"
     return PlainError(text, status=400, with_status=False, fault=True)
+
+
+def without_security(method: str, raw_path: str, release: Release) -> ServerError:
+    """Return the refusal of the security API by a server that has none."""
+    if release.parts >= (9,):
+        fault = _no_handler(raw_path, method)
+        fault.fault = False
+        return fault
+    text = f"Incorrect HTTP method for uri [{raw_path}] and method [{method}], allowed: [POST]"
+    return PlainError(text, status=405, headers=[("Allow", "POST")])
 
 
 def check_params(route: Route, raw_path: str, params: dict[str, str]) -> None:

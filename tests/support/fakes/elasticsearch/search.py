@@ -41,7 +41,7 @@ class Request:
 class Found:
     """What a search matched: rows in order, the shards that failed, and how to write sort values."""
 
-    rows: list[tuple[list[Any], int, int, Doc]]
+    rows: list[tuple[list[Any], int, Doc]]
     keys: list[Key]
     compiled: dict[str, list[Compiled]]
     scores: dict[str, float]
@@ -58,13 +58,18 @@ def read(body: Any, params: dict[str, str], cluster: Cluster) -> Request:
     release = cluster.release
     if not isinstance(body, dict):
         raise ServerError(
-            "parsing_exception", "Expected [START_OBJECT] but found [START_ARRAY]", fault=True, line=1, col=1
+            "parsing_exception",
+            "Expected [START_OBJECT] but found [START_ARRAY]",
+            fault=True,
+            extra={"line": 1, "col": 1},
         )
     for key, value in body.items():
         if key not in KEYS:
             kind = {dict: "START_OBJECT", list: "START_ARRAY", str: "VALUE_STRING", bool: "VALUE_BOOLEAN"}
             name = kind.get(type(value), "VALUE_NUMBER")
-            raise ServerError("parsing_exception", f"Unknown key for a {name} in [{key}].", fault=True, line=1, col=1)
+            raise ServerError(
+                "parsing_exception", f"Unknown key for a {name} in [{key}].", fault=True, extra={"line": 1, "col": 1}
+            )
     if "query" in body:
         queries.check(body["query"])
     keys = sorting.check(body["sort"], release) if body.get("sort") else None
@@ -72,8 +77,10 @@ def read(body: Any, params: dict[str, str], cluster: Cluster) -> Request:
         keys = sorting.check(
             [dict([part.split(":")]) if ":" in part else part for part in params["sort"].split(",")], release
         )
-    size = int(params.get("size", body.get("size", 10)))
-    start = int(params.get("from", body.get("from", 0)))
+    size = int(params.get("size") or body.get("size", 10))
+    start = int(params.get("from") or body.get("from", 0))
+    if size == -1 and release.types:
+        size = 10
     if size < 0:
         raise illegal(f"[size] parameter cannot be negative, found [{size}]")
     total = _tracked(params.get("track_total_hits", body.get("track_total_hits", 10_000)))
@@ -95,6 +102,10 @@ def _check_combination(request: Request, cluster: Cluster) -> None:
     faults = []
     if request.start < 0:
         if release.types:
+            # 7.x reads -1 as "not given".
+            if request.start == -1:
+                request.start = 0
+                return
             raise ServerError("null_pointer_exception", None, status=500)
         raise illegal(f"[from] parameter cannot be negative but was [{request.start}]")
     modern = release.parts >= (8, 19)
@@ -164,7 +175,7 @@ def run(request: Request, views: list[View], cluster: Cluster, context: Context 
     answer["hits"] = {**_total(request, len(found.rows)), **writer.write(page)}
     wanted = request.body.get("aggs", request.body.get("aggregations"))
     if wanted is not None:
-        answer["aggregations"] = aggregations.run(wanted, [row[3] for row in found.rows])
+        answer["aggregations"] = aggregations.run(wanted, [row[2] for row in found.rows])
     return answer
 
 
@@ -205,15 +216,14 @@ def _find(request: Request, keys: list[Key], views: list[View], cluster: Cluster
                 if fault.fault:
                     raise
                 faults[name] = fault
-        gone = cluster.indices.get(name) is not view.index
-        if gone:
-            fault = ServerError("no_shard_available_action_exception", None, status=503)
-            found.failures.append((view, fault))
+        if cluster.indices.get(name) is not view.index:
+            found.failures.append((view, ServerError("no_shard_available_action_exception", None, status=503)))
         elif (name, view.shard.number) in cluster.failing_shards:
-            fault = ServerError("exception", "the fake was told to fail this shard", status=500)
-            found.failures.append((view, fault))
+            found.failures.append((view, ServerError("exception", "the fake was told to fail this shard", status=500)))
         elif name in faults:
             found.failures.append((view, faults[name]))
+        elif _half_float_fails(request, keys, view, cluster):
+            found.failures.append((view, ServerError("unsupported_operation_exception", None, status=500)))
     broken = {id(view) for view, _ in found.failures}
     live = [view for view in views if id(view) not in broken]
     _check_failures(found, request, live)
@@ -250,6 +260,18 @@ def _compile(request: Request, keys: list[Key], index: Index, cluster: Cluster, 
     return clause
 
 
+def _half_float_fails(request: Request, keys: list[Key], view: View, cluster: Cluster) -> bool:
+    """Tell whether 8.19 fails on a sort: an indexed half_float, gaps, and more documents than the page holds."""
+    for key in keys:
+        target = view.index.mapping.field(key.name)
+        if target is None or target.type != "half_float" or not target.indexed or "numeric_type" in key.options:
+            continue
+        having = sum(target.path in doc.node.values for doc in view.docs)
+        if cluster.release.parts >= (8, 19) and 0 < having < len(view.docs) > request.start + request.size:
+            return True
+    return False
+
+
 def _check_window(request: Request, index: Index) -> None:
     asked, limit = request.start + request.size, index.window
     if asked <= limit:
@@ -275,7 +297,7 @@ def _collect(view: View, position: int, clause: Clause, request: Request, shards
         if wanted is not None and not wanted(at):
             continue
         if test(doc, doc.node):
-            rows.append(([read(doc, position, at) for read in readers], position, at, doc))
+            rows.append(([read(doc, position) for read in readers], position, doc))
 
 
 def _slice_test(slice_: dict[str, Any] | None, shard: int, shards: int, docs: int) -> Any:
@@ -352,7 +374,7 @@ def _check_failures(found: Found, request: Request, live: list[View]) -> None:
     if missing and not request.partial:
         name = found.failures[0][0].index.name
         extra = {"index_uuid": found.failures[0][0].index.uuid, "index": name}
-        raise ServerError("index_not_found_exception", f"no such index [{name}]", status=404, **extra)
+        raise ServerError("index_not_found_exception", f"no such index [{name}]", status=404, extra=extra)
     fault = all_shards_failed(listed, causes)
     if live:
         fault.reason = "Partial shards failure"
@@ -374,8 +396,9 @@ def _check_kinds(found: Found, cluster: Cluster) -> None:
             text = " and ".join(f"[{kind}]" for kind in kinds)
             reason = f"Can't sort on field [{key.name}]; the field has incompatible sort types: {text} across shards!"
             cause, status = illegal(reason), 400
-        extra = {"phase": "query" if status == 500 else "rank", "grouped": True, "failed_shards": []}
-        raise ServerError("search_phase_execution_exception", "", status=status, root=[], caused_by=cause, **extra)
+        phase = "query" if status == 500 else "rank"
+        extra: dict[str, Any] = {"phase": phase, "grouped": True, "failed_shards": []}
+        raise ServerError("search_phase_execution_exception", "", status=status, root=[], caused_by=cause, extra=extra)
 
 
 def _shards(found: Found, request: Request) -> dict[str, Any]:

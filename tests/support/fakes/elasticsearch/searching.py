@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from fakes.elasticsearch import jsontext, queries, search
+from fakes.elasticsearch import hits, jsontext, queries, search
 from fakes.elasticsearch.calls import Call, Reply
 from fakes.elasticsearch.errors import ServerError, all_shards_failed, illegal, invalid
 from fakes.elasticsearch.store import NODE, Index, View, missing_context, seconds
@@ -173,7 +173,7 @@ def next_scroll(call: Call) -> Reply:
 def _page(call: Call, request: search.Request, context: Context) -> dict[str, Any]:
     (found,) = context.sorted.values()
     page = found.rows[request.start : request.start + request.size]
-    writer = search.hits.Writer(request.body, call.cluster.release, found)
+    writer = hits.Writer(request.body, call.cluster.release, found)
     total = {"total": {"value": len(found.rows), "relation": "eq"}}
     shards = {"total": found.shards, "successful": found.shards, "skipped": 0, "failed": 0}
     return {"took": 1, "timed_out": False, "_shards": shards, "hits": {**total, **writer.write(page)}}
@@ -212,7 +212,9 @@ def count(call: Call) -> Reply:
     body = call.json()
     for key in body:
         if key != "query":
-            raise ServerError("parsing_exception", f"request does not support [{key}]", fault=True, line=1, col=1)
+            raise ServerError(
+                "parsing_exception", f"request does not support [{key}]", fault=True, extra={"line": 1, "col": 1}
+            )
     if "query" in body:
         queries.check(body["query"])
     elif "q" in call.params:

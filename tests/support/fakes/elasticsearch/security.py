@@ -196,7 +196,7 @@ def _unauthorized(reason: str, release: Release, **extra: Any) -> ServerError:
     schemes = [f'Basic realm="security"{comma} charset="UTF-8"', 'Bearer realm="security"', "ApiKey"]
     headers = [("WWW-Authenticate", scheme) for scheme in schemes]
     extra["header"] = {"WWW-Authenticate": schemes}
-    return ServerError("security_exception", reason, status=401, headers=headers, **extra)
+    return ServerError("security_exception", reason, status=401, headers=headers, extra=extra)
 
 
 def describe(principal: Principal, release: Release) -> dict[str, Any]:

@@ -160,7 +160,7 @@ class FakeElasticsearch:
         if trouble.kind == "garbage":
             return web.Response(body=b'{"hits":{"hits":[{"_id":', content_type="application/json")
         if request.transport is not None:
-            request.transport.abort()  # type: ignore[attr-defined]
+            request.transport.abort()
         return web.Response()
 
     @staticmethod
@@ -205,9 +205,7 @@ class FakeElasticsearch:
             principal = principal or self._who(request)
             self._authorise(principal, route, names)
         elif route.path == "/_security/_authenticate":
-            raise PlainError(
-                f"no handler found for uri [{raw_path}] and method [{request.method}]", status=400, with_status=False
-            )
+            raise routes.without_security(request.method, raw_path, self.cluster.release)
         call = Call(self.cluster, request.method, names, params, raw, request.headers.get("Accept", ""), principal)
         reply = route.handler(call)
         answered = await reply if inspect.isawaitable(reply) else reply

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from fakes.elasticsearch import queries
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 LONG_MAX, LONG_MIN = 2**63 - 1, -(2**63)
 _OPTIONS = {"order", "missing", "mode", "nested", "unmapped_type", "numeric_type", "format"}
-# Reads the value of one document: (document, position of its shard, position in the shard).
-Reader = Callable[["Doc", int, int], Any]
+# Reads the value of one document: (document, position of its shard).
+Reader = Callable[["Doc", int], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +82,22 @@ def compile_key(key: Key, scope: Scope, score: float) -> Compiled:
         ServerError: what the shards of this index answer.
     """
     if key.name == "_score":
-        return Compiled(lambda _doc, _shard, _at: score, "FLOAT")
+        return Compiled(lambda _doc, _shard: score, "FLOAT")
     if key.name == "_doc":
-        return Compiled(lambda _doc, _shard, at: at, "LONG")
+        return Compiled(lambda doc, _shard: doc.slot, "LONG")
     if key.name == "_shard_doc":
-        return Compiled(lambda _doc, shard, at: shard << 32 | at, "LONG")
+        return Compiled(lambda doc, shard: shard << 32 | doc.slot, "LONG")
     if key.name == "_seq_no":
-        return Compiled(lambda doc, _shard, _at: doc.seq_no, "LONG")
+        return Compiled(lambda doc, _shard: doc.seq_no, "LONG")
     if key.name == "_index":
-        return Compiled(lambda doc, _shard, _at: doc.index.name, "STRING")
+        return Compiled(lambda doc, _shard: doc.index.name, "STRING")
     if key.name == "_id":
         if not scope.cluster.release.types:
             raise illegal(
                 "Fielddata access on the _id field is disallowed, you can re-enable it by updating the dynamic cluster "
                 "setting: indices.id_field_data.enabled"
             )
-        return Compiled(lambda doc, _shard, _at: doc.id, "STRING")
+        return Compiled(lambda doc, _shard: doc.id, "STRING")
     target = scope.field(key.name)
     if target is None:
         return _unmapped(key, scope)
@@ -131,13 +131,6 @@ def _check_sortable(target: Field, key: Key, scope: Scope) -> None:
         raise not_reproduced(f"sorting on {target.type}")
     if target.nested and not key.options.get("nested") and not release.types:
         raise scope.error(f"it is mandatory to set the [nested] context on the nested sort field: [{key.name}].")
-    half = target.type == "half_float" and target.indexed and "numeric_type" not in key.options
-    if half and release.parts >= (8, 19):
-        docs = [doc for shard in scope.index.shards for doc in shard.seen]
-        # Measured: only where some documents have the value and others lack it.
-        having = sum(target.path in doc.node.values for doc in docs)
-        if 0 < having < len(docs):
-            raise ServerError("unsupported_operation_exception", None, status=500)
 
 
 def _field_key(target: Field, key: Key, scope: Scope) -> Compiled:
@@ -147,16 +140,16 @@ def _field_key(target: Field, key: Key, scope: Scope) -> Compiled:
     gather = _gather(target, key, scope)
     scale = _scale(target, key)
 
-    def read(doc: Doc, _shard: int, _at: int) -> Any:
+    def read(doc: Doc, _shard: int) -> Any:
         values = gather(doc)
         return choose([value * scale for value in values] if scale != 1 else values) if values else missing
 
-    if target.family in ("date",) and "format" in key.options:
+    if target.family == "date" and "format" in key.options:
         raise not_reproduced("format on a sort key")
     if target.family == "ip":
         return Compiled(read, "IP", lambda value: None if value is None else shown(target, value))
     if target.family == "boolean":
-        return Compiled(lambda doc, shard, at: int(read(doc, shard, at)), kind)
+        return Compiled(lambda doc, shard: int(read(doc, shard)), kind)
     return Compiled(read, kind)
 
 
@@ -208,7 +201,7 @@ def _gather(target: Field, key: Key, scope: Scope) -> Callable[[Doc], list[Any]]
     at = nested["path"]
     if scope.index.mapping.objects.get(at) != "nested":
         raise scope.error(f"[nested] failed to find nested object under path [{at}]")
-    test = queries.build(nested["filter"], queries.replace(scope, nested=at)).test if "filter" in nested else None
+    test = queries.build(nested["filter"], replace(scope, nested=at)).test if "filter" in nested else None
 
     def gather(doc: Doc) -> list[Any]:
         values: list[Any] = []

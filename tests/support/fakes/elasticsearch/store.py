@@ -33,6 +33,7 @@ class Doc:
     ignored: list[str]
     routing: str | None
     index: Index
+    slot: int = 0
 
 
 class Shard:
@@ -42,20 +43,28 @@ class Shard:
         self.number = number
         self.live: dict[str, Doc] = {}
         self.seen: tuple[Doc, ...] = ()
+        # Versions outlive deletion, as tombstones do.
+        self.versions: dict[str, int] = {}
         self.next_seq_no = 0
+        self.next_slot = 0
+        self.seen_slots = 0
         self.dirty_since: float | None = None
 
     def refresh(self) -> None:
         """Let searches see everything written so far."""
         if self.dirty_since is not None:
-            self.seen, self.dirty_since = tuple(self.live.values()), None
+            self.seen, self.seen_slots, self.dirty_since = tuple(self.live.values()), self.next_slot, None
 
-    def take_seq_no(self) -> int:
-        """Return the next sequence number."""
+    def take(self, doc: Doc) -> None:
+        """Give a document (or a tombstone) its sequence number, its version and its place in Lucene's order."""
+        doc.seq_no = self.next_seq_no
         self.next_seq_no += 1
+        # Nested documents lie before their root; nothing is ever merged here.
+        self.next_slot += doc.node.count()
+        doc.slot = self.next_slot - 1
+        doc.version = self.versions[doc.id] = self.versions.get(doc.id, 0) + 1
         if self.dirty_since is None:
             self.dirty_since = time.monotonic()
-        return self.next_seq_no - 1
 
 
 class Index:
@@ -110,6 +119,10 @@ class Index:
         self.refresh_if_due()
         return sum(doc.node.count() for shard in self.shards for doc in shard.seen)
 
+    def deleted_count(self) -> int:
+        """Return the places in Lucene that hold nothing alive."""
+        return sum(shard.seen_slots for shard in self.shards) - self.lucene_count()
+
     def size(self) -> int:
         """Return a believable size in bytes."""
         return 227 + sum(len(doc.source) for shard in self.shards for doc in shard.live.values())
@@ -117,7 +130,7 @@ class Index:
     def check_open(self) -> None:
         """Refuse work on a closed index."""
         if self.closed:
-            raise ServerError("index_closed_exception", "closed", index_uuid=self.uuid, index=self.name)
+            raise ServerError("index_closed_exception", "closed", extra={"index_uuid": self.uuid, "index": self.name})
 
     def check_blocks(self, *, metadata: bool = False) -> None:
         """Refuse a write that an index block forbids."""
@@ -129,7 +142,9 @@ class Index:
             more = "; for more information, see https://www.elastic.co/docs" if "flood" in text else ""
             tail = more if self.release.parts >= (8, 19) else ""
             reason = f"index [{self.name}] blocked by: [{text}{tail}];"
-            raise ServerError("cluster_block_exception", reason, status=status, index_uuid=self.uuid, index=self.name)
+            raise ServerError(
+                "cluster_block_exception", reason, status=status, extra={"index_uuid": self.uuid, "index": self.name}
+            )
 
 
 _BLOCKS = (
@@ -194,7 +209,7 @@ class Cluster:
             present = self.indices.get(name)
             uuid = present.uuid if present else "_na_"
             reason = f"index [{name}/{uuid}] already exists"
-            raise ServerError("resource_already_exists_exception", reason, index_uuid=uuid, index=name)
+            raise ServerError("resource_already_exists_exception", reason, extra={"index_uuid": uuid, "index": name})
         index = Index(name, self.release, settings or {}, mapping or {})
         self.indices[name] = index
         return index
@@ -373,10 +388,8 @@ def missing_context(key: str) -> ServerError:
         "all shards failed",
         status=404,
         root=causes,
-        caused_by=causes[0],
-        phase="query",
-        grouped=True,
-        failed_shards=failed,
+        caused_by=causes[0] if decoded[1] == b"scroll" else None,
+        extra={"phase": "query", "grouped": True, "failed_shards": failed},
     )
 
 
@@ -437,7 +450,7 @@ def check_name(name: str) -> None:
         fault = "must not be '.' or '..'"
     if fault:
         reason = f"Invalid index name [{name}], {fault}"
-        raise ServerError("invalid_index_name_exception", reason, index_uuid="_na_", index=name)
+        raise ServerError("invalid_index_name_exception", reason, extra={"index_uuid": "_na_", "index": name})
 
 
 def murmur3(data: bytes) -> int:
