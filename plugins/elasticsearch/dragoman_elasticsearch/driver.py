@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from dragoman_api import (
+    Answer,
     AuthenticationError,
     Cell,
     CellRequest,
     CompiledFilter,
+    ConsoleRequest,
+    ConsoleText,
     CountRequest,
     Description,
     FilterRequest,
@@ -30,7 +33,7 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 
-from . import faults, filters, objects, paging, routes, search, server, walks
+from . import answers, console, faults, filters, objects, paging, routes, search, server, walks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -131,6 +134,18 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         query, _ = paging.filter_query(request.object, request.filter)
         return await self._run(search.count(request.object, query))
+
+    # console
+
+    @hookimpl
+    async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
+        """See `dragoman_api.hookspecs.DriverSpec.parse_console`."""
+        return console.parse(text.text)
+
+    @hookimpl
+    async def execute_console(self, request: ConsoleRequest) -> Answer:
+        """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
+        return await self._run(answers.execute(request))
 
     # sending
 

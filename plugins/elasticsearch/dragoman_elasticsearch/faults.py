@@ -22,6 +22,7 @@ _WINDOW = re.compile(
     r"(?:Result window is too large, from \+ size|Batch size is too large, size)"
     r" must be less than or equal to: \[(\d+)] but was \[(\d+)]"
 )
+_EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)  # a parser's list of all its tokens
 BUSY = ("circuit_breaking_exception", "es_rejected_execution_exception", "too_many_scroll_contexts_exception")
 """Error types after which waiting helps; the status does not tell (a blocked index is 429 as well)."""
 
@@ -50,8 +51,11 @@ class Fault(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Give the reasons from the outside in, each once."""
-        return ": ".join(dict.fromkeys(self.reasons))[:_LIMIT]
+        """Give the reasons from the outside in, leaving out what another one says already."""
+        said = ""
+        for reason in (" ".join(_EXPECTED.sub("", each).split()) for each in self.reasons):
+            said = said if reason in said else f"{said}: {reason}" if said else reason
+        return said[:_LIMIT]
 
     @property
     def conflict(self) -> bool:
