@@ -13,19 +13,13 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import anyio.to_thread
 import msgspec
 
-from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.errors import ConfigurationError, ExportError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import TracebackType
 
 FORMATS = ("ndjson", "csv")
-
-
-class ExportError(DragomanError):
-    """The file could not be written; nothing stands under its final name."""
-
-    code = "export-failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

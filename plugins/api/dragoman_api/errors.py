@@ -1,34 +1,35 @@
 """Every error a caller can meet, as one tree with stable codes.
 
-    DragomanError
-    ├── ConfigurationError              configuration-invalid
-    ├── Refused                         refused
-    ├── UnsupportedOperationError       operation-not-supported
-    ├── DriverError                     driver-error              raised by drivers, crosses the sandbox
-    │   ├── AuthenticationError         authentication-failed
-    │   ├── ConnectionFailedError       connection-failed
-    │   ├── AccessDeniedError           access-denied
-    │   ├── ServerNotSupportedError     server-not-supported
-    │   ├── ObjectNotFoundError         object-not-found
-    │   ├── RowNotFoundError            row-not-found
-    │   ├── RowKeyMissingError          row-key-missing
-    │   ├── QueryError                  query-failed
-    │   │   └── WindowExceededError     window-exceeded
-    │   ├── FilterNotSupportedError     filter-not-supported
-    │   └── ConsoleSyntaxError          console-syntax
-    ├── RegistryError                   registry-error
-    │   ├── IndexInvalidError           index-invalid
-    │   ├── PluginNotFoundError         plugin-not-found
-    │   ├── IncompatibleReleaseError    release-incompatible
-    │   ├── IntegrityError              integrity-failed
-    │   ├── TrustError                  trust-failed
-    │   ├── WheelRejectedError          wheel-rejected
-    │   └── InstallError                install-failed
-    └── SandboxError                    sandbox-error
-        ├── DriverFaultError            driver-fault
-        ├── DriverCrashedError          driver-crashed
-        ├── DeadlineExceededError       deadline-exceeded
-        └── PermissionDeniedError       permission-denied
+DragomanError
+├── ConfigurationError              configuration-invalid
+├── Refused                         refused
+├── UnsupportedOperationError       operation-not-supported
+├── ExportError                     export-failed
+├── DriverError                     driver-error              raised by drivers, crosses the sandbox
+│   ├── AuthenticationError         authentication-failed
+│   ├── ConnectionFailedError       connection-failed
+│   ├── AccessDeniedError           access-denied
+│   ├── ServerNotSupportedError     server-not-supported
+│   ├── ObjectNotFoundError         object-not-found
+│   ├── RowNotFoundError            row-not-found
+│   ├── RowKeyMissingError          row-key-missing
+│   ├── QueryError                  query-failed
+│   │   └── WindowExceededError     window-exceeded
+│   ├── FilterNotSupportedError     filter-not-supported
+│   └── ConsoleSyntaxError          console-syntax
+├── RegistryError                   registry-error
+│   ├── IndexInvalidError           index-invalid
+│   ├── PluginNotFoundError         plugin-not-found
+│   ├── IncompatibleReleaseError    release-incompatible
+│   ├── IntegrityError              integrity-failed
+│   ├── TrustError                  trust-failed
+│   ├── WheelRejectedError          wheel-rejected
+│   └── InstallError                install-failed
+└── SandboxError                    sandbox-error
+    ├── DriverFaultError            driver-fault
+    ├── DriverCrashedError          driver-crashed
+    ├── DeadlineExceededError       deadline-exceeded
+    └── PermissionDeniedError       permission-denied
 """
 
 from __future__ import annotations
@@ -85,6 +86,12 @@ class UnsupportedOperationError(DragomanError):
     """The driver implements no such hook."""
 
     code = "operation-not-supported"
+
+
+class ExportError(DragomanError):
+    """The file of an export could not be written; nothing stands under its final name."""
+
+    code = "export-failed"
 
 
 class DriverError(DragomanError):
