@@ -26,6 +26,16 @@ if TYPE_CHECKING:
 
 REFERENCE = Path(__file__).parent / "reference"
 MODELS = ("connections", "forms", "columns", "cells", "filters", "grid", "changes", "console", "exports", "calls")
+PYTHON = (
+    ("dragoman.runtime", "open"),
+    ("dragoman.runtime", "Runtime"),
+    ("dragoman.session", "Session"),
+    ("dragoman.exports", "ExportResult"),
+    ("dragoman.plugins", "Plugins"),
+    ("dragoman.connections", "Connections"),
+    ("dragoman.connections", "SavedConnection"),
+    ("dragoman.registries", "Registries"),
+)
 RULE = re.compile(r" \((?:[EPW]\d+(?:, | to )?)+\)")  # ids of the conformance rules are for tests
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$")
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -143,18 +153,18 @@ def constants(module: ModuleType) -> Iterator[str]:
             yield f"`{name} = {ast.get_source_segment(source, item.value)}`" + (f": {words}" if words else "")
 
 
-def describe_class(name: str, kind: type) -> Iterator[str]:
+def describe_class(name: str, kind: type, *, depth: int = 3, methods: bool = True) -> Iterator[str]:
     """Write one class: prose, then a table of its values, its fields, and its own methods."""
     known = attributes(kind)
     rows = [(code(item), code(note), code(default), known.get(item, "")) for item, note, default in fields(kind)]
-    yield from ("", f"### {name}", "", *(summary(kind) if rows else prose(docstring(kind))))
+    yield from ("", f"{'#' * depth} {name}", "", *(summary(kind) if rows else prose(docstring(kind))))
     if issubclass(kind, StrEnum):
         yield from ("", *table(("name", "value"), ((code(item.name), code(item.value)) for item in kind)))
     elif rows:
         yield from ("", *table(("field", "type", "default", ""), rows))
     for method, value in vars(kind).items():
         function = value.fget if isinstance(value, property) else value
-        if method.startswith("_") or not inspect.isfunction(function):
+        if method.startswith("_") or not inspect.isfunction(function) or not methods:
             continue
         head = f"`{method}`" if isinstance(value, property) else f"`{method}{signature(function)}`"
         yield from ("", f"{head}: {inspect.cleandoc(function.__doc__ or '').splitlines()[0]}")
@@ -164,7 +174,7 @@ def signature(function: Callable[..., Any]) -> str:
     """Write a signature with its annotations as they stand in the source, without `self`."""
     found = inspect.signature(function)
     kept = [item for item in found.parameters.values() if item.name != "self"]
-    return re.sub(r"'([^']*)'", r"\1", str(found.replace(parameters=kept)))
+    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
 
 
 def models() -> Iterator[str]:
@@ -178,6 +188,41 @@ def models() -> Iterator[str]:
                 yield from describe_class(item, thing)
             elif inspect.isfunction(thing):
                 yield from ("", f"### {item}", "", f"`{item}{signature(thing)}`", "", *prose(thing.__doc__))
+
+
+def manifest() -> Iterator[str]:
+    """Write the classes a manifest is made of, but for the form, which is a model of the contract."""
+    module = importlib.import_module("dragoman_registry.manifest")
+    for name, thing in members(module):
+        if isinstance(thing, type):
+            yield from describe_class(name, thing)
+
+
+def python() -> Iterator[str]:
+    """Write what `dragoman` adds to the models: its functions and classes, method by method."""
+    for room, name in PYTHON:
+        thing = getattr(importlib.import_module(room), name)
+        if inspect.isfunction(thing):
+            yield from ("", f"## {name}", "", called(thing, name), "", *prose(thing.__doc__))
+            continue
+        yield from describe_class(name, thing, depth=2, methods=False)
+        if thing.__init__.__doc__ and inspect.isfunction(thing.__init__):
+            yield from ("", called(thing.__init__, name), "", *prose(thing.__init__.__doc__))
+        for method, value in vars(thing).items():
+            function = value.fget if isinstance(value, property) else value
+            if inspect.isfunction(function) and not method.startswith("_"):
+                head = () if isinstance(value, property) else (called(function, method), "")
+                yield from ("", f"### {name}.{method}", "", *head, *prose(function.__doc__))
+
+
+def called(function: Callable[..., Any], name: str) -> str:
+    """Write a call as a caller begins it."""
+    inner = inspect.unwrap(function)
+    if inspect.isasyncgenfunction(inner):
+        begin = "async with " if inner is not function else "async for … in "
+    else:
+        begin = "await " if inspect.iscoroutinefunction(function) else ""
+    return f"`{begin}{name}{signature(function)}`"
 
 
 def hooks() -> Iterator[str]:
@@ -253,7 +298,7 @@ def commands() -> Iterator[str]:
     yield from walk(cli, "dragoman")
 
 
-WRITERS = {writer.__name__: writer for writer in (hooks, models, events, errors, settings, commands)}
+WRITERS = {writer.__name__: writer for writer in (python, hooks, models, manifest, events, errors, settings, commands)}
 
 
 def render(page: str) -> str:

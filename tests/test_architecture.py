@@ -196,7 +196,9 @@ def test_every_driver_asks_for_one_range_of_the_api():
 
 # what the repository holds ------------------------------------------------------------------------------------------
 
-LOCKS = re.compile(r"(uv|poetry|pdm|Pipfile|package-lock|yarn|pnpm-lock|Cargo|gems|composer)\.?(lock|json|yaml)$")
+LOCKS = re.compile(
+    r"(uv|poetry|pdm|Pipfile|Cargo|Gemfile|yarn)\.lock|(package-lock|npm-shrinkwrap)\.json|pnpm-lock\.yaml"
+)
 PLACES = re.compile(
     r"""(?x)
     /(?:home|Users)/[a-z][a-z0-9_-]+/                                # somebody's own folder
@@ -208,7 +210,7 @@ PLACES = re.compile(
 
 
 def test_no_lock_file_of_a_package_client_is_tracked():
-    assert not [path for path in tracked() if LOCKS.search(path.name)]
+    assert not [path for path in tracked() if LOCKS.fullmatch(path.name)]
 
 
 def test_no_tracked_file_names_a_package_registry_or_a_place_on_a_machine():
