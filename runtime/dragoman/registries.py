@@ -10,6 +10,8 @@ from dragoman_api.errors import ConfigurationError
 from .settings import RegistryEntry, change_settings, read_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dragoman_registry.index import Registry
 
     from .settings import Paths
@@ -75,6 +77,6 @@ class Registries:
             raise ConfigurationError(f"no registry called {name!r} is configured (there are: {known})")
         self._write(kept)
 
-    def _write(self, entries: list[RegistryEntry]) -> None:
+    def _write(self, entries: Sequence[RegistryEntry]) -> None:
         values = [{"name": entry.name, "location": entry.location} for entry in entries]
         change_settings(self._paths, "registries", values or None)

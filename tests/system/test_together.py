@@ -1,0 +1,73 @@
+"""Many at once, and bad company: openers of the same missing driver, impostors, broken files."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+
+def machine(shell, folder):
+    """Give a machine that has only a connections file."""
+    (folder / "dragoman/config").mkdir(parents=True)
+    text = f'[shop]\ntype = "elasticsearch"\nhost = "127.0.0.1"\nport = {shell.port}\n'
+    (folder / "dragoman/config/connections.toml").write_text(text)
+    return type(shell)(home=folder, cwd=folder, port=shell.port)
+
+
+def test_ten_processes_opening_the_same_missing_driver_share_one_installation(shell, tmp_path):
+    here = machine(shell, tmp_path)
+    with ThreadPoolExecutor(10) as pool:
+        results = list(pool.map(lambda n: here(f"dragoman --events {n}.ndjson objects shop", status=None), range(10)))
+    assert [result.status for result in results] == [0] * 10, [result.err for result in results if result.status]
+    fetches = 0
+    for number in range(10):
+        events = [json.loads(line) for line in (tmp_path / f"{number}.ndjson").read_text().splitlines()]
+        fetches += any(event["name"] == "plugin.install_progressed" and event["phase"] == "fetch" for event in events)
+        assert sum(event["name"] == "connection.opened" for event in events) == 1
+    assert fetches == 1
+    trees = [path for path in (tmp_path / "dragoman/data/store/trees").iterdir() if not path.name.startswith(".")]
+    assert len(trees) == 1
+
+
+def test_p1_a_driver_in_the_hosts_environment_is_never_imported(shell, tmp_path):
+    impostor = tmp_path / "site/dragoman_elasticsearch"
+    impostor.mkdir(parents=True)
+    (impostor / "__init__.py").write_text("print('impostor')")
+    (impostor / "driver.py").write_text("raise SystemExit('impostor')")
+    here = machine(shell, tmp_path)
+    here.variables["PYTHONPATH"] = str(tmp_path / "site")
+    result = here("dragoman objects shop")
+    assert "impostor" not in result.out + result.err
+
+
+def test_a_connections_file_with_a_syntax_error_names_the_line_and_is_left_alone(shell, tmp_path):
+    here = machine(shell, tmp_path)
+    file = tmp_path / "dragoman/config/connections.toml"
+    file.write_text("[shop]\ntype = elasticsearch\n")
+    for command in ("objects shop", "connections list", "connections add other --type elasticsearch --yes"):
+        result = here(f"dragoman {command}", status=2)
+        assert "line 2" in result.err
+    assert file.read_text() == "[shop]\ntype = elasticsearch\n"
+
+
+def test_a_damaged_registry_is_named_and_installed_drivers_go_on(shell, tmp_path):
+    here = machine(shell, tmp_path)
+    here("dragoman objects shop")
+    broken = tmp_path / "broken/targets"
+    broken.mkdir(parents=True)
+    (broken / "catalog").write_text('{"catalog_version": 1, "proj')
+    result = here(f"dragoman registry add {tmp_path / 'broken'}", status=1)
+    assert "error[index-invalid]" in result.err
+    assert "catalog" in result.err
+    assert here("dragoman objects shop").out
+
+
+def test_no_secret_reaches_a_log_an_event_or_an_error(shell, tmp_path):
+    here = machine(shell, tmp_path)
+    file = tmp_path / "dragoman/config/connections.toml"
+    file.write_text(file.read_text() + 'auth_method = "api-key"\napi_key = "env:KEY"\n')
+    here.variables["KEY"] = "c2VjcmV0LWlkOnNlY3JldC1rZXk="
+    result = here("dragoman --events run.ndjson objects shop", status=None)
+    everything = result.out + result.err + (tmp_path / "run.ndjson").read_text()
+    assert "c2VjcmV0" not in everything
+    assert "secret-key" not in everything
