@@ -1,5 +1,6 @@
 # Everything a person types; each target sets up what it needs. Python 3.11 or newer and make are enough.
-PYTHON ?= $(shell command -v python3.13 >/dev/null 2>&1 && python3.13 -c '' 2>/dev/null && echo python3.13 || echo python3)
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -11,7 +12,7 @@ help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml plugins/api/pyproject.toml tests/requirements.txt tests/constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "dragoman needs Python 3.11 or newer; try make PYTHON=python3.12" >&2; exit 2; }
+	@[ -n "$(PYTHON)" ] || { echo "dragoman needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3" >&2; exit 2; }
 	@echo "setting up $(VENV) (once)"
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv -q --allow-existing --python "$(PYTHON)" $(VENV) && uv pip install -q --python $(BIN)/python -r tests/requirements.txt; \
@@ -44,7 +45,7 @@ servers: $(STAMP) ## start real engines and print where they are
 	@$(BIN)/python tests/servers start all
 
 live: $(BUNDLE) ## the live tests on every real engine, one after another
-	@$(BIN)/python tests/servers test
+	@.ci/run live
 
 bench: $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
