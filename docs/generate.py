@@ -144,8 +144,7 @@ def constants(module: ModuleType) -> Iterator[str]:
     source = inspect.getsource(module)
     body = [item for top in ast.parse(source).body for item in (top.body if isinstance(top, ast.If) else [top])]
     for item, after in pairwise([*body, ast.Pass()]):
-        name = getattr(item.targets[0], "id", "_") if isinstance(item, ast.Assign) else "_"
-        if name.startswith("_"):
+        if not isinstance(item, ast.Assign) or (name := getattr(item.targets[0], "id", "_")).startswith("_"):
             continue
         text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
         if text or isinstance(item.value, ast.BinOp | ast.Subscript):
