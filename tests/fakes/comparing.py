@@ -14,13 +14,14 @@ if TYPE_CHECKING:
 
 _GONE = {
     "took", "index_uuid", "node", "cluster_uuid", "cluster_name", "name_of_node", "build_hash", "build_date", "line", "col",
-    "uuid", "pit_id", "_scroll_id", "skipped", "ingest_took", "creation_date",
+    "uuid", "pit_id", "_scroll_id", "skipped", "phase", "ingest_took", "creation_date",
 }  # fmt: skip
 _SIZES = {"store.size", "pri.store.size", "dataset.size"}
 _TEXTS = (
     (re.compile(r"^(\[-?\d+:-?\d+\] )+"), ""),
     (re.compile(r"\[([\w.-]+)/[\w-]{22}\]"), r"[\1/uuid]"),
-    (re.compile(r"context found for id \[\d+\]"), "context found for id [n]"),
+    (re.compile(r"context found for id \[(\d+|\[[\w-]+\]\[\d+\] searcherId \[null\])\]"), "context found for id [n]"),
+    (re.compile(r"associated with it \[.*?\]"), "associated with it [names]"),
     (re.compile(r"(Was expecting one of:).*", re.DOTALL), r"\1"),
     (re.compile(r"allowed: \[[A-Z, ]+\]"), "allowed: [methods]"),
     (re.compile(r"; for more information, see .*\];"), "; for more information];"),

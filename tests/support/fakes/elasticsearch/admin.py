@@ -13,6 +13,7 @@ from fakes.elasticsearch.store import flat
 if TYPE_CHECKING:
     from fakes.elasticsearch.fields import Field
     from fakes.elasticsearch.store import Index
+    from fakes.elasticsearch.versions import Release
 
 _SETTINGS = {
     "number_of_shards", "number_of_replicas", "max_result_window", "refresh_interval", "hidden", "max_terms_count",
@@ -318,6 +319,8 @@ def resolve(call: Call) -> Reply:
         entry["attributes"] = sorted(attributes)
         if index.stream:
             entry["data_stream"] = index.stream
+        if cluster.release.parts >= (9, 1):
+            entry["mode"] = "standard"
         indices.append(entry)
     found = sorted({alias for index in cluster.indices.values() for alias in index.aliases if wanted(alias)})
     listed = [{"name": alias, "indices": sorted(i.name for i in cluster.aliased(alias))} for alias in found]
@@ -348,6 +351,8 @@ def field_caps(call: Call) -> Reply:
     seen: dict[str, dict[str, dict[str, tuple[bool, bool]]]] = {}
     for index in indices:
         if index.closed:
+            if call.cluster.release.parts < (7, 11):
+                continue
             if call.cluster.release.parts >= (8, 19):
                 index.check_open()
             reason = f"index [{index.name}] blocked by: [FORBIDDEN/4/index closed];"
@@ -356,7 +361,7 @@ def field_caps(call: Call) -> Reply:
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
                 seen.setdefault(name, {}).setdefault(kind, {})[index.name] = can
     fields = {
-        name: {kind: _merged_caps(name, kind, found, mixed=len(kinds) > 1) for kind, found in kinds.items()}
+        name: {kind: _merged_caps(name, kind, found, mixed=len(kinds) > 1, release=call.cluster.release) for kind, found in kinds.items()}
         for name, kinds in seen.items()
     }
     return Reply({"indices": [index.name for index in indices], "fields": fields})
@@ -367,6 +372,8 @@ def _caps(index: Index) -> list[tuple[str, str, tuple[bool, bool]]]:
     for name, can in _META_FIELDS.items():
         kind = {"_doc_count": "integer", "_tier": "keyword"}.get(name, name)
         both = (True, True) if name == "_id" and index.release.types else can
+        if name == "_version" and index.release.parts < (7, 11):
+            both = (False, False)
         if name == "_ignored" and index.release.parts >= (8, 15):
             both = (True, True)
         if name in ("_nested_path", "_tier") and index.release.types:
@@ -389,8 +396,12 @@ def _can(target: Field, index: Index) -> tuple[bool, bool]:
     return searchable, target.doc_values
 
 
-def _merged_caps(name: str, kind: str, by_index: dict[str, tuple[bool, bool]], *, mixed: bool) -> dict[str, Any]:
-    caps: dict[str, Any] = {"type": kind, "metadata_field": name in _META_FIELDS}
+def _merged_caps(name: str, kind: str, by_index: dict[str, tuple[bool, bool]], *, mixed: bool, release: Release) -> dict[str, Any]:
+    caps: dict[str, Any] = {"type": kind}
+    if release.parts >= (7, 13):
+        caps["metadata_field"] = name in _META_FIELDS
+    if release.parts >= (9, 1):
+        caps["inference"] = False
     for at, word in enumerate(("searchable", "aggregatable")):
         lacking = sorted(index for index, can in by_index.items() if not can[at])
         caps[word] = not lacking

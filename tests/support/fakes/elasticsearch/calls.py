@@ -10,6 +10,7 @@ from fakes.elasticsearch.jsontext import decode
 
 if TYPE_CHECKING:
     from fakes.elasticsearch.store import Cluster
+    from fakes.elasticsearch.versions import Release
 
 
 @dataclass
@@ -20,6 +21,17 @@ class Reply:
     status: int = 200
     text: str | None = None
     headers: list[tuple[str, str]] = field(default_factory=list)
+
+
+def unreadable(fault: ServerError, release: Release) -> ServerError:
+    """Return a fault of the JSON parser as the release tells it; 8.x wraps it."""
+    if release.types:
+        return fault
+    if fault.kind == "json_e_o_f_exception":
+        modern = release.parts >= (8, 19)
+        reason = "[1:1] Unexpected end of file" if modern else f"com.fasterxml.jackson.core.io.JsonEOFException: {fault.reason}"
+        return ServerError("x_content_e_o_f_exception", reason, status=400 if modern else 500, caused_by=fault)
+    return ServerError("x_content_parse_exception", f"[1:1] {fault.reason}", caused_by=fault)
 
 
 @dataclass
@@ -48,7 +60,10 @@ class Call:
             if required:
                 raise ServerError("parse_exception", "request body is required")
             return {}
-        return decode(self.raw)
+        try:
+            return decode(self.raw)
+        except ServerError as fault:
+            raise unreadable(fault, self.cluster.release) from None
 
     def members(self, known: set[str]) -> dict[str, Any]:
         """Return the body after a check of its keys."""

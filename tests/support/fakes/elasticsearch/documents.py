@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from fakes.elasticsearch.calls import Call, Reply
+from fakes.elasticsearch.calls import Call, Reply, unreadable
 from fakes.elasticsearch.errors import ServerError, illegal, invalid
 from fakes.elasticsearch.hits import source_filter
 from fakes.elasticsearch.jsontext import decode, encode
@@ -123,7 +123,10 @@ def store(
     except ServerError as fault:
         raise _unreadable(index, fault) from None
     if not isinstance(value, dict):
-        raise _unreadable(index, ServerError("not_x_content_exception", "not an object"))
+        if index.release.parts >= (8, 8):
+            raise ServerError("document_parsing_exception", "Malformed content, must start with an object")
+        reason = "Compressor detection can only be called on some xcontent bytes or compressed xcontent bytes"
+        raise _unreadable(index, ServerError("not_x_content_exception", reason))
     if index.stream is not None and "@timestamp" not in value:
         raise illegal("data stream timestamp field [@timestamp] is missing")
     node, ignored = index.mapping.parse(value, doc_id)
@@ -141,9 +144,11 @@ def store(
 
 
 def _unreadable(index: Index, cause: ServerError) -> ServerError:
-    kind = "document_parsing_exception" if index.release.parts >= (8, 8) else "mapper_parsing_exception"
-    where = "[1:1] " if index.release.parts >= (8, 8) else ""
-    return ServerError(kind, f"{where}failed to parse", caused_by=cause)
+    if cause.kind.startswith("json"):
+        cause = unreadable(cause, index.release)
+    if index.release.parts >= (8, 8):
+        return ServerError("document_parsing_exception", f"[1:1] failed to parse: {cause.reason}", caused_by=cause)
+    return ServerError("mapper_parsing_exception", "failed to parse", caused_by=cause)
 
 
 def remove(index: Index, doc_id: str, *, guard: Guard | None, routing: str | None) -> tuple[Doc, str]:

@@ -45,7 +45,10 @@ def decode(raw: bytes) -> Any:
             bare = _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
             return json.loads(bare, object_pairs_hook=_pairs, parse_constant=_constant)
     except (ValueError, RecursionError) as fault:
-        raise ServerError("json_parse_exception", str(fault)) from None
+        ended = isinstance(fault, json.JSONDecodeError) and fault.pos >= len(fault.doc.rstrip())
+        kind = "json_e_o_f_exception" if ended else "json_parse_exception"
+        reason = f"Unexpected end-of-input: {fault}" if ended else str(fault)
+        raise ServerError(kind, reason) from None
 
 
 def java_float(value: float) -> str:

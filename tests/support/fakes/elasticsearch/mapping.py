@@ -280,7 +280,9 @@ class _Parser:
                 self.fault_kind(), f"{text} Preview of field's value: '{preview}'", caused_by=cause
             ) from None
         if indexed is None:
-            self.ignored.add(target.path)
+            # Up to 7.10 only malformed values were told as ignored.
+            if self.mapping.release.parts >= (7, 11):
+                self.ignored.add(target.path)
         elif target.family == "flattened":
             for path, leaf in _leaves(indexed, ""):
                 node.values.setdefault(target.path, []).append(leaf)

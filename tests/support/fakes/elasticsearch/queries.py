@@ -419,7 +419,8 @@ def _bounds(field: Field, given: dict[str, Any], options: dict[str, Any], scope:
         return _comparison(given, lambda value: java_text(value).encode(), lambda found: found.encode())
     if family == "flattened_key":
         scope.expensive("[range] queries on keyed [flattened] fields cannot be executed")
-        if not ({"gt", "gte"} & given.keys() and {"lt", "lte"} & given.keys()):
+        both = {"gt", "gte"} & given.keys() and {"lt", "lte"} & given.keys()
+        if not both and scope.cluster.release.parts < (9,):
             raise illegal("[range] queries on keyed [flattened] fields must include both an upper and a lower bound.")
         return _comparison(given, java_text)
     if family == "ip":
@@ -496,7 +497,11 @@ def pattern_clause(kind: str, path: str, pattern: str, scope: Scope, *, fold: bo
             "exception",
             f"[{kind}] queries cannot be executed when 'search.allow_expensive_queries' is set to false.{tail}",
         )
-    _check_length(pattern)
+    if scope.cluster.release.parts >= (7, 11):
+        _check_length(pattern)
+    elif field.family == "text":
+        # 7.10 still puts the pattern through the analyser's lower-casing.
+        pattern = pattern.lower()
     accept = wildcard(pattern, fold=fold)
     if field.family == "text":
         return Clause(
@@ -631,7 +636,8 @@ def _nested(argument: Any, scope: Scope) -> Clause:
             raise illegal(f"[nested] nested object under path [{path}] is not of nested type")
         if lenient:
             return NONE
-        raise illegal(f"[nested] failed to find nested object under path [{path}]")
+        reason = f"[nested] failed to find nested object under path [{path}]"
+        raise scope.error(reason) if scope.cluster.release.parts >= (9,) else illegal(reason)
     inner = build(argument["query"], replace(scope, nested=path))
     return Clause(
         lambda doc, node: any(inner.test(doc, below) for below in node.below(path)),

@@ -216,7 +216,8 @@ def _refusal(method: str, raw_path: str, parts: list[str], allowed: list[str], c
     elif not allowed and len(parts) == 2:
         if method == "POST":
             return _typed(raw_path, parts, release, cluster)
-        allowed = ["POST"]
+        # 9.x has no route of the shape /{index}/{something} left.
+        allowed = ["POST"] if release.parts < (9,) or not parts[0].startswith("_") else []
     if allowed and method not in allowed:
         listed = ", ".join(allowed)
         text = f"Incorrect HTTP method for uri [{raw_path}] and method [{method}], allowed: [{listed}]"
@@ -230,6 +231,9 @@ def _typed(raw_path: str, parts: list[str], release: Release, cluster: Cluster) 
     # On 7.x the last part is read as a type, and the index is made before the type is refused.
     if parts[0] not in cluster.indices and not parts[0].startswith("_"):
         cluster.create(parts[0])
+    if release.parts < (7, 11) and parts[1].startswith("_"):
+        reason = f"mapping type name [{parts[1]}] can't start with '_' unless it is called [_doc]"
+        return ServerError("invalid_type_name_exception", reason, fault=True)
     return illegal(f"Invalid type: expecting [_doc] but got [{parts[1]}]", fault=True)
 
 

@@ -133,7 +133,9 @@ def _check_combination(request: Request, cluster: Cluster) -> None:
         if after and request.scroll:
             raise _search_fault("`search_after` cannot be used in a scroll context.", cluster)
         if sliced:
-            raise _search_fault("[slice] can only be used with [scroll] or [point-in-time] requests", cluster)
+            text = "[slice] can only be used with [scroll] or [point-in-time] requests"
+            old = "`slice` cannot be used outside of a scroll context"
+            raise _search_fault(text if release.parts >= (7, 15) else old, cluster)
     slice_ = body.get("slice")
     if slice_ is not None:
         number, count = int(slice_.get("id", -1)), int(slice_.get("max", -1))
@@ -162,7 +164,7 @@ def run(request: Request, views: list[View], cluster: Cluster, context: Context 
     """
     started = time.perf_counter()
     pit = context is not None and request.scroll is None
-    keys = _with_tiebreaker(request, pit=pit)
+    keys = _with_tiebreaker(request, pit=pit and cluster.release.parts >= (7, 12))
     found = _cached(request, keys, views, cluster, context)
     after = request.body.get("search_after")
     rows = found.rows
@@ -267,7 +269,7 @@ def _half_float_fails(request: Request, keys: list[Key], view: View, cluster: Cl
         if target is None or target.type != "half_float" or not target.indexed or "numeric_type" in key.options:
             continue
         having = sum(target.path in doc.node.values for doc in view.docs)
-        if cluster.release.parts >= (8, 19) and 0 < having < len(view.docs) > request.start + request.size:
+        if (8, 19) <= cluster.release.parts < (9, 1) and 0 < having < len(view.docs) > request.start + request.size:
             return True
     return False
 

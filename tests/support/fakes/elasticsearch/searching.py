@@ -46,7 +46,7 @@ def post_search(call: Call) -> Reply:
     request = search.read(body, call.params, call.cluster)
     if "pit" in body:
         return _pit_search(call, body, request)
-    if any(key.name == "_shard_doc" for key in request.keys or ()) and call.cluster.release.parts < (8, 19):
+    if any(key.name == "_shard_doc" for key in request.keys or ()) and (7, 12) <= call.cluster.release.parts < (8, 19):
         raise invalid("[_shard_doc] sort field cannot be used without [point in time]")
     indices = targets(call)
     views = call.cluster.views(indices, call.params.get("preference", ""), call.params.get("routing", ""))
@@ -66,7 +66,8 @@ def _pit_search(call: Call, body: dict[str, Any], request: search.Request) -> Re
     pit = body["pit"]
     faults = []
     if "index" in call.path:
-        faults.append("[indices] cannot be used with point in time. Do not specify any index with point in time.")
+        more = ". Do not specify any index with point in time." if call.cluster.release.parts >= (7, 11) else ""
+        faults.append(f"[indices] cannot be used with point in time{more}")
     for name in ("routing", "preference"):
         if name in call.params:
             faults.append(f"[{name}] cannot be used with point in time")
@@ -89,13 +90,15 @@ def open_pit(call: Call) -> Reply:
     keep_alive = call.params.get("keep_alive")
     release = call.cluster.release
     if keep_alive is None:
-        if release.types:
+        if release.types and release.parts >= (7, 11):
             raise ServerError("null_pointer_exception", "[keep_alive] parameter must be non null", status=500)
         raise invalid("[keep_alive] is not specified")
     _check_span(keep_alive)
     if "allow_partial_search_results" in call.params and release.parts < (8, 16):
         raise unknown_parameter(call, "allow_partial_search_results")
     views = call.cluster.views(targets(call), call.params.get("preference", ""), call.params.get("routing", ""))
+    if not views and release.parts < (7, 11):
+        raise ServerError("null_pointer_exception", None, status=500)
     answer: dict[str, Any] = {"id": call.cluster.open_context(views, keep_alive, call.path["index"], "pit")}
     if release.parts >= (8, 16):
         answer["_shards"] = {"total": len(views), "successful": len(views), "skipped": 0, "failed": 0}
@@ -123,7 +126,7 @@ def close_pit(call: Call) -> Reply:
         raise ServerError("illegal_argument_exception", "id is not provided or not a string")
     context = call.cluster.contexts.pop(key, None)
     if context is None:
-        fault = missing_context(key)
+        fault = missing_context(key, call.cluster.release)
         if fault.kind == "illegal_argument_exception":
             raise fault
         return Reply({"succeeded": False, "num_freed": 0}, 404)
@@ -185,6 +188,8 @@ def _scroll(call: Call, key: str, keep_alive: str | None) -> Context:
     except ServerError as fault:
         if fault.kind == "illegal_argument_exception":
             cause = ServerError("e_o_f_exception", "tried to read: 105 bytes but only 1 remaining")
+            if call.cluster.release.parts < (7, 11):
+                cause = ServerError("array_index_out_of_bounds_exception", None)
             raise ServerError("illegal_argument_exception", "Cannot parse scroll id", caused_by=cause) from None
         raise
 
@@ -201,7 +206,7 @@ def clear_scroll(call: Call) -> Reply:
         elif key in call.cluster.contexts:
             freed += len(call.cluster.contexts.pop(key).views)
         else:
-            fault = missing_context(key)
+            fault = missing_context(key, call.cluster.release)
             if fault.kind == "illegal_argument_exception":
                 _scroll(call, key, None)
     return Reply({"succeeded": True, "num_freed": freed}, 200 if freed else 404)

@@ -196,7 +196,8 @@ class FakeElasticsearch:
             principal = self._who(request)
         route, names = routes.find(request.method, raw_path, self.cluster)
         routes.check_params(route, raw_path, params)
-        if raw.strip() and request.method in ("DELETE", "GET") and route.path.startswith("/{index}/_doc"):
+        bodiless = request.method in ("DELETE", "GET") and self.cluster.release.parts >= (7, 11)
+        if raw.strip() and bodiless and route.path.startswith("/{index}/_doc"):
             raise ServerError(
                 "illegal_argument_exception", f"request [{request.method} {raw_path}] does not support having a body"
             )

@@ -85,7 +85,7 @@ def compile_key(key: Key, scope: Scope, score: float) -> Compiled:
         return Compiled(lambda _doc, _shard: score, "FLOAT")
     if key.name == "_doc":
         return Compiled(lambda doc, _shard: doc.slot, "LONG")
-    if key.name == "_shard_doc":
+    if key.name == "_shard_doc" and scope.cluster.release.parts >= (7, 12):
         return Compiled(lambda doc, shard: shard << 32 | doc.slot, "LONG")
     if key.name == "_seq_no":
         return Compiled(lambda doc, _shard: doc.seq_no, "LONG")
@@ -173,7 +173,7 @@ def _missing(target: Field, key: Key, release: Release, *, descending: bool) -> 
         return kind, float(number(wanted)) if floats else int(number(wanted))
     if floats:
         return kind, math.inf if high else -math.inf
-    if target.type == "date_nanos" or numeric == "date_nanos":
+    if (target.type == "date_nanos" or numeric == "date_nanos") and release.parts >= (7, 11):
         return kind, LONG_MAX if high else 0
     if target.type in ("integer", "short", "byte") and release.parts >= (8, 19) and numeric is None:
         return kind, 2**31 - 1 if high else -(2**31)

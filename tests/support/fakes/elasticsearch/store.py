@@ -97,7 +97,10 @@ class Index:
 
     def shard_of(self, routing: str) -> Shard:
         """Return the shard that holds this id or routing value."""
-        slot = murmur3(routing.encode("utf-16-le")) % self.slots
+        hashed = murmur3(routing.encode("utf-16-le"))
+        if self.release.parts >= (9, 2):
+            return self.shards[hashed % len(self.shards)]
+        slot = hashed % self.slots
         return self.shards[slot // (self.slots // len(self.shards))]
 
     def refresh(self) -> None:
@@ -358,28 +361,28 @@ class Cluster:
         found = self.contexts.get(key)
         if found is None or found.expires < time.monotonic():
             self.contexts.pop(key, None)
-            raise missing_context(key)
+            raise missing_context(key, self.release)
         if keep_alive:
             found.expires = time.monotonic() + seconds(keep_alive, "keep_alive")
         return found
 
 
-def missing_context(key: str) -> ServerError:
+def missing_context(key: str, release: Release) -> ServerError:
     """Return the error for an id that is garbage or expired."""
     decoded = re.match(rb"(pit|scroll):(\d+):", _unbase64(key))
     if decoded is None:
-        nested = ServerError("buffer_underflow_exception", None)
-        return ServerError(
-            "illegal_argument_exception",
-            "java.io.EOFException",
-            caused_by=ServerError("e_o_f_exception", None, caused_by=nested),
-        )
+        if release.parts >= (9, 1):
+            return illegal("unknown transport version [105] reading search context id")
+        inner = ServerError("buffer_underflow_exception", None) if release.parts >= (7, 11) else None
+        ended = ServerError("e_o_f_exception", None, caused_by=inner)
+        return ServerError("illegal_argument_exception", "java.io.EOFException", caused_by=ended)
     number = int(decoded[2])
+    text = "No search context found for id [{}]"
+    if release.parts >= (9, 1):
+        text = "No search context found for id [[fakesession0000000000a][{}] searcherId [null]]"
     shards = max(1, (len(_unbase64(key)) - len(decoded[0]) - 16) // 100)
     causes = [
-        ServerError(
-            "search_context_missing_exception", f"No search context found for id [{number + shard}]", status=404
-        )
+        ServerError("search_context_missing_exception", text.format(number + shard), status=404)
         for shard in range(shards)
     ]
     failed = [{"shard": -1, "index": None, "reason": cause.describe()} for cause in causes]
