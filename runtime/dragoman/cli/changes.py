@@ -1,0 +1,251 @@
+"""Commands that write: rows and objects, previewed as exact requests and reported row by row."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import NOT_APPLIED
+from .options import CONNECTION, OBJECT, Command, attended, opens, take_pairs
+from .output import plain, plain_lines, say, say_notes, write_json, write_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dragoman.session import Session
+    from dragoman_api.changes import Change, Outcome, Plan, Values
+    from dragoman_api.columns import ColumnKind
+
+    from .options import Options
+
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the exact requests and send nothing.")
+SET = click.option(
+    "--set", "pairs", multiple=True, metavar="COL=VALUE", help="A value; COL:=JSON for JSON. Repeatable."
+)
+ROUTING = click.option("--routing", help="What the server needs besides the id to find the row.")
+
+
+class Guarded(Command):
+    """A command that takes ``--if-NAME VALUE``: what the row must still be for the change to be sent."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the guards out before the known options are parsed."""
+        rest, guards = take_pairs(args, known=lambda name: not name.startswith("--if-"))
+        if empty := [name for name, value in guards.items() if value is True]:
+            raise click.UsageError(f"--{empty[0].replace('_', '-')} needs a value", ctx)
+        super_rest = super().parse_args(ctx, rest)
+        ctx.params["guard"] = {name.removeprefix("if_"): _number(str(value)) for name, value in guards.items()}
+        return super_rest
+
+
+def _number(text: str) -> int | str:
+    return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
+
+
+def parse_values(pairs: Iterable[str], kinds: Mapping[str, ColumnKind]) -> Values:
+    """Read assignments: ``COL=VALUE`` by the column's kind, ``COL:=JSON`` as JSON.
+
+    Args:
+        pairs: As typed.
+        kinds: The kinds of the object's columns; text stays text there, whatever it looks like.
+
+    Returns:
+        Values by column; numbers digit for digit, arrays and objects as Json.
+
+    Raises:
+        ConfigurationError: One is not of that form, or a column is named twice.
+    """
+    from dragoman_api.errors import ConfigurationError
+
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        found = re.fullmatch(r"([^=]*?)(:?=)(.*)", pair, re.DOTALL)
+        if not found or not found[1]:
+            raise ConfigurationError(f"--set {pair!r} is not of the form COL=VALUE", hint="--set price=12.5")
+        column, sign, text = found.groups()
+        if column in values:
+            raise ConfigurationError(f"--set names the column {column!r} twice", hint="keep one of the two")
+        values[column] = _value(text, column=column, must=sign == ":=", kind=kinds.get(column))
+    return values
+
+
+def _value(text: str, *, column: str, must: bool, kind: ColumnKind | None) -> object:
+    import msgspec
+
+    from dragoman_api.cells import Json, exact_number
+    from dragoman_api.errors import ConfigurationError
+
+    if not must and kind in ("text", "date", "binary"):
+        return text
+    try:
+        value = msgspec.json.Decoder(float_hook=exact_number).decode(text)
+    except (msgspec.DecodeError, ValueError) as error:
+        if must:
+            reason = f"--set {column}:= is given {text!r}, which is no JSON"
+            raise ConfigurationError(reason, hint=f"for a text: --set {column}={text}") from error
+        return text
+    return Json(text) if isinstance(value, list | dict) else value
+
+
+async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Values:  # noqa: A002
+    description = await session.describe(object)
+    return parse_values(pairs, {column.name: column.kind for column in description.columns})
+
+
+@click.command(cls=Command)
+@CONNECTION
+@OBJECT
+@SET
+@click.option("--id", "id_", metavar="ID", help="The row's id; the server makes one where none is given.")
+@click.option("--replace", is_flag=True, help="Write over a row that is there already.")
+@DRY_RUN
+@opens
+async def insert(
+    options: Options,
+    session: Session,
+    *,
+    object: str,  # noqa: A002
+    pairs: tuple[str, ...],
+    id_: str | None,
+    replace: bool,
+    dry_run: bool,
+) -> int | None:
+    """Write a new row."""
+    from dragoman_api.changes import Insert
+
+    change = Insert(object, await _values(session, object, pairs), id_, replace=replace)
+    return await _carry_out(options, session, change, dry_run=dry_run)
+
+
+@click.command(cls=Guarded)
+@CONNECTION
+@OBJECT
+@click.argument("id")
+@SET
+@ROUTING
+@DRY_RUN
+@opens
+async def update(
+    options: Options,
+    session: Session,
+    *,
+    object: str,  # noqa: A002
+    id: str,  # noqa: A002
+    pairs: tuple[str, ...],
+    routing: str | None,
+    guard: dict[str, int | str],
+    dry_run: bool,
+) -> int | None:
+    """Change columns of one row.
+
+    --if-NAME VALUE sends the change only if the row still is what it was: --if-seq-no 41 --if-primary-term 1.
+    """
+    from dragoman_api.changes import Update
+    from dragoman_api.grid import RowKey
+
+    if not pairs:
+        raise click.UsageError("nothing to change: give --set COL=VALUE")
+    change = Update(RowKey(object, id, routing, guard), await _values(session, object, pairs))
+    return await _carry_out(options, session, change, dry_run=dry_run)
+
+
+@click.command(cls=Guarded)
+@CONNECTION
+@OBJECT
+@click.argument("id")
+@ROUTING
+@DRY_RUN
+@opens
+async def delete(
+    options: Options,
+    session: Session,
+    *,
+    object: str,  # noqa: A002
+    id: str,  # noqa: A002
+    routing: str | None,
+    guard: dict[str, int | str],
+    dry_run: bool,
+) -> int | None:
+    """Delete one row; takes --if-NAME VALUE as update does."""
+    from dragoman_api.changes import Delete
+    from dragoman_api.grid import RowKey
+
+    return await _carry_out(options, session, Delete(RowKey(object, id, routing, guard)), dry_run=dry_run)
+
+
+@click.command(cls=Command)
+@CONNECTION
+@OBJECT
+@DRY_RUN
+@opens
+async def drop(options: Options, session: Session, *, object: str, dry_run: bool) -> int | None:  # noqa: A002
+    """Delete a whole object, after its name was typed once more."""
+    from dragoman_api.changes import Drop
+    from dragoman_api.errors import Refused
+
+    plan = await session.plan(Drop(object))
+    if plan.planned and not dry_run and not options.yes:
+        if not attended():
+            hint = f"dragoman drop {session.name} {object} --yes"
+            raise Refused(f"dropping {object!r} needs a person to confirm it; nothing was sent", hint=hint)
+        from .prompts import ask
+
+        request = plain(str(plan.requests[0]))
+        typed = await ask(f"Send  {request}  to {_address(options, session)}?  Type the object's name")
+        if typed != object:
+            raise Refused(f"{typed!r} is not {object!r}; nothing was sent")
+    return await _carry_out(options, session, Drop(object), dry_run=dry_run, plan=plan)
+
+
+def _address(options: Options, session: Session) -> str:
+    assert options.current is not None
+    values = options.current.connections.get(session.name).values
+    return plain(f"{values.get('host', 'localhost')}:{values.get('port', '')}".rstrip(":"))
+
+
+async def _carry_out(
+    options: Options, session: Session, change: Change, *, dry_run: bool, plan: Plan | None = None
+) -> int | None:
+    from dragoman_api.changes import Drop
+
+    plan = plan or await session.plan(change)
+    if dry_run:
+        _preview(options, plan)
+        return NOT_APPLIED if plan.refusals else None
+    outcomes = await session.apply(plan)
+    failed = [outcome for outcome in outcomes if outcome.status != "applied"]
+    if options.json:
+        write_json({"requests": plan.requests, "outcomes": outcomes, "notes": plan.notes})
+    elif isinstance(change, Drop) and not failed:
+        sys.stdout.write(f"dropped {plain(change.object)}\n")
+    else:
+        _show(outcomes)
+        say_notes(plan.notes)
+        _advise(session, change, failed)
+    return NOT_APPLIED if failed else None
+
+
+def _preview(options: Options, plan: Plan) -> None:
+    if options.json:
+        write_json({"requests": plan.requests, "refusals": plan.refusals, "notes": plan.notes})
+        return
+    for request in plan.requests:
+        sys.stdout.write(plain_lines(str(request)) + "\n")
+    _show(plan.refusals)
+    say_notes(plan.notes)
+    options.say("not sent (--dry-run)")
+
+
+def _show(outcomes: list[Outcome]) -> None:
+    write_table([], [[plain(outcome.id or "-"), outcome.status, plain(outcome.reason)] for outcome in outcomes])
+
+
+def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
+    from dragoman_api.changes import Update
+
+    if failed and failed[0].status == "conflict" and isinstance(change, Update):
+        column = next(iter(change.values))
+        say(f"  try: dragoman cell {session.name} {plain(change.key.object)} {plain(change.key.id)} {plain(column)}")

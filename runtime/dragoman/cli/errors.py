@@ -1,0 +1,100 @@
+"""What a failure looks like on a terminal, and the exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from dragoman_api.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    ConnectionFailedError,
+    DragomanError,
+    WheelRejectedError,
+)
+
+from .output import plain, plain_lines, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OK, FAILED, USAGE, CONNECTION, NOT_APPLIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+def exit_code(error: DragomanError) -> int:
+    """Give the exit code of an error: 2 configuration, 3 connection, 1 everything else."""
+    if isinstance(error, AuthenticationError | ConnectionFailedError):
+        return CONNECTION
+    return USAGE if isinstance(error, ConfigurationError) else FAILED
+
+
+def report(error: BaseException, *, as_json: bool) -> int:
+    """Tell what went wrong on stderr, never with a traceback, and give the exit code.
+
+    Raises:
+        BaseException: The error itself, when DRAGOMAN_DEBUG is set: then the traceback is wanted.
+    """
+    import click
+
+    error = _innermost(error)
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        sys.stderr.write(f"{error.format_message()}\n")
+        return USAGE
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        sys.stderr.write("\n  interrupted\n")
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter fails to flush at its end
+        return OK
+    if os.environ.get("DRAGOMAN_DEBUG") == "1":
+        raise error
+    known = error if isinstance(error, DragomanError) else _translate(error)
+    if as_json:
+        write_json({"error": known.to_dict()}, out=sys.stderr)
+    else:
+        _tell(known)
+    return USAGE if isinstance(error, click.UsageError) else exit_code(known)
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Take an error out of the groups that task groups put around it, what matters most first."""
+    leaves = list(_leaves(error))
+    return next((leaf for leaf in leaves if isinstance(leaf, DragomanError)), leaves[0])
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _translate(error: BaseException) -> DragomanError:
+    import click
+
+    if isinstance(error, click.UsageError):
+        hint = f"{error.ctx.command_path} --help" if error.ctx else "dragoman --help"
+        return DragomanError(error.format_message(), hint=hint, code="usage")
+    if isinstance(error, click.ClickException):
+        return DragomanError(error.format_message(), code="usage")
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return DragomanError(f"{where}{error.strerror}", code="system")
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return DragomanError(f"unexpected {what}", hint="run it again with DRAGOMAN_DEBUG=1 to see where", code="internal")
+
+
+def _tell(error: DragomanError) -> None:
+    bold, red, off = ("\x1b[1m", "\x1b[31m", "\x1b[0m") if _coloured() else ("", "", "")
+    lines = [f"{red}error[{plain(error.code)}]{off}: {bold}{plain_lines(error.message)}{off}"]
+    if isinstance(error, WheelRejectedError):
+        lines += [f"  {plain(code)}: {plain(reason)}" for code, reason in error.faults]
+    if error.hint:
+        lines.append(f"  try: {plain(error.hint)}")
+    sys.stderr.write("\n".join(lines) + "\n")
+
+
+def _coloured() -> bool:
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

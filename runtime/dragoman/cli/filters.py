@@ -1,0 +1,147 @@
+"""The grammar of filter rows and sort keys; pure, and it refuses rather than guesses."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from dragoman_api.columns import Operator
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.filters import Filter, RawQuery
+from dragoman_api.grid import Sort
+
+SHAPE = "COLUMN OP VALUE [@GROUP]"
+
+_VALUELESS = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
+_LISTS = (Operator.IN, Operator.NOT_IN, Operator.BETWEEN)
+# Outside quotes a backslash escapes only what would end a word here: the \d of a regular expression must survive.
+_PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\([\s'"\\,@])|([^\s'"])""", re.DOTALL)
+_UNSPACED = re.compile(r"([^<>=!]+)(>=|<=|!=|=|>|<)(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a filter row: its text, the items its bare commas divide it into, whether nothing was quoted."""
+
+    text: str
+    items: tuple[str, ...]
+    bare: bool
+
+
+def _words(row: str) -> list[_Word]:
+    words = []
+    at = 0
+    while at < len(row):
+        if row[at].isspace():
+            at += 1
+            continue
+        items, bare = [""], True
+        while at < len(row) and not row[at].isspace():
+            piece = _PIECE.match(row, at)
+            if piece is None:
+                hint = "a value with a quote in it goes into quotes of the other kind"
+                raise _fault(row, f"the quote at position {at + 1} is never closed", hint=hint)
+            at = piece.end()
+            single, double, escaped, plain = piece.groups()
+            bare = bare and plain is not None
+            if plain == ",":
+                items.append("")
+            elif double is not None:
+                items[-1] += re.sub(r'\\(["\\])', r"\1", double)
+            else:
+                items[-1] += single if single is not None else escaped or plain
+        words.append(_Word(",".join(items), tuple(items), bare))
+    return words
+
+
+def parse_filter(row: str) -> Filter:
+    """Read one filter row, written ``COLUMN OP VALUE [@GROUP]`` with values quoted as in a shell.
+
+    Args:
+        row: As typed; the values of ``in``, ``not-in`` and ``between`` are divided by commas outside quotes.
+
+    Returns:
+        The row; its value is text, which the driver reads by the column's type.
+
+    Raises:
+        ConfigurationError: It is not of that form (code ``filter-syntax``).
+
+    >>> parse_filter("items.sku = A-17 @1")
+    Filter(column='items.sku', op=<Operator.EQ: '='>, value='A-17', group='1', case=None)
+    """
+    words = _words(row)
+    if len(words) == 1 and (parts := _UNSPACED.fullmatch(row.strip())):
+        spaced = " ".join(part.strip() for part in parts.groups())
+        raise _fault(row, f"it is written {SHAPE}", hint=f"--filter '{spaced}'")
+    if len(words) < 2 or not words[0].text:
+        raise _fault(row, f"it is written {SHAPE}", hint="--filter 'total >= 100'")
+    column, operator, rest = words[0].text, _operator(row, words[1].text), words[2:]
+    group = None
+    if rest and rest[-1].bare and re.fullmatch(r"@\w+", rest[-1].text):
+        group = rest.pop().text[1:]
+    if operator in _VALUELESS:
+        if rest:
+            raise _fault(row, f"{operator} takes no value", hint=f"--filter '{column} {operator}'")
+        return Filter(column, operator, None, group)
+    if not rest:
+        lost = " (@… names a group; quote a value that begins with @)" if group else ""
+        raise _fault(row, f"{operator} needs a value{lost}", hint=f"--filter '{column} {operator} VALUE'")
+    if len(rest) > 1:
+        joined = " ".join(word.text for word in rest)
+        raise _fault(row, "it has more than one value", hint=f"--filter '{column} {operator} \"{joined}\"'")
+    return Filter(column, operator, _items(row, operator, rest[0]) if operator in _LISTS else rest[0].text, group)
+
+
+def _items(row: str, operator: Operator, word: _Word) -> list[bool | int | float | str | None]:
+    if word.bare and "" in word.items:
+        raise _fault(row, "an element of the list is empty", hint="an empty text is written ''")
+    if operator is Operator.BETWEEN and len(word.items) != 2:
+        raise _fault(row, "between takes two bounds", hint="--filter 'total between 10,20'")
+    return list(word.items)
+
+
+def _operator(row: str, text: str) -> Operator:
+    try:
+        return Operator(text.lower())
+    except ValueError:
+        known = [str(operator) for operator in Operator]
+        near = get_close_matches(text.lower(), known, cutoff=0.5)
+        meant = f" (did you mean {' or '.join(near)}?)" if near else ""
+        raise _fault(row, f"{text!r} is no operator{meant}", hint=f"use one of: {' '.join(known)}") from None
+
+
+def _fault(row: str, reason: str, *, hint: str) -> ConfigurationError:
+    return ConfigurationError(f"filter {row!r} cannot be read: {reason}", hint=hint, code="filter-syntax")
+
+
+def parse_rows(rows: tuple[str, ...], raw: tuple[str, ...]) -> list[Filter | RawQuery]:
+    """Read the rows of a filter, and the ones in the server's own syntax after them.
+
+    Raises:
+        ConfigurationError: One cannot be read, or is empty: an empty one would match everything.
+    """
+    if not all(text.strip() for text in raw):
+        raise ConfigurationError("--raw is empty", hint="--raw 'status:open AND total:>100'", code="filter-syntax")
+    return [*map(parse_filter, rows), *map(RawQuery, raw)]
+
+
+def parse_sort(keys: tuple[str, ...]) -> list[Sort]:
+    """Read sort keys, each a column, descending when a hyphen stands before it.
+
+    >>> parse_sort(("-total", "_id"))
+    [Sort(column='total', descending=True), Sort(column='_id', descending=False)]
+    """
+    sorts = [Sort(key.removeprefix("-"), descending=key.startswith("-")) for key in keys]
+    if not all(sort.column for sort in sorts):
+        raise ConfigurationError("--sort names no column", hint="--sort -total")
+    return sorts
+
+
+def show_row(row: Filter | RawQuery) -> str:
+    """Write a filter row as it is read, for an explanation."""
+    if isinstance(row, RawQuery):
+        return f"raw {row.text}"
+    value = ",".join(map(str, row.value)) if isinstance(row.value, list) else row.value
+    parts = (row.column, row.op, value, row.group and f"@{row.group}")
+    return " ".join(str(part) for part in parts if part is not None)

@@ -1,0 +1,240 @@
+"""Commands that read: objects, columns, pages, counts, single cells."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import asynccontextmanager
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .options import CONNECTION, OBJECT, Command, opens
+from .output import (
+    FORMATS,
+    dumps,
+    page_document,
+    plain,
+    plain_lines,
+    say,
+    say_notes,
+    show,
+    show_count,
+    show_size,
+    write_json,
+    write_page,
+    write_records,
+    write_table,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from dragoman.session import Session
+    from dragoman_api.filters import CompiledFilter, Filter, RawQuery
+
+    from .options import Options
+
+F = TypeVar("F", bound="Callable[..., Any]")
+FORMAT = click.option("--format", default="table", type=click.Choice(FORMATS), help="How rows are written.")
+
+
+def filtered(function: F) -> F:
+    """Add the options of a filter to a command."""
+    for option in (
+        click.option("--match", default="all", type=click.Choice(["all", "any"]), help="How the rows are joined."),
+        click.option("--raw", multiple=True, metavar="TEXT", help="A filter in the server's own syntax. Repeatable."),
+        click.option("--filter", "filters", multiple=True, metavar="ROW", help="COLUMN OP VALUE [@GROUP]. Repeatable."),
+    ):
+        function = option(function)
+    return function
+
+
+@asynccontextmanager
+async def near_names(session: Session, object: str) -> AsyncIterator[None]:  # noqa: A002 - the design's word
+    """Add near names to an error about a column or an object that is not there."""
+    from dragoman_api.errors import DragomanError, ObjectNotFoundError
+
+    try:
+        yield
+    except DragomanError as error:
+        wanted = str(error.details.get("column") or (object if isinstance(error, ObjectNotFoundError) else ""))
+        if wanted:
+            known = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
+            if wanted not in known and (near := get_close_matches(wanted, known)):
+                error.message += f" (did you mean {' or '.join(near)}?)"
+        raise
+
+
+async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:  # noqa: A002
+    from dragoman_api.errors import DragomanError
+
+    try:
+        if objects:
+            return [one.name for one in await session.objects()]
+        return [column.name for column in (await session.describe(object)).columns]
+    except DragomanError:  # the first error is the one to tell
+        return []
+
+
+@click.command(cls=Command)
+@CONNECTION
+@FORMAT
+@opens
+async def objects(options: Options, session: Session, *, format: str) -> None:  # noqa: A002
+    """List what can be browsed."""
+    found = await session.objects()
+    format = options.format_or(format)  # noqa: A001
+    if format == "json":
+        write_json({"objects": found})
+    elif format == "table":
+        sized = any(one.size is not None for one in found)
+        rows = [[plain(one.name), show_count(one.rows), *([show_size(one.size)] if sized else [])] for one in found]
+        write_table(["OBJECT", "ROWS", *(["SIZE"] if sized else [])], rows, right=[False, True, True][: 2 + sized])
+    else:
+        records = [{"name": one.name, "rows": one.rows, "size": one.size, "kind": one.kind} for one in found]
+        write_records(records, ["name", "rows", "size", "kind"], format=format)
+
+
+@click.command(cls=Command)
+@CONNECTION
+@OBJECT
+@click.option("--structure", is_flag=True, help="The server's own definition instead of the columns.")
+@opens
+async def describe(options: Options, session: Session, *, object: str, structure: bool) -> None:  # noqa: A002
+    """Describe the columns of an object: type, what can be done with each, and why something cannot."""
+    async with near_names(session, object):
+        description = await session.describe(object)
+    if options.json:
+        write_json(description)
+        return
+    if structure:
+        sys.stdout.write(plain_lines(description.structure) + "\n")
+    else:
+        rows = []
+        for column in description.columns:
+            flags = {"key": column.key, "read-only": column.read_only, "sorts": column.sortable}
+            reasons = "; ".join(f"{about}: {why}" for about, why in column.reasons.items())
+            shown = " ".join(flag for flag, holds in flags.items() if holds)
+            rows.append([column.name, column.type, shown, " ".join(column.operators), reasons])
+        head = ["COLUMN", "TYPE", "FLAGS", "OPERATORS", "REASONS"]
+        write_table(head, [[*map(plain, row)] for row in rows])
+    say_notes(description.notes)
+
+
+@click.command(cls=Command)
+@CONNECTION
+@OBJECT
+@filtered
+@click.option("--sort", multiple=True, metavar="[-]COL", help="A column, descending with a hyphen. Repeatable.")
+@click.option("--limit", default=100, show_default=True, type=int, help="Rows of the page.")
+@click.option("--offset", default=0, type=int, help="Rows before the page.")
+@click.option("--columns", metavar="A,B,…", help="Only these columns.")
+@click.option("--cursor", metavar="NEXT", help="Go on after an earlier page: its `next`.")
+@click.option("--explain", is_flag=True, help="Tell what becomes of each row of the filter.")
+@click.option("--no-total", is_flag=True, help="Do not count all matching rows.")
+@FORMAT
+@opens
+async def page(
+    options: Options,
+    session: Session,
+    *,
+    object: str,  # noqa: A002
+    filters: tuple[str, ...],
+    raw: tuple[str, ...],
+    match: str,
+    sort: tuple[str, ...],
+    limit: int,
+    offset: int,
+    columns: str | None,
+    cursor: str | None,
+    explain: bool,
+    no_total: bool,
+    format: str,  # noqa: A002
+) -> None:
+    """Show a page of rows."""
+    from .filters import parse_rows, parse_sort
+
+    rows, sorts = parse_rows(filters, raw), parse_sort(sort)
+    format = options.format_or(format)  # noqa: A001
+    compiled = None
+    async with near_names(session, object):
+        if explain and rows:
+            compiled = await session.compile(object, filters=rows, match=match)
+            if format != "json":
+                _explain(rows, compiled)
+        found = await session.page(
+            object,
+            filters=rows,
+            match=match,
+            sort=sorts,
+            offset=offset,
+            limit=limit,
+            columns=[name.strip() for name in columns.split(",")] if columns else None,
+            total=not no_total,
+            cursor=cursor,
+        )
+    if format == "json":
+        write_json(page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
+        return
+    write_page(found, format=format)
+    say_notes(found.notes)
+    first, last = found.offset + 1, found.offset + len(found.cells)
+    of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
+    options.say(f"rows {first:,}–{last:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
+    if found.next:
+        options.say(f"next: --cursor {plain(found.next)}" if len(found.next) < 200 else "more: --json gives `next`")
+
+
+def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
+    from .filters import show_row
+
+    lines = []
+    for told in compiled.rows:
+        meaning = "exact" if told.exact else "approximate: " + "; ".join(told.approximations)
+        if same := [other + 1 for other in told.same_element if other != told.row]:
+            meaning += f", same element as {', '.join(map(str, same))}"
+        lines.append([f"{told.row + 1} {plain(show_row(rows[told.row]))}", plain(told.clause), plain(meaning)])
+    widths = [max(len(line[at]) for line in lines) for at in range(2)]
+    for line in lines:
+        say("   ".join([*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[2]]))
+
+
+@click.command(cls=Command)
+@CONNECTION
+@OBJECT
+@filtered
+@opens
+async def count(
+    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str  # noqa: A002
+) -> None:
+    """Count rows exactly."""
+    from .filters import parse_rows
+
+    rows = parse_rows(filters, raw)
+    async with near_names(session, object):
+        number = await session.count(object, filters=rows, match=match)
+    write_json({"count": number}) if options.json else sys.stdout.write(f"{number}\n")
+
+
+@click.command(cls=Command)
+@CONNECTION
+@OBJECT
+@click.argument("id")
+@click.argument("column")
+@click.option("--routing", help="What the server needs besides the id to find the row.")
+@opens
+async def cell(
+    options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None  # noqa: A002
+) -> None:
+    """Show the whole value of one cell, however long."""
+    from dragoman_api.grid import RowKey
+
+    async with near_names(session, object):
+        value = await session.cell(RowKey(object, id, routing), column)
+    if options.json:
+        sys.stdout.write(dumps(value) + "\n")
+    elif isinstance(value, str):
+        sys.stdout.write((plain_lines(value) if sys.stdout.isatty() else str(value)) + "\n")
+    else:
+        sys.stdout.write(show(value) + "\n")

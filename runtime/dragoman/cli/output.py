@@ -1,0 +1,246 @@
+"""How data and narration are written: tables, JSON, CSV, and nothing a server says reaches a terminal unsafely."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from decimal import Decimal
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dragoman_api.columns import Note
+    from dragoman_api.grid import Page
+
+FORMATS = ("table", "json", "ndjson", "csv")
+GAP = "  "
+NARROWEST = 12
+"""Characters a column keeps on a terminal, as far as its values are that long."""
+
+# C0, DEL, C1, line separators and bidirectional controls: what could move a cursor, recolour, or reorder what is read.
+_UNSAFE = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
+_SHORT = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
+_VISIBLE = {code: _SHORT.get(code, f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}") for code in _UNSAFE}
+_IN_JSON = {code: f"\\u{code:04x}" for code in _UNSAFE if code >= 0x20}
+_IN_TEXT = {code: shown for code, shown in _VISIBLE.items() if code not in (0x09, 0x0A)}
+
+
+def plain(text: str) -> str:
+    """Make a text of foreign origin safe for one line of a terminal: controls are shown, not obeyed."""
+    return text if text.isprintable() else text.translate(_VISIBLE)
+
+
+def plain_lines(text: str) -> str:
+    """Make a text of several lines safe for a terminal."""
+    return text.replace("\r\n", "\n").translate(_IN_TEXT)
+
+
+def show(value: object) -> str:
+    """Give a cell as the text of a table."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return plain(_one_line(value) if _is_json(value, "CutText") else value)
+        case list() | dict():
+            return plain(dumps(value))
+    return str(value)
+
+
+def show_size(size: int | None) -> str:
+    """Give a number of bytes for people, in powers of 1000; a hyphen where it is unknown."""
+    if size is None:
+        return "-"
+    number, unit = float(size), "B"
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if number < 1000 or unit == "TB":
+            break
+        number /= 1000
+    return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
+
+
+def show_count(count: int | None) -> str:
+    """Give a number of rows for people; a hyphen where it is unknown."""
+    return "-" if count is None else f"{count:,}"
+
+
+def _is_json(value: object, *also: str) -> bool:
+    # By name, so that plain listings need not import the API's models.
+    return type(value).__name__ in ("Json", *also)
+
+
+def _one_line(text: str) -> str:
+    """Take line breaks out of a JSON text; outside its strings they are space, inside they cannot be."""
+    return text.replace("\r", " ").replace("\n", " ")
+
+
+def _valid(text: str) -> bool:
+    import msgspec
+
+    try:
+        msgspec.json.decode(str(text), type=msgspec.Raw)  # it takes no subclass of str
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def dumps(value: object) -> str:
+    """Write a value as one line of JSON: numbers digit for digit, JSON cells as they are.
+
+    >>> dumps({"n": Decimal("1.10"), "big": 2**70, "text": "a"})
+    '{"n":1.10,"big":1180591620717411303424,"text":"a"}'
+    """
+    match value:
+        case None | bool():
+            return json.dumps(value)
+        case str() if _is_json(value) and _valid(value):  # a driver's word for it is not enough
+            return _one_line(value).translate(_IN_JSON)
+        case str():
+            return json.dumps(str(value), ensure_ascii=False).translate(_IN_JSON)
+        case int():
+            return str(int(value))
+        case Decimal():
+            return str(value)
+        case float():
+            return json.dumps(value) if value - value == 0 else "null"
+        case dict():
+            return "{" + ",".join(f"{dumps(str(key))}:{dumps(item)}" for key, item in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(dumps, value)) + "]"
+    import msgspec
+
+    return dumps(msgspec.to_builtins(value))
+
+
+def write_json(value: object, *, out: TextIO | None = None) -> None:
+    """Write one JSON document and a line break; on a terminal it is indented."""
+    out = out or sys.stdout
+    text = dumps(value)
+    if out.isatty():
+        import msgspec
+
+        text = msgspec.json.format(text, indent=2)
+    out.write(text + "\n")
+
+
+def write_records(records: Sequence[Mapping[str, object]], columns: Sequence[str], *, format: str) -> None:  # noqa: A002
+    """Write rows as newline-delimited JSON or CSV."""
+    if format == "ndjson":
+        for record in records:
+            sys.stdout.write(dumps(record) + "\n")
+        return
+    safe = sys.stdout.isatty()
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow([plain(name) for name in columns] if safe else columns)
+    for record in records:
+        writer.writerow([_csv_field(record[name], safe=safe) for name in columns])
+
+
+def _csv_field(value: object, *, safe: bool) -> str:
+    if value is None:
+        return ""
+    return show(value) if safe or not isinstance(value, str) else str(value)
+
+
+def write_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool] = ()) -> None:
+    """Write a table: aligned with full values, and on a terminal cut to its width.
+
+    Args:
+        head: Titles; empty for none.
+        rows: Texts, safe already.
+        right: Which columns are set to the right; none when left out.
+    """
+    aligned = list(right) or [False] * max(map(len, [head, *rows]))
+    if sys.stdout.isatty():
+        _write_rich(head, rows, aligned)
+        return
+    lines = [head, *rows] if head else rows
+    if not lines:
+        return
+    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = [
+            " " * (width - _width(text)) + text if at_right else text + " " * (width - _width(text))
+            for text, width, at_right in zip(line, widths, aligned, strict=True)
+        ]
+        sys.stdout.write(GAP.join(cells).rstrip() + "\n")
+
+
+def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _write_rich(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    room, shown = console.width, 0
+    for column in zip(*([head, *rows] if head else rows), strict=True):
+        room -= min(max(map(_width, column)), NARROWEST) + len(GAP)
+        if shown and room < -len(GAP):
+            break
+        shown += 1
+    table = Table(box=None, show_header=bool(head), pad_edge=False, padding=(0, 2, 0, 0))
+    for index in range(shown):
+        title = Text(head[index] if head else "", style="bold")
+        table.add_column(title, justify="right" if right[index] else "left", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        table.add_row(*(Text(text, style="dim" if text == "null" else "") for text in row[:shown]))
+    console.print(table)
+    if hidden := len(right) - shown:
+        say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: choose with --columns, or take --json")
+
+
+def say(text: str) -> None:
+    """Tell a person something beside the data, on stderr."""
+    sys.stderr.write(f"  {plain(text)}\n")
+    sys.stderr.flush()
+
+
+def say_notes(notes: Sequence[Note]) -> None:
+    """Tell what a result's notes say; they are never silenced, since the rows alone would mislead."""
+    for note in notes:
+        about = f"{plain(note.column)}: " if note.column else ""
+        say(f"note[{plain(note.code)}]: {about}{plain(note.reason)}")
+        if note.hint:
+            say(f"  try: {plain(note.hint)}")
+
+
+def write_page(page: Page, *, format: str) -> None:  # noqa: A002
+    """Write the rows of a page as a table, newline-delimited JSON or CSV."""
+    names = [column.name for column in page.columns]
+    if format == "table":
+        numbers = [
+            any(isinstance(row[at], int | float | Decimal) for row in page.cells)
+            and all(row[at] is None or isinstance(row[at], int | float | Decimal) for row in page.cells)
+            for at in range(len(names))
+        ]
+        if names:
+            write_table([plain(name) for name in names], [[*map(show, row)] for row in page.cells], right=numbers)
+        return
+    write_records([dict(zip(names, row, strict=True)) for row in page.cells], names, format=format)
+
+
+def page_document(page: Page) -> dict[str, object]:
+    """Give a page as the document that ``--json`` writes."""
+    names = [column.name for column in page.columns]
+    return {
+        "columns": [{"name": column.name, "type": column.type, "kind": column.kind} for column in page.columns],
+        "rows": [dict(zip(names, row, strict=True)) for row in page.cells],
+        "notes": list(page.notes),
+        "total": page.total,
+        "total_exact": page.total_exact,
+        "offset": page.offset,
+        "next": page.next,
+        "keys": list(page.keys),
+    }

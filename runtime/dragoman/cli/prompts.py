@@ -1,0 +1,78 @@
+"""Questions to a person at a terminal; waiting for an answer leaves the event loop free and can be interrupted."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING
+
+import anyio
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+async def ask(text: str, *, default: str = "", hidden: bool = False) -> str:
+    """Ask for one line.
+
+    Args:
+        text: What is asked, without the default.
+        default: What an empty answer means; shown in brackets.
+        hidden: Do not show what is typed.
+
+    Raises:
+        click.Abort: The terminal has no more input.
+    """
+    sys.stderr.write(f"{text}{f' [{default}]' if default else ''}{'' if text.endswith('>') else ':'} ")
+    sys.stderr.flush()
+    return (await _line(hidden=hidden)).strip() or default
+
+
+async def confirm(text: str, *, default: bool = False) -> bool:
+    """Ask for yes or no."""
+    while True:
+        sys.stderr.write(f"{text} {'[Y/n]' if default else '[y/N]'} ")
+        sys.stderr.flush()
+        answer = (await _line(hidden=False)).strip().lower()
+        if answer in ("", "y", "yes", "n", "no"):
+            return default if not answer else answer.startswith("y")
+
+
+async def choose(text: str, labels: Sequence[str], *, default: int | None = None) -> int:
+    """Ask for one of several, by number or by the beginning of its label, and give its index."""
+    offered = "  ".join(f"{number}) {label}" for number, label in enumerate(labels, 1))
+    while True:
+        answer = await ask(f"{text}: {offered} >", default="" if default is None else labels[default])
+        if answer.isdecimal() and 1 <= int(answer) <= len(labels):
+            return int(answer) - 1
+        exact = [at for at, label in enumerate(labels) if label == answer]
+        near = exact or [at for at, label in enumerate(labels) if label.lower().startswith(answer.lower())]
+        if answer and len(near) == 1:
+            return near[0]
+
+
+async def _line(*, hidden: bool) -> str:
+    terminal = sys.stdin.fileno()
+    with _silent(terminal) if hidden else nullcontext():
+        await anyio.wait_readable(terminal)  # input() in a thread could not be interrupted
+        data = os.read(terminal, 65536)  # a terminal hands over one line at a time
+    if not data:
+        raise click.Abort
+    return data.decode(errors="replace").rstrip("\r\n")
+
+
+@contextmanager
+def _silent(terminal: int) -> Iterator[None]:
+    import termios
+
+    before = termios.tcgetattr(terminal)
+    silent = [*before]
+    silent[3] &= ~termios.ECHO
+    termios.tcsetattr(terminal, termios.TCSADRAIN, silent)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        sys.stderr.write("\n")

@@ -1,0 +1,145 @@
+"""`dragoman open`: one connection, and a command on each line."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import app
+from .errors import USAGE
+from .options import CONNECTION, Command, tell_warnings, warm_runtime
+from .output import plain, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+    from anyio.from_thread import BlockingPortal
+
+    from dragoman.session import Session
+
+    from .options import Options
+
+COMMANDS = ("objects", "describe", "page", "count", "cell", "console", "export", "insert", "update", "delete", "drop")
+LEAVE = ("quit", "exit")
+
+
+@click.command("open", cls=Command)
+@CONNECTION
+@click.pass_obj
+def open_(options: Options, connection: str) -> int:
+    """Open a connection; then each line is a command, without the connection's name.
+
+    On a terminal a failed line is told and the next one asked for; from a pipe the first failure ends it all.
+    """
+    # The event loop runs beside the terminal: line editing blocks, and the connection must live on meanwhile.
+    from anyio.from_thread import start_blocking_portal
+
+    runtime = warm_runtime(options)
+    with ExitStack() as stack:
+        portal = stack.enter_context(start_blocking_portal())
+        stack.enter_context(portal.wrap_async_context_manager(runtime))
+        session = stack.enter_context(portal.wrap_async_context_manager(runtime.open(connection)))
+        tell_warnings(options, session)
+        options.say(f"connected: {session.server.product} {session.server.version} · sandbox {session.sandbox}")
+        return _Shell(options, session, portal).run()
+
+
+class _Shell:
+    def __init__(self, options: Options, session: Session, portal: BlockingPortal) -> None:
+        self._options, self._session, self._portal = options, session, portal
+        self._attended = sys.stdin.isatty()
+
+    def run(self) -> int:
+        """Run line after line, and give the exit code of the last one."""
+        code = 0
+        for number, line in enumerate(self._lines(), 1):
+            words = self._words(line)
+            if not words or words[0].startswith("#"):
+                continue
+            if words[0] in LEAVE:
+                break
+            code = self._one(words)
+            if code and not self._attended:
+                sys.stderr.write(f"  stopped at line {number}\n")
+                break
+        return 0 if self._attended else code
+
+    def _lines(self) -> Iterator[str]:
+        if not (self._attended and sys.stdout.isatty()):
+            yield from sys.stdin
+            return
+        with suppress(ImportError):
+            self._edit_lines()
+        while True:
+            try:
+                yield input(f"{plain(self._session.name)}> ")
+            except EOFError:
+                sys.stdout.write("\n")
+                return
+            except KeyboardInterrupt:  # as in other shells: forget the line
+                sys.stdout.write("\n")
+
+    def _edit_lines(self) -> None:
+        import readline
+
+        names: list[str] = []
+
+        def complete(text: str, state: int) -> str | None:
+            if state == 0 and not names:
+                with suppress(Exception):
+                    names.extend(found.name for found in self._portal.call(self._session.objects))
+            known = [*COMMANDS, "help", "quit"] if readline.get_begidx() == 0 else names
+            return next(iter([name for name in known if name.startswith(text)][state:]), None)
+
+        readline.set_completer_delims(" \t\n")
+        readline.set_completer(complete)
+        readline.parse_and_bind("tab: complete")
+
+    def _words(self, line: str) -> list[str]:
+        line = line.strip()
+        if line.startswith("console ") and (text := line.removeprefix("console ").strip())[:1] not in ("'", '"', "-"):
+            return ["console", text]  # a request is full of quotes of its own
+        try:
+            return shlex.split(line)
+        except ValueError:
+            return [line]
+
+    def _one(self, words: list[str]) -> int:
+        if words[0] == "help":
+            return self._help(words[1:])
+        if words[0] not in COMMANDS:
+            near = get_close_matches(words[0], COMMANDS, n=1)
+            meant = f" (did you mean {near[0]}?)" if near else ""
+            say(f"there is no command {words[0]!r} here{meant}; try: help")
+            return USAGE
+        # What a line switches on, --json say, ends with it.
+        options = replace(self._options, shared=self._session, cleanup=ExitStack())
+        return app.execute([words[0], self._session.name, *words[1:]], options, wait=self._wait)
+
+    def _wait(self, coroutine: Coroutine[Any, Any, int | None]) -> int | None:
+        async def main() -> int | None:
+            return await coroutine
+
+        future = self._portal.start_task_soon(main)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def _help(self, words: list[str]) -> int:
+        if words and words[0] in COMMANDS:
+            app.execute([words[0], "--help"], replace(self._options, cleanup=ExitStack()), wait=self._wait)
+            sys.stdout.write(f"\nHere NAME is left out: {words[0]} …\n")
+            return 0
+        commands: Callable[[str], click.Command] = app.cli.commands.__getitem__
+        for name in COMMANDS:
+            sys.stdout.write(f"{name:<10}{commands(name).get_short_help_str(limit=90)}\n")
+        sys.stdout.write(f"{'help':<10}This list; help COMMAND tells more.\n{'quit':<10}Close the connection.\n")
+        return 0

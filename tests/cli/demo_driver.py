@@ -1,0 +1,205 @@
+"""A driver that keeps its rows in memory, packed into a wheel by the tests of the command line."""
+
+from __future__ import annotations
+
+import json
+
+from dragoman_api import hookimpl
+from dragoman_api.cells import CutText, Json
+from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest, Update
+from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, Operator
+from dragoman_api.connections import Health, Server
+from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
+from dragoman_api.errors import (
+    AuthenticationError,
+    ConnectionFailedError,
+    ConsoleSyntaxError,
+    FilterNotSupportedError,
+    ObjectNotFoundError,
+    QueryError,
+    RowNotFoundError,
+)
+from dragoman_api.exports import ExportPart
+from dragoman_api.filters import CompiledFilter, Explanation, RawQuery
+from dragoman_api.grid import Page, RowKey
+
+ROWS = [
+    {"id": "1", "title": "Oolong", "price": 12.5, "tags": ["a", None]},
+    {"id": "2", "title": "evil \x1b[31m\u202ered\x1b]0;owned\x07\nnext", "price": 2**70, "tags": []},
+    {"id": "3", "title": None, "price": 3, "tags": [{"deep": [1, 2]}]},
+]
+COLUMNS = [
+    Column(name="id", type="keyword", kind=ColumnKind.TEXT, key=True, read_only=True),
+    Column(name="title", type="text", kind=ColumnKind.TEXT, operators=(Operator.EQ,), reasons={"sort": "text"}),
+    Column(name="price", type="double", kind=ColumnKind.NUMBER, sortable=True, operators=(Operator.EQ, Operator.GE)),
+    Column(name="tags", type="nested", kind=ColumnKind.JSON),
+]
+
+
+class Driver:
+    @hookimpl
+    async def connect(self, profile, http):
+        if profile.options.get("auth_method") == "api-key" and profile.secrets.get("api_key") != "open sesame":
+            raise AuthenticationError(
+                "the API key was rejected", hint="dragoman connections edit NAME --api-key env:KEY"
+            )
+        if profile.port == 1:
+            raise ConnectionFailedError("nothing listens at localhost:1")
+        return Server("Demo\x1b[0m", "4.2", ["this server \x1b]0;x\x07is a test"] if profile.port == 2 else [])
+
+    @hookimpl
+    async def ping(self):
+        return Health(ok=True)
+
+    @hookimpl
+    async def list_objects(self):
+        return [Object("books", rows=3, size=210_400), Object("orders", rows=12_003, size=5_100_000)]
+
+    @hookimpl
+    async def describe_object(self, name):
+        if name not in ("books", "orders"):
+            raise ObjectNotFoundError(f"there is no object {name!r}")
+        return Description(object=name, columns=COLUMNS, structure='{"mappings":\n{}}')
+
+    @hookimpl
+    async def compile_filter(self, request):
+        told = []
+        for at, row in enumerate(request.rows):
+            if isinstance(row, RawQuery):
+                told.append(Explanation(row=at, clause=f"query_string {row.text}"))
+                continue
+            column = next((one for one in COLUMNS if one.name == row.column), None)
+            if column is None or row.op not in column.operators:
+                details = {"column": row.column, "operator": row.op, "reason": "it cannot"}
+                raise FilterNotSupportedError(f"{row.column!r} has no {row.op}; nothing was sent", details=details)
+            approximations = ["ignores case"] if row.column == "title" else []
+            exact = not approximations
+            told.append(Explanation(row=at, clause=f"term {row.column}", exact=exact, approximations=approximations))
+        body = json.dumps([[row.column, row.op, row.value] for row in request.rows if not isinstance(row, RawQuery)])
+        return CompiledFilter(object=request.object, body=body, rows=told)
+
+    def _matching(self, compiled):
+        def holds(row, column, op, value):
+            cell = row[column]
+            return str(cell) == value if op == "=" else cell is not None and cell >= float(value)
+
+        wanted = json.loads(compiled.body) if compiled else []
+        return [row for row in ROWS if all(holds(row, *one) for one in wanted)]
+
+    @hookimpl
+    async def fetch_page(self, request):
+        names = request.columns or [column.name for column in COLUMNS]
+        if unknown := [name for name in names if name not in [column.name for column in COLUMNS]]:
+            raise QueryError(f"there is no column {unknown[0]!r}", details={"column": unknown[0]})
+        rows = self._matching(request.filter)
+        notes = [
+            Note(code="sort-dropped", reason="a text field", column=key.column)
+            for key in request.sort
+            if key.column == "title"
+        ]
+        for key in request.sort:
+            if key.column == "price":
+                rows = sorted(rows, key=lambda row: row["price"], reverse=key.descending)
+        shown = rows[request.offset : request.offset + request.limit]
+        cut = request.object == "orders"
+        return Page(
+            columns=[column for column in COLUMNS if column.name in names],
+            cells=[[_cell(row[name], cut=cut) for name in names] for row in shown],
+            keys=[RowKey("books", row["id"], guard={"seq_no": 41}) for row in shown],
+            notes=notes,
+            total=len(rows) if request.total else None,
+            offset=request.offset,
+        )
+
+    @hookimpl
+    async def fetch_cell(self, request):
+        for row in ROWS:
+            if row["id"] == request.key.id:
+                return _cell(row[request.column])
+        raise RowNotFoundError(f"there is no row {request.key.id!r}")
+
+    @hookimpl
+    async def count_rows(self, request):
+        return len(self._matching(request.filter))
+
+    @hookimpl
+    async def plan_change(self, request):
+        planned, refusals = [], []
+        for at, change in enumerate(request.changes):
+            match change:
+                case Insert():
+                    sent = HttpRequest("PUT", f"/{change.object}/_doc/{change.id}", _body(change.values))
+                case Update() if "id" in change.values:
+                    reason = "id is read-only"
+                    refusals.append(Outcome(change=at, status=OutcomeStatus.SKIPPED, id=change.key.id, reason=reason))
+                    continue
+                case Update(key=key):
+                    query = "".join(f"&if_{name}={value}" for name, value in key.guard.items())
+                    sent = HttpRequest("POST", f"/{key.object}/_update/{key.id}?refresh{query}", _body(change.values))
+                case Delete(key=key):
+                    sent = HttpRequest("DELETE", f"/{key.object}/_doc/{key.id}")
+                case Drop():
+                    sent = HttpRequest("DELETE", f"/{change.object}")
+            planned.append(PlannedRequest(request=sent, changes=[at]))
+        return Plan(planned=planned, refusals=refusals)
+
+    @hookimpl
+    async def apply_change(self, plan):
+        outcomes = []
+        for planned in plan.planned:
+            conflict = "if_seq_no=40" in planned.request.path
+            status = OutcomeStatus.CONFLICT if conflict else OutcomeStatus.APPLIED
+            reason = "changed since it was read (seq_no 40 → 41)" if conflict else ""
+            row = planned.request.path.split("/")[-1].split("?")[0]
+            outcomes.append(Outcome(change=planned.changes[0], status=status, id=row, reason=reason))
+        return outcomes
+
+    @hookimpl
+    async def parse_console(self, text):
+        requests = []
+        for number, line in enumerate(text.text.splitlines(), 1):
+            if not line.strip():
+                continue
+            method, _, path = line.strip().partition(" ")
+            if not path.startswith("/"):
+                raise ConsoleSyntaxError(
+                    f"line {number}: {line!r} is no request", details={"line": number, "column": 1}
+                )
+            requests.append(ConsoleRequest(request=HttpRequest(method, path), writes=method != "GET", line=number))
+        return requests
+
+    @hookimpl
+    async def execute_console(self, request):
+        path = request.request.path
+        if path == "/table":
+            page = Page(columns=COLUMNS[:2], cells=[["1", "a,b"], ["2", None]])
+            return Answer(kind=AnswerKind.TABLE, status=200, request=request.request, page=page)
+        if path == "/missing":
+            text = '{"error":"no such thing"}'
+            return Answer(kind=AnswerKind.JSON, status=404, request=request.request, text=text)
+        if path == "/text":
+            return Answer(kind=AnswerKind.TEXT, status=200, request=request.request, text="plain \x1b[31mred\n")
+        text = '{"n":1.10000000000000000001,"path":"' + path + '"}'
+        notes = [Note(code="partial", reason="one shard failed")] if path == "/partial" else []
+        return Answer(kind=AnswerKind.JSON, status=200, request=request.request, text=text, notes=notes)
+
+    @hookimpl
+    async def export_rows(self, request):
+        for at, row in enumerate(self._matching(request.filter)):
+            if request.object == "orders" and at:
+                raise QueryError("a shard failed")
+            yield ExportPart(data=json.dumps(row).encode() + b"\n", rows=1, total=len(ROWS))
+
+
+def _cell(value, *, cut=False):
+    if isinstance(value, list):
+        text = json.dumps(value, separators=(",", ":"))
+        return CutText(text[:4] + "...") if cut and len(text) > 4 else Json(text)
+    return value
+
+
+def _body(values):
+    def plain(value):
+        return json.loads(value) if isinstance(value, Json) else value
+
+    return json.dumps({name: plain(value) for name, value in values.items()}, default=str)

@@ -1,0 +1,232 @@
+"""What all commands share: errors, exit codes, events, automations, scripts, pipes, signals, speed of the start."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+
+import click
+import pytest
+
+from dragoman.cli.errors import exit_code, report
+from dragoman_api.errors import DragomanError, from_code
+
+GUARD = """
+from dragoman_api import Refused, hookimpl
+
+@hookimpl
+async def before_call(call):
+    if call.writes:
+        raise Refused(f"{call.hook} on {call.connection.name}", hint="use a change file")
+"""
+
+
+@pytest.fixture
+def shop(furnished):
+    """Give the furnished home; here every command opens its connection by itself."""
+    return furnished
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [("authentication-failed", 3), ("connection-failed", 3), ("configuration-invalid", 2), ("refused", 1),
+     ("query-failed", 1), ("driver-crashed", 1), ("plugin-not-found", 1)],
+)  # fmt: skip
+def test_exit_codes_follow_the_family_of_the_error(code, expected):
+    assert exit_code(from_code(code, "x")) == expected
+
+
+def test_an_error_is_taken_out_of_the_groups_around_it(capsys):
+    inner = DragomanError("what happened", hint="do this", code="some-code")
+    group = BaseExceptionGroup("tasks", [RuntimeError("noise"), BaseExceptionGroup("more", [inner])])
+    assert report(group, as_json=False) == 1
+    assert capsys.readouterr().err == "error[some-code]: what happened\n  try: do this\n"
+
+
+def test_an_unexpected_error_is_one_line_without_a_traceback(capsys, monkeypatch):
+    monkeypatch.delenv("DRAGOMAN_DEBUG", raising=False)
+    assert report(ValueError("odd \x1b[31m"), as_json=False) == 1
+    err = capsys.readouterr().err
+    assert err.startswith("error[internal]: unexpected ValueError: odd \\x1b[31m\n  try: ")
+    monkeypatch.setenv("DRAGOMAN_DEBUG", "1")
+    with pytest.raises(ValueError, match="odd"):
+        report(ValueError("odd"), as_json=False)
+
+
+def test_an_interrupted_prompt_ends_with_130(capsys):
+    assert report(click.Abort(), as_json=False) == 130
+    assert report(KeyboardInterrupt(), as_json=True) == 130
+
+
+def test_with_json_an_error_is_json_on_stderr_wherever_the_option_stands(shop):
+    for words in (("--json", "count", "nope", "x"), ("count", "nope", "x", "--json")):
+        done = shop(*words, code=2)
+        assert json.loads(done.err)["error"]["code"] == "configuration-invalid"
+        assert done.out == ""
+    assert json.loads(shop("count", "shop", "--json", code=2).err)["error"]["code"] == "usage"
+
+
+def test_usage_errors_name_the_help_of_their_command(shop):
+    assert shop("page", "shop", code=2).err.endswith("  try: dragoman page --help\n")
+    assert shop("page", "shop", "books", "--limti", "3", code=2).err.startswith("error[usage]: No such option")
+
+
+def test_a_connections_file_with_a_syntax_error_is_told_with_its_line(own):
+    file = own.home / "config" / "connections.toml"
+    file.write_text('[shop]\ntype = "demo\n')
+    done = own("count", "shop", "books", code=2)
+    assert "line 2" in done.err
+    assert file.read_text() == '[shop]\ntype = "demo\n'
+
+
+def test_events_are_appended_to_a_file_as_json_lines(shop, tmp_path):
+    log = tmp_path / "run.ndjson"
+    for _ in range(2):
+        shop.process("--events", log, "page", "shop", "books")
+    names = [json.loads(line)["name"] for line in log.read_text().splitlines()]
+    assert names == ["connection.opened", "page.fetched", "connection.closed"] * 2
+
+
+def test_an_automation_of_a_file_vetoes_a_write_and_not_a_read(shop, tmp_path):
+    guard = tmp_path / "guard.py"
+    guard.write_text(GUARD)
+    done = shop("--use", guard, "update", "shop", "books", "1", "--set", "price=0", code=1)
+    assert done.err == (
+        "error[refused]: guard.py: apply_change on shop; nothing was sent\n  try: use a change file\n"
+    )
+    assert shop("--use", guard, "count", "shop", "books").out == "3\n"
+
+
+def test_a_file_that_cannot_be_imported_is_told_with_its_line(shop, tmp_path):
+    (tmp_path / "broken.py").write_text("\n1/0\n")
+    done = shop("--use", tmp_path / "broken.py", "count", "shop", "books", code=2)
+    assert f"error[script-failed]: {tmp_path / 'broken.py'}:2: ZeroDivisionError" in done.err
+    assert "no Python file" in shop("--use", tmp_path / "absent.py", "count", "shop", "books", code=2).err
+
+
+def test_a_script_gets_the_runtime_its_arguments_and_gives_the_exit_code(shop, tmp_path):
+    script = tmp_path / "nightly.py"
+    script.write_text(
+        "import sys\n"
+        "async def main(runtime):\n"
+        "    async with runtime.open('shop') as shop:\n"
+        "        print(await shop.count('books'), sys.argv[1:])\n"
+        "    return 7\n"
+    )
+    assert shop("run", script, "--fast", "x", code=7).out == "3 ['--fast', 'x']\n"
+    script.write_text("async def main(runtime):\n    raise KeyError('gone')\n")
+    assert f"error[script-failed]: {script}:2: KeyError: 'gone'" in shop("run", script, code=1).err
+    script.write_text("def main(runtime): ...\n")
+    assert "no `async def main(runtime)`" in shop("run", script, code=2).err
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(shop):
+    command = subprocess.list2cmdline(shop.words("export", "shop", "books", "-q"))
+    script = f"for i in 1 2 3; do {command}; done | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", script], env=shop.variables(), capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("0\n", "")
+
+
+def test_an_interrupt_cleans_up_and_ends_with_130(shop, tmp_path):
+    script = tmp_path / "wait.py"
+    script.write_text(
+        "import anyio\n"
+        "async def main(runtime):\n"
+        "    async with runtime.open('shop') as shop:\n"
+        "        print('open', flush=True)\n"
+        "        try:\n"
+        "            await anyio.sleep(30)\n"
+        "        finally:\n"
+        "            print('cleaned', flush=True)\n"
+    )
+    process = subprocess.Popen(
+        shop.words("run", script), env=shop.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "open\n"
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out, err) == (130, "cleaned\n", "\n  interrupted\n")
+
+
+def test_the_level_of_the_sandbox_is_told_with_a_remedy(shop):
+    done = shop("doctor")
+    assert "sandbox" in done.out
+    findings = {one["subject"]: one for one in shop("doctor", "--json").document["findings"]}
+    assert findings["driver demo"]["state"] == "ok"
+    assert findings["registry team"]["state"] == "ok"
+    assert findings["sandbox"]["state"] == "ok" or findings["sandbox"]["remedy"]
+
+
+def test_doctor_names_the_damaged_file_and_the_command_that_repairs(own):
+    file = next((own.home / "data" / "store").rglob("driver.py"))
+    file.chmod(0o644)
+    file.write_text("tampered")
+    done = own("doctor", code=1)
+    assert "driver.py" in done.out
+    assert "try: dragoman plugins install demo" in done.err
+
+
+def test_sandbox_off_is_shouted(shop):
+    assert "sandbox process: switched off" in shop("--sandbox", "off", "count", "shop", "books").err
+
+
+def test_completion_scripts_and_names_of_connections(shop):
+    for shell in ("bash", "zsh", "fish"):
+        assert "_DRAGOMAN_COMPLETE" in shop("completion", shell).out
+    done = shop.process(_DRAGOMAN_COMPLETE="bash_complete", COMP_WORDS="dragoman page sh", COMP_CWORD="2")
+    assert done.out == "plain,shop\n"
+
+
+def test_home_can_be_chosen_on_the_command_line(shop, tmp_path):
+    assert "no connection is saved" in shop("connections", "list", "--home", tmp_path).err
+    assert str(tmp_path / "config") in shop("--home", tmp_path, "doctor").out
+
+
+def test_the_version_is_told_without_importing_a_parser():
+    code = "import sys; from dragoman.__main__ import main; main(); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code, "--version"], capture_output=True, text=True, check=True)
+    version, modules = done.stdout.splitlines()
+    assert version == "dragoman 1.0.0"
+    assert not {"click", "asyncio", "msgspec", "importlib.metadata"} & set(modules.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"),
+    [
+        (["plugins", "list"], {"pydantic", "aiohttp", "rich", "asyncio", "tomlkit", "dragoman.runtime"}),
+        (["connections", "list"], {"pydantic", "aiohttp", "rich", "asyncio", "dragoman.runtime"}),
+        (["page", "shop", "books"], {"pydantic", "aiohttp", "rich", "tomlkit"}),
+    ],
+)
+def test_a_command_imports_only_what_it_needs(shop, words, unwanted):
+    code = (
+        "import sys; from dragoman.cli import app; app.run();"
+        "print([name for name in sys.modules if '.' not in name or name.startswith('dragoman.')], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], env=shop.variables(), capture_output=True, text=True, check=True
+    )
+    imported = set(eval(done.stderr.splitlines()[-1]))
+    assert not unwanted & imported
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "page shop books --sort -",
+        "registry build /nonexistent.whl --to /dev/null/x",
+        "run /nonexistent.py",
+        "console shop -f /nonexistent",
+        "connections show \x1b[",
+        "plugins show nope",
+        "plugins pin nope",
+        "export shop books -o /nonexistent/x",
+    ],
+)
+def test_whatever_fails_is_told_in_one_way(shop, line):
+    words = line.split(" ")
+    done = shop(*words, code=2 if words[0] in ("page", "run", "connections") or "pin" in words else 1)
+    assert done.err.splitlines()[-1].startswith(("error[", "  try: "))
+    assert "\x1b" not in done.err

@@ -1,0 +1,170 @@
+"""How data and narration are written."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman.cli import output
+from dragoman_api.cells import CutText, Json
+from dragoman_api.columns import Column, Note
+from dragoman_api.grid import Page, RowKey
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+    def begin():  # within the test, since pytest sets the standard streams once more before it
+        screen = Terminal()
+        monkeypatch.setattr("sys.stdout", screen)
+        return screen
+
+    return begin
+
+
+def page(columns, cells, **more):
+    return Page(columns=[Column(name=name, type="keyword") for name in columns], cells=cells, **more)
+
+
+@given(st.text())
+def test_no_control_character_of_a_server_reaches_a_terminal(text):
+    safe = output.plain(text)
+    assert not any(ord(one) < 0x20 or 0x7F <= ord(one) < 0xA0 or one in "\u202e\u2066\u200e\u2028" for one in safe)
+    if text.isascii() and text.isprintable():
+        assert safe == text
+
+
+def test_a_control_character_is_shown_and_not_obeyed():
+    assert output.plain("a\x1b[31mb\x9b2J\u202ec\n") == "a\\x1b[31mb\\x9b2J\\u202ec\\n"
+    assert output.plain_lines("a\r\n\tb\x1b]0;x\x07") == "a\n\tb\\x1b]0;x\\x07"
+
+
+def test_numbers_are_written_digit_for_digit_and_json_cells_as_they_are():
+    row = {"d": Decimal("1.10"), "big": 2**70, "f": 0.1, "j": Json('{"b":1.0,\n "a":[1e400]}'), "n": None, "t": True}
+    text = output.dumps(row)
+    assert text == '{"d":1.10,"big":1180591620717411303424,"f":0.1,"j":{"b":1.0,  "a":[1e400]},"n":null,"t":true}'
+
+
+def test_a_cut_cell_and_a_broken_json_cell_become_strings():
+    assert json.loads(output.dumps([CutText('["a...'), Json('{"a":')])) == ['["a...', '{"a":']
+
+
+def test_json_hides_no_control_character_and_keeps_the_value():
+    text = output.dumps({"a": "\x1b\x9b\u202e\ud800", "j": Json('"\x9b"')})
+    assert not {"\x1b", "\x9b", "\u202e"} & set(text)
+    assert json.loads(text) == {"a": "\x1b\x9b\u202e\ud800", "j": "\x9b"}
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=20,
+    )
+)
+def test_what_is_written_as_json_is_read_back_the_same(value):
+    assert json.loads(output.dumps(value)) == value
+
+
+def test_a_piped_table_is_aligned_plain_and_whole(capsys):
+    output.write_page(
+        page(["_id", "total", "note"], [["8812", Decimal("941.20"), "x" * 300], ["7", 3, None]]), format="table"
+    )
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "_id    total  note"
+    assert lines[1] == "8812  941.20  " + "x" * 300
+    assert lines[2] == "7          3  null"
+
+
+def test_wide_characters_keep_the_columns_aligned(capsys):
+    output.write_table(["A", "B"], [["日本", "x"], ["ab", "y"]])
+    assert capsys.readouterr().out == "A     B\n日本  x\nab    y\n"
+
+
+def test_a_table_on_a_terminal_fits_its_width(terminal, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = terminal()
+    output.write_page(page(["_id", "note"], [["1", "x" * 300]]), format="table")
+    assert all(len(re.sub(r"\x1b\[\d*m", "", line)) <= 60 for line in screen.getvalue().splitlines())
+    assert "…" in screen.getvalue()
+
+
+def test_columns_that_do_not_fit_a_terminal_are_counted(terminal, capsys):
+    screen = terminal()
+    output.write_page(page([f"column_{n}" for n in range(40)], [["value of a cell"] * 40]), format="table")
+    assert "column_0" in screen.getvalue()
+    assert "more columns: choose with --columns" in capsys.readouterr().err
+
+
+def test_no_color_leaves_no_escape_sequence(terminal, monkeypatch):
+    screen = terminal()
+    monkeypatch.setenv("NO_COLOR", "1")
+    output.write_table(["A"], [["null"]])
+    assert "\x1b[3" not in screen.getvalue()
+    assert "[bold]" not in screen.getvalue()
+
+
+def test_markup_in_a_cell_is_text(terminal):
+    screen = terminal()
+    output.write_table(["A"], [["[red]x[/red]"]])
+    assert "[red]x[/red]" in screen.getvalue()
+
+
+def test_a_piped_csv_keeps_line_breaks_and_quotes(capsys):
+    output.write_page(page(["a", "b"], [['x"\n,', None], [Json("[1]"), True]]), format="csv")
+    written = capsys.readouterr().out
+    assert list(csv.reader(io.StringIO(written, newline=""))) == [["a", "b"], ['x"\n,', ""], ["[1]", "true"]]
+
+
+def test_ndjson_is_one_line_per_row(capsys):
+    output.write_page(page(["a"], [[Json('{"x":\n1}')], ["\n"]]), format="ndjson")
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [{"a": {"x": 1}}, {"a": "\n"}]
+
+
+def test_the_document_of_a_page_says_everything():
+    note = Note(code="sort-dropped", reason="no .keyword", column="note")
+    shown = page(["a"], [[1]], notes=[note], total=7, next="n", keys=[RowKey("o", "1", guard={"seq_no": 4})])
+    document = json.loads(output.dumps(output.page_document(shown)))
+    assert document["rows"] == [{"a": 1}]
+    assert document["notes"] == [{"code": "sort-dropped", "column": "note", "reason": "no .keyword"}]
+    assert document["keys"] == [{"object": "o", "id": "1", "guard": {"seq_no": 4}}]
+    assert (document["total"], document["next"], document["offset"]) == (7, "n", 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (None, "-"),
+        (0, "0 B"),
+        (999, "999 B"),
+        (41_000, "41.0 kB"),
+        (210_400, "210 kB"),
+        (5_100_000, "5.1 MB"),
+        (10**16, "10000 TB"),
+    ],
+)
+def test_sizes_are_shown_in_powers_of_a_thousand(size, shown):
+    assert output.show_size(size) == shown
+
+
+def test_a_struct_is_written_by_its_fields():
+    class Thing(msgspec.Struct):
+        a: int
+
+    assert output.dumps({"x": Thing(1)}) == '{"x":{"a":1}}'

@@ -1,0 +1,143 @@
+"""Drivers, registries, and saved connections without a person."""
+
+from __future__ import annotations
+
+import pytest
+
+from dragoman.cli.connections import match_fields
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.forms import Choice, FieldKind, FormField
+from wheelhouse import Driver
+
+FORM = [
+    FormField(name="host", label="Host"),
+    FormField(name="auth_method", label="Auth", kind=FieldKind.CHOICE, choices=(Choice(value="none", label="None"),)),
+    FormField(name="api_key", label="API Key", kind=FieldKind.SECRET),
+    FormField(name="skip_tls", label="Skip", kind=FieldKind.SWITCH),
+    FormField(name="ssl_mode", label="SSL"),
+    FormField(name="ssl_ca", label="CA"),
+]
+
+
+def test_a_field_is_an_option_and_its_beginning_will_do():
+    given = {"host": "h", "auth": "none", "api_key": "env:KEY", "skip_tls": True}
+    assert match_fields(FORM, given) == {"host": "h", "auth_method": "none", "api_key": "env:KEY", "skip_tls": True}
+    assert match_fields(FORM, {"no_skip_tls": True}) == {"skip_tls": False}
+
+
+def test_every_wrong_field_is_told_at_once():
+    with pytest.raises(ConfigurationError) as caught:
+        match_fields(FORM, {"hots": "x", "ssl": "y", "host": True, "api_key": "hunter2"})
+    for part in ("--hots is no field", "--ssl is ambiguous", "--host needs a value", "--api-key is written out"):
+        assert part in caught.value.message
+    assert "hunter2" not in caught.value.message + caught.value.hint
+    assert "env:NAME" in caught.value.hint
+
+
+def test_a_secret_on_the_command_line_is_refused_and_not_repeated(own):
+    done = own("connections", "add", "x", "--type", "demo", "--auth", "api-key", "--api-key", "hunter2", code=2)
+    assert "hunter2" not in done.out + done.err
+    assert "  try: --api-key env:NAME" in done.err
+
+
+def test_p4_the_browsable_list_carries_the_label(empty):
+    lines = empty("plugins", "browse").out.splitlines()
+    assert lines[0].split() == ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REACHES"]
+    assert any(line.startswith("demo           Demo Driver ") for line in lines)
+    assert [one["id"] for one in empty("plugins", "browse", "--type", "demo", "--json").document["plugins"]] == ["demo"]
+    assert "no registry offers" in empty("plugins", "browse", "nothing-like-it").err
+
+
+def test_p2_without_a_person_the_download_is_refused_unless_agreed_to(empty):
+    done = empty("connections", "add", "shop", "--type", "demo", code=1)
+    assert "Demo Driver 1.1.0 is not installed" in done.err
+    assert "--yes" in done.err
+    assert empty("plugins", "list").out == ""
+    done = empty("connections", "add", "shop", "--type", "demo", "--yes")
+    assert done.out == "saved shop · connected: Demo\\x1b[0m 4.2 · sandbox full\n"
+    assert done.err.startswith("  installed demo 1.1.0 (")
+
+
+def test_p3_opening_a_saved_connection_installs_its_driver_and_says_so(empty):
+    (empty.home / "config" / "connections.toml").write_text('[shop]\ntype = "demo"\n')
+    done = empty("count", "shop", "books")
+    assert done.out == "3\n"
+    assert done.err.startswith("  installing demo 1.1.0 for shop … done (")
+    assert empty("-q", "count", "shop", "books").err == ""
+
+
+def test_a_driver_is_installed_rolled_back_pinned_and_removed(empty):
+    assert empty("plugins", "install", "demo", "--version", "1.0.0").out == "installed demo 1.0.0\n"
+    listed = empty("plugins", "list").out.splitlines()
+    assert listed[1].split() == ["demo", "Demo", "Driver", "demo", "1.0.0", "installed", "team"]
+    assert empty("plugins", "update").out.splitlines()[1].split()[4] == "1.1.0"
+    assert empty("plugins", "rollback", "demo").out == "rolled back to demo 1.0.0\n"
+    assert empty("plugins", "pin", "demo").out == "pinned demo 1.0.0\n"
+    assert empty("plugins", "list", "--json").document["plugins"][0]["pin"] == "1.0.0"
+    assert "up to date" in empty("plugins", "update").err
+    assert empty("plugins", "pin", "demo", "--off").out == "unpinned demo\n"
+    assert empty("plugins", "disable", "demo").out == "disabled demo\n"
+    assert empty("plugins", "list", "--json").document["plugins"][0]["state"] == "disabled"
+    assert empty("plugins", "enable", "demo").out == "enabled demo\n"
+    assert "--yes" in empty("plugins", "remove", "demo", code=1).err
+    assert empty("plugins", "remove", "demo", "--yes").out == "removed demo\n"
+    assert "no driver is installed" in empty("plugins", "list").err
+
+
+def test_details_show_permissions_in_plain_words(empty):
+    shown = empty("plugins", "show", "demo").out
+    assert "reaches the connection's host and port" in shown
+    assert "versions     1.1.0, 1.0.0" in shown
+    assert empty("plugins", "show", "demo", "--json").document["manifest"]["id"] == "demo"
+
+
+def test_a_registry_is_made_filled_verified_and_added(tmp_path, empty):
+    wheel = Driver("other").write(tmp_path / "wheels")
+    team = tmp_path / "mine"
+    assert empty("registry", "init", team).out == f"initialised {team}\n"
+    assert empty("registry", "build", wheel, "--to", team).out.startswith("published  other  1.0.0  sha256:")
+    assert empty("registry", "verify", team).err == "  no faults\n"
+    assert empty("registry", "add", team, "--name", "mine").out == f"added mine  {team}\n"
+    assert [line.split()[0] for line in empty("registry", "list").out.splitlines()][:3] == ["NAME", "team", "mine"]
+    (team / "targets" / "wheels" / "dragoman-other" / wheel.name).write_bytes(b"not a wheel")
+    assert "dragoman_other-1.0.0" in empty("registry", "verify", team, code=1).out
+    assert empty("registry", "remove", "mine").out == "removed mine\n"
+
+
+def test_every_fault_of_a_hostile_wheel_is_told(tmp_path, empty):
+    wheel = Driver("bad", licence="nonsense", entry="elsewhere:Driver").write(tmp_path)
+    done = empty("registry", "build", wheel, "--to", tmp_path / "team", code=1)
+    assert "error[wheel-rejected]" in done.err
+    assert len([line for line in done.err.splitlines() if line.startswith("  manifest: ")]) == 2
+
+
+def test_a_connection_is_shown_edited_tested_and_removed(own):
+    assert own("connections", "list").out.splitlines()[1].split() == ["shop", "demo", "localhost:7700"]
+    own("connections", "edit", "shop", "--port", "2")
+    assert "warning: this server \\x1b]0;x\\x07is a test" in own("connections", "test", "shop").err
+    assert "port         2" in own("connections", "show", "shop").out
+    assert "--yes" in own("connections", "remove", "shop", code=1).err
+    assert own("connections", "remove", "shop", "--yes").out == "removed shop\n"
+    assert "no connection is saved yet" in own("connections", "list").err
+
+
+def test_e7_a_hidden_field_is_neither_required_nor_saved(own):
+    own("connections", "add", "plain", "--type", "demo", "--no-connect")
+    assert "api_key" not in own("connections", "show", "plain").out
+    done = own("connections", "add", "keyed", "--type", "demo", "--auth", "api-key", code=2)
+    assert "api_key: may not be empty" in done.err
+
+
+def test_a_rejected_key_ends_with_3_and_the_connection_stays_saved(own):
+    words = ("connections", "add", "keyed", "--type", "demo", "--auth", "api-key", "--api-key", "env:DEMO_KEY")
+    done = own(*words, code=3, DEMO_KEY="wrong")
+    assert "error[authentication-failed]: Authentication failed: the API key was rejected" in done.err
+    assert "saved keyed, but it did not connect" in done.err
+    assert own("connections", "test", "keyed", DEMO_KEY="open sesame").out.startswith("keyed · connected: ")
+    assert "wrong" not in own("connections", "show", "keyed").out
+
+
+def test_nobody_to_ask_is_said_with_the_words_that_do_without(own):
+    assert "--type TYPE" in own("connections", "add", "new", code=2).err
+    assert "connections edit shop --host" in own("connections", "edit", "shop", code=2).err
+    assert "connections edit shop" in own("connections", "add", "shop", "--type", "demo", code=2).err

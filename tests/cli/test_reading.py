@@ -1,0 +1,153 @@
+"""Commands that read, run as processes against a driver in its sandbox."""
+
+from __future__ import annotations
+
+import json
+import re
+
+
+def test_objects_are_a_table_with_numbers_for_people(shop):
+    assert shop("objects", "shop").out.splitlines() == [
+        "OBJECT    ROWS    SIZE",
+        "books        3  210 kB",
+        "orders  12,003  5.1 MB",
+    ]
+
+
+def test_objects_in_other_formats_have_exact_numbers(shop):
+    assert shop("objects", "shop", "--json").document["objects"][1]["rows"] == 12_003
+    assert shop("objects", "shop", "--format", "csv").out.splitlines()[2] == "orders,12003,5100000,table"
+    lines = shop("objects", "shop", "--format", "ndjson").out.splitlines()
+    assert [json.loads(line)["name"] for line in lines] == ["books", "orders"]
+
+
+def test_a_page_has_its_rows_on_stdout_and_the_rest_on_stderr(shop):
+    done = shop("page", "shop", "books", "--filter", "price >= 10", "--sort", "price", "--limit", "1",
+                "--columns", "id,price")  # fmt: skip
+    assert done.out == "id  price\n1    12.5\n"
+    assert done.err == "  rows 1\N{EN DASH}1 of 2\n"
+
+
+def test_what_a_server_says_cannot_drive_the_terminal(shop):
+    done = shop("page", "shop", "books")
+    assert "\x1b" not in done.out
+    assert "evil \\x1b[31m\\u202ered\\x1b]0;owned\\x07\\nnext" in done.out
+    assert "\x1b" not in shop("page", "shop", "books", "--json").out
+
+
+def test_a_page_as_json_is_one_exact_document(shop):
+    done = shop("page", "shop", "books", "--json", "--sort", "title")
+    assert '"price":1180591620717411303424' in done.out
+    assert done.document["rows"][0]["tags"] == ["a", None]
+    assert done.document["notes"] == [{"code": "sort-dropped", "reason": "a text field", "column": "title"}]
+    assert (done.document["total"], done.document["offset"], done.document["next"]) == (3, 0, None)
+    assert done.document["keys"][0] == {"object": "books", "id": "1", "guard": {"seq_no": 41}}
+    assert [column["name"] for column in done.document["columns"]] == ["id", "title", "price", "tags"]
+
+
+def test_what_was_dropped_is_said_even_when_quiet_is_asked_for(shop):
+    done = shop("-q", "page", "shop", "books", "--sort", "title")
+    assert done.err == "  note[sort-dropped]: title: a text field\n"
+
+
+def test_an_explanation_names_clause_and_exactness_of_each_row(shop):
+    done = shop("page", "shop", "books", "--filter", "price >= 10", "--filter", "title = Oolong", "--explain")
+    first, second = (re.split(r" {3,}", line.strip()) for line in done.err.splitlines()[:2])
+    assert first == ["1 price >= 10", "term price", "exact"]
+    assert second == ["2 title = Oolong", "term title", "approximate: ignores case"]
+
+
+def test_a_filter_that_cannot_run_sends_nothing_and_suggests_the_near_column(shop):
+    done = shop("page", "shop", "books", "--filter", "titel = x", code=1)
+    assert done.out == ""
+    assert done.err.startswith("error[filter-not-supported]: 'titel' has no =; nothing was sent (did you mean title?)")
+
+
+def test_a_filter_that_cannot_be_read_is_a_usage_error(shop):
+    done = shop("count", "shop", "books", "--filter", "price>=10", code=2)
+    assert done.err.splitlines()[-1] == "  try: --filter 'price >= 10'"
+
+
+def test_near_names_are_suggested_for_objects_columns_and_commands(shop):
+    assert "(did you mean books?)" in shop("page", "shop", "boks", code=1).err
+    assert "(did you mean price?)" in shop("page", "shop", "books", "--columns", "prise", code=1).err
+    assert "'page'" in shop("pgae", code=2).err
+
+
+def test_count_is_a_bare_number(shop):
+    assert shop("count", "shop", "books", "--filter", "price >= 10").out == "2\n"
+    assert shop("count", "shop", "books", "--json").document == {"count": 3}
+
+
+def test_a_cell_is_whole_and_exact(shop):
+    assert shop("cell", "shop", "orders", "3", "tags").out == '[{"deep":[1,2]}]\n'
+    assert shop("cell", "shop", "books", "2", "title").out == "evil \x1b[31m\u202ered\x1b]0;owned\x07\nnext\n"
+    assert shop("cell", "shop", "books", "1", "price", "--json").document == 12.5
+    assert "there is no row '9'" in shop("cell", "shop", "books", "9", "tags", code=1).err
+
+
+def test_a_description_says_what_can_be_done_and_why_not(shop):
+    lines = shop("describe", "shop", "books").out.splitlines()
+    assert lines[0].split() == ["COLUMN", "TYPE", "FLAGS", "OPERATORS", "REASONS"]
+    assert lines[2].split("  ")[-1] == "sort: text"
+    assert shop("describe", "shop", "books", "--structure").out == '{"mappings":\n{}}\n'
+    assert shop("describe", "shop", "books", "--json").document["columns"][0]["key"] is True
+
+
+def test_the_console_shows_a_table_as_csv(shop):
+    assert shop("console", "shop", "GET /table", "--format", "csv").out == 'id,title\n1,"a,b"\n2,\n'
+
+
+def test_the_console_formats_json_with_its_digits_untouched(shop):
+    assert shop("console", "shop", "GET /x").out == '{\n  "n": 1.10000000000000000001,\n  "path": "/x"\n}\n'
+    answer = shop("console", "shop", "GET /x", "--json")
+    assert '"body":{"n":1.10000000000000000001,' in answer.out
+    assert shop("console", "shop", "GET /x", "--format", "ndjson").out == '{"n":1.10000000000000000001,"path":"/x"}\n'
+
+
+def test_an_answer_of_plain_text_is_shown_without_its_escapes(shop):
+    assert shop("console", "shop", "GET /text").out == "plain \\x1b[31mred\n"
+
+
+def test_a_failed_request_is_shown_and_fails_the_command(shop):
+    done = shop("console", "shop", "GET /missing", code=1)
+    assert "no such thing" in done.out
+    assert done.err == "  1 GET /missing  404\n"
+
+
+def test_a_partial_answer_is_said_beside_its_data(shop):
+    assert shop("console", "shop", "GET /partial").err == "  note[partial]: one shard failed\n"
+
+
+def test_a_file_of_requests_is_told_line_by_line_and_stops_when_asked(shop, tmp_path):
+    file = tmp_path / "smoke.es"
+    file.write_text("GET /x\n\nGET /missing\nGET /y\n")
+    lines = shop("console", "shop", "-f", file, "--stop-on-error", code=1).out.splitlines()
+    assert lines[0].split() == ["1", "GET", "/x", "200", "ok"]
+    assert lines[1].split()[:5] == ["2", "GET", "/missing", "404", "FAILED"]
+    assert lines[1].endswith(f"{file}:3")
+    assert len(lines) == 2
+    assert len(shop("console", "shop", "-f", "-", typed=file.read_text(), code=1).out.splitlines()) == 3
+
+
+def test_the_console_wants_either_a_text_or_a_file(shop):
+    assert "either TEXT or -f FILE" in shop("console", "shop", code=2).err
+
+
+def test_an_export_to_stdout_is_the_documents_and_nothing_else(shop):
+    done = shop("export", "shop", "books")
+    assert [json.loads(line)["id"] for line in done.out.splitlines()] == ["1", "2", "3"]
+    assert done.err.startswith("  books  3/3  ")
+    assert done.err.endswith("rows/s  done\n")
+
+
+def test_an_export_to_a_file_takes_its_format_from_the_name(shop, tmp_path):
+    done = shop("export", "shop", "books", "-o", tmp_path / "b.csv", "--filter", "title = Oolong", "--json")
+    assert done.document["rows"] == 1
+    assert (tmp_path / "b.csv").read_text().splitlines()[0] == "title,price,tags"
+
+
+def test_a_failed_export_leaves_no_file(shop, tmp_path):
+    done = shop("export", "shop", "orders", "-o", tmp_path / "o.ndjson", code=1)
+    assert "error[query-failed]: a shard failed" in done.err
+    assert list(tmp_path.glob("*.ndjson*")) == []
