@@ -48,7 +48,8 @@ class FrameReader:
                 raise FrameError(f"a frame of {length:,} bytes; 1 to {self._limit:,} are allowed")
             if len(buffer) - at - 4 < length:
                 break
-            frames.append(bytes(buffer[at + 4 : at + 4 + length]))
+            with memoryview(buffer) as view:
+                frames.append(bytes(view[at + 4 : at + 4 + length]))
             at += 4 + length
         del buffer[:at]
         return frames

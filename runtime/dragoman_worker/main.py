@@ -25,8 +25,10 @@ def main() -> None:
 
     finder.install(json.loads(sys.argv[4]), bootstrap=sys.argv[5])
     sys.dont_write_bytecode = False  # what is imported from here on is as trusted as the host itself
-    from . import service
+    from .late_tls import late_certificates
 
+    with late_certificates():
+        from . import service
     sys.dont_write_bytecode = True
     gc.freeze()
     gc.enable()

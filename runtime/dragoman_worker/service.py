@@ -27,7 +27,7 @@ from . import finder, values, wire
 from .channel import Channel
 from .frames import FROM_HOST, receive
 from .hooks import EXPORT, HOOKS
-from .lockdown.confine import confine
+from .lockdown.confine import Confinement
 from .loop import Broker, BrokerLoop
 from .wire import Call, Cancel, Chunk, Config, Credit, Failure, Part, Ready, Result, Secret
 
@@ -57,8 +57,9 @@ def run(control_fd: int, broker_fd: int) -> None:
         assert isinstance(message, kind)
         return message
 
+    confinement = Confinement()
     config: Config = expect(Config)  # a warm spare waits here
-    control.sendall(wire.pack(confine(config.lockdown)))
+    control.sendall(wire.pack(confinement.apply(config.lockdown)))
     secret: Secret = expect(Secret)
     service = Service(control, Broker(socket.socket(fileno=broker_fd)), Secrets(values=secret.values))
     with asyncio.Runner(loop_factory=service.make_loop) as runner:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import ssl
 import sys
 from decimal import Decimal
 from pathlib import Path
@@ -224,6 +225,20 @@ async def test_a_drivers_files_shadow_neither_the_standard_library_nor_the_closu
     async with workshop.attempting(body) as worker:
         files = await attempt(worker)
     assert not any(str(workshop.folder) in file for file in files)
+
+
+async def test_the_systems_certificates_are_there_when_they_are_needed(workshop: Workshop, full_level: None) -> None:
+    if not ssl.create_default_context().cert_store_stats()["x509_ca"]:
+        pytest.skip("NOT SHOWN HERE: this machine trusts nobody")
+    body = """
+    import ssl, aiohttp.connector
+    context = aiohttp.connector._SSL_CONTEXT_VERIFIED
+    context.wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(), server_hostname="x")
+    made = ssl.create_default_context()
+    return [[c.verify_mode, c.check_hostname, c.cert_store_stats()["x509_ca"] > 0] for c in (context, made)]
+    """
+    async with workshop.attempting(body) as worker:
+        assert await attempt(worker) == [[ssl.CERT_REQUIRED, True, True]] * 2
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .closure import find_closure
+    from .launch import Launch
     from .policy import Level, Policy, Report, achievable_level
-    from .process import Launch, Worker
+    from .process import Worker
     from .proxy import DriverProxy
     from .spare import Spare
     from .supervisor import Supervisor
 
 _HOME = {
     "DriverProxy": "proxy",
-    "Launch": "process",
+    "Launch": "launch",
     "Level": "policy",
     "Policy": "policy",
     "Report": "policy",

@@ -207,7 +207,7 @@ def _standard_library() -> tuple[tuple[str, ...], tuple[str, ...]]:
         entry.path
         for root in roots
         for entry in os.scandir(root)
-        if entry.name not in ("site-packages", "dist-packages", "__pycache__")
+        if entry.name not in ("site-packages", "dist-packages")
     ]
     return tuple(readable), tuple(roots)
 

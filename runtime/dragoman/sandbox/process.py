@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 from contextlib import AsyncExitStack, nullcontext
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,16 +26,17 @@ from dragoman_worker import values, wire
 from dragoman_worker.channel import Channel
 from dragoman_worker.frames import FROM_CHILD, FROM_HOST
 from dragoman_worker.hooks import EXPORT, HOOKS
-from dragoman_worker.wire import Call, Cancel, Config, Credit, Failure, Ready, Sandboxed, Secret
+from dragoman_worker.wire import Call, Cancel, Credit, Failure, Ready, Sandboxed, Secret
 
 from . import policy
-from .broker import Broker, Endpoint
+from .broker import Broker
 from .calls import GRACE_SECONDS, Calls, Reply
 from .child import Child
 from .closure import find_closure
 from .exports import ExportReply
+from .launch import Launch as Launch
+from .launch import configure
 from .log import LogPipe, Mask, harmless
-from .policy import Policy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -58,41 +58,13 @@ _LAST_LINES = 5
 _FAULT_TEXT = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """What to start.
-
-    Attributes:
-        driver: ``package.module:Class``.
-        trees: Directories to import the driver and its dependencies from.
-        approved: Host and port pairs it may reach.
-        secrets: Credentials, handed over once the lock-down is proven.
-        readable: Further files it may read: a client certificate.
-        policy: Which level is asked for.
-        trusted: The driver's bytes come from a source that the user trusts.
-        memory: Bytes of address space.
-        descriptors: Open descriptors.
-        cache: Directory for what is costly to find out; None for no cache.
-    """
-
-    driver: str
-    trees: tuple[Path, ...]
-    approved: tuple[Endpoint, ...] = ()
-    secrets: Secrets = field(default_factory=Secrets)
-    readable: tuple[Path, ...] = ()
-    policy: Policy = "auto"
-    trusted: bool = False
-    memory: int = 2 << 30
-    descriptors: int = 256
-    cache: Path | None = None
-
-
 class Worker:
     """A driver's process, an async context manager.
 
     Attributes:
         hooks: What the driver implements.
         report: How it is confined.
+        ended: Set when its process has ended, for whatever reason.
     """
 
     def __init__(
@@ -166,7 +138,7 @@ class Worker:
         launch = self._launch
         try:
             with anyio.fail_after(_START_SECONDS):
-                config = await anyio.to_thread.run_sync(_configure, launch, self._child.closure)
+                config = await anyio.to_thread.run_sync(configure, launch, self._child.closure)
                 told = await self._say(config, Sandboxed)
                 status = await anyio.to_thread.run_sync(_read_status, self._child.process.pid)
                 self.report = policy.assess(told, status=status, policy=launch.policy)
@@ -378,19 +350,6 @@ class Worker:
     def _abandon(self, number: int) -> None:
         if not self.ended.is_set() and self._calls.abandon(number):
             self._channel.send(Cancel(number))
-
-
-def _configure(launch: Launch, closure: Closure) -> Config:
-    """Write the configuration; it takes a look at the file system."""
-    trees = tuple(str(tree.resolve()) for tree in launch.trees)
-    plan = policy.lockdown_plan(
-        closure,
-        readable=(*trees, *(str(path.resolve()) for path in launch.readable)),
-        policy=launch.policy,
-        memory=launch.memory,
-        descriptors=launch.descriptors,
-    )
-    return Config(lockdown=plan, trees=trees, driver=launch.driver)
 
 
 def _spawn(closure: Closure) -> Child:

@@ -16,73 +16,76 @@ if TYPE_CHECKING:
     from dragoman_worker.wire import Lockdown
 
 
-def confine(plan: Lockdown) -> Sandboxed:
-    """Give up everything the plan names, then try whether it is gone.
+class Confinement:
+    """Prepared without knowing the driver, so that a warm spare has done it already; applied once."""
 
-    Args:
-        plan: From the host. An empty list of layers gives up nothing but core files.
+    def __init__(self) -> None:
+        """Compile the filter and look where libraries and certificates are."""
+        arch = seccomp.ARCHES.get(kernel.MACHINE)
+        self._filter = None if arch is None else seccomp.compile_filter(arch, os.getpid())
+        self._mapped = _library_directories()
+        self._certificates = _certificates()
 
-    Returns:
-        What was enforced, what could not be, and what the self-test found.
+    def apply(self, plan: Lockdown) -> Sandboxed:
+        """Give up everything the plan names, then try whether it is gone.
 
-    Raises:
-        RuntimeError: There is more than one thread, and a second one would stay free.
-    """
-    os.umask(0o077)
-    if plan.layers and limits.count_threads() != 1:
-        raise RuntimeError("a thread was started before the lock-down")
-    missing: list[str] = []
-    program = (
-        None if (arch := seccomp.ARCHES.get(kernel.MACHINE)) is None else seccomp.compile_filter(arch, os.getpid())
-    )
-    paths = [*plan.readable, *_library_directories(plan.readable), *_certificates()]
+        Args:
+            plan: From the host. An empty list of layers gives up nothing but core files.
 
-    def restrict_files() -> None:
-        missing.extend(landlock.restrict(paths, listable=plan.listable))
+        Returns:
+            What was enforced, what could not be, and what the self-test found.
 
-    def filter_calls() -> None:
-        if program is None:
+        Raises:
+            RuntimeError: There is more than one thread, and a second one would stay free.
+        """
+        os.umask(0o077)
+        if plan.layers and limits.count_threads() != 1:
+            raise RuntimeError("a thread was started before the lock-down")
+        missing: list[str] = []
+        # A module lying loose in the host's site-packages must not open that whole directory.
+        libraries = (d for d in self._mapped if not any(f"{path}/".startswith(f"{d}/") for path in plan.readable))
+        paths = [*plan.readable, *libraries, *self._certificates]
+        # capset and Landlock are refused once the filter holds, so it comes last.
+        steps: dict[str, Callable[[], None]] = {
+            "limits": lambda: limits.set_limits(memory=plan.memory, descriptors=plan.descriptors),
+            "capabilities": limits.drop_capabilities,
+            "landlock": lambda: missing.extend(landlock.restrict(paths, listable=plan.listable)),
+            "seccomp": self._filter_calls,
+        }
+        failures = {}
+        version = landlock.abi()
+        limits.hide_memory()
+        limits.forbid_new_privileges()
+        for layer, step in steps.items():
+            if layer in plan.layers:
+                try:
+                    step()
+                except (OSError, ValueError, KeyError) as error:
+                    failures[layer] = str(error)
+        layers = tuple(layer for layer in steps if layer in plan.layers and layer not in failures)
+        return Sandboxed(
+            layers=layers,
+            failures=failures,
+            landlock_abi=version,
+            missing=tuple(missing),
+            probes=_probe(plan) if {"seccomp", "landlock"} & set(layers) else {},
+        )
+
+    def _filter_calls(self) -> None:
+        if self._filter is None:
             raise OSError(f"no system call table for {kernel.MACHINE}")
-        seccomp.install(program)
-
-    # capset and Landlock are refused once the filter holds, so it comes last.
-    steps: dict[str, Callable[[], None]] = {
-        "limits": lambda: limits.set_limits(memory=plan.memory, descriptors=plan.descriptors),
-        "capabilities": limits.drop_capabilities,
-        "landlock": restrict_files,
-        "seccomp": filter_calls,
-    }
-    failures = {}
-    version = landlock.abi()
-    limits.hide_memory()
-    limits.forbid_new_privileges()
-    for layer, step in steps.items():
-        if layer in plan.layers:
-            try:
-                step()
-            except (OSError, ValueError, KeyError) as error:
-                failures[layer] = str(error)
-    layers = tuple(layer for layer in steps if layer in plan.layers and layer not in failures)
-    return Sandboxed(
-        layers=layers,
-        failures=failures,
-        landlock_abi=version,
-        missing=tuple(missing),
-        probes=_probe(plan) if {"seccomp", "landlock"} & set(layers) else {},
-    )
+        seccomp.install(self._filter)
 
 
 def _probe(plan: Lockdown) -> dict[str, bool]:
     return selftest.run(secret_file=plan.secret_file, writable_dir=plan.writable_dir, program=plan.program)
 
 
-def _library_directories(known: tuple[str, ...]) -> list[str]:
+def _library_directories() -> list[str]:
     """Find where this process's shared libraries lie, so that a driver's extension modules find theirs."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123
         mapped = {line.split(maxsplit=5)[-1].strip() for line in maps if ".so" in line}
-    directories = {os.path.dirname(path) for path in mapped if path.startswith("/")}  # noqa: PTH120
-    # A module lying loose in the host's site-packages must not open that whole directory.
-    return sorted(d for d in directories if not any(f"{path}/".startswith(f"{d}/") for path in known))
+    return sorted({os.path.dirname(path) for path in mapped if path.startswith("/")})  # noqa: PTH120
 
 
 def _certificates() -> list[str]:
