@@ -23,6 +23,7 @@ from dragoman_api.errors import (
     from_code,
 )
 
+from . import lock
 from .files import try_lock
 from .index import changed
 from .preflight import inspect
@@ -107,7 +108,8 @@ def _already(store: Store, release: Release, trusted: bool) -> Generation | None
     """Find the release among what is installed, intact; a caller who waited finds what the other one made."""
     for generation in store.generations(release.plugin):
         if generation.locked.covers(release) and not store.verify(generation):
-            if generation.active and generation.trusted >= trusted:
+            noted = lock.read(store.lock_file).get(release.plugin) == generation.locked
+            if generation.active and generation.trusted >= trusted and noted:
                 return generation
             return store.reactivate(generation, trusted=trusted)
     return None

@@ -89,9 +89,9 @@ class FolderSource:
     def chunks(self, path: str) -> Generator[bytes]:
         """Read a file of the folder."""
         full = self.root / path
-        if not self.root.is_dir():
-            raise _unreachable(str(self.root), "there is no such folder")
         try:
+            if not self.root.is_dir():
+                raise _unreachable(str(self.root), "there is no such folder")
             with full.open("rb") as file:
                 while chunk := file.read(CHUNK):
                     yield chunk

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager
 from functools import partial
@@ -95,6 +97,30 @@ def test_a_stick_that_is_not_there_is_unreachable_and_named(tmp_path: Path):
         Registry("r", str(tmp_path / "stick")).catalog()
     assert caught.value.code == "registry-unreachable"
     assert caught.value.details == {"url": str(tmp_path / "stick")}
+
+
+FORBIDDEN = """
+import os, sys
+from dragoman_registry.index import Registry
+import dragoman_registry.validation, pydantic
+registry = Registry("r", sys.argv[1])
+registry.catalog()
+os.chmod(sys.argv[1], 0)
+if os.getuid() == 0:
+    os.setuid(65534)
+try:
+    registry.catalog()
+except Exception as error:
+    print(type(error).__name__, error.code, error.message)
+"""
+
+
+def test_a_folder_that_may_not_be_entered_is_unreachable_and_says_why(shared_path: Path):
+    root = wheelhouse.registry(shared_path / "r", [])
+    command = [sys.executable, "-c", FORBIDDEN, str(root)]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, timeout=50).stdout
+    assert out.startswith("RegistryError registry-unreachable")
+    assert "Permission denied" in out
 
 
 @pytest.mark.parametrize("name", ["catalog", "types", "advisories"])
