@@ -10,7 +10,7 @@ import aiohttp
 from yarl import URL
 
 if TYPE_CHECKING:
-    from fakes.table import Ask
+    from fakes.verified.table import Ask
 
 _GONE = {
     "took", "index_uuid", "node", "cluster_uuid", "cluster_name", "name_of_node", "build_hash", "build_date", "line", "col",

@@ -580,4 +580,19 @@ WRITES = [
     Ask("drop three", "DELETE", "/vf-a,vf-b,vf-h"),
 ]  # fmt: skip
 
-TABLE = [*SEED, *LISTS, *FILTERS, *TEXTS, *SORTS, *PAGES, *WRITES]
+EXPENSIVE = [
+    Ask("expensive off", "PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": False}}, "status"),
+    _filter("expensive wildcard", {"wildcard": {"k": "a*"}}, alike="error"),
+    _filter("expensive prefix", {"prefix": {"k": "a"}}, alike="error"),
+    _filter("expensive range on keyword", {"range": {"k": {"gte": "a"}}}, alike="error"),
+    _filter("expensive nested", {"nested": {"path": "ne", "query": {"term": {"ne.a": 1}}}}, alike="error"),
+    _filter("expensive swallowed by query_string", {"query_string": {"query": "k:a*", "lenient": True}}),
+    _filter("cheap term", {"term": {"k": {"value": "A", "case_insensitive": True}}}),
+    _filter("cheap range", {"range": {"n": {"gte": 2}}}),
+    _filter("cheap phrase", {"match_phrase": {"tx": "quick brown"}}),
+    _filter("cheap wildcard on _index", {"wildcard": {"_index": "vf-*"}}),
+    _sort("cheap nested", [{"ne.a": {"nested": {"path": "ne"}}}, "_doc"]),
+    Ask("expensive on", "PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}}, "status"),
+]
+
+TABLE = [*SEED, *LISTS, *FILTERS, *TEXTS, *SORTS, *PAGES, *EXPENSIVE, *WRITES]

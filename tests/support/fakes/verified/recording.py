@@ -1,0 +1,37 @@
+"""The recorded answers of real servers: one line per request, equal answers of several releases together."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+PATH = Path(__file__).with_name("recorded.ndjson")
+# Indices of the table; a server on which they were left behind is cleaned first.
+INDICES = ("vf-a", "vf-b", "vf-f", "vf-h", "vf-new", "vf-x")
+
+Answers = dict[str, Any]
+
+
+def read() -> dict[str, Answers]:
+    """Return the answers by release and request."""
+    found: dict[str, Answers] = {}
+    for line in PATH.read_text().splitlines():
+        entry = json.loads(line)
+        for group in entry["answers"]:
+            for release in group["releases"]:
+                found.setdefault(release, {})[entry["request"]] = group["answer"]
+    return found
+
+
+def write(recorded: dict[str, Answers]) -> None:
+    """Write the answers of all releases."""
+    lines = []
+    for request in dict.fromkeys(name for answers in recorded.values() for name in answers):
+        groups: dict[str, list[str]] = {}
+        for release, answers in recorded.items():
+            if request in answers:
+                groups.setdefault(json.dumps(answers[request], ensure_ascii=False), []).append(release)
+        listed = [{"releases": releases, "answer": json.loads(text)} for text, releases in groups.items()]
+        lines.append(json.dumps({"request": request, "answers": listed}, ensure_ascii=False) + "\n")
+    PATH.write_text("".join(lines))
