@@ -23,7 +23,7 @@ from dragoman_api.connections import Profile, Server
 from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.testing import DriverContract, MemoryDriver, Target, deviates, holds, opened, strategies
+from dragoman_api.testing import DriverContract, MemoryDriver, Target, deviates, holds, opened, plugin, strategies
 from dragoman_api.testing.target import hooks_of
 
 if TYPE_CHECKING:
@@ -279,13 +279,13 @@ def test_with_servers_the_engines_are_told_and_go_into_the_junit_properties(tmp_
     assert 'name="engine" value="memory-2.0"' in properties
 
 
-@pytest.mark.parametrize("text", ["{}", "[", '[{"type": "memory"}]', None])
-def test_a_file_that_is_no_list_of_servers_stops_the_run(tmp_path, text):
+@pytest.mark.parametrize("text", ["{}", "[", '[{"type": "memory"}]', "[1]", None])
+def test_a_file_that_is_no_list_of_servers_is_a_usage_error(tmp_path, text):
+    path = tmp_path / "live.json"
     if text is not None:
-        (tmp_path / "live.json").write_text(text)
-    done = run_pytest(tmp_path, "--live", "live.json")
-    assert done.returncode == pytest.ExitCode.USAGE_ERROR
-    assert "--live live.json: " in done.stderr
+        path.write_text(text)
+    with pytest.raises(pytest.UsageError, match=r"--live .*live\.json: "):
+        plugin._read(path)
 
 
 def test_loading_the_plugin_pays_for_nothing_else():

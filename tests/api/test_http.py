@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import socket
 from base64 import b64encode
 from typing import Any
 
@@ -284,6 +285,13 @@ async def test_an_answer_above_the_limit_is_refused_with_the_limit(headers):
             assert len((await exact.request("GET", "/")).body) == 5000
 
 
+async def test_an_answer_that_announces_too_much_is_refused_before_it_is_read():
+    reply = Reply(b"HTTP/1.1 200 X\r\nContent-Length: 5000\r\n\r\n", "hang")
+    async with serving(always(reply)) as server, Http(profile(server.port), body_limit=4999) as client:
+        with anyio.fail_after(5), pytest.raises(QueryError, match="longer than"):
+            await client.request("GET", "/")
+
+
 @pytest.mark.parametrize(
     ("host", "choice", "encoding"),
     [
@@ -347,6 +355,15 @@ async def test_a_server_that_hangs_is_left_at_the_deadline():
     with anyio.fail_after(5):
         error = await failing(Reply(b"", "hang"), timeout=0.05)
     assert "no whole answer to GET / within 0.05 s" in error.message
+
+
+async def test_a_tls_handshake_that_hangs_is_left_and_nothing_was_sent(monkeypatch):
+    monkeypatch.setattr("dragoman_api.http._CONNECT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        async with Http(profile(mute.getsockname()[1], ssl_mode=SslMode.REQUIRED)) as client:
+            with pytest.raises(ConnectionFailedError, match=r"no connection within 0\.05 s") as caught:
+                await client.request("GET", "/")
+    assert caught.value.details == {"sent": False}
 
 
 async def test_a_server_that_hangs_within_the_body_is_left_at_the_deadline():

@@ -52,9 +52,10 @@ async def test_e14_w7_verify_modes_accept_a_certificate_of_a_trusted_ca(certs, m
     assert await reach(certs.server("good"), mode, ca_pem=certs.text("ca")) == "ok"
 
 
+@pytest.mark.parametrize("certificate", ["self", "good"])
 @pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
-async def test_a_self_signed_certificate_can_be_trusted_by_giving_it(certs, mode):
-    assert await reach(certs.server("self"), mode, ca_pem=certs.text("self")) == "ok"
+async def test_a_servers_own_certificate_can_be_trusted_by_giving_it(certs, mode, certificate):
+    assert await reach(certs.server(certificate), mode, ca_pem=certs.text(certificate)) == "ok"
 
 
 async def test_e14_w7_verify_ca_does_not_look_at_the_host_name(certs):

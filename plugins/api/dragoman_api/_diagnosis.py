@@ -114,8 +114,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
-        inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)  # aiohttp's wrappers
-        error = inner or error.__cause__ or error.__context__
+        error = error.__cause__ or error.__context__
 
 
 def _certificate(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:

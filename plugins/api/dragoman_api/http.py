@@ -281,7 +281,6 @@ class Http:
                     break
             else:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
-        answer.close()  # the rest is not wanted, and the connection cannot be used without reading it
         raise QueryError(
             f"the answer is longer than {self._body_limit:,} bytes", hint="ask for fewer rows or columns at a time"
         )

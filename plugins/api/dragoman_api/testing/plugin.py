@@ -42,9 +42,10 @@ def _read(path: Path | None) -> list[Server] | None:
         servers = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise pytest.UsageError(f"--live {path}: {error}") from error
-    if not isinstance(servers, list) or not all({"type", "engine", "version"} <= {*each} for each in servers):
+    records: list[Any] = servers if isinstance(servers, list) else [{}]
+    if not all(isinstance(each, dict) and {"type", "engine", "version"} <= {*each} for each in records):
         raise pytest.UsageError(f"--live {path}: no list of servers with type, engine and version")
-    return servers
+    return records
 
 
 class _Live:
