@@ -183,6 +183,7 @@ async def _ask_form(
     from .prompts import confirm
 
     values = {field.name: current.get(field.name, field.default) for field in form} | dict(given)
+    answered = set(given)
     for advanced in (False, True):
         section = [field for field in form if field.advanced is advanced and field.name not in given]
         if advanced and not (any(field.visible(values) for field in section) and await confirm("Advanced settings?")):
@@ -190,8 +191,10 @@ async def _ask_form(
         for field in section:
             if field.visible(values):
                 values[field.name] = await _ask_field(store, name, field, values[field.name])
-    saved = {field.name: values[field.name] for field in form if field.visible(values)}
-    return {key: value for key, value in saved.items() if value not in (None, "")}
+                answered.add(field.name)
+    # A field that the answers have hidden since is gone; one that was not asked about stays as it was saved.
+    kept = [field.name for field in form if field.visible(values) and field.name in answered | current.keys()]
+    return {key: values[key] for key in kept if values[key] not in (None, "")}
 
 
 async def _ask_field(store: Connections, name: str, field: FormField, current: FieldValue) -> FieldValue:

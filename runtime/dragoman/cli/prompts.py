@@ -25,17 +25,16 @@ async def ask(text: str, *, default: str = "", hidden: bool = False) -> str:
     Raises:
         click.Abort: The terminal has no more input.
     """
-    sys.stderr.write(f"{text}{f' [{default}]' if default else ''}{'' if text.endswith('>') else ':'} ")
-    sys.stderr.flush()
-    return (await _line(hidden=hidden)).strip() or default
+    with _silent() if hidden else nullcontext():
+        _show(f"{text}{f' [{default}]' if default else ''}{'' if text.endswith('>') else ':'} ")
+        return (await _line()).strip() or default
 
 
 async def confirm(text: str, *, default: bool = False) -> bool:
     """Ask for yes or no."""
     while True:
-        sys.stderr.write(f"{text} {'[Y/n]' if default else '[y/N]'} ")
-        sys.stderr.flush()
-        answer = (await _line(hidden=False)).strip().lower()
+        _show(f"{text} {'[Y/n]' if default else '[y/N]'} ")
+        answer = (await _line()).strip().lower()
         if answer in ("", "y", "yes", "n", "no"):
             return default if not answer else answer.startswith("y")
 
@@ -53,20 +52,25 @@ async def choose(text: str, labels: Sequence[str], *, default: int | None = None
             return near[0]
 
 
-async def _line(*, hidden: bool) -> str:
+def _show(prompt: str) -> None:
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+
+
+async def _line() -> str:
     terminal = sys.stdin.fileno()
-    with _silent(terminal) if hidden else nullcontext():
-        await anyio.wait_readable(terminal)  # input() in a thread could not be interrupted
-        data = os.read(terminal, 65536)  # a terminal hands over one line at a time
+    await anyio.wait_readable(terminal)  # input() in a thread could not be interrupted
+    data = os.read(terminal, 65536)  # a terminal hands over one line at a time
     if not data:
         raise click.Abort
     return data.decode(errors="replace").rstrip("\r\n")
 
 
 @contextmanager
-def _silent(terminal: int) -> Iterator[None]:
+def _silent() -> Iterator[None]:
     import termios
 
+    terminal = sys.stdin.fileno()
     before = termios.tcgetattr(terminal)
     silent = [*before]
     silent[3] &= ~termios.ECHO

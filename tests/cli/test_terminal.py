@@ -1,0 +1,207 @@
+"""What a person at a terminal meets: the chooser, questions, hidden secrets, the shell."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import termios
+import time
+
+import pytest
+
+
+class Terminal:
+    """A pseudo terminal with the command on its other side."""
+
+    def __init__(self, house, *words, **variables):
+        self._master, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (40, 160))
+        self.process = subprocess.Popen(
+            house.words(*words), env=house.variables(NO_COLOR="1", **variables), stdin=slave, stdout=slave,
+            stderr=slave, start_new_session=True,
+        )  # fmt: skip
+        os.close(slave)
+        self.seen = ""
+
+    def until(self, text, *, seconds=20.0):
+        """Read until a text was shown, and give what was shown before it."""
+        deadline = time.monotonic() + seconds
+        while text not in self.seen:
+            ready, _, _ = select.select([self._master], [], [], deadline - time.monotonic())
+            assert ready, f"{text!r} was not shown within {seconds} s: {self.seen!r}"
+            assert self._read(), f"it ended without showing {text!r}: {self.seen!r}"
+        before, _, self.seen = self.seen.partition(text)
+        return before
+
+    def _read(self):
+        try:
+            data = os.read(self._master, 65536)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            data = b""
+        self.seen += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", data.decode(errors="replace")).replace("\r\n", "\n")
+        return data
+
+    def type(self, text, *, enter=True):
+        os.write(self._master, (text + ("\n" if enter else "")).encode())
+
+    def answer(self, question, text):
+        """Wait for a question and type the answer; gives what was shown before the question."""
+        before = self.until(question)
+        self.type(text)
+        return before
+
+    def end(self):
+        """Wait for the end and give the exit code with the rest of what was shown."""
+        while self._read():
+            pass
+        os.close(self._master)
+        return self.process.wait(timeout=10), self.seen
+
+
+@pytest.fixture
+def terminal():
+    opened = []
+
+    def begin(house, *words, **variables):
+        opened.append(Terminal(house, *words, **variables))
+        return opened[-1]
+
+    yield begin
+    for one in opened:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
+
+
+def test_p2_p5_the_chooser_offers_the_download_before_the_form_and_ends_connected(empty, terminal):
+    screen = terminal(empty, "connections", "add", "shop")
+    offered = screen.until("> ")
+    assert "demo (not installed)" in offered
+    number = re.search(r"(\d)\) demo", offered)[1]
+    screen.type(number)
+    before = screen.answer("[Y/n] ", "y")
+    assert "Download Demo Driver 1.1.0 (" in before
+    assert "It can reach the connection's host and port, nothing else." in before
+    before = screen.answer("Host [localhost]: ", "")
+    assert "installed demo 1.1.0 (" in before
+    screen.answer("Port [7700]: ", "no number")
+    assert "is no whole number" in screen.answer("Port [7700]: ", "")
+    screen.answer("Auth Method: 1) API Key  2) None > [None] ", "2")
+    screen.answer("Advanced settings? [y/N] ", "")
+    code, rest = screen.end()
+    assert code == 0
+    assert rest.endswith("saved shop · connected: Demo\\x1b[0m 4.2 · sandbox full\n")
+    saved = (empty.home / "config" / "connections.toml").read_text()
+    assert 'host = "localhost"' in saved
+    assert "trust" not in saved
+
+
+def test_a_declined_download_saves_nothing(empty, terminal):
+    screen = terminal(empty, "connections", "add", "shop", "--type", "demo")
+    screen.answer("[Y/n] ", "n")
+    code, rest = screen.end()
+    assert code == 1
+    assert "nothing was saved" in rest
+    assert not (empty.home / "config" / "connections.toml").exists()
+
+
+def test_e7_a_typed_secret_is_not_shown_and_kept_in_a_file_of_its_owner(own, terminal):
+    screen = terminal(own, "connections", "add", "keyed")
+    screen.type(re.search(r"(\d)\) demo", screen.until("> "))[1])
+    screen.answer("Host [localhost]: ", "")
+    screen.answer("Port [7700]: ", "")
+    screen.answer("> [None] ", "api")
+    screen.answer("API Key comes from: 1) ", "1")
+    screen.answer("API Key (not shown): ", "open sesame")
+    before = screen.answer("Advanced settings? [y/N] ", "y")
+    assert "open sesame" not in before
+    screen.answer("Trust Everybody [y/N] ", "y")
+    code, rest = screen.end()
+    assert code == 0, rest
+    assert "saved keyed · connected" in rest
+    assert "open sesame" not in (own.home / "config" / "connections.toml").read_text()
+    [kept] = [path for path in (own.home / "config").iterdir() if "open sesame" in path.read_text()]
+    assert kept.stat().st_mode & 0o077 == 0
+    assert "stored:" in own("connections", "show", "keyed").out
+    assert "trust        True" in own("connections", "show", "keyed").out
+
+
+def test_a_secret_can_be_named_instead(own, terminal):
+    screen = terminal(own, "connections", "edit", "shop", DEMO_KEY="open sesame")
+    screen.answer("Host [localhost]: ", "")
+    screen.answer("Port [7700]: ", "")
+    screen.answer("> [None] ", "1")
+    screen.answer("> ", "2")
+    screen.answer("Name of the variable: ", "DEMO_KEY")
+    screen.answer("Advanced settings? [y/N] ", "n")
+    assert screen.end()[0] == 0
+    assert "env:DEMO_KEY" in own("connections", "show", "shop").out
+
+
+def test_e31_dropping_shows_the_exact_request_and_asks_for_the_name(furnished, terminal):
+    screen = terminal(furnished, "drop", "shop", "books")
+    shown = screen.answer("Type the object's name: ", "books")
+    assert "Send  DELETE /books  to localhost:7700?" in shown
+    code, rest = screen.end()
+    assert (code, rest.splitlines()[-1]) == (0, "dropped books")
+    screen = terminal(furnished, "drop", "shop", "books")
+    screen.answer("Type the object's name: ", "boks")
+    code, rest = screen.end()
+    assert code == 1
+    assert "'boks' is not 'books'; nothing was sent" in rest
+
+
+def test_an_interrupted_question_ends_with_130_and_shows_typing_again(furnished, terminal):
+    screen = terminal(furnished, "drop", "shop", "books")
+    screen.until("Type the object's name: ")
+    os.killpg(screen.process.pid, signal.SIGINT)
+    code, rest = screen.end()
+    assert code == 130
+    assert "interrupted" in rest
+    assert "Traceback" not in rest
+
+
+def test_the_shell_asks_line_by_line_and_outlives_a_failure(furnished, terminal):
+    screen = terminal(furnished, "open", "shop")
+    assert "connected: Demo" in screen.answer("shop> ", "count books")
+    assert "3\n" in screen.answer("shop> ", "page boks")
+    assert "did you mean books?" in screen.answer("shop> ", "console GET /x")
+    assert "1.10000000000000000001" in screen.answer("shop> ", "pgae")
+    assert "did you mean page?" in screen.until("shop> ")
+    screen.type("drop books")
+    screen.answer("Type the object's name: ", "no")
+    screen.until("shop> ")
+    os.killpg(screen.process.pid, signal.SIGINT)
+    screen.answer("shop> ", "quit")
+    assert screen.end()[0] == 0
+
+
+def test_a_page_on_a_terminal_is_cut_to_its_width_and_a_driver_cannot_colour_it(furnished, terminal):
+    code, shown = terminal(furnished, "page", "shop", "books").end()
+    assert code == 0
+    assert "evil \\x1b[31m" in shown
+    assert "rows 1\N{EN DASH}3 of 3" in shown
+
+
+def test_an_export_to_a_terminal_is_shown_safely_and_json_is_indented(furnished, terminal):
+    assert '{"id": "1", "title": "Oolong"' in terminal(furnished, "export", "shop", "books").end()[1]
+    assert '\n  "columns": [' in terminal(furnished, "page", "shop", "books", "--json").end()[1]
+
+
+def test_piped_lines_run_until_the_first_failure(furnished):
+    done = furnished("open", "shop", typed="objects\n\n# a remark\ncount books --json\nhelp\ncount books\npage boks\nhelp", code=1)
+    lines = done.out.splitlines()
+    assert lines[3] == '{"count":3}'
+    assert lines[-1] == "3"
+    assert any(line.startswith("describe ") for line in lines)
+    assert done.err.endswith("(did you mean books?)\n  stopped at line 7\n")
+    assert furnished.process("open", "shop", typed="cuont books\n", code=2).out == ""
+    assert furnished("open", "shop", typed="quit\npgae\n").out == ""
+    assert furnished("open", "nope", code=2).out == ""
