@@ -13,7 +13,6 @@ from .manifest import MAX_MANIFEST, DatabaseType, Manifest
 from .sources import iter_chunks, open_source, read
 from .trust import Target, Trust, TrustedPath
 from .validation import load
-from .vetting import check_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -191,6 +190,8 @@ class Registry:
             IntegrityError: It is not the file the index names.
             IndexInvalidError: It is malformed.
         """
+        from .vetting import check_manifest
+
         manifest, faults = check_manifest(self.sidecar(release, release.wheels[0]))
         if manifest is None:
             raise _invalid(self.url(f"{release.wheels[0].path}.driver.json"), [fault.reason for fault in faults])

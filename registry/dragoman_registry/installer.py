@@ -98,7 +98,13 @@ async def install(
 
             def activate() -> Generation:
                 return store.activate(
-                    release, choice.files[0], manifest=manifest, trees=trees, registry=registry.name, trusted=trusted
+                    release,
+                    choice.files[0],
+                    manifest=manifest,
+                    trees=trees,
+                    registry=registry.name,
+                    api=host.api,
+                    trusted=trusted,
                 )
 
             return await anyio.to_thread.run_sync(activate)

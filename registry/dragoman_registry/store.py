@@ -29,7 +29,7 @@ SCHEMA = """
 CREATE TABLE generations (
     id INTEGER PRIMARY KEY AUTOINCREMENT, plugin TEXT NOT NULL, project TEXT NOT NULL, version TEXT NOT NULL,
     registry TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, manifest BLOB NOT NULL, trees BLOB NOT NULL,
-    locked BLOB NOT NULL, trusted INTEGER NOT NULL, installed_at REAL NOT NULL, turn INTEGER NOT NULL
+    locked BLOB NOT NULL, trusted INTEGER NOT NULL, api TEXT NOT NULL, installed_at REAL NOT NULL, turn INTEGER NOT NULL
 );
 CREATE TABLE plugins (
     plugin TEXT PRIMARY KEY, active INTEGER REFERENCES generations (id), disabled INTEGER NOT NULL DEFAULT 0, pin TEXT
@@ -38,7 +38,7 @@ CREATE TABLE types (type TEXT PRIMARY KEY, plugin TEXT NOT NULL REFERENCES plugi
 """
 COLUMNS = (
     "g.id, g.plugin, g.project, g.version, g.registry, g.file, g.sha256, g.manifest, g.trees, g.locked, g.trusted,"
-    " g.installed_at, p.active = g.id, p.disabled, p.pin"
+    " g.api, g.installed_at, p.active = g.id, p.disabled, p.pin"
 )
 ACTIVE_LOCK = "SELECT g.locked FROM generations g JOIN plugins p ON p.active = g.id WHERE p.plugin = ?"
 
@@ -59,6 +59,7 @@ class Generation:
         trees: Folders with the unpacked wheels, the driver's own first.
         locked: Every wheel of the release, as `plugins.lock` lists it.
         trusted: Its bytes were covered by a lock or a person's consent.
+        api: Version of `dragoman-api` it was checked against.
         installed_at: Seconds since the epoch.
         active: New connections use it.
         disabled: The plugin is switched off.
@@ -76,6 +77,7 @@ class Generation:
     trees: tuple[Path, ...]
     locked: lock.Locked
     trusted: bool
+    api: str
     installed_at: float
     active: bool
     disabled: bool
@@ -85,6 +87,14 @@ class Generation:
     def label(self) -> str:
         """Give the name a person reads."""
         return self.manifest.label
+
+    def fits(self, api: str) -> bool:
+        """Tell whether it runs with a version of `dragoman-api`; cheap for the version it was installed under."""
+        if api == self.api:
+            return True
+        from packaging.specifiers import SpecifierSet
+
+        return SpecifierSet(self.manifest.host_api).contains(api, prereleases=True)
 
 
 class Store:
@@ -138,6 +148,7 @@ class Store:
         manifest: Manifest,
         trees: Sequence[str],
         registry: str,
+        api: str,
         trusted: bool,
     ) -> Generation:
         """Make a release the one that new connections use, in one transaction.
@@ -148,6 +159,7 @@ class Store:
             manifest: As the wheel brought it.
             trees: Digests of the unpacked wheels, the driver's own first.
             registry: Where it came from.
+            api: Version of `dragoman-api` it was checked against.
             trusted: Its bytes were covered by a lock or a person's consent.
 
         Raises:
@@ -157,7 +169,7 @@ class Store:
         locked_release = lock.lock_release(release)
         values = (
             manifest.id, release.project, release.version, registry, wheel.file, wheel.sha256, encode(manifest),
-            msgspec.json.encode(list(trees)), msgspec.json.encode(locked_release), trusted, time.time(),
+            msgspec.json.encode(list(trees)), msgspec.json.encode(locked_release), trusted, api, time.time(),
         )  # fmt: skip
         with self._writing(manifest.id) as database:
             for kind in manifest.types:
@@ -169,7 +181,7 @@ class Store:
                     )
             new = database.execute(
                 "INSERT INTO generations (plugin, project, version, registry, file, sha256, manifest, trees, locked,"
-                " trusted, installed_at, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                " trusted, api, installed_at, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
                 values,
             ).lastrowid
             self._point(database, manifest, int(new or 0))

@@ -129,6 +129,12 @@ def test_a_damaged_generation_is_not_rolled_back_to(place: Place):
     assert place.store.active("demo") == new
 
 
+def test_a_generation_knows_whether_it_fits_another_version_of_the_api(place: Place):
+    generation = place.install()
+    assert generation.api == place.host.api
+    assert [generation.fits(api) for api in (generation.api, "1.9", "2.0")] == [True, True, False]
+
+
 def test_disabling_pinning_and_removing(place: Place):
     place.install()
     place.store.set_disabled("demo", disabled=True)
