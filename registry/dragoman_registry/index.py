@@ -13,6 +13,7 @@ from .manifest import MAX_MANIFEST, DatabaseType, Manifest
 from .sources import iter_chunks, open_source, read
 from .trust import Target, Trust, TrustedPath
 from .validation import load
+from .wheels import NotAWheel, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -232,21 +233,31 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def _unsound(catalog: Catalog) -> Iterator[str]:
-    """Check what types alone cannot say: names that are file names, digests that are digests."""
+    """Check what types alone cannot say: file names, digests and ranges that are none."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
     releases = [release for project in catalog.projects for release in project.releases]
-    for release in releases:
-        if not release.wheels:
-            yield f"{release.project} {release.version} has no wheel"
-        for wheel in release.wheels:
-            if (project_of(wheel.file), wheel.file.partition("-")[2].partition("-")[0]) != (
-                release.project,
-                release.version,
-            ):
-                yield f"{wheel.file!r} is no wheel of {release.project} {release.version}"
     listed = [wheel for release in releases for wheel in (*release.wheels, *release.dependencies)]
     for wheel in (*catalog.libraries, *listed):
         if not _FILE.fullmatch(wheel.file) or not _DIGEST.fullmatch(wheel.sha256) or wheel.size <= 0:
             yield f"{wheel.file!r} has no proper name, size or digest"
+    for release in releases:
+        named = f"{release.project} {release.version}"
+        if not release.wheels:
+            yield f"{named} has no wheel"
+        for wheel in release.wheels:
+            try:
+                name = parse_name(wheel.file)
+            except NotAWheel as error:
+                yield str(error)
+            else:
+                if (name.project, name.version) != (release.project, release.version):
+                    yield f"{wheel.file!r} is no wheel of {named}"
+        for text in (release.host_api, *(wheel.requires_python for wheel in release.wheels)):
+            try:
+                SpecifierSet(text)
+            except InvalidSpecifier:
+                yield f"{named} has {text!r}, which is no version range"
 
 
 def changed(where: str, expected: str, actual: str) -> IntegrityError:

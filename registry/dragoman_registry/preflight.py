@@ -69,8 +69,8 @@ def inspect(
         What it is, and every fault.
     """
     report = Report()
-    _digest(path, report, expected)
     try:
+        _digest(path, report, expected)
         report.name = parse_name(path.name)
         archive = Archive(path)
     except (NotAWheel, OSError) as error:

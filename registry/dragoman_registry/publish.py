@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman_api.errors import ConfigurationError, IndexInvalidError, PluginNotFoundError, WheelRejectedError
+from dragoman_api.errors import (
+    ConfigurationError,
+    IndexInvalidError,
+    PluginNotFoundError,
+    RegistryError,
+    WheelRejectedError,
+)
 
 from .files import locked, write
 from .index import Advisories, Catalog, Project, Registry, Release, Types, WheelFile, project_of
@@ -32,14 +39,16 @@ def init(path: Path) -> None:
 
     Raises:
         ConfigurationError: The folder holds something else.
+        RegistryError: It cannot be written (code ``registry-not-written``).
     """
-    if (path / "targets" / "catalog").exists():
-        return
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise ConfigurationError(f"{path} is not empty", hint="dragoman registry init ANOTHER-FOLDER")
-    for folder in ("metadata", "targets/wheels", "targets/docs"):
-        (path / folder).mkdir(parents=True, exist_ok=True)
-    _write_index(path, Catalog())
+    with _writing(path):
+        if (path / "targets" / "catalog").exists():
+            return
+        if path.exists() and (not path.is_dir() or {file.name for file in path.iterdir()} - {"metadata", "targets"}):
+            raise ConfigurationError(f"{path} is not empty", hint="dragoman registry init ANOTHER-FOLDER")
+        for folder in ("metadata", "targets/wheels", "targets/docs"):
+            (path / folder).mkdir(parents=True, exist_ok=True)
+        _write_index(path, Catalog())
 
 
 def build(wheels: Iterable[Path], *, to: Path, now: datetime | None = None) -> list[Release]:
@@ -56,9 +65,10 @@ def build(wheels: Iterable[Path], *, to: Path, now: datetime | None = None) -> l
     Raises:
         WheelRejectedError: With every fault of every wheel; the registry is unchanged.
         IndexInvalidError: The registry is damaged.
+        RegistryError: It cannot be written; what was published before still is.
     """
     init(to)
-    with locked(to):
+    with _writing(to), locked(to):
         catalog = read_catalog(to)
         stamp = (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = {path: inspect(path, native=True) for path in wheels}
@@ -87,7 +97,7 @@ def mark(path: Path, *, project: str, version: str, status: Status, reason: str 
     """
     if status != "active" and not reason:
         raise ConfigurationError(f"no reason is given why {project} {version} is {status}", hint="--reason TEXT")
-    with locked(path):
+    with _writing(path), locked(path):
         catalog = read_catalog(path)
         found = [r for r in _releases(catalog) if project in (r.project, r.plugin) and r.version == version]
         if not found:
@@ -128,6 +138,16 @@ def verify(path: Path) -> list[Fault]:
             faults.append(Fault("page", f"{name} does not say what the catalog says.", name))
     there = {str(file.relative_to(targets)) for file in (targets / "wheels").rglob("*") if file.is_file()}
     return faults + [Fault("unlisted", f"{name} is not in the catalog.", name) for name in sorted(there - listed)]
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = f"{error.strerror or error}: {error.filename or path}"
+        hint = "dragoman registry verify; then build again"
+        raise RegistryError(f"{path} cannot be written: {reason}", code="registry-not-written", hint=hint) from error
 
 
 def read_catalog(path: Path) -> Catalog:
@@ -180,6 +200,10 @@ def _wheel_file(file: str, report: Report, stamp: str) -> WheelFile:
     )
 
 
+def _key(file: str) -> tuple[str, str]:
+    return project_of(file), file.split("-")[1]
+
+
 def _conflicts(
     projects: dict[str, Project], libraries: dict[str, WheelFile], file: str, report: Report
 ) -> Iterator[Fault]:
@@ -193,6 +217,9 @@ def _conflicts(
             yield Fault("name-taken", f"The plugin {manifest.id!r} is {other.project}.", file)
         for kind in {kind.name for kind in other.types} & {kind.name for kind in manifest.types}:
             yield Fault("type-taken", f"The type {kind!r} is served by {other.project}.", file)
+    same = [r for p in projects.values() for r in p.releases if (r.project, r.version) == _key(file)]
+    if same and same[0].manifest_sha256 != hashlib.sha256(report.manifest_data).hexdigest():
+        yield Fault("manifest", "It differs from that of the version's other wheels.", file)
     there = set(provided().values()) | {project_of(dependency.file) for dependency in manifest.dependencies}
     for dependency in manifest.dependencies:
         wheel = libraries.get(dependency.file)

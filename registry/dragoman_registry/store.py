@@ -279,13 +279,13 @@ class Store:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        if not self._file.exists():
-            yield None
-            return
         try:
+            if not self._file.exists():
+                yield None
+                return
             with closing(self._open()) as database:
                 yield database
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise RegistryError(
                 f"{self._file} cannot be read: {error}", code="state-damaged", hint="dragoman doctor"
             ) from error

@@ -107,6 +107,12 @@ class Trees:
 
     def verify(self, digest: str) -> list[Fault]:
         """Compare a tree with its listing, and the listing with the name; every bad file is named."""
+        try:
+            return self._verify(digest)
+        except OSError as error:
+            return [Fault("unreadable", f"It cannot be read: {error.strerror}.", str(error.filename))]
+
+    def _verify(self, digest: str) -> list[Fault]:
         root = self.path(digest)
         if not (root / LISTING).is_file():
             return [Fault("missing", "It is not there, or not complete.", str(root))]

@@ -159,10 +159,21 @@ def change_catalog(root: Path, **changes: object) -> None:
         {"sha256": None},
         {"size": -1},
         {"size": "12"},
+        {"requires_python": "soon"},
     ],
 )
 def test_an_entry_that_cannot_be_is_refused(changes: dict[str, object], root: Path):
     change_catalog(root, **changes)
+    with pytest.raises(IndexInvalidError):
+        Registry("r", str(root)).catalog()
+
+
+@pytest.mark.parametrize("changes", [{"host_api": "soon"}, {"version": "one"}, {"wheels": []}, {"project": "x"}])
+def test_a_release_that_cannot_be_is_refused(changes: dict[str, object], root: Path):
+    catalog = root / "targets/catalog"
+    value = json.loads(catalog.read_bytes())
+    value["projects"][0]["releases"][0] |= changes
+    catalog.write_bytes(json.dumps(value).encode())
     with pytest.raises(IndexInvalidError):
         Registry("r", str(root)).catalog()
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -35,6 +36,7 @@ from installing import Place, passes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from dragoman_registry.index import WheelFile
     from dragoman_registry.manifest import Manifest
 
 NAME = "dragoman_demo-{}-py3-none-any.whl"
@@ -280,6 +282,29 @@ def test_an_installation_can_be_cancelled_at_any_phase(phase: str, place: Place)
             pytest.fail("it was not cancelled")
 
     anyio.run(main)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_fetch_that_trickles_is_cancelled_at_once(place: Place):
+    choice = place.choose()
+
+    class Trickling(Registry):
+        def chunks(self, wheel: WheelFile) -> Iterator[bytes]:
+            for byte in super().chunks(wheel):
+                for n in range(len(byte)):
+                    time.sleep(0.02)
+                    yield byte[n : n + 1]
+
+    place.registry = Trickling("slow", place.registry.location)
+
+    async def main() -> None:
+        with anyio.move_on_after(0.1):
+            await place.start(choice)
+            pytest.fail("it was not cancelled")
+
+    began = time.monotonic()
+    anyio.run(main)
+    assert time.monotonic() - began < 5
 
 
 class Cancelling(list):

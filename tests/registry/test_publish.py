@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 import subprocess
@@ -11,7 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import wheelhouse
-from dragoman_api.errors import ConfigurationError, IndexInvalidError, PluginNotFoundError, WheelRejectedError
+from dragoman_api.errors import (
+    ConfigurationError,
+    IndexInvalidError,
+    PluginNotFoundError,
+    RegistryError,
+    WheelRejectedError,
+)
 from dragoman_registry import files, publish
 from dragoman_registry.index import Registry
 from hostile_wheels import HOSTILE, library_with_commands
@@ -159,6 +166,37 @@ def test_a_closed_set_is_named_by_hash(tmp_path: Path, root: Path):
     driver = wheelhouse.Driver("six", dependencies=[{"file": "tinylib-1.0.0-py3-none-any.whl", "sha256": "0" * 64}])
     driver.requires.append("tinylib")
     assert rejected([driver.write(tmp_path / "bad")], root) == {"dependency-mismatch"}
+
+
+def test_the_wheels_of_one_version_have_one_manifest(tmp_path: Path, root: Path):
+    windows = wheelhouse.Driver(tag="cp313-cp313-win_amd64", summary="another").write(tmp_path / "bad")
+    assert rejected([windows], root) == {"manifest"}
+    publish.build([wheelhouse.Driver(tag="cp313-cp313-win_amd64").write(tmp_path / "good")], to=root)
+    assert len(Registry("r", str(root)).releases("demo")[1].wheels) == 2
+    assert publish.verify(root) == []
+
+
+def test_a_wheel_that_is_not_there_is_a_fault(tmp_path: Path, root: Path):
+    assert rejected([tmp_path / NAME.replace("1.0.0", "7.0.0")], root) == {"not-a-wheel"}
+
+
+def test_a_registry_that_cannot_be_written_says_so(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def full(path: Path, data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(publish, "write", full)
+    with pytest.raises(RegistryError, match="No space left on device") as caught:
+        publish.build([wheelhouse.Driver(version="9.0.0").write(tmp_path / "w2")], to=root)
+    assert caught.value.code == "registry-not-written"
+
+
+def test_an_interrupted_init_can_be_repeated(tmp_path: Path):
+    (tmp_path / "r/metadata").mkdir(parents=True)
+    (tmp_path / "r/targets/simple").mkdir(parents=True)
+    publish.init(tmp_path / "r")
+    assert publish.verify(tmp_path / "r") == []
 
 
 def test_a_native_library_needs_the_permission_of_the_driver(tmp_path: Path, root: Path):

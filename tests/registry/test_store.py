@@ -79,8 +79,8 @@ def test_verify_names_the_bad_file(damage: str, place: Place):
         path = path.with_name("more.py")
         path.write_text("")
     elif damage == "link":
-        path.unlink()
-        path.symlink_to("/etc/passwd")
+        path.rename(place.root / "copy")
+        path.symlink_to(place.root / "copy")
     else:
         path = tree / LISTING
         path.write_text("{}")
@@ -266,6 +266,34 @@ def test_a_home_that_cannot_be_written_can_still_be_read(shared_path: Path):
     done = python(READ, home)
     home.chmod(0o755)
     assert done.stdout == "2.0.0\n", done.stderr
+
+
+UNREADABLE = """
+import os, sys
+from pathlib import Path
+from dragoman_registry.store import Store
+store = Store(Path(sys.argv[1]))
+generation = store.active("demo")
+os.chmod(generation.trees[0] / "dragoman_demo/driver.py", 0)
+if os.getuid() == 0:
+    os.setuid(65534)
+print(store.verify(generation)[0])
+os.chdir("/")
+try:
+    Store(Path(sys.argv[2])).active("demo")
+except Exception as error:
+    print(type(error).__name__)
+"""
+
+
+def test_what_may_not_be_read_is_named_and_no_foreign_exception(shared_path: Path):
+    place = Place(shared_path, [wheelhouse.Driver().write(shared_path / "wheels")])
+    place.install()
+    (shared_path / "closed").mkdir(mode=0o600)
+    done = python(UNREADABLE, shared_path / "home", shared_path / "closed/home")
+    fault, error = done.stdout.splitlines()
+    assert "driver.py: It cannot be read: Permission denied." in fault
+    assert error == "RegistryError"
 
 
 QUICK = """
