@@ -79,19 +79,27 @@ class Connections:
                 raise ConfigurationError(f"{self._path}: [{name}] {key} is neither text, number nor true/false")
         return SavedConnection(name=name, type=values["type"], values=rest)
 
+    def check_name(self, name: str, *, replace: bool = False) -> None:
+        """Refuse a name that cannot be used or is taken; also asked before anybody fills in a form.
+
+        Raises:
+            ConfigurationError: It is one of them, or the file cannot be used.
+        """
+        if not NAME.fullmatch(name):
+            hint = "use letters, digits, dots, hyphens and underscores, 64 at most"
+            raise ConfigurationError(f"{name!r} cannot name a connection", hint=hint)
+        if not replace and name in read_toml(self._path):
+            hint = f"dragoman connections edit {name}"
+            raise ConfigurationError(f"a connection called {name!r} is saved already", hint=hint)
+
     def save(self, connection: SavedConnection, *, replace: bool = False) -> None:
         """Write one connection, keeping the file's comments and order.
 
         Raises:
             ConfigurationError: The name cannot be used or is taken; the file has a syntax error (it is left alone).
         """
-        if not NAME.fullmatch(connection.name):
-            hint = "use letters, digits, dots, hyphens and underscores, 64 at most"
-            raise ConfigurationError(f"{connection.name!r} cannot name a connection", hint=hint)
+        self.check_name(connection.name, replace=replace)
         document = self._document()
-        if connection.name in document and not replace:
-            hint = f"dragoman connections edit {connection.name}"
-            raise ConfigurationError(f"a connection called {connection.name!r} is saved already", hint=hint)
         table = document.get(connection.name)
         if table is None:
             import tomlkit

@@ -84,7 +84,7 @@ def test_a_connections_file_with_a_syntax_error_is_told_with_its_line(own):
 def test_events_are_appended_to_a_file_as_json_lines(shop, tmp_path):
     log = tmp_path / "run.ndjson"
     for _ in range(2):
-        shop.process("--events", log, "page", "shop", "books")
+        shop("--events", log, "page", "shop", "books")
     names = [json.loads(line)["name"] for line in log.read_text().splitlines()]
     assert names == ["connection.opened", "page.fetched", "connection.closed"] * 2
 
@@ -124,7 +124,7 @@ def test_a_script_gets_the_runtime_its_arguments_and_gives_the_exit_code(shop, t
 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(shop):
     command = subprocess.list2cmdline(shop.words("export", "shop", "books", "-q"))
-    script = f"for i in 1 2 3; do {command}; done | true; echo ${{PIPESTATUS[0]}}"
+    script = f"{command} | true; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", script], env=shop.variables(), capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("0\n", "")
 

@@ -93,7 +93,7 @@ def test_p2_p5_the_chooser_offers_the_download_before_the_form_and_ends_connecte
     assert "installed demo 1.1.0 (" in before
     screen.answer("Port [7700]: ", "no number")
     assert "is no whole number" in screen.answer("Port [7700]: ", "")
-    screen.answer("Auth Method: 1) API Key  2) None > [None] ", "2")
+    screen.answer("Auth Method: 1) API Key  2) None [None] > ", "2")
     screen.answer("Advanced settings? [y/N] ", "")
     code, rest = screen.end()
     assert code == 0
@@ -117,7 +117,7 @@ def test_e7_a_typed_secret_is_not_shown_and_kept_in_a_file_of_its_owner(own, ter
     screen.type(re.search(r"(\d)\) demo", screen.until("> "))[1])
     screen.answer("Host [localhost]: ", "")
     screen.answer("Port [7700]: ", "")
-    screen.answer("> [None] ", "api")
+    screen.answer("[None] > ", "api")
     screen.answer("API Key comes from: 1) ", "1")
     screen.answer("API Key (not shown): ", "open sesame")
     before = screen.answer("Advanced settings? [y/N] ", "y")
@@ -137,7 +137,7 @@ def test_a_secret_can_be_named_instead(own, terminal):
     screen = terminal(own, "connections", "edit", "shop", DEMO_KEY="open sesame")
     screen.answer("Host [localhost]: ", "")
     screen.answer("Port [7700]: ", "")
-    screen.answer("> [None] ", "1")
+    screen.answer("[None] > ", "1")
     screen.answer("> ", "2")
     screen.answer("Name of the variable: ", "DEMO_KEY")
     screen.answer("Advanced settings? [y/N] ", "n")
@@ -196,7 +196,8 @@ def test_an_export_to_a_terminal_is_shown_safely_and_json_is_indented(furnished,
 
 
 def test_piped_lines_run_until_the_first_failure(furnished):
-    done = furnished("open", "shop", typed="objects\n\n# a remark\ncount books --json\nhelp\ncount books\npage boks\nhelp", code=1)
+    lines = "objects\n\n# a remark\ncount books --json\nhelp\ncount books\npage boks\nhelp"
+    done = furnished("open", "shop", typed=lines, code=1)
     lines = done.out.splitlines()
     assert lines[3] == '{"count":3}'
     assert lines[-1] == "3"

@@ -46,14 +46,7 @@ def _number(text: str) -> int | str:
 
 
 def parse_values(pairs: Iterable[str], kinds: Mapping[str, ColumnKind]) -> Values:
-    """Read assignments: ``COL=VALUE`` by the column's kind, ``COL:=JSON`` as JSON.
-
-    Args:
-        pairs: As typed.
-        kinds: The kinds of the object's columns; text stays text there, whatever it looks like.
-
-    Returns:
-        Values by column; numbers digit for digit, arrays and objects as Json.
+    """Read assignments: ``COL=VALUE`` by the column's kind, text as it stands, and ``COL:=JSON`` as JSON.
 
     Raises:
         ConfigurationError: One is not of that form, or a column is named twice.
@@ -90,7 +83,7 @@ def _value(text: str, *, column: str, must: bool, kind: ColumnKind | None) -> ob
     return Json(text) if isinstance(value, list | dict) else value
 
 
-async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Values:  # noqa: A002
+async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Values:
     description = await session.describe(object)
     return parse_values(pairs, {column.name: column.kind for column in description.columns})
 
@@ -104,15 +97,9 @@ async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Valu
 @DRY_RUN
 @opens
 async def insert(
-    options: Options,
-    session: Session,
-    *,
-    object: str,  # noqa: A002
-    pairs: tuple[str, ...],
-    id_: str | None,
-    replace: bool,
+    options: Options, session: Session, *, object: str, pairs: tuple[str, ...], id_: str | None, replace: bool,
     dry_run: bool,
-) -> int | None:
+) -> int | None:  # fmt: skip
     """Write a new row."""
     from dragoman_api.changes import Insert
 
@@ -129,16 +116,9 @@ async def insert(
 @DRY_RUN
 @opens
 async def update(
-    options: Options,
-    session: Session,
-    *,
-    object: str,  # noqa: A002
-    id: str,  # noqa: A002
-    pairs: tuple[str, ...],
-    routing: str | None,
-    guard: dict[str, int | str],
-    dry_run: bool,
-) -> int | None:
+    options: Options, session: Session, *, object: str, id: str, pairs: tuple[str, ...], routing: str | None,
+    guard: dict[str, int | str], dry_run: bool,
+) -> int | None:  # fmt: skip
     """Change columns of one row.
 
     --if-NAME VALUE sends the change only if the row still is what it was: --if-seq-no 41 --if-primary-term 1.
@@ -160,15 +140,9 @@ async def update(
 @DRY_RUN
 @opens
 async def delete(
-    options: Options,
-    session: Session,
-    *,
-    object: str,  # noqa: A002
-    id: str,  # noqa: A002
-    routing: str | None,
-    guard: dict[str, int | str],
+    options: Options, session: Session, *, object: str, id: str, routing: str | None, guard: dict[str, int | str],
     dry_run: bool,
-) -> int | None:
+) -> int | None:  # fmt: skip
     """Delete one row; takes --if-NAME VALUE as update does."""
     from dragoman_api.changes import Delete
     from dragoman_api.grid import RowKey
@@ -181,7 +155,7 @@ async def delete(
 @OBJECT
 @DRY_RUN
 @opens
-async def drop(options: Options, session: Session, *, object: str, dry_run: bool) -> int | None:  # noqa: A002
+async def drop(options: Options, session: Session, *, object: str, dry_run: bool) -> int | None:
     """Delete a whole object, after its name was typed once more."""
     from dragoman_api.changes import Drop
     from dragoman_api.errors import Refused
@@ -248,4 +222,4 @@ def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
 
     if failed and failed[0].status == "conflict" and isinstance(change, Update):
         column = next(iter(change.values))
-        say(f"  try: dragoman cell {session.name} {plain(change.key.object)} {plain(change.key.id)} {plain(column)}")
+        say(f"  try: dragoman cell {session.name} {change.key.object} {change.key.id} {column}")

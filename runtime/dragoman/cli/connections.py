@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from dragoman.session import Session
     from dragoman_api.forms import FieldValue, FormField
 
+    Values = Mapping[str, FieldValue]
+
 NO_CONNECT = click.option("--no-connect", is_flag=True, help="Save only.")
 
 
@@ -58,19 +60,16 @@ async def add(
     Every field of the form is an option: --host, --port, --auth-method, --ssl-mode. A secret is named, not written:
     --api-key env:NAME, file:PATH, command:… or keyring:SERVICE/USER.
     """
-    from dragoman_api.errors import ConfigurationError
-
     async with options.runtime() as runtime:
-        if any(saved.name == name for saved in runtime.connections.list()):
-            hint = f"dragoman connections edit {name}"
-            raise ConfigurationError(f"a connection called {name!r} is saved already", hint=hint)
-        asks = kind is None
-        kind = kind or await _choose_type(runtime, name)
-        form = await _form_of(options, runtime, kind)
-        values: dict[str, FieldValue] = match_fields(form, given)
-        if asks:
+        runtime.connections.check_name(name)
+        chosen = kind or await _choose_type(runtime, name)
+        form = await _form_of(options, runtime, chosen)
+        values = match_fields(form, given)
+        if kind is None:
             values = await _ask_form(runtime.connections, name, form, values, current={})
-        await _save(options, runtime, name, kind, form, values, connect=not no_connect)
+        saved = _saved(name, chosen, form, values)
+        runtime.connections.save(saved)
+        await _connect(options, runtime, saved, only_save=no_connect)
 
 
 @connections.command("edit", cls=Fielded)
@@ -80,16 +79,16 @@ async def add(
 @click.pass_obj
 async def edit(options: Options, *, connection: str, given: dict[str, str | bool], no_connect: bool) -> None:
     """Change fields of a saved connection and connect; asks for all of them when none is given."""
-    name = connection
     async with options.runtime() as runtime:
-        saved = runtime.connections.get(name)
-        form = await _form_of(options, runtime, saved.type)
+        before = runtime.connections.get(connection)
+        form = await _form_of(options, runtime, before.type)
         values = match_fields(form, given)
         if not given:
-            _need_person(f"dragoman connections edit {name} --host HOST")
-            values = await _ask_form(runtime.connections, name, form, {}, current=saved.values)
-        merged = {**saved.values, **values}
-        await _save(options, runtime, name, saved.type, form, merged, connect=not no_connect, replaces=True)
+            _need_person(f"dragoman connections edit {connection} --host HOST")
+            values = await _ask_form(runtime.connections, connection, form, {}, current=before.values)
+        saved = _saved(connection, before.type, form, {**before.values, **values})
+        runtime.connections.save(saved, replace=True)
+        await _connect(options, runtime, saved, only_save=no_connect)
 
 
 async def _choose_type(runtime: Runtime, name: str) -> str:
@@ -172,12 +171,7 @@ def _is_reference(value: str) -> bool:
 
 
 async def _ask_form(
-    store: Connections,
-    name: str,
-    form: Sequence[FormField],
-    given: Mapping[str, FieldValue],
-    *,
-    current: Mapping[str, FieldValue],
+    store: Connections, name: str, form: Sequence[FormField], given: Values, *, current: Values
 ) -> dict[str, FieldValue]:
     """Ask for every visible field that is not given (E7); the Advanced section only when it is wanted."""
     from .prompts import confirm
@@ -242,34 +236,26 @@ async def _ask_secret(store: Connections, name: str, field: FormField, current: 
     return f"{scheme}:{await ask(question)}"
 
 
-async def _save(
-    options: Options,
-    runtime: Runtime,
-    name: str,
-    kind: str,
-    form: Sequence[FormField],
-    values: Mapping[str, FieldValue],
-    *,
-    connect: bool,
-    replaces: bool = False,
-) -> None:
+def _saved(name: str, kind: str, form: Sequence[FormField], values: Values) -> SavedConnection:
     from dragoman.connections import SavedConnection, check_values
 
     checked = check_values(form, values, name=name)
     # The defaults of a form may change with its driver; where a connection leads may not. Advanced ones may.
     left_out = {field.name for field in form if field.advanced} - values.keys()
-    chosen: dict[str, FieldValue] = {
-        key: value for key, value in checked.items() if key not in left_out and value is not None
-    }
-    runtime.connections.save(SavedConnection(name=name, type=kind, values=chosen), replace=replaces)
-    if not connect:
+    chosen = {key: value for key, value in checked.items() if key not in left_out and value is not None}
+    return SavedConnection(name=name, type=kind, values={**chosen})
+
+
+async def _connect(options: Options, runtime: Runtime, saved: SavedConnection, *, only_save: bool) -> None:
+    name = saved.name
+    if only_save:
         options.result({"saved": name}, f"saved {name}")
         return
     try:
         async with runtime.open(name) as session:
             _connected(options, session, f"saved {name} · connected", {"saved": name})
     except BaseException:
-        options.say(f"saved {plain(name)}, but it did not connect")
+        options.say(f"saved {name}, but it did not connect")
         raise
 
 
@@ -278,7 +264,7 @@ def _connected(options: Options, session: Session, begin: str, about: dict[str, 
     document = {**about, "server": server, "driver": session.plugin_version, "sandbox": session.sandbox}
     options.result(document, f"{begin}: {f'{server.product} {server.version}'.strip()} · sandbox {session.sandbox}")
     for note in server.notes:
-        options.say(f"warning: {plain(note)}")
+        options.say(f"warning: {note}")
 
 
 def _store(options: Options) -> Connections:

@@ -30,35 +30,29 @@ ERRORS = 400
 @FORMAT
 @opens
 async def console(
-    options: Options,
-    session: Session,
-    *,
-    text: str | None,
-    file: str | None,
-    stop_on_error: bool,
-    format: str,  # noqa: A002
+    options: Options, session: Session, *, text: str | None, file: str | None, stop_on_error: bool, format: str
 ) -> int | None:
     """Send requests in the server's own language: TEXT, or those of a file."""
-    format = options.format_or(format)  # noqa: A001
+    shape = options.format_or(format)
     requests = await session.parse(await _read(text, file))
     documents, failed = [], False
     for number, request in enumerate(requests, 1):
         answer = await session.execute(request)
         bad = answer.status >= ERRORS
         failed = failed or bad
-        if format == "json":
+        if shape == "json":
             documents.append(_document(answer))
-        elif file and format == "table":
+        elif file and shape == "table":
             _summarise(number, answer, f"{plain(file)}:{request.line}" if bad else "")
         else:
-            _show(answer, format)
+            _show(answer, shape)
             if bad or len(requests) > 1:
-                options.say(f"{number} {plain(answer.request.method)} {plain(answer.request.path)}  {answer.status}")
-        if format != "json":
+                options.say(f"{number} {answer.request.method} {answer.request.path}  {answer.status}")
+        if shape != "json":
             say_notes([*answer.notes, *(answer.page.notes if answer.page else ())])
         if bad and stop_on_error:
             break
-    if format == "json":
+    if shape == "json":
         write_json({"answers": documents})
     return FAILED if failed else None
 
@@ -86,7 +80,7 @@ def _reason(answer: Answer) -> str:
     return text if len(text) <= 120 else f"{text[:120]}…"
 
 
-def _show(answer: Answer, format: str) -> None:  # noqa: A002
+def _show(answer: Answer, format: str) -> None:
     if answer.page is not None:
         write_page(answer.page, format=format)
     elif answer.kind == "json" and format == "ndjson":

@@ -38,7 +38,7 @@ def doctor(options: Options) -> int | None:
         write_table([], [[plain(part) for part in (subject, state, found)] for subject, state, found, _ in findings])
         for subject, _, _, remedy in findings:
             if remedy:
-                options.say(f"{plain(subject)}: try: {plain(remedy)}")
+                options.say(f"{subject}: try: {remedy}")
     return FAILED if any(state == "fault" for _, state, _, _ in findings) else None
 
 

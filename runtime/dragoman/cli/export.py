@@ -46,16 +46,9 @@ class _SafeStream:
 @click.option("--format", type=click.Choice(["ndjson", "csv"]), help="By the file's name when left out, else ndjson.")
 @opens
 async def export(
-    options: Options,
-    session: Session,
-    *,
-    object: str,  # noqa: A002
-    filters: tuple[str, ...],
-    raw: tuple[str, ...],
-    match: str,
-    output: str | None,
-    format: str | None,  # noqa: A002
-) -> None:
+    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
+    output: str | None, format: str | None,
+) -> None:  # fmt: skip
     """Export an object, or what a filter leaves of it, however large."""
     from .filters import parse_rows
 

@@ -9,23 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from . import output
 from .options import CONNECTION, OBJECT, Command, opens
-from .output import (
-    FORMATS,
-    dumps,
-    page_document,
-    plain,
-    plain_lines,
-    say,
-    say_notes,
-    show,
-    show_count,
-    show_size,
-    write_json,
-    write_page,
-    write_records,
-    write_table,
-)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -36,7 +21,7 @@ if TYPE_CHECKING:
     from .options import Options
 
 F = TypeVar("F", bound="Callable[..., Any]")
-FORMAT = click.option("--format", default="table", type=click.Choice(FORMATS), help="How rows are written.")
+FORMAT = click.option("--format", default="table", type=click.Choice(output.FORMATS), help="How rows are written.")
 
 
 def filtered(function: F) -> F:
@@ -51,7 +36,7 @@ def filtered(function: F) -> F:
 
 
 @asynccontextmanager
-async def near_names(session: Session, object: str) -> AsyncIterator[None]:  # noqa: A002 - the design's word
+async def near_names(session: Session, object: str) -> AsyncIterator[None]:
     """Add near names to an error about a column or an object that is not there."""
     from dragoman_api.errors import DragomanError, ObjectNotFoundError
 
@@ -66,7 +51,7 @@ async def near_names(session: Session, object: str) -> AsyncIterator[None]:  # n
         raise
 
 
-async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:  # noqa: A002
+async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
     from dragoman_api.errors import DragomanError
 
     try:
@@ -81,19 +66,20 @@ async def _known_names(session: Session, object: str, *, objects: bool) -> list[
 @CONNECTION
 @FORMAT
 @opens
-async def objects(options: Options, session: Session, *, format: str) -> None:  # noqa: A002
+async def objects(options: Options, session: Session, *, format: str) -> None:
     """List what can be browsed."""
     found = await session.objects()
-    format = options.format_or(format)  # noqa: A001
-    if format == "json":
-        write_json({"objects": found})
-    elif format == "table":
-        sized = any(one.size is not None for one in found)
-        rows = [[plain(one.name), show_count(one.rows), *([show_size(one.size)] if sized else [])] for one in found]
-        write_table(["OBJECT", "ROWS", *(["SIZE"] if sized else [])], rows, right=[False, True, True][: 2 + sized])
+    shape = options.format_or(format)
+    if shape == "json":
+        output.write_json({"objects": found})
+    elif shape == "table":
+        head, right = ["OBJECT", "ROWS", "SIZE"], [False, True, True]
+        rows = [[output.plain(one.name), output.show_count(one.rows), output.show_size(one.size)] for one in found]
+        shown = 3 if any(one.size is not None for one in found) else 2
+        output.write_table(head[:shown], [row[:shown] for row in rows], right=right[:shown])
     else:
-        records = [{"name": one.name, "rows": one.rows, "size": one.size, "kind": one.kind} for one in found]
-        write_records(records, ["name", "rows", "size", "kind"], format=format)
+        columns = ["name", "rows", "size", "kind"]
+        output.write_records([{name: getattr(one, name) for name in columns} for one in found], columns, format=shape)
 
 
 @click.command(cls=Command)
@@ -101,15 +87,15 @@ async def objects(options: Options, session: Session, *, format: str) -> None:  
 @OBJECT
 @click.option("--structure", is_flag=True, help="The server's own definition instead of the columns.")
 @opens
-async def describe(options: Options, session: Session, *, object: str, structure: bool) -> None:  # noqa: A002
+async def describe(options: Options, session: Session, *, object: str, structure: bool) -> None:
     """Describe the columns of an object: type, what can be done with each, and why something cannot."""
     async with near_names(session, object):
         description = await session.describe(object)
     if options.json:
-        write_json(description)
+        output.write_json(description)
         return
     if structure:
-        sys.stdout.write(plain_lines(description.structure) + "\n")
+        sys.stdout.write(output.plain_lines(description.structure) + "\n")
     else:
         rows = []
         for column in description.columns:
@@ -118,8 +104,8 @@ async def describe(options: Options, session: Session, *, object: str, structure
             shown = " ".join(flag for flag, holds in flags.items() if holds)
             rows.append([column.name, column.type, shown, " ".join(column.operators), reasons])
         head = ["COLUMN", "TYPE", "FLAGS", "OPERATORS", "REASONS"]
-        write_table(head, [[*map(plain, row)] for row in rows])
-    say_notes(description.notes)
+        output.write_table(head, [[*map(output.plain, row)] for row in rows])
+    output.say_notes(description.notes)
 
 
 @click.command(cls=Command)
@@ -136,54 +122,36 @@ async def describe(options: Options, session: Session, *, object: str, structure
 @FORMAT
 @opens
 async def page(
-    options: Options,
-    session: Session,
-    *,
-    object: str,  # noqa: A002
-    filters: tuple[str, ...],
-    raw: tuple[str, ...],
-    match: str,
-    sort: tuple[str, ...],
-    limit: int,
-    offset: int,
-    columns: str | None,
-    cursor: str | None,
-    explain: bool,
-    no_total: bool,
-    format: str,  # noqa: A002
-) -> None:
+    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
+    sort: tuple[str, ...], limit: int, offset: int, columns: str | None, cursor: str | None, explain: bool,
+    no_total: bool, format: str,
+) -> None:  # fmt: skip
     """Show a page of rows."""
     from .filters import parse_rows, parse_sort
 
     rows, sorts = parse_rows(filters, raw), parse_sort(sort)
-    format = options.format_or(format)  # noqa: A001
+    shape = options.format_or(format)
     compiled = None
     async with near_names(session, object):
         if explain and rows:
             compiled = await session.compile(object, filters=rows, match=match)
-            if format != "json":
+            if shape != "json":
                 _explain(rows, compiled)
+        names = [name.strip() for name in columns.split(",")] if columns else None
         found = await session.page(
-            object,
-            filters=rows,
-            match=match,
-            sort=sorts,
-            offset=offset,
-            limit=limit,
-            columns=[name.strip() for name in columns.split(",")] if columns else None,
-            total=not no_total,
-            cursor=cursor,
-        )
-    if format == "json":
-        write_json(page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
+            object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit, columns=names,
+            total=not no_total, cursor=cursor,
+        )  # fmt: skip
+    if shape == "json":
+        output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
         return
-    write_page(found, format=format)
-    say_notes(found.notes)
+    output.write_page(found, format=shape)
+    output.say_notes(found.notes)
     first, last = found.offset + 1, found.offset + len(found.cells)
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
     options.say(f"rows {first:,}–{last:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
     if found.next:
-        options.say(f"next: --cursor {plain(found.next)}" if len(found.next) < 200 else "more: --json gives `next`")
+        options.say(f"next: --cursor {found.next}" if len(found.next) < 200 else "more: --json gives `next`")
 
 
 def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
@@ -194,10 +162,10 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
         meaning = "exact" if told.exact else "approximate: " + "; ".join(told.approximations)
         if same := [other + 1 for other in told.same_element if other != told.row]:
             meaning += f", same element as {', '.join(map(str, same))}"
-        lines.append([f"{told.row + 1} {plain(show_row(rows[told.row]))}", plain(told.clause), plain(meaning)])
-    widths = [max(len(line[at]) for line in lines) for at in range(2)]
-    for line in lines:
-        say("   ".join([*(text.ljust(width) for text, width in zip(line, widths, strict=False)), line[2]]))
+        lines.append([f"{told.row + 1} {show_row(rows[told.row])}", told.clause, meaning])
+    first, second = (max(len(line[at]) for line in lines) for at in range(2))
+    for row, clause, meaning in lines:
+        output.say(f"{row:<{first}}   {clause:<{second}}   {meaning}")
 
 
 @click.command(cls=Command)
@@ -206,7 +174,7 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
 @filtered
 @opens
 async def count(
-    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str  # noqa: A002
+    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str
 ) -> None:
     """Count rows exactly."""
     from .filters import parse_rows
@@ -214,7 +182,7 @@ async def count(
     rows = parse_rows(filters, raw)
     async with near_names(session, object):
         number = await session.count(object, filters=rows, match=match)
-    write_json({"count": number}) if options.json else sys.stdout.write(f"{number}\n")
+    output.write_json({"count": number}) if options.json else sys.stdout.write(f"{number}\n")
 
 
 @click.command(cls=Command)
@@ -225,7 +193,7 @@ async def count(
 @click.option("--routing", help="What the server needs besides the id to find the row.")
 @opens
 async def cell(
-    options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None  # noqa: A002
+    options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None
 ) -> None:
     """Show the whole value of one cell, however long."""
     from dragoman_api.grid import RowKey
@@ -233,8 +201,8 @@ async def cell(
     async with near_names(session, object):
         value = await session.cell(RowKey(object, id, routing), column)
     if options.json:
-        sys.stdout.write(dumps(value) + "\n")
+        sys.stdout.write(output.dumps(value) + "\n")
     elif isinstance(value, str):
-        sys.stdout.write((plain_lines(value) if sys.stdout.isatty() else str(value)) + "\n")
+        sys.stdout.write((output.plain_lines(value) if sys.stdout.isatty() else str(value)) + "\n")
     else:
-        sys.stdout.write(show(value) + "\n")
+        sys.stdout.write(output.show(value) + "\n")

@@ -84,7 +84,7 @@ class Options:
         from .prompts import confirm
 
         for detail in question.details:
-            output.say(output.plain(str(detail)))
+            output.say(detail)
         return await confirm(output.plain(question.text))
 
     def paths(self) -> Paths:
@@ -128,7 +128,7 @@ class Options:
         if not self.quiet:
             output.say(text)
 
-    def format_or(self, format: str) -> str:  # noqa: A002 - the option's name
+    def format_or(self, format: str) -> str:
         """Give the format of the output: ``--json`` wins."""
         return "json" if self.json else format
 
@@ -211,7 +211,7 @@ async def _with_session(
 def tell_warnings(options: Options, session: Session) -> None:
     """Tell what a person should know about a connection that was just opened, once."""
     for warning in session.warnings:
-        options.say(f"warning: {output.plain(warning)}")
+        output.say(f"warning: {warning}")  # quiet or not: a sandbox that is off is shouted
 
 
 def _complete(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:

@@ -127,7 +127,7 @@ def write_json(value: object, *, out: TextIO | None = None) -> None:
     out.write(text + "\n")
 
 
-def write_records(records: Sequence[Mapping[str, object]], columns: Sequence[str], *, format: str) -> None:  # noqa: A002
+def write_records(records: Sequence[Mapping[str, object]], columns: Sequence[str], *, format: str) -> None:
     """Write rows as newline-delimited JSON or CSV."""
     if format == "ndjson":
         for record in records:
@@ -210,13 +210,12 @@ def say(text: str) -> None:
 def say_notes(notes: Sequence[Note]) -> None:
     """Tell what a result's notes say; they are never silenced, since the rows alone would mislead."""
     for note in notes:
-        about = f"{plain(note.column)}: " if note.column else ""
-        say(f"note[{plain(note.code)}]: {about}{plain(note.reason)}")
+        say(f"note[{note.code}]: {f'{note.column}: ' if note.column else ''}{note.reason}")
         if note.hint:
-            say(f"  try: {plain(note.hint)}")
+            say(f"  try: {note.hint}")
 
 
-def write_page(page: Page, *, format: str) -> None:  # noqa: A002
+def write_page(page: Page, *, format: str) -> None:
     """Write the rows of a page as a table, newline-delimited JSON or CSV."""
     names = [column.name for column in page.columns]
     if format == "table":

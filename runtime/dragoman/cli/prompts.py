@@ -14,19 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
-async def ask(text: str, *, default: str = "", hidden: bool = False) -> str:
-    """Ask for one line.
-
-    Args:
-        text: What is asked, without the default.
-        default: What an empty answer means; shown in brackets.
-        hidden: Do not show what is typed.
-
-    Raises:
-        click.Abort: The terminal has no more input.
-    """
+async def ask(text: str, *, default: str = "", hidden: bool = False, end: str = ":") -> str:
+    """Ask for one line; an empty answer means the default, and a hidden one is not shown while it is typed."""
     with _silent() if hidden else nullcontext():
-        _show(f"{text}{f' [{default}]' if default else ''}{'' if text.endswith('>') else ':'} ")
+        _show(f"{text}{f' [{default}]' if default else ''}{end} ")
         return (await _line()).strip() or default
 
 
@@ -43,7 +34,7 @@ async def choose(text: str, labels: Sequence[str], *, default: int | None = None
     """Ask for one of several, by number or by the beginning of its label, and give its index."""
     offered = "  ".join(f"{number}) {label}" for number, label in enumerate(labels, 1))
     while True:
-        answer = await ask(f"{text}: {offered} >", default="" if default is None else labels[default])
+        answer = await ask(f"{text}: {offered}", default="" if default is None else labels[default], end=" >")
         if answer.isdecimal() and 1 <= int(answer) <= len(labels):
             return int(answer) - 1
         exact = [at for at, label in enumerate(labels) if label == answer]

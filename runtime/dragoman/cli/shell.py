@@ -75,7 +75,7 @@ class _Shell:
             yield from sys.stdin
             return
         with suppress(ImportError):
-            self._edit_lines()
+            import readline  # noqa: F401 - gives input() its line editing and history
         while True:
             try:
                 yield input(f"{plain(self._session.name)}> ")
@@ -84,22 +84,6 @@ class _Shell:
                 return
             except KeyboardInterrupt:  # as in other shells: forget the line
                 sys.stdout.write("\n")
-
-    def _edit_lines(self) -> None:
-        import readline
-
-        names: list[str] = []
-
-        def complete(text: str, state: int) -> str | None:
-            if state == 0 and not names:
-                with suppress(Exception):
-                    names.extend(found.name for found in self._portal.call(self._session.objects))
-            known = [*COMMANDS, "help", "quit"] if readline.get_begidx() == 0 else names
-            return next(iter([name for name in known if name.startswith(text)][state:]), None)
-
-        readline.set_completer_delims(" \t\n")
-        readline.set_completer(complete)
-        readline.parse_and_bind("tab: complete")
 
     def _words(self, line: str) -> list[str]:
         line = line.strip()
