@@ -1,4 +1,4 @@
-"""What to do when a connection of some type opens: one pure function with a table of outcomes."""
+"""What to do when a connection of some type opens: one pure function, one next action for each outcome."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from .manifest import BASELINE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .choice import Choice  # noqa: TC004 - where a driver is installed, nothing pays for reading an index
 
 Policy = Literal["auto", "require", "off"]
@@ -92,11 +90,6 @@ class Inputs:
         covered = BASELINE.union(self.granted)
         return tuple(name for name in release.permissions if name not in covered) if release else ()
 
-    @property
-    def agreed(self) -> bool:
-        """Tell whether the chosen release may be installed without asking anybody."""
-        return not self.beyond_baseline and (self.confined or self.locked or self.known_publisher)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
@@ -118,131 +111,57 @@ class Decision:
 
 
 def decide(inputs: Inputs) -> Decision:
-    """Decide what opening a connection of a type leads to; the first row of the table that matches wins."""
-    for matches, row in TABLE:
-        if matches(inputs):
-            return row(inputs)
-    raise AssertionError("the last row of the table matches everything")
+    """Decide what opening a connection of a type leads to; the first condition that holds wins."""
+    return _here(inputs) or _offered(inputs)
 
 
-def _install(inputs: Inputs) -> str:
-    return f"dragoman plugins install {inputs.plugin}"
-
-
-def _no_release(inputs: Inputs) -> str:
-    skipped = inputs.choice.skipped if inputs.choice else ()
-    return "; ".join(f"{entry.version}: {entry.reason}" for entry in skipped) or "there is no release"
-
-
-def _row(
-    outcome: Outcome,
-    reason: Callable[[Inputs], str],
-    action: Callable[[Inputs], str] = lambda _: "",
-    *,
-    about: str = "",
-) -> Callable[[Inputs], Decision]:
-    installs = outcome in (Outcome.INSTALL, Outcome.ASK, Outcome.REPAIR)
-    return lambda inputs: Decision(
-        outcome=outcome,
-        reason=reason(inputs),
-        action=action(inputs),
-        about=about,
-        choice=inputs.choice if installs else None,
-    )
-
-
-TABLE: tuple[tuple[Callable[[Inputs], bool], Callable[[Inputs], Decision]], ...] = (
-    (
-        lambda i: i.plugin is None and not i.unreachable,
-        _row(
-            Outcome.UNKNOWN_TYPE,
-            lambda i: f"no registry has a driver for {i.type!r}",
-            lambda _: "dragoman plugins browse",
-        ),
-    ),
-    (
-        lambda i: i.surface in i.excluded_surfaces,
-        _row(Outcome.REFUSE, lambda i: f"{i.plugin} is not available on a {i.surface}", about="surface"),
-    ),
-    (
-        lambda i: i.quarantined is not None,
-        _row(
-            Outcome.QUARANTINED,
-            lambda i: f"{i.plugin} {i.installed or ''} must not run: {i.quarantined}".replace("  ", " "),
-            lambda i: f"dragoman plugins update {i.plugin}",
-        ),
-    ),
-    (
-        lambda i: i.installed is not None and i.disabled,
+def _here(i: Inputs) -> Decision | None:
+    """Decide by what is installed, and by what may not be at all; None if something has to be fetched."""
+    if i.plugin is None and not i.unreachable:
+        reason = f"no registry has a driver for {i.type!r}"
+        return Decision(outcome=Outcome.UNKNOWN_TYPE, reason=reason, action="dragoman plugins browse")
+    if i.surface in i.excluded_surfaces:
+        reason = f"{i.plugin} is not available on a {i.surface}"
+        action = f"dragoman plugins show {i.plugin}"
+        return Decision(outcome=Outcome.REFUSE, reason=reason, action=action, about="surface")
+    if i.quarantined is not None:
+        reason = f"{' '.join(filter(None, (i.plugin, i.installed)))} must not run: {i.quarantined}"
+        return Decision(outcome=Outcome.QUARANTINED, reason=reason, action=f"dragoman plugins update {i.plugin}")
+    if i.installed is not None and i.disabled:
         # Opening a connection never switches on what a person switched off.
-        _row(Outcome.ENABLE, lambda i: f"{i.plugin} is disabled", lambda i: f"dragoman plugins enable {i.plugin}"),
-    ),
-    (
-        lambda i: i.policy == "require" and not i.confined,
-        _row(
-            Outcome.REFUSE,
-            lambda i: f"the sandbox is {i.sandbox}, and the policy requires {FULL}",
-            lambda _: "dragoman doctor",
-            about="sandbox",
-        ),
-    ),
-    (
-        lambda i: i.installed is not None and i.compatible and not i.damaged,
-        _row(Outcome.READY, lambda i: f"{i.plugin} {i.installed} is installed"),
-    ),
-    (
-        lambda i: i.installed is not None and i.fitting and i.agreed,
-        _row(
-            Outcome.REPAIR,
-            lambda i: f"{i.plugin} {i.installed} " + (f"is damaged: {i.damaged}" if i.damaged else "fits no longer"),
-            _install,
-        ),
-    ),
-    (
-        lambda i: i.choice is None and bool(i.unreachable),
-        _row(
-            Outcome.OFFLINE_MISSING,
-            lambda i: f"the driver for {i.type!r} is missing and {i.unreachable} cannot be read",
-            lambda _: "dragoman registry add FOLDER",
-        ),
-    ),
-    (
-        lambda i: not i.fitting,
-        _row(
-            Outcome.UPDATE_HOST,
-            lambda i: f"no release of {i.plugin} fits this host: {_no_release(i)}",
-            lambda i: f"dragoman plugins show {i.plugin}",
-        ),
-    ),
-    (
-        lambda i: i.expired and not i.locked,
-        _row(
-            Outcome.REGISTRY_STALE,
-            lambda i: f"what the registry says of {i.plugin} has expired",
-            lambda _: "dragoman registry list",
-        ),
-    ),
-    (
-        lambda i: bool(i.beyond_baseline),
-        _row(
-            Outcome.ASK,
-            lambda i: f"{i.plugin} asks for {', '.join(i.beyond_baseline)}",
-            _install,
-            about="permissions",
-        ),
-    ),
-    (
-        lambda i: not i.agreed,
-        _row(
-            Outcome.ASK,
-            lambda i: f"the sandbox is {'off' if i.policy == 'off' else i.sandbox}",
-            _install,
-            about="sandbox",
-        ),
-    ),
-    (
-        lambda _: True,
-        _row(Outcome.INSTALL, lambda i: f"{i.plugin} serves {i.type!r} and is not installed", _install),
-    ),
-)
-"""Condition → outcome, in order of precedence."""
+        action = f"dragoman plugins enable {i.plugin}"
+        return Decision(outcome=Outcome.ENABLE, reason=f"{i.plugin} is disabled", action=action)
+    if i.policy == "require" and not i.confined:
+        reason = f"the sandbox is {i.sandbox}, and the policy requires {FULL}"
+        return Decision(outcome=Outcome.REFUSE, reason=reason, action="dragoman doctor", about="sandbox")
+    if i.installed is not None and i.compatible and not i.damaged:
+        return Decision(outcome=Outcome.READY, reason=f"{i.plugin} {i.installed} is installed")
+    return None
+
+
+def _offered(i: Inputs) -> Decision:
+    """Decide by what the registries offer."""
+    install = f"dragoman plugins install {i.plugin}"
+    if i.choice is None and i.unreachable:
+        reason = f"the driver for {i.type!r} is missing and {i.unreachable} cannot be read"
+        return Decision(outcome=Outcome.OFFLINE_MISSING, reason=reason, action="dragoman registry add FOLDER")
+    if not i.fitting:
+        skipped = i.choice.skipped if i.choice else ()
+        why = "; ".join(f"{entry.version}: {entry.reason}" for entry in skipped) or "there is no release"
+        reason = f"no release of {i.plugin} fits this host: {why}"
+        return Decision(outcome=Outcome.UPDATE_HOST, reason=reason, action=f"dragoman plugins show {i.plugin}")
+    if i.expired and not i.locked:
+        reason = f"what the registry says of {i.plugin} has expired"
+        return Decision(outcome=Outcome.REGISTRY_STALE, reason=reason, action="dragoman registry list")
+    if i.beyond_baseline:
+        reason = f"{i.plugin} asks for {', '.join(i.beyond_baseline)}"
+        return Decision(outcome=Outcome.ASK, reason=reason, action=install, about="permissions", choice=i.choice)
+    if not (i.confined or i.locked or i.known_publisher):
+        reason = f"the sandbox is {'off' if i.policy == 'off' else i.sandbox}"
+        return Decision(outcome=Outcome.ASK, reason=reason, action=install, about="sandbox", choice=i.choice)
+    if i.installed is not None:
+        state = f"is damaged: {i.damaged}" if i.damaged else "does not fit this host"
+        reason = f"{i.plugin} {i.installed} {state}"
+        return Decision(outcome=Outcome.REPAIR, reason=reason, action=install, choice=i.choice)
+    reason = f"{i.plugin} serves {i.type!r} and is not installed"
+    return Decision(outcome=Outcome.INSTALL, reason=reason, action=install, choice=i.choice)
