@@ -6,11 +6,13 @@ zip file with a correct RECORD, unless the test spoils that too.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import csv
 import hashlib
 import io
 import json
+import shutil
 import zipfile
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -225,5 +227,6 @@ def project_wheel(folder: str) -> Path:
     from hatchling.builders.wheel import WheelBuilder
 
     target = mkdtemp(prefix="dragoman-wheels-")
+    atexit.register(shutil.rmtree, target, ignore_errors=True)
     [path] = WheelBuilder(str(ROOT / folder)).build(directory=target, versions=["standard"])
     return Path(path)
