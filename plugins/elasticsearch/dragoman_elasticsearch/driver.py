@@ -20,20 +20,26 @@ from dragoman_api import (
     ConsoleText,
     CountRequest,
     Description,
+    ExportPart,
+    ExportRequest,
     FilterRequest,
     Health,
     Http,
     HttpRequest,
     Object,
+    Outcome,
     Page,
     PageRequest,
+    Plan,
+    PlanRequest,
     Profile,
+    QueryError,
     Server,
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 
-from . import answers, console, faults, filters, objects, paging, routes, search, server, walks
+from . import answers, changes, console, exports, faults, filters, objects, paging, routes, search, server, walks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -135,6 +141,18 @@ class Driver:
         query, _ = paging.filter_query(request.object, request.filter)
         return await self._run(search.count(request.object, query))
 
+    # changes
+
+    @hookimpl
+    async def plan_change(self, request: PlanRequest) -> Plan:
+        """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
+        return await self._run(changes.plan(request, self._views))
+
+    @hookimpl
+    async def apply_change(self, plan: Plan) -> list[Outcome]:
+        """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
+        return await self._run(changes.apply(plan))
+
     # console
 
     @hookimpl
@@ -146,6 +164,22 @@ class Driver:
     async def execute_console(self, request: ConsoleRequest) -> Answer:
         """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
         return await self._run(answers.execute(request))
+
+    # exports
+
+    @hookimpl
+    async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
+        """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
+        if request.checkpoint is not None:
+            raise QueryError("an export of this driver begins anew each time", hint="export without a checkpoint")
+        query, _ = paging.filter_query(request.object, request.filter)
+        scrolls = not self._features.point_in_time
+        export = exports.Export(request.object, query, metadata=request.metadata, scrolls=scrolls)
+        try:
+            while (part := await self._run(export.part())) is not None:
+                yield part
+        finally:
+            await self._free(export)
 
     # sending
 
@@ -167,9 +201,11 @@ class Driver:
         async with walking.lock:
             yield walking.walk
 
-    async def _free(self, walk: walks.Walk | walks.Scroll) -> None:
+    async def _free(self, held: walks.Walk | walks.Scroll | exports.Export) -> None:
+        """Free what the server holds, on every way out; an answer that it is gone already is as good."""
         with anyio.move_on_after(_FREE_SECONDS, shield=True), suppress(ConnectionFailedError):
-            await self._run(walks.freed(walk))
+            if (request := held.close()) is not None:
+                await self._send(request)
 
     async def _run(self, exchange: Exchange[T]) -> T:
         """Carry out an exchange: send what it yields, hand it what is answered."""
@@ -192,7 +228,8 @@ class Driver:
 
     async def _send(self, request: HttpRequest) -> Reply:
         """Send one request; one that changes nothing is sent again after a while where waiting helps."""
-        read = not routes.writes(request.method, request.path)
+        # A page of a scroll moves it: sent twice, it would skip rows.
+        read = not routes.writes(request.method, request.path) and not request.path.startswith("/_search/scroll")
         for pause in (*_PAUSES, 0):
             reply = await self._http.request(
                 request.method, request.path, body=request.body, content_type=request.content_type, read=read

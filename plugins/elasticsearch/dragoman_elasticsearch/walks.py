@@ -25,15 +25,21 @@ _MARKS = 4_096  # bookmarks of one walk at most
 _Mark = tuple[Raw, ...]
 
 
-def open_context(name: str, preference: str) -> Exchange[str]:
+def open_context(name: str, preference: str = "") -> Exchange[str]:
     """Open a point in time and give its id; ids grow with the shards, so they travel in bodies only."""
-    reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={KEEP_ALIVE}&preference={preference}")
+    more = f"&preference={preference}" if preference else ""
+    reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={KEEP_ALIVE}{more}")
     return str(msgspec.json.decode(faults.check(reply))["id"])
 
 
 def close_context(pit: str) -> HttpRequest:
     """Free a point in time."""
     return HttpRequest("DELETE", "/_pit", encode({"id": pit}))
+
+
+def close_scroll(scroll: str) -> HttpRequest:
+    """Free a scroll."""
+    return HttpRequest("DELETE", "/_search/scroll", encode({"scroll_id": [scroll]}))
 
 
 @dataclass(slots=True)
@@ -202,14 +208,19 @@ class Scroll:
 
     def close(self) -> HttpRequest | None:
         """Give the request that frees what the server holds."""
-        return HttpRequest("DELETE", "/_search/scroll", encode({"scroll_id": [self.scroll]})) if self.scroll else None
+        return close_scroll(self.scroll) if self.scroll else None
 
     def _fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Hit]]:
         if offset < self._at:
-            yield from freed(self)
+            if (request := self.close()) is not None:
+                yield request
             self.scroll = ""
         if not self.scroll:
-            body = {"size": min(self.window, max(limit, 1_000)), "query": self.query} | options
+            body = {
+                "size": min(self.window, max(limit, 1_000)),
+                "query": self.query,
+                "track_total_hits": True,
+            } | options
             body |= {"sort": self.keys} if self.keys else {}
             where = f"/{target(self.name)}/_search?scroll={KEEP_ALIVE}&preference={self.preference}"
             found = yield from search(f"{where}&allow_partial_search_results=false", body)
@@ -234,9 +245,3 @@ class Scroll:
             raise QueryError(found.partial()[0].reason)
         self.scroll = found.scroll_id or self.scroll
         self._rest = [*self._rest, *found.hits.hits]
-
-
-def freed(walk: Walk | Scroll) -> Exchange[None]:
-    """Free what the server holds for a walk; an answer that it is gone already is as good."""
-    if (request := walk.close()) is not None:
-        yield request
