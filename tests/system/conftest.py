@@ -38,25 +38,26 @@ class Shell:
     home: Path
     cwd: Path
     port: int
-    variables: dict[str, str] = field(default_factory=dict)
+    more: dict[str, str] = field(default_factory=dict)
+
+    def words(self, *words: str) -> list[str]:
+        return [sys.executable, "-m", "dragoman", *words]
+
+    def variables(self, **more: str) -> dict[str, str]:
+        home = {"HOME": str(self.home), "DRAGOMAN_HOME": str(self.home / "dragoman")}
+        return {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "TERM": "xterm-256color", **home, **self.more, **more}
 
     def __call__(self, command: str, *, stdin: str = "", status: int | None = 0) -> Result:
         words = shlex.split(command.replace("$PORT", str(self.port)))
         assert words[0] == "dragoman"
         done = subprocess.run(
-            [sys.executable, "-m", "dragoman", *words[1:]],
+            self.words(*words[1:]),
             input=stdin,
             capture_output=True,
             text=True,
             cwd=self.cwd,
             timeout=50,
-            env={
-                "PATH": os.environ["PATH"],
-                "HOME": str(self.home),
-                "DRAGOMAN_HOME": str(self.home / "dragoman"),
-                "LANG": "C.UTF-8",
-                **self.variables,
-            },
+            env=self.variables(),
         )
         result = Result(done.returncode, done.stdout, done.stderr)
         if status is not None:

@@ -9,6 +9,7 @@ import re
 import sys
 
 import pytest
+from cli.test_terminal import Terminal
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -31,18 +32,23 @@ def test_browse_lists_the_drivers_before_anything_is_installed(shell):
 
 def test_adding_a_connection_offers_the_download_before_the_form(shell):
     """P2, P5: choose the type, download, form, saved and connected."""
-    typed = f"1\ny\n127.0.0.1\n{shell.port}\n3\n\nn\n"
-    result = shell("dragoman connections add shop", stdin=typed)
-    text = result.out + result.err
-    assert "(not installed)" in text
-    steps = ["Download Elasticsearch Driver 1.0.0", "installed elasticsearch 1.0.0", "Host"]
-    assert sorted(steps, key=text.index) == steps
+    terminal = Terminal(shell, "connections", "add", "shop")
+    assert "elasticsearch (not installed)" in terminal.answer("Type:", "1") + terminal.seen
+    assert "Download Elasticsearch Driver 1.0.0" in terminal.answer("[Y/n]", "y")
+    assert "installed elasticsearch 1.0.0" in terminal.answer("Host", "127.0.0.1")
+    terminal.answer("Port", str(shell.port))
+    assert "API Key" in terminal.answer("Auth Method:", "3") + terminal.seen
+    terminal.answer("SSL Mode", "")
+    terminal.answer("dvanced", "n")
+    status, text = terminal.end()
+    assert status == 0
     assert re.search(r"saved shop · connected: Elasticsearch 8\.19\.21 · sandbox (full|partial)", text)
 
 
 def test_the_same_headless(shell):
     shell("dragoman connections add lib --type elasticsearch --host 127.0.0.1 --port $PORT --auth none --yes")
-    assert [entry["name"] for entry in shell("dragoman connections list --json").json] == ["lib", "shop"]
+    saved = shell("dragoman connections list --json").json["connections"]
+    assert [entry["name"] for entry in saved] == ["lib", "shop"]
 
 
 def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shell, tmp_path):

@@ -35,7 +35,7 @@ def test_p1_a_driver_in_the_hosts_environment_is_never_imported(shell, tmp_path)
     (impostor / "__init__.py").write_text("print('impostor')")
     (impostor / "driver.py").write_text("raise SystemExit('impostor')")
     here = machine(shell, tmp_path)
-    here.variables["PYTHONPATH"] = str(tmp_path / "site")
+    here.more["PYTHONPATH"] = str(tmp_path / "site")
     result = here("dragoman objects shop")
     assert "impostor" not in result.out + result.err
 
@@ -66,7 +66,7 @@ def test_no_secret_reaches_a_log_an_event_or_an_error(shell, tmp_path):
     here = machine(shell, tmp_path)
     file = tmp_path / "dragoman/config/connections.toml"
     file.write_text(file.read_text() + 'auth_method = "api-key"\napi_key = "env:KEY"\n')
-    here.variables["KEY"] = "c2VjcmV0LWlkOnNlY3JldC1rZXk="
+    here.more["KEY"] = "c2VjcmV0LWlkOnNlY3JldC1rZXk="
     result = here("dragoman --events run.ndjson objects shop", status=None)
     everything = result.out + result.err + (tmp_path / "run.ndjson").read_text()
     assert "c2VjcmV0" not in everything
