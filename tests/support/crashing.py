@@ -8,10 +8,10 @@ chmod, folder made or removed, and SQL statement, the commit included: before it
 
 from __future__ import annotations
 
+import builtins
 import io
 import json
 import os
-import pathlib
 import shutil
 import signal
 import sqlite3
@@ -49,7 +49,7 @@ class Bomb:
             opened = real_open(file, mode, *rest, **options)
             return Writing(opened, bomb) if set(mode) & set("wax+") else opened
 
-        io.open = pathlib.io.open = open_
+        io.open = builtins.open = open_
 
         class Database(sqlite3.Connection):
             def execute(self, statement: str, *arguments: Any) -> Any:
