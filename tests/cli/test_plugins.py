@@ -137,7 +137,11 @@ def test_a_rejected_key_ends_with_3_and_the_connection_stays_saved(own):
     assert "wrong" not in own("connections", "show", "keyed").out
 
 
-def test_nobody_to_ask_is_said_with_the_words_that_do_without(own):
-    assert "--type TYPE" in own("connections", "add", "new", code=2).err
-    assert "connections edit shop --host" in own("connections", "edit", "shop", code=2).err
-    assert "connections edit shop" in own("connections", "add", "shop", "--type", "demo", code=2).err
+def test_answers_may_come_from_a_pipe_and_missing_ones_are_named(own):
+    done = own.process("connections", "add", "piped", typed="1\n\n7701\n2\nn\n")
+    assert done.out.startswith("saved piped · connected: ")
+    assert "localhost:7701" in own("connections", "list").out
+    done = own.process("connections", "add", "new", typed="1\n\n", code=2)
+    assert "nobody is here to answer: Port" in done.err
+    assert "already" in own("connections", "add", "shop", "--type", "demo", code=2).err
+    assert "cannot name a connection" in own("connections", "add", "no/name", code=2).err

@@ -162,13 +162,13 @@ async def drop(options: Options, session: Session, *, object: str, dry_run: bool
 
     plan = await session.plan(Drop(object))
     if plan.planned and not dry_run and not options.yes:
+        request = f"{plain(str(plan.requests[0]))}  to {_address(options, session)}"
         if not attended():
             hint = f"dragoman drop {session.name} {object} --yes"
-            raise Refused(f"dropping {object!r} needs a person to confirm it; nothing was sent", hint=hint)
+            raise Refused(f"nobody is here to confirm  {request}; nothing was sent", hint=hint)
         from .prompts import ask
 
-        request = plain(str(plan.requests[0]))
-        typed = await ask(f"Send  {request}  to {_address(options, session)}?  Type the object's name")
+        typed = await ask(f"Send  {request}?  Type the object's name")
         if typed != object:
             raise Refused(f"{typed!r} is not {object!r}; nothing was sent")
     return await _carry_out(options, session, Drop(object), dry_run=dry_run, plan=plan)

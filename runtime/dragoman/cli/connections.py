@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import CONNECTION, Command, Group, Options, attended, opens, take_pairs
+from .options import CONNECTION, Command, Group, Options, attended, opens, take_pairs, tell_warnings
 from .output import plain, say, show_size
 
 if TYPE_CHECKING:
@@ -62,8 +62,8 @@ async def add(
     """
     async with options.runtime() as runtime:
         runtime.connections.check_name(name)
-        chosen = kind or await _choose_type(runtime, name)
-        form = await _form_of(options, runtime, chosen)
+        chosen = kind or await _choose_type(runtime)
+        form = await _form_of(options, runtime, chosen, asks=kind is None)
         values = match_fields(form, given)
         if kind is None:
             values = await _ask_form(runtime.connections, name, form, values, current={})
@@ -81,20 +81,18 @@ async def edit(options: Options, *, connection: str, given: dict[str, str | bool
     """Change fields of a saved connection and connect; asks for all of them when none is given."""
     async with options.runtime() as runtime:
         before = runtime.connections.get(connection)
-        form = await _form_of(options, runtime, before.type)
+        form = await _form_of(options, runtime, before.type, asks=not given)
         values = match_fields(form, given)
         if not given:
-            _need_person(f"dragoman connections edit {connection} --host HOST")
             values = await _ask_form(runtime.connections, connection, form, {}, current=before.values)
         saved = _saved(connection, before.type, form, {**before.values, **values})
         runtime.connections.save(saved, replace=True)
         await _connect(options, runtime, saved, only_save=no_connect)
 
 
-async def _choose_type(runtime: Runtime, name: str) -> str:
+async def _choose_type(runtime: Runtime) -> str:
     from .prompts import choose
 
-    _need_person(f"dragoman connections add {name} --type TYPE --host HOST --port PORT")
     offered = [(kind, listing.state) for listing in await runtime.plugins.browse() for kind in listing.types]
     if not offered:
         from dragoman_api.errors import PluginNotFoundError
@@ -104,14 +102,7 @@ async def _choose_type(runtime: Runtime, name: str) -> str:
     return offered[await choose("Type", labels)][0]
 
 
-def _need_person(instead: str) -> None:
-    from dragoman_api.errors import ConfigurationError
-
-    if not attended():
-        raise ConfigurationError("nobody is here to be asked", hint=instead)
-
-
-async def _form_of(options: Options, runtime: Runtime, kind: str) -> tuple[FormField, ...]:
+async def _form_of(options: Options, runtime: Runtime, kind: str, *, asks: bool) -> tuple[FormField, ...]:
     """Give the form of a type, after its driver was offered for download if it is missing (P2)."""
     from dragoman_api.errors import Refused
 
@@ -119,7 +110,7 @@ async def _form_of(options: Options, runtime: Runtime, kind: str) -> tuple[FormF
     if listing.state == "available":
         label = f"{plain(listing.label)} {plain(listing.version)}"
         if not options.yes:
-            if not attended():
+            if not (asks or attended()):
                 hint = f"add --yes, or first: dragoman plugins install {listing.id}"
                 raise Refused(f"{label} is not installed, and nobody is here to agree to the download", hint=hint)
             from .prompts import confirm
@@ -254,6 +245,7 @@ async def _connect(options: Options, runtime: Runtime, saved: SavedConnection, *
     try:
         async with runtime.open(name) as session:
             _connected(options, session, f"saved {name} · connected", {"saved": name})
+            tell_warnings(session)
     except BaseException:
         options.say(f"saved {name}, but it did not connect")
         raise
@@ -263,8 +255,6 @@ def _connected(options: Options, session: Session, begin: str, about: dict[str, 
     server = session.server
     document = {**about, "server": server, "driver": session.plugin_version, "sandbox": session.sandbox}
     options.result(document, f"{begin}: {f'{server.product} {server.version}'.strip()} · sandbox {session.sandbox}")
-    for note in server.notes:
-        options.say(f"warning: {note}")
 
 
 def _store(options: Options) -> Connections:

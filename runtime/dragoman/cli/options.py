@@ -204,11 +204,11 @@ async def _with_session(
     options: Options, runtime: Runtime, connection: str, work: Work, arguments: dict[str, Any]
 ) -> int | None:
     async with runtime, runtime.open(connection) as session:
-        tell_warnings(options, session)
+        tell_warnings(session)
         return await work(options, session, **arguments)
 
 
-def tell_warnings(options: Options, session: Session) -> None:
+def tell_warnings(session: Session) -> None:
     """Tell what a person should know about a connection that was just opened, once."""
     for warning in session.warnings:
         output.say(f"warning: {warning}")  # quiet or not: a sandbox that is off is shouted

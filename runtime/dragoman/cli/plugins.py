@@ -84,14 +84,15 @@ def list_(options: Options) -> None:
     from dragoman_registry.store import Store  # and no runtime: this is asked at every prompt
 
     nothing = "no driver is installed; opening a connection installs its own; try: dragoman plugins browse"
-    _list(options, Store(options.paths().data).installed(), "plugins", nothing)
+    _list(options, Store(options.paths().data).installed(), nothing)
 
 
-def _list(options: Options, found: Sequence[Generation], name: str, nothing: str) -> None:
+def _list(options: Options, found: Sequence[Generation], nothing: str) -> None:
     records = [_record(generation) for generation in found]
     keys = ("id", "label", "types", "version", "state", "registry", "pin")
     head = ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REGISTRY", "PIN"]
-    options.listing({name: records}, head, [[str(one[key] or "") for key in keys] for one in records], nothing=nothing)
+    rows = [[str(one[key] or "") for key in keys] for one in records]
+    options.listing({"plugins": records}, head, rows, nothing=nothing)
 
 
 def _record(generation: Generation) -> dict[str, object]:
@@ -122,7 +123,7 @@ async def install(options: Options, plugins: Plugins, *, id_: str, version: str 
 @_managed
 async def update(options: Options, plugins: Plugins, *, id_: str | None) -> None:
     """Update one driver, or all of them; pinned ones stay."""
-    _list(options, await plugins.update(id_), "updated", "everything is up to date")
+    _list(options, await plugins.update(id_), "everything is up to date")
 
 
 @plugins.command

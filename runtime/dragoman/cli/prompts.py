@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
+from dragoman_api.errors import ConfigurationError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
 async def ask(text: str, *, default: str = "", hidden: bool = False, end: str = ":") -> str:
     """Ask for one line; an empty answer means the default, and a hidden one is not shown while it is typed."""
-    with _silent() if hidden else nullcontext():
+    with _silent() if hidden and sys.stdin.isatty() else nullcontext():
         _show(f"{text}{f' [{default}]' if default else ''}{end} ")
-        return (await _line()).strip() or default
+        return (await _line(text)).strip() or default
 
 
 async def confirm(text: str, *, default: bool = False) -> bool:
     """Ask for yes or no."""
     while True:
         _show(f"{text} {'[Y/n]' if default else '[y/N]'} ")
-        answer = (await _line()).strip().lower()
+        answer = (await _line(text)).strip().lower()
         if answer in ("", "y", "yes", "n", "no"):
             return default if not answer else answer.startswith("y")
 
@@ -48,13 +50,18 @@ def _show(prompt: str) -> None:
     sys.stderr.flush()
 
 
-async def _line() -> str:
-    terminal = sys.stdin.fileno()
-    await anyio.wait_readable(terminal)  # input() in a thread could not be interrupted
-    data = os.read(terminal, 65536)  # a terminal hands over one line at a time
-    if not data:
+async def _line(question: str) -> str:
+    if sys.stdin.isatty():
+        await anyio.wait_readable(sys.stdin)  # input() in a thread could not be interrupted
+        data = os.read(sys.stdin.fileno(), 65536)  # a terminal hands over one line at a time
+    else:
+        data = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
+    if data:
+        return data.decode(errors="replace").rstrip("\r\n")
+    if sys.stdin.isatty():
         raise click.Abort
-    return data.decode(errors="replace").rstrip("\r\n")
+    hint = "give every answer as an option, see --help"
+    raise ConfigurationError(f"nobody is here to answer: {question}", hint=hint)
 
 
 @contextmanager

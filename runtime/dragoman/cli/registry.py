@@ -80,8 +80,7 @@ def build(options: Options, wheels: tuple[Path, ...], to: Path) -> None:
         ["published", one.plugin, one.version, " ".join(f"sha256:{wheel.sha256[:12]}…" for wheel in one.wheels)]
         for one in releases
     ]
-    document = {"published": [{"plugin": one.plugin, "version": one.version} for one in releases]}
-    options.listing(document, [], rows, nothing="nothing was published: no driver is among these wheels")
+    options.listing({"published": releases}, [], rows, nothing="nothing was published: no driver is among these wheels")
 
 
 @registry.command("verify")
@@ -92,6 +91,5 @@ def verify(options: Options, folder: Path) -> int | None:
     from dragoman_registry import publish
 
     faults = publish.verify(folder)
-    document = {"faults": [{"code": one.code, "reason": one.reason, "where": one.where} for one in faults]}
-    options.listing(document, [], [[one.code, one.where, one.reason] for one in faults], nothing="no faults")
+    options.listing({"faults": faults}, [], [[one.code, one.where, one.reason] for one in faults], nothing="no faults")
     return FAILED if faults else None

@@ -45,7 +45,7 @@ def open_(options: Options, connection: str) -> int:
         portal = stack.enter_context(start_blocking_portal())
         stack.enter_context(portal.wrap_async_context_manager(runtime))
         session = stack.enter_context(portal.wrap_async_context_manager(runtime.open(connection)))
-        tell_warnings(options, session)
+        tell_warnings(session)
         options.say(f"connected: {session.server.product} {session.server.version} · sandbox {session.sandbox}")
         return _Shell(options, session, portal).run()
 
