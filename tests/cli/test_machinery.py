@@ -168,8 +168,21 @@ def test_doctor_names_the_damaged_file_and_the_command_that_repairs(own):
     assert "try: dragoman plugins install demo" in done.err
 
 
+def test_doctor_tells_of_files_that_cannot_be_read_and_goes_on(own):
+    (own.home / "config" / "config.toml").write_text("registries = 3")
+    (own.home / "config" / "connections.toml").write_text("[shop")
+    findings = own("doctor", "--json", code=1).document["findings"]
+    assert [one["subject"] for one in findings if one["state"] == "fault"] == ["connections", "registries"]
+    assert findings[-1]["subject"] == "driver demo"
+
+
+def test_a_driver_cannot_write_lines_of_its_own_into_an_error(capsys):
+    report(DragomanError("it failed\nerror[other]: not so"), as_json=False)
+    assert capsys.readouterr().err == "error[error]: it failed\n    error[other]: not so\n"
+
+
 def test_sandbox_off_is_shouted(shop):
-    assert "sandbox process: switched off" in shop("--sandbox", "off", "count", "shop", "books").err
+    assert "sandbox process: switched off" in shop("-q", "--sandbox", "off", "count", "shop", "books").err
 
 
 def test_completion_scripts_and_names_of_connections(shop):

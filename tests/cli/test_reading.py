@@ -105,8 +105,8 @@ def test_the_console_formats_json_with_its_digits_untouched(shop):
     assert shop("console", "shop", "GET /x", "--format", "ndjson").out == '{"n":1.10000000000000000001,"path":"/x"}\n'
 
 
-def test_an_answer_of_plain_text_is_shown_without_its_escapes(shop):
-    assert shop("console", "shop", "GET /text").out == "plain \\x1b[31mred\n"
+def test_an_answer_of_plain_text_is_piped_as_it_is(shop):
+    assert shop("console", "shop", "GET /text").out == "plain \x1b[31mred\n"
 
 
 def test_a_failed_request_is_shown_and_fails_the_command(shop):

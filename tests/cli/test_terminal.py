@@ -192,6 +192,7 @@ def test_a_page_on_a_terminal_is_cut_to_its_width_and_a_driver_cannot_colour_it(
 
 def test_an_export_to_a_terminal_is_shown_safely_and_json_is_indented(furnished, terminal):
     assert '{"id": "1", "title": "Oolong"' in terminal(furnished, "export", "shop", "books").end()[1]
+    assert "plain \\x1b[31mred\n" in terminal(furnished, "console", "shop", "GET /text").end()[1]
     assert '\n  "columns": [' in terminal(furnished, "page", "shop", "books", "--json").end()[1]
 
 

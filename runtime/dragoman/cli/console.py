@@ -10,7 +10,7 @@ import click
 from .errors import FAILED
 from .grid import FORMAT
 from .options import CONNECTION, Command, opens
-from .output import dumps, page_document, plain, plain_lines, say_notes, write_json, write_page
+from .output import dumps, page_document, plain, plain_lines, safe_json, say_notes, write_json, write_page, write_text
 
 if TYPE_CHECKING:
     from dragoman.session import Session
@@ -86,14 +86,18 @@ def _show(answer: Answer, format: str) -> None:
     elif answer.kind == "json" and format == "ndjson":
         sys.stdout.write(dumps(_body(answer)) + "\n")
     elif answer.kind == "json":
-        import msgspec
-
-        try:
-            sys.stdout.write(plain_lines(msgspec.json.format(answer.text, indent=2)) + "\n")
-        except msgspec.DecodeError:
-            sys.stdout.write(plain_lines(answer.text) + "\n")
+        sys.stdout.write(_formatted(answer.text) + "\n")
     elif answer.text:
-        sys.stdout.write(plain_lines(answer.text).removesuffix("\n") + "\n")
+        write_text(answer.text.removesuffix("\n"))
+
+
+def _formatted(text: str) -> str:
+    import msgspec
+
+    try:
+        return safe_json(msgspec.json.format(text, indent=2))
+    except msgspec.DecodeError:  # JSON by its content type only
+        return plain_lines(text)
 
 
 def _body(answer: Answer) -> object:

@@ -10,7 +10,6 @@ import click
 
 from .errors import FAILED
 from .options import Command, Options
-from .output import plain, write_json, write_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,16 +28,22 @@ _REMEDIES = {
 @click.command(cls=Command)
 @click.pass_obj
 def doctor(options: Options) -> int | None:
-    """Look whether everything is in order: Python, folders, sandbox, registries, installed drivers."""
-    findings = [*_host(options), *_sandbox(), *_registries(options), *_drivers(options)]
-    if options.json:
-        names = ("subject", "state", "found", "remedy")
-        write_json({"findings": [dict(zip(names, finding, strict=True)) for finding in findings]})
-    else:
-        write_table([], [[plain(part) for part in (subject, state, found)] for subject, state, found, _ in findings])
-        for subject, _, _, remedy in findings:
-            if remedy:
-                options.say(f"{subject}: try: {remedy}")
+    """Look whether everything is in order: Python, folders, files, sandbox, registries, installed drivers."""
+    from dragoman_api.errors import DragomanError
+
+    findings: list[Finding] = []
+    for name, look in {"host": _host, "connections": _connections, "sandbox": _sandbox, "registries": _registries,
+                       "drivers": _drivers}.items():  # fmt: skip
+        try:
+            findings += look(options)
+        except DragomanError as error:
+            findings.append((name, "fault", error.message, error.hint))
+    keys = ("subject", "state", "found", "remedy")
+    document = {"findings": [dict(zip(keys, finding, strict=True)) for finding in findings]}
+    options.listing(document, [], [[*finding[:3]] for finding in findings])
+    for subject, _, _, remedy in findings:
+        if remedy and not options.json:
+            options.say(f"{subject}: try: {remedy}")
     return FAILED if any(state == "fault" for _, state, _, _ in findings) else None
 
 
@@ -47,18 +52,24 @@ def _host(options: Options) -> Iterator[Finding]:
 
     yield "python", "ok", f"{platform.python_version()} on {platform.system()} {platform.machine()}", ""
     yield "dragoman", "ok", f"{version('dragoman')}, api {version('dragoman-api')}", ""
-    paths = options.paths()
     for name in ("config", "data", "state", "cache"):
-        yield name, "ok", str(getattr(paths, name)), ""
+        yield name, "ok", str(getattr(options.paths(), name)), ""
 
 
-def _sandbox() -> Iterator[Finding]:
+def _connections(options: Options) -> Iterator[Finding]:
+    from dragoman.connections import Connections
+
+    yield "connections", "ok", f"{len(Connections(options.paths()).list())} saved", ""
+
+
+def _sandbox(options: Options) -> Iterator[Finding]:
     from dragoman.sandbox.policy import achievable_level
 
     report = achievable_level()
     remedies = [remedy for word, remedy in _REMEDIES.items() if any(word in reason for reason in report.missing)]
     abi = f", Landlock ABI {report.landlock_abi}" if report.landlock_abi else ""
-    yield "sandbox", "warning" if report.missing else "ok", f"{report}{abi}", "; ".join(remedies)
+    asked = f", asked for: {options.sandbox}" if options.sandbox else ""
+    yield "sandbox", "warning" if report.missing else "ok", f"{report}{abi}{asked}", "; ".join(remedies)
 
 
 def _registries(options: Options) -> Iterator[Finding]:
@@ -71,24 +82,18 @@ def _registries(options: Options) -> Iterator[Finding]:
         except DragomanError as error:
             yield f"registry {registry.name}", "fault", error.message, error.hint
         else:
-            yield f"registry {registry.name}", "ok", f"{offered} drivers at {registry.location}", ""
+            yield f"registry {registry.name}", "ok", f"drivers: {offered}, at {registry.location}", ""
 
 
 def _drivers(options: Options) -> Iterator[Finding]:
-    from dragoman_api.errors import DragomanError
     from dragoman_registry.store import Store
 
     store = Store(options.paths().data)
-    try:
-        for one in store.installed():
-            faults = store.verify(one)
-            name = f"driver {one.plugin}"
-            if faults:
-                yield name, "fault", str(faults[0]), f"dragoman plugins install {one.plugin}"
-            else:
-                yield name, "ok", f"{one.version}, every file as it was installed", ""
-    except DragomanError as error:
-        yield "drivers", "fault", error.message, error.hint
+    for one in store.installed():
+        if faults := store.verify(one):
+            yield f"driver {one.plugin}", "fault", str(faults[0]), f"dragoman plugins install {one.plugin}"
+        else:
+            yield f"driver {one.plugin}", "ok", f"{one.version}, every file as it was installed", ""
 
 
 @click.command(cls=Command)

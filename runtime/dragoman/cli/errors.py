@@ -88,7 +88,8 @@ def _translate(error: BaseException) -> DragomanError:
 
 def _tell(error: DragomanError) -> None:
     bold, red, off = ("\x1b[1m", "\x1b[31m", "\x1b[0m") if _coloured() else ("", "", "")
-    lines = [f"{red}error[{plain(error.code)}]{off}: {bold}{plain_lines(error.message)}{off}"]
+    message = plain_lines(error.message).replace("\n", "\n    ")  # or a driver could write lines of its own
+    lines = [f"{red}error[{plain(error.code)}]{off}: {bold}{message}{off}"]
     if isinstance(error, WheelRejectedError):
         lines += [f"  {plain(code)}: {plain(reason)}" for code, reason in error.faults]
     if error.hint:

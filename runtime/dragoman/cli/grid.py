@@ -95,7 +95,7 @@ async def describe(options: Options, session: Session, *, object: str, structure
         output.write_json(description)
         return
     if structure:
-        sys.stdout.write(output.plain_lines(description.structure) + "\n")
+        output.write_text(description.structure)
     else:
         rows = []
         for column in description.columns:
@@ -203,6 +203,6 @@ async def cell(
     if options.json:
         sys.stdout.write(output.dumps(value) + "\n")
     elif isinstance(value, str):
-        sys.stdout.write((output.plain_lines(value) if sys.stdout.isatty() else str(value)) + "\n")
+        output.write_text(value)
     else:
         sys.stdout.write(output.show(value) + "\n")

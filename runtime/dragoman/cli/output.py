@@ -37,6 +37,11 @@ def plain_lines(text: str) -> str:
     return text.replace("\r\n", "\n").translate(_IN_TEXT)
 
 
+def write_text(text: str) -> None:
+    """Write a text of a server as data: exactly, but for the controls that a terminal would obey."""
+    sys.stdout.write((plain_lines(text) if sys.stdout.isatty() else text) + "\n")
+
+
 def show(value: object) -> str:
     """Give a cell as the text of a table."""
     match value:
@@ -88,6 +93,11 @@ def _valid(text: str) -> bool:
     return True
 
 
+def safe_json(text: str) -> str:
+    """Escape in a JSON text what a terminal would obey; its value stays what it is."""
+    return str(text).translate(_IN_JSON)
+
+
 def dumps(value: object) -> str:
     """Write a value as one line of JSON: numbers digit for digit, JSON cells as they are.
 
@@ -98,9 +108,9 @@ def dumps(value: object) -> str:
         case None | bool():
             return json.dumps(value)
         case str() if _is_json(value) and _valid(value):  # a driver's word for it is not enough
-            return _one_line(value).translate(_IN_JSON)
+            return safe_json(_one_line(value))
         case str():
-            return json.dumps(str(value), ensure_ascii=False).translate(_IN_JSON)
+            return safe_json(json.dumps(str(value), ensure_ascii=False))
         case int():
             return str(int(value))
         case Decimal():
