@@ -47,6 +47,9 @@ class Driver:
                 await asyncio.sleep(60)
             if ending == "empty":
                 yield ExportPart(data=b"", rows=0)
+            if ending == "tiny":
+                for _ in range(100):
+                    yield ExportPart(data=b"1\\n", rows=1)
             if ending == "huge":
                 yield ExportPart(data=bytes(64 << 20), rows=1)
         finally:
@@ -152,8 +155,15 @@ async def test_two_exports_at_once_do_not_mix(workshop: Workshop) -> None:
     assert sizes == {"10": 2_000_000, "20": 4_000_000}
 
 
-@pytest.mark.parametrize("lie", ["close", "credit"])
-async def test_a_driver_that_lies_about_its_bytes_is_ended(workshop: Workshop, lie: str) -> None:
+async def test_small_parts_wait_for_credit_although_the_pipe_would_hold_them(workshop: Workshop) -> None:
+    async with workshop.worker(SOURCE) as worker:
+        taken: list[int] = []
+        await take(worker, "0 tiny", taken, pause=0.001)
+        assert taken == [2] * 100
+
+
+@pytest.mark.parametrize(("lie", "reason"), [("close", "10 bytes of a part of 1,000"), ("credit", "without credit")])
+async def test_a_driver_that_lies_about_its_bytes_is_ended(workshop: Workshop, lie: str, reason: str) -> None:
     source = f"""
     import msgspec
     class Driver:
@@ -167,5 +177,5 @@ async def test_a_driver_that_lies_about_its_bytes_is_ended(workshop: Workshop, l
             yield ExportPart(data=b"1" * 10, rows=1)
     """
     async with workshop.worker(source) as worker:
-        with pytest.raises(DriverFaultError, match=r"credit|inside a part"), anyio.fail_after(5):
+        with pytest.raises(DriverFaultError, match=reason), anyio.fail_after(5):
             await take(worker, "x", [], pause=0.1)

@@ -59,7 +59,7 @@ async def test_secrets_are_masked_also_where_escapes_or_long_lines_would_hide_th
     lines = await drain(
         f"key {secret} end\n".encode(),
         b"hun\x1b[1mter2-and\x1b[0m-more\n",
-        b"x" * 1_995 + secret[:8].encode(),
+        b"x" * 2_030 + secret[:8].encode(),
         secret[8:].encode() + b"y" * 3_000 + b"\n",
         secrets=(secret,),
     )

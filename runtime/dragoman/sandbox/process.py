@@ -325,8 +325,11 @@ class Worker:
             except TimeoutError:
                 raise DeadlineExceededError(f"{EXPORT} gave nothing for {deadline:g} s") from None
             except values.ValueFaultError as error:
+                with anyio.move_on_after(_END_SECONDS):  # a process that is dying says more than its broken pipe
+                    await self.ended.wait()
                 self._condemn(str(error))
-                raise DriverFaultError(f"{EXPORT} ended inside a part: {error}") from None
+                await self.ended.wait()
+                raise self._obituary() from None
             finally:
                 self._abandon(number)
         finally:
