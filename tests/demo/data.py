@@ -43,11 +43,73 @@ MAPPINGS: dict[str, dict[str, Any]] = {
 }
 SHARDS = {"books": 1, "orders": 3}
 
-_FIRST = ["Ada", "Bruno", "Chiara", "Dmitri", "Elif", "Farid", "Grace", "Hana", "Ines", "Jorge", "Kenji", "Leila", "Marta", "Nils", "Olga", "Priya", "Ravi", "Sofia"]
-_LAST = ["Almeida", "Brandt", "Castillo", "Dubois", "Eriksson", "Fischer", "Haddad", "Ito", "Jansen", "Kowalski", "Moreau", "Novak", "Okafor", "Singh"]
+_FIRST = [
+    "Ada",
+    "Bruno",
+    "Chiara",
+    "Dmitri",
+    "Elif",
+    "Farid",
+    "Grace",
+    "Hana",
+    "Ines",
+    "Jorge",
+    "Kenji",
+    "Leila",
+    "Marta",
+    "Nils",
+    "Olga",
+    "Priya",
+    "Ravi",
+    "Sofia",
+]
+_LAST = [
+    "Almeida",
+    "Brandt",
+    "Castillo",
+    "Dubois",
+    "Eriksson",
+    "Fischer",
+    "Haddad",
+    "Ito",
+    "Jansen",
+    "Kowalski",
+    "Moreau",
+    "Novak",
+    "Okafor",
+    "Singh",
+]
 _CITIES = ["Lisbon", "Leipzig", "Kraków", "Osaka", "Toronto", "Nairobi", "São Paulo", "Malmö", "Pune", "Ghent"]
-_ADJECTIVES = ["Quiet", "Borrowed", "Northern", "Invisible", "Second", "Long", "Paper", "Salt", "Winter", "Open", "Distant", "Copper", "Lost"]
-_NOUNS = ["Harbour", "Atlas", "Garden", "River", "Letters", "Clock", "Archive", "Orchard", "Bridge", "Island", "Library", "Weather", "Alphabet"]
+_ADJECTIVES = [
+    "Quiet",
+    "Borrowed",
+    "Northern",
+    "Invisible",
+    "Second",
+    "Long",
+    "Paper",
+    "Salt",
+    "Winter",
+    "Open",
+    "Distant",
+    "Copper",
+    "Lost",
+]
+_NOUNS = [
+    "Harbour",
+    "Atlas",
+    "Garden",
+    "River",
+    "Letters",
+    "Clock",
+    "Archive",
+    "Orchard",
+    "Bridge",
+    "Island",
+    "Library",
+    "Weather",
+    "Alphabet",
+]
 _TAGS = ["fiction", "history", "science", "travel", "poetry", "children", "cooking", "art", "crime", "essays"]
 _STATUSES = ("open", "paid", "shipped", "shipped", "delivered", "delivered", "delivered", "cancelled")
 _NOTES = [
@@ -80,7 +142,7 @@ def _books(random: Random) -> Iterator[Document]:
             "title": title if number % 9 else f"{title}, volume {number // 9}",
             "author": {"name": f"{random.choice(_FIRST)} {random.choice(_LAST)}", "born": born},
             "price": random.randint(400, 5_900) / 100,
-            "isbn": f"978-{random.randint(0, 9)}-{random.randint(1000, 9999)}-{random.randint(1000, 9999)}-{number % 10}",
+            "isbn": f"978-{random.randint(10, 99)}-{random.randint(1_000_000, 9_999_999)}-{number % 10}",
             "tags": random.sample(_TAGS, random.randint(1, 3)),
             "published": f"{year}-{random.randint(1, 12):02d}-{random.randint(1, 28):02d}",
             "in_stock": random.random() < 0.8,
@@ -88,7 +150,7 @@ def _books(random: Random) -> Iterator[Document]:
             "rating": round(sum(scores) / len(scores), 1) if scores else None,
             "ratings": scores,
             "copies_sold": random.randint(200, 90_000),
-            "blurb": f"A {random.choice(_ADJECTIVES).lower()} story of a {random.choice(_NOUNS).lower()} and those who keep it.",
+            "blurb": f"A {random.choice(_ADJECTIVES)} story of a {random.choice(_NOUNS)} and those who keep it.".lower(),
         }
         _leave_out(book, number)
         yield str(number), book
@@ -112,7 +174,8 @@ def _orders(random: Random) -> Iterator[Document]:
     for number in range(1, ORDERS + 1):
         cents = pinned.get(number) or (_large(random) if number in large else random.randint(350, 9_999))
         day, second = divmod(number * 2_629, 86_400)
-        placed = f"2025-{day // 31 + 1:02d}-{day % 28 + 1:02d}T{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}Z"
+        clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+        placed = f"2025-{day // 31 + 1:02d}-{day % 28 + 1:02d}T{clock}Z"
         order: dict[str, Any] = {
             "customer": {"name": f"{random.choice(_FIRST)} {random.choice(_LAST)}", "city": random.choice(_CITIES)},
             "status": random.choice(_STATUSES),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import socket
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import aiohttp
 import anyio
+from yarl import URL
 
 if str(Path(__file__).parents[1] / "support") not in sys.path:
     sys.path.append(str(Path(__file__).parents[1] / "support"))
@@ -71,8 +73,14 @@ async def remove(url: str, *, prefix: str = "", verify: bool = True) -> None:
 
 
 def _session(url: str, *, verify: bool) -> aiohttp.ClientSession:
+    address = URL(url)
+    headers = {}
+    if address.user is not None:
+        pair = f"{address.user}:{address.password or ''}".encode()
+        headers["Authorization"] = f"Basic {base64.b64encode(pair).decode()}"
     connector = aiohttp.TCPConnector(ssl=verify)
-    return aiohttp.ClientSession(url, connector=connector, timeout=aiohttp.ClientTimeout(total=120))
+    timeout = aiohttp.ClientTimeout(total=120)
+    return aiohttp.ClientSession(address.with_user(None), headers=headers, connector=connector, timeout=timeout)
 
 
 async def _send(

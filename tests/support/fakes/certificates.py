@@ -58,10 +58,8 @@ def make_certificates(folder: Path, *names: str) -> Certificates:
 def _signed(folder: Path, name: str, subject: str, extensions: str) -> None:
     (folder / f"{name}.ext").write_text(f"{extensions}basicConstraints=CA:FALSE\n")
     _openssl(folder, f"req -newkey rsa:2048 -nodes -subj /CN={subject} -keyout {name}.key -out {name}.csr")
-    _openssl(
-        folder,
-        f"x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650 -extfile {name}.ext -out {name}.crt",
-    )
+    signing = f"x509 -req -in {name}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650"
+    _openssl(folder, f"{signing} -extfile {name}.ext -out {name}.crt")
 
 
 def _openssl(folder: Path, arguments: str) -> None:

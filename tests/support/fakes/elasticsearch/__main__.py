@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib
+import sys
+from pathlib import Path
 
 import anyio
 
@@ -12,9 +15,9 @@ from fakes.elasticsearch import FakeElasticsearch
 async def _serve(version: str, port: int, *, sample: bool) -> None:
     async with FakeElasticsearch(version=version, port=port) as server:
         if sample:
-            from demo.sample import load
-
-            await load(server.url)
+            # The sample belongs to the tests, which are no package of their own.
+            sys.path.append(str(Path(__file__).parents[3]))
+            await importlib.import_module("demo.sample").load(server.url)
         print(server.url, flush=True)
         await anyio.sleep_forever()
 

@@ -38,6 +38,7 @@ def root(call: Call) -> Reply:
 
 def authenticate(call: Call) -> Reply:
     """GET `/_security/_authenticate`."""
+    assert call.principal is not None
     return Reply(security.describe(call.principal, call.cluster.release))
 
 
@@ -75,13 +76,6 @@ def put_settings(call: Call) -> Reply:
     return Reply({**OK, "persistent": body.get("persistent", {}), "transient": body.get("transient", {})})
 
 
-def _named(call: Call) -> list[Index]:
-    wide = {"all", "hidden"} & set(call.params.get("expand_wildcards", "").split(","))
-    return call.cluster.resolve(
-        call.path.get("index", "_all"), hidden=bool(wide), lenient=call.flag("ignore_unavailable")
-    )
-
-
 def create(call: Call) -> Reply:
     """PUT `/{index}`."""
     body = call.json()
@@ -117,8 +111,8 @@ def delete(call: Call) -> Reply:
                 fault.extra["excluded_ds"] = "true"
                 raise fault
             if cluster.aliased(name):
-                text = f"The provided expression [{name}] matches an alias, specify the corresponding concrete indices instead."
-                raise illegal(text)
+                text = f"The provided expression [{name}] matches an alias, specify the corresponding concrete indices "
+                raise illegal(text + "instead.")
         for index in cluster.resolve(name):
             if index.stream is not None and cluster.streams[index.stream][-1] == index.name:
                 text = f"index [{index.name}] is the write index for data stream [{index.stream}] and cannot be deleted"
@@ -133,7 +127,7 @@ def delete(call: Call) -> Reply:
 def get_index(call: Call) -> Reply:
     """GET or HEAD `/{index}`."""
     answer = {}
-    for index in _named(call):
+    for index in call.indices():
         settings = _tree(_all_settings(index), strip="index.")
         answer[index.name] = {
             "aliases": index.aliases,
@@ -145,12 +139,12 @@ def get_index(call: Call) -> Reply:
 
 def get_mapping(call: Call) -> Reply:
     """GET `/_mapping` and `/{index}/_mapping`."""
-    return Reply({index.name: {"mappings": index.mapping.shown()} for index in _named(call)})
+    return Reply({index.name: {"mappings": index.mapping.shown()} for index in call.indices()})
 
 
 def put_mapping(call: Call) -> Reply:
     """PUT `/{index}/_mapping`."""
-    for index in _named(call):
+    for index in call.indices():
         index.mapping.merge(call.json(required=True))
     return Reply(OK)
 
@@ -182,7 +176,7 @@ def get_settings(call: Call) -> Reply:
     """GET `/{index}/_settings` and `/{index}/_settings/{name}`."""
     patterns = call.path.get("name", "*").split(",")
     answer = {}
-    for index in _named(call):
+    for index in call.indices():
         groups = {"settings": _all_settings(index)}
         if call.flag("include_defaults"):
             groups["defaults"] = {k: v for k, v in _SHOWN_DEFAULTS.items() if k not in groups["settings"]}
@@ -198,7 +192,7 @@ def get_settings(call: Call) -> Reply:
 def put_index_settings(call: Call) -> Reply:
     """PUT `/{index}/_settings`."""
     body = call.json(required=True)
-    for index in _named(call):
+    for index in call.indices():
         for name, value in _check_settings(body.get("settings", body)).items():
             if name == "index.number_of_shards":
                 final = f"Can't update non dynamic settings [[{name}]] for open indices [[{index.name}/{index.uuid}]]"
@@ -212,15 +206,15 @@ def put_index_settings(call: Call) -> Reply:
 def set_open(call: Call) -> Reply:
     """POST `/{index}/_open` and `/{index}/_close`."""
     closing = call.path["verb"] == "_close"
-    for index in _named(call):
+    for index in call.indices():
         index.closed = closing
-    indices = {index.name: {"closed": True} for index in _named(call)}
+    indices = {index.name: {"closed": True} for index in call.indices()}
     return Reply({**OK, "shards_acknowledged": True, **({"indices": indices} if closing else {})})
 
 
 def refresh(call: Call) -> Reply:
     """POST or GET `/_refresh` and `/{index}/_refresh`."""
-    indices = _named(call)
+    indices = call.indices()
     for index in indices:
         index.check_open()
         index.refresh()
@@ -231,7 +225,7 @@ def refresh(call: Call) -> Reply:
 def stats(call: Call) -> Reply:
     """GET `/{index}/_stats?level=shards`: the sequence numbers of each shard."""
     indices = {}
-    for index in _named(call):
+    for index in call.indices():
         shards = {}
         for shard in index.shards:
             last = shard.next_seq_no - 1
@@ -306,7 +300,7 @@ def resolve(call: Call) -> Reply:
             raise no_such_index(name)
 
     def wanted(name: str) -> bool:
-        return any(fnmatch.fnmatchcase(name, pattern) for pattern in names)
+        return call.visible(name) and any(fnmatch.fnmatchcase(name, pattern) for pattern in names)
 
     indices = []
     for name, index in sorted(cluster.indices.items()):
@@ -347,7 +341,7 @@ def field_caps(call: Call) -> Reply:
         raise ServerError("illegal_argument_exception", "specified fields can't be null or empty")
     if body.keys() - {"fields"}:
         raise not_reproduced(f"field_caps with {sorted(body)}")
-    indices = _named(call)
+    indices = call.indices()
     seen: dict[str, dict[str, dict[str, tuple[bool, bool]]]] = {}
     for index in indices:
         if index.closed:
@@ -361,7 +355,10 @@ def field_caps(call: Call) -> Reply:
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
                 seen.setdefault(name, {}).setdefault(kind, {})[index.name] = can
     fields = {
-        name: {kind: _merged_caps(name, kind, found, mixed=len(kinds) > 1, release=call.cluster.release) for kind, found in kinds.items()}
+        name: {
+            kind: _merged_caps(name, kind, found, mixed=len(kinds) > 1, release=call.cluster.release)
+            for kind, found in kinds.items()
+        }
         for name, kinds in seen.items()
     }
     return Reply({"indices": [index.name for index in indices], "fields": fields})
@@ -396,7 +393,9 @@ def _can(target: Field, index: Index) -> tuple[bool, bool]:
     return searchable, target.doc_values
 
 
-def _merged_caps(name: str, kind: str, by_index: dict[str, tuple[bool, bool]], *, mixed: bool, release: Release) -> dict[str, Any]:
+def _merged_caps(
+    name: str, kind: str, by_index: dict[str, tuple[bool, bool]], *, mixed: bool, release: Release
+) -> dict[str, Any]:
     caps: dict[str, Any] = {"type": kind}
     if release.parts >= (7, 13):
         caps["metadata_field"] = name in _META_FIELDS
@@ -418,6 +417,7 @@ def cat_indices(call: Call) -> Reply:
     expression = call.path.get("index", "*")
     expand = call.params.get("expand_wildcards", "")
     wide = bool({"all", "hidden"} & set(expand.split(",")))
+    _check_cat(call)
     indices = call.cluster.resolve(expression, hidden=wide)
     if release.parts >= (8,) and "index" not in call.path:
         # Backing indices of data streams are listed although they are hidden.
@@ -430,13 +430,40 @@ def cat_indices(call: Call) -> Reply:
             "health": "yellow" if copies else "green", "status": "close" if index.closed else "open",
             "index": index.name, "uuid": index.uuid, "pri": str(len(index.shards)), "rep": str(copies),
             "docs.count": None if index.closed else str(index.lucene_count()),
-            "docs.deleted": None if index.closed else str(index.deleted_count()), "store.size": size, "pri.store.size": size,
+            "docs.deleted": None if index.closed else str(index.deleted_count()),
+            "store.size": size, "pri.store.size": size,
         }  # fmt: skip
         if release.parts >= (8, 15):
             row["dataset.size"] = size
         rows.append(row)
     short = {"i": "index", "idx": "index", "dc": "docs.count", "docsCount": "docs.count", "h": "health", "s": "status"}
     return _cat(call, rows, {**short, "ss": "store.size", "storeSize": "store.size", "p": "pri", "r": "rep"})
+
+
+def _check_cat(call: Call) -> None:
+    """Refuse those who lack any of the privileges that the listing needs; the refusals come together."""
+    principal, release = call.principal, call.cluster.release
+    if principal is None:
+        return
+    refused: list[ServerError] = []
+    first = "indices:monitor/settings/get"
+    for action in (first, "cluster:monitor/state", "indices:monitor/stats", "cluster:monitor/health"):
+        if action == "cluster:monitor/health" and not release.types:
+            continue
+        try:
+            if action in security.CLUSTER_ACTIONS:
+                principal.check_cluster(action, release)
+            else:
+                principal.check_index(action, "", release)
+        except ServerError as fault:
+            refused.append(fault)
+            # 7.x asks for the rest only after the first was granted.
+            if action == first and release.types:
+                break
+    if refused:
+        if len(refused) > 1:
+            refused[0].extra["suppressed"] = [fault.bare() for fault in refused[1:]]
+        raise refused[0]
 
 
 def cat_aliases(call: Call) -> Reply:

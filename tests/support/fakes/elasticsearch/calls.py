@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from fakes.elasticsearch.errors import ServerError
 from fakes.elasticsearch.jsontext import decode
+from fakes.elasticsearch.security import Principal
+from fakes.elasticsearch.store import Cluster
 
 if TYPE_CHECKING:
-    from fakes.elasticsearch.store import Cluster
+    from fakes.elasticsearch.store import Index
     from fakes.elasticsearch.versions import Release
 
 
@@ -21,6 +23,8 @@ class Reply:
     status: int = 200
     text: str | None = None
     headers: list[tuple[str, str]] = field(default_factory=list)
+    # An error is written whole: filter_path does not reach it.
+    is_error: bool = False
 
 
 def unreadable(fault: ServerError, release: Release) -> ServerError:
@@ -29,7 +33,11 @@ def unreadable(fault: ServerError, release: Release) -> ServerError:
         return fault
     if fault.kind == "json_e_o_f_exception":
         modern = release.parts >= (8, 19)
-        reason = "[1:1] Unexpected end of file" if modern else f"com.fasterxml.jackson.core.io.JsonEOFException: {fault.reason}"
+        reason = (
+            "[1:1] Unexpected end of file"
+            if modern
+            else f"com.fasterxml.jackson.core.io.JsonEOFException: {fault.reason}"
+        )
         return ServerError("x_content_e_o_f_exception", reason, status=400 if modern else 500, caused_by=fault)
     return ServerError("x_content_parse_exception", f"[1:1] {fault.reason}", caused_by=fault)
 
@@ -44,7 +52,25 @@ class Call:
     params: dict[str, str]
     raw: bytes
     accept: str = ""
-    principal: Any = None
+    principal: Principal | None = None
+    action: str = ""
+
+    def indices(self, expression: str | None = None) -> list[Index]:
+        """Return the indices that the path means; of a wildcard only those that the sender may see.
+
+        Raises:
+            ServerError: index_not_found_exception.
+        """
+        expression = self.path.get("index", "_all") if expression is None else expression
+        wide = {"all", "hidden"} & set(self.params.get("expand_wildcards", "").split(","))
+        found = self.cluster.resolve(expression, hidden=bool(wide), lenient=self.flag("ignore_unavailable"))
+        if "*" in expression.replace("_all", "*"):
+            found = [index for index in found if self.visible(index.name)]
+        return found
+
+    def visible(self, name: str) -> bool:
+        """Tell whether a wildcard of this sender includes a name."""
+        return self.principal is None or self.principal.allows(self.action, name)
 
     def flag(self, name: str) -> bool:
         """Tell whether a parameter is on; a bare name is on."""

@@ -24,7 +24,7 @@ PARAMETERS = {
     "type", "fields", "index", "doc_values", "ignore_above", "null_value", "format", "norms", "analyzer", "store",
     "scaling_factor", "coerce", "ignore_malformed", "path", "dims", "similarity", "eager_global_ordinals", "meta",
 }  # fmt: skip
-_WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*|\w+", re.UNICODE)
+_WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*|\w+", re.UNICODE)
 
 
 def tokens(text: str) -> list[str]:

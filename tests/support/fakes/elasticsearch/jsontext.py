@@ -12,7 +12,7 @@ from fakes.elasticsearch.errors import ServerError
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
-class _DuplicateKey(ValueError):
+class _DuplicateKeyError(ValueError):
     pass
 
 
@@ -21,7 +21,7 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         seen: set[str] = set()
         key = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _DuplicateKey(f"Duplicate field '{key}'")
+        raise _DuplicateKeyError(f"Duplicate field '{key}'")
     return members
 
 
@@ -39,7 +39,7 @@ def decode(raw: bytes) -> Any:
         text = raw.decode("utf-8-sig")
         try:
             return json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
-        except _DuplicateKey:
+        except _DuplicateKeyError:
             raise
         except ValueError:
             bare = _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)

@@ -226,13 +226,12 @@ class _Parser:
 
     def dotted(self, prefix: str, key: str, member: Any, node: Node) -> None:
         first, _, rest = key.partition(".")
-        if enclosing := self.enclosing(prefix + key, node):
-            if self.mapping.release.types:
-                reason = (
-                    f"Cannot add a value for field [{prefix}{key}] since one of the intermediate objects is mapped "
-                    f"as a nested object: [{enclosing}]"
-                )
-                raise ServerError("mapper_parsing_exception", reason)
+        if (enclosing := self.enclosing(prefix + key, node)) and self.mapping.release.types:
+            reason = (
+                f"Cannot add a value for field [{prefix}{key}] since one of the intermediate objects is mapped "
+                f"as a nested object: [{enclosing}]"
+            )
+            raise ServerError("mapper_parsing_exception", reason)
             # From 8.0 the dotted key is read as one more object of the array.
         self.members({first: {rest: member}}, prefix, node)
 

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from fakes.elasticsearch.errors import ServerError, illegal, not_reproduced, parsing
 from fakes.elasticsearch.fields import INTEGERS, Field, Token, address, boolean, java_text, number, tokens
+from fakes.elasticsearch.store import Cluster, Index
 
 if TYPE_CHECKING:
     from fakes.elasticsearch.mapping import Node
-    from fakes.elasticsearch.store import Cluster, Doc, Index
+    from fakes.elasticsearch.store import Doc
 
 Test = Callable[["Doc", "Node"], bool]
 MAX_TERMS = 65_536
@@ -44,7 +45,7 @@ class Scope:
 
     def wrap(self, cause: ServerError) -> ServerError:
         """Return the error for a clause that could not be created."""
-        if cause.kind in ("query_shard_exception", "exception", "not_reproduced"):
+        if cause.kind in ("query_shard_exception", "not_reproduced"):
             return cause
         return self.error(f"failed to create query: {cause.reason}", cause)
 
@@ -99,7 +100,7 @@ def _single(body: Any) -> tuple[str, Any]:
     if not body:
         raise ServerError("illegal_argument_exception", "query malformed, empty clause found", fault=True)
     if len(body) > 1:
-        name, second = list(body)[:2]
+        name, _second = list(body)[:2]
         raise parsing(f"[{name}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]")
     return next(iter(body.items()))
 
@@ -529,8 +530,8 @@ def _check_length(pattern: str) -> None:
     if len(inner) > limit:
         raise ServerError(
             "too_complex_to_determinize_exception",
-            f"Determinizing automaton with {len(pattern)} states and {len(pattern)} transitions would require more than "
-            "10000 effort.",
+            f"Determinizing automaton with {len(pattern)} states and {len(pattern)} transitions would require more "
+            "than 10000 effort.",
         )
 
 

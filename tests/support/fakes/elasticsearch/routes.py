@@ -73,8 +73,8 @@ ROUTES = [
     _route("GET", "/_security/_authenticate", admin.authenticate, set(), ""),
     _route("GET", "/_cluster/health", admin.health, {"wait_for_status", "timeout", "level"}, "cluster:monitor/health"),
     _route("PUT", "/_cluster/settings", admin.put_settings, {"flat_settings"}, "cluster:admin/settings/update"),
-    _route("GET", "/_cat/indices", admin.cat_indices, _CAT, "indices:monitor/settings/get"),
-    _route("GET", "/_cat/indices/{index}", admin.cat_indices, _CAT, "indices:monitor/settings/get"),
+    _route("GET", "/_cat/indices", admin.cat_indices, _CAT, ""),
+    _route("GET", "/_cat/indices/{index}", admin.cat_indices, _CAT, ""),
     _route("GET", "/_cat/aliases", admin.cat_aliases, _CAT, "indices:admin/aliases/get"),
     _route("GET", "/_cat/aliases/{alias}", admin.cat_aliases, _CAT, "indices:admin/aliases/get"),
     _route("GET", "/_resolve/index/{name}", admin.resolve, {"expand_wildcards"}, "indices:admin/resolve/index", (7, 9)),
@@ -118,7 +118,7 @@ ROUTES = [
     _route(
         "POST", "/{index}/_update/{id}", documents.post_update, _WRITE | {"retry_on_conflict"}, _DATA + "write/update"
     ),
-    _route("POST GET", "/_validate/query", searching.validate, {"explain", *_EXPAND}, _ADMIN + "validate/query"),
+    _route("POST GET", "/_validate/query", searching.validate, {"explain", "q", *_EXPAND}, ""),
     _route(
         "POST GET", "/{index}/_validate/query", searching.validate, {"explain", *_EXPAND}, _ADMIN + "validate/query"
     ),

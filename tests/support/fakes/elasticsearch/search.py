@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from fakes.elasticsearch import aggregations, hits, queries, sorting
 from fakes.elasticsearch.errors import ServerError, all_shards_failed, illegal, invalid
-from fakes.elasticsearch.store import NODE, Context, View
+from fakes.elasticsearch.sorting import Compiled, Key
+from fakes.elasticsearch.store import NODE, Context, Doc, View
 
 if TYPE_CHECKING:
     from fakes.elasticsearch.queries import Clause, Scope
-    from fakes.elasticsearch.sorting import Compiled, Key
-    from fakes.elasticsearch.store import Cluster, Doc, Index
+    from fakes.elasticsearch.store import Cluster, Index
 
 KEYS = {
     "query", "from", "size", "sort", "search_after", "track_total_hits", "track_scores", "seq_no_primary_term",
@@ -280,9 +280,9 @@ def _check_window(request: Request, index: Index) -> None:
         return
     if request.scroll:
         raise illegal(
-            f"Batch size is too large, size must be less than or equal to: [{limit}] but was [{asked}]. Scroll batch sizes "
-            "cost as much memory as result windows so they are controlled by the [index.max_result_window] index level "
-            "setting."
+            f"Batch size is too large, size must be less than or equal to: [{limit}] but was [{asked}]. Scroll batch "
+            "sizes cost as much memory as result windows so they are controlled by the [index.max_result_window] index "
+            "level setting."
         )
     raise illegal(
         f"Result window is too large, from + size must be less than or equal to: [{limit}] but was [{asked}]. See the "

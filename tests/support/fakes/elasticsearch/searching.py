@@ -19,13 +19,10 @@ SEARCH_PARAMS = {
 }  # fmt: skip
 
 
-def targets(call: Call, *, expression: str | None = None) -> list[Index]:
-    """Return the indices a search means; with security on, only the granted ones of a wildcard."""
-    expression = expression if expression is not None else call.path.get("index", "_all")
-    wide = {"all", "hidden"} & set(call.params.get("expand_wildcards", "").split(","))
-    found = call.cluster.resolve(expression, hidden=bool(wide), lenient=call.flag("ignore_unavailable"))
-    if call.principal is not None and "*" in expression.replace("_all", "*"):
-        found = [index for index in found if call.principal.allows("indices:data/read/search", index.name)]
+def targets(call: Call) -> list[Index]:
+    """Return the indices a search means; a wildcard leaves closed ones out."""
+    expression = call.path.get("index", "_all")
+    found = call.indices()
     if "*" in expression or expression == "_all":
         found = [index for index in found if not index.closed]
     return found
@@ -68,9 +65,8 @@ def _pit_search(call: Call, body: dict[str, Any], request: search.Request) -> Re
     if "index" in call.path:
         more = ". Do not specify any index with point in time." if call.cluster.release.parts >= (7, 11) else ""
         faults.append(f"[indices] cannot be used with point in time{more}")
-    for name in ("routing", "preference"):
-        if name in call.params:
-            faults.append(f"[{name}] cannot be used with point in time")
+    given = [name for name in ("routing", "preference") if name in call.params]
+    faults += [f"[{name}] cannot be used with point in time" for name in given]
     if "ignore_unavailable" in call.params or "expand_wildcards" in call.params:
         faults.append("[indicesOptions] cannot be used with point in time")
     if request.scroll:
@@ -139,8 +135,8 @@ def _open_scroll(call: Call, request: search.Request, views: list[View]) -> Repl
     limit = int(call.cluster.settings.get("search.max_open_scroll_context", 500))
     if sum(context.scroll is not None for context in call.cluster.contexts.values()) >= limit:
         reason = (
-            f"Trying to create too many scroll contexts. Must be less than or equal to: [{limit}]. This limit can be set by "
-            "changing the [search.max_open_scroll_context] setting."
+            f"Trying to create too many scroll contexts. Must be less than or equal to: [{limit}]. This limit can be "
+            "set by changing the [search.max_open_scroll_context] setting."
         )
         modern = call.cluster.release.parts >= (8, 19)
         kind, status = ("too_many_scroll_contexts_exception", 429) if modern else ("exception", 500)
@@ -234,6 +230,8 @@ def count(call: Call) -> Reply:
 def validate(call: Call) -> Reply:
     """GET or POST `/{index}/_validate/query`."""
     body = call.members({"query"})
+    if "query" not in body and "q" not in call.params:
+        raise invalid("query cannot be null")
     explain = call.flag("explain")
     indices = targets(call)
     explanations = []
@@ -264,7 +262,7 @@ def msearch(call: Call) -> Reply:
         header = jsontext.decode(head)
         name = header.get("index", call.path.get("index", "_all"))
         path = {"index": name if isinstance(name, str) else ",".join(name)}
-        one = Call(call.cluster, "POST", path, {}, body, principal=call.principal)
+        one = Call(call.cluster, "POST", path, {}, body, principal=call.principal, action=call.action)
         try:
             responses.append({**post_search(one).body, "status": 200})
         except ServerError as fault:

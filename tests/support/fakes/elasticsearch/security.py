@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import fnmatch
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from fakes.elasticsearch.errors import ServerError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from fakes.elasticsearch.versions import Release
 
 # What grants an action, in the words of the 403 of 8.x: cluster privileges, or index privileges.
@@ -34,7 +33,7 @@ INDEX_ACTIONS = {
     "indices:admin/settings/update": "manage,all",
     "indices:admin/aliases": "manage,all",
     "indices:admin/open": "manage,all",
-    "indices:admin/validate/query": "view_index_metadata,manage,read,all",
+    "indices:admin/validate/query": "view_index_metadata,manage,all",
     "indices:data/read/search": "read,all",
     "indices:data/read/get": "read,all",
     "indices:data/read/mget": "read,all",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import inspect
-import ssl
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qsl
@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl
 import anyio
 from aiohttp import web
 
+from fakes.certificates import Certificates
 from fakes.elasticsearch import jsontext, misbehaviour, routes
 from fakes.elasticsearch.calls import Call, Reply
 from fakes.elasticsearch.errors import PlainError, ServerError
@@ -21,10 +22,9 @@ from fakes.elasticsearch.store import Cluster
 from fakes.elasticsearch.versions import release
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    import ssl
     from types import TracebackType
 
-    from fakes.certificates import Certificates
     from fakes.elasticsearch.routes import Route
 
 _BODY_LIMIT = 100 * 2**20
@@ -182,7 +182,7 @@ class FakeElasticsearch:
         except ServerError as fault:
             if fault.fault:
                 self.faults.append(Fault(request.method, request.raw_path, str(fault.reason)))
-            reply = Reply(fault.body(), fault.status, headers=fault.headers)
+            reply = Reply(fault.body(), fault.status, headers=fault.headers, is_error=True)
         return self._write(request, reply, params, raw_path)
 
     async def _reply(self, request: web.BaseRequest, raw_path: str, params: dict[str, str], raw: bytes) -> Reply:
@@ -207,7 +207,8 @@ class FakeElasticsearch:
             self._authorise(principal, route, names)
         elif route.path == "/_security/_authenticate":
             raise routes.without_security(request.method, raw_path, self.cluster.release)
-        call = Call(self.cluster, request.method, names, params, raw, request.headers.get("Accept", ""), principal)
+        accept = request.headers.get("Accept", "")
+        call = Call(self.cluster, request.method, names, params, raw, accept, principal, route.action)
         reply = route.handler(call)
         answered = await reply if inspect.isawaitable(reply) else reply
         if self.opensearch and route.path == "/":
@@ -244,7 +245,9 @@ class FakeElasticsearch:
         if media.startswith("application/vnd.elasticsearch+"):
             if self.cluster.release.types or "compatible-with" in request.headers.get("Accept", ""):
                 return
-            reason = f"A compatible version is required on both Content-Type and Accept headers if either one has requested a compatible version. Accept={request.headers.get('Accept')}, Content-Type={given[0]}"
+            both = f"Accept={request.headers.get('Accept')}, Content-Type={given[0]}"
+            reason = "A compatible version is required on both Content-Type and Accept headers if either one has "
+            reason += f"requested a compatible version. {both}"
             raise ServerError("media_type_header_exception", reason)
         text = given[0] if given else ""
         raise PlainError(f"Content-Type header [{text}] is not supported", status=406)
@@ -270,7 +273,7 @@ class FakeElasticsearch:
     @staticmethod
     def _json(reply: Reply, params: dict[str, str], raw_path: str) -> bytes:
         value = reply.body
-        if "filter_path" in params:
+        if "filter_path" in params and not reply.is_error:
             patterns = params["filter_path"].split(",")
             includes = [pattern for pattern in patterns if not pattern.startswith("-")]
             excludes = [pattern[1:] for pattern in patterns if pattern.startswith("-")]

@@ -117,10 +117,10 @@ def _check_sortable(target: Field, key: Key, scope: Scope) -> None:
     if target.family == "text":
         where = f"Fielddata is disabled on [{key.name}] in [{scope.index.name}]. " if not release.types else ""
         raise illegal(
-            f"{where}Text fields are not optimised for operations that require per-document field data like aggregations "
-            "and sorting, so these operations are disabled by default. Please use a keyword field instead. Alternatively, "
-            f"set fielddata=true on [{key.name}] in order to load field data by uninverting the inverted index. Note that "
-            "this can use significant memory."
+            f"{where}Text fields are not optimised for operations that require per-document field data like "
+            "aggregations and sorting, so these operations are disabled by default. Please use a keyword field "
+            f"instead. Alternatively, set fielddata=true on [{key.name}] in order to load field data by uninverting "
+            "the inverted index. Note that this can use significant memory."
         )
     if not target.doc_values:
         raise illegal(

@@ -330,14 +330,16 @@ class Cluster:
         only = None
         if preference.startswith("_shards:"):
             only = {int(number) for number in preference.removeprefix("_shards:").split("|")[0].split(",")}
-        views = []
+        views: list[View] = []
         for index in indices:
             index.check_open()
             index.refresh_if_due()
             wanted = {index.shard_of(value).number for value in routing.split(",")} if routing else None
-            for shard in index.shards:
-                if (only is None or shard.number in only) and (wanted is None or shard.number in wanted):
-                    views.append(View(index, shard, shard.seen))
+            views += [
+                View(index, shard, shard.seen)
+                for shard in index.shards
+                if (only is None or shard.number in only) and (wanted is None or shard.number in wanted)
+            ]
         # Shards are ordered by number, then by index.
         return sorted(views, key=lambda view: (view.shard.number, view.index.name))
 

@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import json
+import ssl
 import sys
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import anyio
 
-from fakes.verified import recording
+from fakes.verified import recording, strangers
 from fakes.verified.comparing import send
 from fakes.verified.table import TABLE
 
 
-async def _record(servers: list[dict[str, str]]) -> None:
-    recorded = recording.read() if recording.PATH.exists() else {}
-    for server in servers:
-        await clean(server["url"])
-        version = tuple(int(part) for part in server["version"].split("."))
-        recorded[server["version"]] = await send(server["url"], TABLE, version, headers={}, ssl=True)
-        print(server["version"], len(recorded[server["version"]]), "answers")
-    ordered = sorted(recorded, key=lambda number: [int(part) for part in number.split(".")])
-    recording.write({number: recorded[number] for number in ordered})
-
-
-async def clean(url: str) -> None:
-    """Delete what an interrupted run left behind."""
+async def ask(server: dict[str, Any]) -> dict[str, Any]:
+    """Send the table to an open server, and everybody's requests to one with security."""
+    if server["security"]:
+        trusted = ssl.create_default_context(cafile=server["ca_file"]) if server["tls"] else True
+        return await strangers.knock(server["url"], server, trusted)
     async with aiohttp.ClientSession() as session:
+        # An interrupted run leaves indices behind.
         for name in recording.INDICES:
-            async with session.delete(f"{url}/{name}"):
+            async with session.delete(f"{server['url']}/{name}"):
                 pass
+    return await send(server["url"], TABLE, server["version"])
+
+
+async def _record(servers: list[dict[str, Any]]) -> None:
+    for server in servers:
+        path = recording.STRANGERS if server["security"] else recording.TABLE
+        recorded = recording.read(path) if path.exists() else {}
+        recorded[server["version"]] = await ask(server)
+        recording.write(path, recorded)
+        print(server["engine"], len(recorded[server["version"]]), "answers")
 
 
 if __name__ == "__main__":
     listed = json.loads(Path(sys.argv[1]).read_text())
-    anyio.run(_record, [server for server in listed if server["type"] == "elasticsearch" and not server["security"]])
+    anyio.run(_record, [server for server in listed if server["type"] == "elasticsearch"])

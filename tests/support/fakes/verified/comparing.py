@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from fakes.verified.table import Ask
 
 _GONE = {
-    "took", "index_uuid", "node", "cluster_uuid", "cluster_name", "name_of_node", "build_hash", "build_date", "line", "col",
-    "uuid", "pit_id", "_scroll_id", "skipped", "phase", "ingest_took", "creation_date",
+    "took", "index_uuid", "node", "cluster_uuid", "cluster_name", "build_hash", "build_date", "line", "col", "uuid",
+    "pit_id", "_scroll_id", "skipped", "phase", "ingest_took", "creation_date",
 }  # fmt: skip
 _SIZES = {"store.size", "pri.store.size", "dataset.size"}
 _TEXTS = (
@@ -111,18 +111,14 @@ def _caps(value: dict[str, Any]) -> Any:
     return {"indices": value["indices"], "fields": dict(sorted(plain(fields).items()))}
 
 
-async def send(
-    base: str, table: list[Ask], version: tuple[int, ...], *, headers: dict[str, str], ssl: Any
-) -> dict[str, Any]:
+async def send(base: str, table: list[Ask], version: str) -> dict[str, Any]:
     """Send the fitting requests of the table, and return what each answer comes down to."""
     answers: dict[str, Any] = {}
     kept: dict[str, str] = {}
-    connector = aiohttp.TCPConnector(ssl=ssl)
-    async with aiohttp.ClientSession(
-        connector=connector, headers={"Accept-Encoding": "identity", **headers}
-    ) as session:
+    parts = tuple(int(part) for part in version.split("."))
+    async with aiohttp.ClientSession(headers={"Accept-Encoding": "identity"}) as session:
         for ask in table:
-            if not ask.fits(version):
+            if not ask.fits(parts):
                 continue
             body = ask.raw(kept)
             media = {"Content-Type": ask.media} if body is not None else {}

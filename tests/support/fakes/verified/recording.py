@@ -6,17 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-PATH = Path(__file__).with_name("recorded.ndjson")
+TABLE = Path(__file__).with_name("recorded.ndjson")
+STRANGERS = Path(__file__).with_name("recorded-strangers.ndjson")
 # Indices of the table; a server on which they were left behind is cleaned first.
 INDICES = ("vf-a", "vf-b", "vf-f", "vf-h", "vf-new", "vf-x")
 
 Answers = dict[str, Any]
 
 
-def read() -> dict[str, Answers]:
+def read(path: Path) -> dict[str, Answers]:
     """Return the answers by release and request."""
     found: dict[str, Answers] = {}
-    for line in PATH.read_text().splitlines():
+    for line in path.read_text().splitlines():
         entry = json.loads(line)
         for group in entry["answers"]:
             for release in group["releases"]:
@@ -24,8 +25,9 @@ def read() -> dict[str, Answers]:
     return found
 
 
-def write(recorded: dict[str, Answers]) -> None:
-    """Write the answers of all releases."""
+def write(path: Path, recorded: dict[str, Answers]) -> None:
+    """Write the answers of all releases, oldest release first."""
+    recorded = {number: recorded[number] for number in sorted(recorded, key=lambda text: [*map(int, text.split("."))])}
     lines = []
     for request in dict.fromkeys(name for answers in recorded.values() for name in answers):
         groups: dict[str, list[str]] = {}
@@ -34,4 +36,4 @@ def write(recorded: dict[str, Answers]) -> None:
                 groups.setdefault(json.dumps(answers[request], ensure_ascii=False), []).append(release)
         listed = [{"releases": releases, "answer": json.loads(text)} for text, releases in groups.items()]
         lines.append(json.dumps({"request": request, "answers": listed}, ensure_ascii=False) + "\n")
-    PATH.write_text("".join(lines))
+    path.write_text("".join(lines))

@@ -2,6 +2,7 @@
 
 Every index of the table begins with `vf-`, so that a shared server is left as it was found.
 """
+# ruff: noqa: E501 - one request on one line is what makes it a table
 
 from __future__ import annotations
 
@@ -392,8 +393,14 @@ SORTS = [
     _sort("flattened key", [{"fl.a": "asc"}, "_doc"], path="/vf-f/_search", since=(7, 17)),
     _sort("sub-field", [{"t.keyword": "asc"}, "_doc"]),
     _sort("half_float", [{"hf": "asc"}], path="/vf-h/_search"),
-    _search("sort: half_float with gaps and a full page", {"size": 5, "sort": ["hf"]}, path="/vf-h/_search", alike="error"),
-    _search("sort: half_float as double", {"size": 5, "_source": False, "sort": [{"hf": {"numeric_type": "double"}}]}, path="/vf-h/_search"),
+    _search(
+        "sort: half_float with gaps and a full page", {"size": 5, "sort": ["hf"]}, path="/vf-h/_search", alike="error"
+    ),
+    _search(
+        "sort: half_float as double",
+        {"size": 5, "_source": False, "sort": [{"hf": {"numeric_type": "double"}}]},
+        path="/vf-h/_search",
+    ),
     _sort("_id", [{"_id": "asc"}], alike="error"),
     _sort("_index", [{"_index": "asc"}, "_doc"]),
     _sort("_seq_no", [{"_seq_no": "asc"}, "_doc"]),
@@ -581,7 +588,9 @@ WRITES = [
 ]  # fmt: skip
 
 EXPENSIVE = [
-    Ask("expensive off", "PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": False}}, "status"),
+    Ask(
+        "expensive off", "PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": False}}, "status"
+    ),
     _filter("expensive wildcard", {"wildcard": {"k": "a*"}}, alike="error"),
     _filter("expensive prefix", {"prefix": {"k": "a"}}, alike="error"),
     _filter("expensive range on keyword", {"range": {"k": {"gte": "a"}}}, alike="error"),
