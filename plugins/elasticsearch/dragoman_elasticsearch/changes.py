@@ -22,6 +22,7 @@ from dragoman_api import (
     Plan,
     PlannedRequest,
     PlanRequest,
+    QueryError,
     RowKey,
     Update,
 )
@@ -41,6 +42,7 @@ ID_BYTES = 512
 
 _UNSAFE = re.compile(r'[*,?/\\<>|"#%:\s]|^[-_+.]')
 _SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
+_DOUBT = "it is not known whether it was applied: "
 _GONE = "the row was deleted since it was read"
 
 
@@ -224,7 +226,7 @@ def _path(path: str, options: Mapping[str, Any]) -> str:
 def _settings(name: str) -> Exchange[Mapping[str, _Settings] | None]:
     reply = yield get(f"/{target(name)}/_settings/index.uuid,index.refresh_interval?flat_settings=true")
     try:
-        found = msgspec.json.decode(faults.check(reply), type=dict[str, _Settings])
+        found = faults.decode(reply, dict[str, _Settings])
     except AccessDeniedError:
         return None
     if not found:
@@ -267,7 +269,7 @@ def apply(plan: Plan) -> Exchange[list[Outcome]]:
         except DragomanError as error:
             if not outcomes and isinstance(error, ConnectionFailedError):
                 raise
-            doubt = "it is not known whether it was applied: " if error.details.get("sent") else "not sent: "
+            doubt = _DOUBT if error.details.get("sent") else "not sent: "
             outcomes.append(Outcome(change=number, status=OutcomeStatus.FAILED, reason=f"{doubt}{error.message}"))
     return outcomes
 
@@ -277,7 +279,10 @@ def _outcome(number: int, request: HttpRequest, reply: Reply) -> Outcome:
     if reply.status not in (200, 201):
         status, reason = _failure(request, reply)
         return Outcome(change=number, status=status, id=name, reason=reason)
-    done = msgspec.json.decode(reply.body, type=_Written)
+    try:
+        done = faults.decode(reply, _Written)
+    except QueryError as error:
+        return Outcome(change=number, status=OutcomeStatus.FAILED, id=name, reason=f"{_DOUBT}{error.message}")
     if not done.id:  # a drop
         return Outcome(change=number, status=OutcomeStatus.APPLIED)
     reasons = ["nothing changed: the values were there already"] if done.result == "noop" else []

@@ -192,12 +192,10 @@ class Driver:
     async def _walking(self, grid: paging.Grid) -> AsyncIterator[walks.Walk | walks.Scroll]:
         """Lend the walk of a result to one page at a time; the walk used longest ago makes room for a new one."""
         key = grid.walk_key
-        if key not in self._walks:
-            self._walks[key] = _Walking(grid.walk(self._features))
-            while len(self._walks) > _WALKS:
-                await self._free(self._walks.popitem(last=False)[1].walk)
+        walking = self._walks.setdefault(key, _Walking(grid.walk(self._features)))
         self._walks.move_to_end(key)
-        walking = self._walks[key]
+        for old in [key for key, each in self._walks.items() if not each.lock.locked()][: len(self._walks) - _WALKS]:
+            await self._free(self._walks.pop(old).walk)
         async with walking.lock:
             yield walking.walk
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 
     from .exchange import Reply
 
+T = TypeVar("T")
 _LIMIT = 1_000  # characters of a server's text in one message
 _WINDOW = re.compile(
     r"(?:Result window is too large, from \+ size|Batch size is too large, size)"
     r" must be less than or equal to: \[(\d+)] but was \[(\d+)]"
 )
 _EXPECTED = re.compile(r"\s*Was expecting(?: one of)?:.*", re.DOTALL)  # a parser's list of all its tokens
+_PROXY = "check Host and Port: a proxy may have answered instead of the database"
+
 BUSY = ("circuit_breaking_exception", "es_rejected_execution_exception", "too_many_scroll_contexts_exception")
 """Error types after which waiting helps; the status does not tell (a blocked index is 429 as well)."""
 
@@ -114,6 +117,20 @@ def check(reply: Reply) -> bytes:
     if 200 <= reply.status < 300:
         return reply.body
     raise error(read(reply))
+
+
+def decode(reply: Reply, kind: type[T]) -> T:
+    """Decode the body of a success.
+
+    Raises:
+        DragomanError: What any other answer means, see `error`.
+        QueryError: The body is not what was asked for, for example a proxy's page.
+    """
+    body = check(reply)
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as fault:
+        raise QueryError(f"the answer is not the JSON that was asked for: {fault}", hint=_PROXY) from fault
 
 
 def busy(reply: Reply) -> bool:

@@ -42,7 +42,9 @@ class FieldCaps(msgspec.Struct, frozen=True):
     fields: dict[str, dict[str, Caps]] = {}
 
 
-class _Index(msgspec.Struct, frozen=True):
+class IndexMapping(msgspec.Struct, frozen=True):
+    """One index of an answer of `_mapping`; alike ones are told by their bytes."""
+
     mappings: Raw = Raw(b"{}")
 
 
@@ -119,23 +121,20 @@ def column(each: Field) -> Column:
     )
 
 
-def read(name: str, mapping: bytes | None, caps: bytes) -> View:
+def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -> View:
     """Merge the answers of `_mapping` and `_field_caps` into one view.
 
     Args:
         name: What was asked for.
-        mapping: Keyed by concrete index; None where the credentials may not see it.
+        mappings: Keyed by concrete index; None where the credentials may not see it.
         caps: The capabilities of all fields.
 
     Raises:
         ObjectNotFoundError: No index has this name.
     """
-    can = msgspec.json.decode(caps, type=FieldCaps)
     notes: list[Note] = []
-    if mapping is not None:
-        indices = msgspec.json.decode(mapping, type=dict[str, _Index])
-    else:
-        indices = dict.fromkeys(can.indices, _Index())
+    indices = dict.fromkeys(caps.indices, IndexMapping()) if mappings is None else mappings
+    if mappings is None:
         reason = "the credentials may not read the mapping (view_index_metadata): columns come from field capabilities"
         notes.append(Note(code="mapping-hidden", reason=reason))
     if not indices:
@@ -144,12 +143,12 @@ def read(name: str, mapping: bytes | None, caps: bytes) -> View:
     distinct: dict[bytes, list[str]] = {}
     for index, each in indices.items():
         distinct.setdefault(bytes(each.mappings), []).append(index)
-    decoded = [msgspec.json.decode(text) if mapping is not None else _from_caps(can.fields) for text in distinct]
+    decoded = [msgspec.json.decode(text) if mappings is not None else _from_caps(caps.fields) for text in distinct]
     merged: dict[str, list[_Leaf]] = {}
     for one in decoded:
         for leaf in _leaves(one):
             merged.setdefault(leaf.name, []).append(leaf)
-    fields = _fields(merged, can.fields, count=len(decoded))
+    fields = _fields(merged, caps.fields, count=len(decoded))
     notes += (
         Note(code="type-conflict", column=each.name, reason=each.conflict or f"mapped as {', '.join(each.types)}")
         for each in fields
@@ -161,7 +160,7 @@ def read(name: str, mapping: bytes | None, caps: bytes) -> View:
         indices=tuple(indices),
         fields=ordered,
         columns={each.name: column(each) for each in ordered.values()},
-        structure=_structure({names[0]: text for text, names in distinct.items()}) if mapping is not None else "",
+        structure=_structure({names[0]: text for text, names in distinct.items()}) if mappings is not None else "",
         notes=tuple(notes),
         synthetic=any((one.get("_source") or {}).get("mode") == "synthetic" for one in decoded),
     )
@@ -254,8 +253,8 @@ def _has_keyword(leaf: _Leaf) -> bool:
 
 
 def _is_iso(spec: dict[str, Any]) -> bool:
-    given = str(spec.get("format") or _ISO_FORMATS[0])
-    return any(each.startswith(_ISO_FORMATS) for each in given.split("||"))
+    # The first format counts: "2024" after epoch_millis is a moment in 1970.
+    return str(spec.get("format") or _ISO_FORMATS[0]).startswith(_ISO_FORMATS)
 
 
 def _from_caps(caps: dict[str, dict[str, Caps]]) -> dict[str, Any]:

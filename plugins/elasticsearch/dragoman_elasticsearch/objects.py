@@ -37,7 +37,7 @@ def list_objects() -> Exchange[list[Object]]:
     if reply.status == 403:  # _cat needs a cluster privilege; field capabilities name every index that may be read
         listed = [_Listed(name) for name in sorted((yield from _readable()))]
     else:
-        listed = msgspec.json.decode(faults.check(reply), type=list[_Listed])
+        listed = faults.decode(reply, list[_Listed])
     shown = [each for each in listed if not each.index.startswith(".")]
     rows = yield from _count_rows([each.index for each in shown])
     return [
@@ -48,7 +48,7 @@ def list_objects() -> Exchange[list[Object]]:
 
 def _readable() -> Exchange[list[str]]:
     reply = yield HttpRequest("GET", "/*/_field_caps?fields=_id")
-    return msgspec.json.decode(faults.check(reply), type=mapping.FieldCaps).indices
+    return faults.decode(reply, mapping.FieldCaps).indices
 
 
 def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
@@ -58,7 +58,7 @@ def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
         batch = names[start : start + _BATCH]
         lines = (encode({"index": name}) + '\n{"size":0,"track_total_hits":true}\n' for name in batch)
         reply = yield HttpRequest("POST", "/_msearch", "".join(lines), _NDJSON)
-        answers = msgspec.json.decode(faults.check(reply), type=_Counts).responses
+        answers = faults.decode(reply, _Counts).responses
         rows |= {name: None if each.partial() else each.count for name, each in zip(batch, answers, strict=True)}
     return rows
 
@@ -75,7 +75,8 @@ def view(name: str) -> Exchange[mapping.View]:
     mapped = yield get(f"/{target(name)}/_mapping")
     caps = yield post(f"/{target(name)}/_field_caps?fields=*")
     hidden = mapped.status == 403 and caps.status == 200
-    return mapping.read(name, None if hidden else faults.check(mapped), faults.check(caps))
+    mappings = None if hidden else faults.decode(mapped, dict[str, mapping.IndexMapping])
+    return mapping.read(name, mappings, faults.decode(caps, mapping.FieldCaps))
 
 
 def document(index: str, key: str, routing: str | None = None) -> Exchange[Hit]:
@@ -93,4 +94,4 @@ def document(index: str, key: str, routing: str | None = None) -> Exchange[Hit]:
         return _hit.decode(faults.check(reply))
     except (msgspec.DecodeError, UnicodeDecodeError):  # as in `search`: what is stored is not always JSON
         reply = yield get(f"{path}{'&' if routing else '?'}filter_path=*")
-    return _hit.decode(faults.check(reply))
+    return faults.decode(reply, Hit)

@@ -142,6 +142,8 @@ def grid(request: PageRequest, view: View, *, window: int, preference: str) -> G
     Raises:
         QueryError: A column that is asked for does not exist, or the filter belongs to another object.
     """
+    if request.offset < 0 or request.limit < 1:  # 7.17 answers a negative offset with an error of its own code
+        raise QueryError(f"a page has an offset from 0 and a limit from 1, not {request.offset} and {request.limit}")
     keys, notes = compile_sort(request.sort, view)
     query, raw = filter_query(request.object, request.filter)
     return Grid(
@@ -216,7 +218,7 @@ def window_setting(name: str) -> Exchange[int]:
     """Read how far an object is reached by offset: the smallest `index.max_result_window` of its indices."""
     path = "_settings/index.max_result_window?include_defaults=true&flat_settings=true"
     reply = yield get(f"/{target(name)}/{path}")
-    answer: dict[str, dict[str, dict[str, str]]] = msgspec.json.decode(faults.check(reply))
+    answer = faults.decode(reply, dict[str, dict[str, dict[str, str]]])
     setting = "index.max_result_window"  # set values are under `settings`, all others under `defaults`; strings
     values = (each.get("settings", {}).get(setting) or each["defaults"][setting] for each in answer.values())
     return min((int(value) for value in values), default=WINDOW)
@@ -226,7 +228,7 @@ def _explained(error: WindowExceededError, request: PageRequest) -> Exchange[Win
     """Add the remedy with the index's own number (E42)."""
     try:
         window = yield from window_setting(request.object)
-    except (DragomanError, msgspec.MsgspecError, LookupError):
+    except (DragomanError, LookupError):
         window = int(str(error.details.get("window") or 0))
     put = f'PUT /{target(request.object)}/_settings {{"index.max_result_window":{WINDOW}}}'
     return WindowExceededError(
@@ -237,12 +239,20 @@ def _explained(error: WindowExceededError, request: PageRequest) -> Exchange[Win
     )
 
 
+class _Explained(msgspec.Struct, frozen=True):
+    explanation: str = ""
+    error: str = ""
+
+
+class _Validated(msgspec.Struct, frozen=True):
+    explanations: list[_Explained] = []
+
+
 def _why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
     """Ask why a Raw row finds nothing: `lenient` turns bad values and refused patterns into an empty 200."""
     reply = yield post(f"/{target(name)}/_validate/query?explain=true", {"query": query})
     if reply.status != 200:
         return []
-    answer = msgspec.json.decode(reply.body)
-    texts = [str(each.get("explanation") or each.get("error") or "") for each in answer.get("explanations") or []]
+    texts = (each.explanation or each.error for each in faults.decode(reply, _Validated).explanations)
     causes = dict.fromkeys(cause for text in texts for cause in _VOID.findall(text))
     return [Note(code="raw-query-void", column="Raw SQL", reason=f"nothing can match: {cause}") for cause in causes]

@@ -84,10 +84,7 @@ def search(path: str, body: dict[str, Any]) -> Exchange[Found]:
         # The server stores comments and lone surrogates as sent and answers them verbatim; asked to filter its
         # answer it writes the documents anew.
         reply = yield post(f"{path}{'&' if '?' in path else '?'}filter_path=*", body)
-    try:
-        return _found.decode(faults.check(reply))
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise QueryError(f"the answer to a search is no JSON: {error}") from error
+    return faults.decode(reply, Found)
 
 
 class _Count(msgspec.Struct, frozen=True):
@@ -102,7 +99,7 @@ def count(name: str, query: Raw) -> Exchange[int]:
         QueryError: Some shards did not count.
     """
     reply = yield post(f"/{target(name)}/_count", {"query": query})
-    answer = msgspec.json.decode(faults.check(reply), type=_Count)
+    answer = faults.decode(reply, _Count)
     if answer.shards.failed:
         raise QueryError(f"{answer.shards.failed} of {answer.shards.total} shards failed: the count is too low")
     return answer.count

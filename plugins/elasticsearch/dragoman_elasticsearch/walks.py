@@ -25,11 +25,15 @@ _MARKS = 4_096  # bookmarks of one walk at most
 _Mark = tuple[Raw, ...]
 
 
+class _Opened(msgspec.Struct, frozen=True):
+    id: str
+
+
 def open_context(name: str, preference: str = "") -> Exchange[str]:
     """Open a point in time and give its id; ids grow with the shards, so they travel in bodies only."""
     more = f"&preference={preference}" if preference else ""
     reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={KEEP_ALIVE}{more}")
-    return str(msgspec.json.decode(faults.check(reply))["id"])
+    return faults.decode(reply, _Opened).id
 
 
 def close_context(pit: str) -> HttpRequest:

@@ -1,0 +1,373 @@
+"""What is listed and described: indices, columns, unions, what each column can do."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+
+import dragoman_elasticsearch
+from dragoman_api import Operator as Op
+from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.testing.target import hooks_of
+from dragoman_elasticsearch import mapping
+
+TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
+
+
+def view(*mappings: dict[str, Any], caps: dict[str, Any] | None = None) -> mapping.View:
+    """Read mappings of indices a, b, …; every field can do everything unless it is said."""
+    indices = {chr(97 + at): {"mappings": each} for at, each in enumerate(mappings)}
+    merged: dict[str, dict[str, Any]] = {}
+    for each in mappings:
+        for leaf in mapping._leaves(each):
+            name = leaf.spec.get("path", leaf.name)
+            text = leaf.type == "text"
+            merged.setdefault(leaf.name, {})[leaf.type] = {
+                "searchable": leaf.type != "nested",
+                "aggregatable": not text,
+            }
+            for sub, spec in (leaf.spec.get("fields") or {}).items():
+                merged.setdefault(f"{name}.{sub}", {})[spec["type"]] = {"searchable": True, "aggregatable": True}
+    answer = {"indices": list(indices), "fields": merged | (caps or {})}
+    return read("x", indices, answer)
+
+
+def read(name: str, indices: dict[str, Any] | None, answer: dict[str, Any]) -> mapping.View:
+    known = None
+    if indices is not None:
+        known = msgspec.json.decode(json.dumps(indices), type=dict[str, mapping.IndexMapping])
+    return mapping.read(name, known, msgspec.convert(answer, mapping.FieldCaps))
+
+
+def names(found: mapping.View) -> list[str]:
+    return list(found.fields)[3:]
+
+
+# columns from mappings
+
+
+def test_e18_the_special_columns_come_first_and_are_read_only() -> None:
+    described = view({"properties": {"A": {"type": "long"}}}).describe()
+    assert [column.name for column in described.columns[:3]] == ["_id", "_index", "_score"]
+    assert [column.key for column in described.columns] == [True, False, False, False]
+    assert [column.read_only for column in described.columns] == [True, True, True, False]
+
+
+def test_e19_objects_are_flattened_and_columns_sorted_without_regard_to_case() -> None:
+    properties = {
+        "b": {"type": "long"},
+        "A": {"properties": {"d": {"properties": {"e": {"type": "ip"}}}, "c": {"type": "date"}}},
+        "C": {"type": "boolean"},
+    }
+    assert names(view({"properties": properties})) == ["A.c", "A.d.e", "b", "C"]
+
+
+def test_e19_an_object_without_fields_is_a_column_of_its_own() -> None:
+    """Its content is stored and would be invisible otherwise."""
+    found = view({"properties": {"o": {"type": "object", "enabled": False}, "p": {"properties": {}}}})
+    assert names(found) == ["o", "p"]
+    assert found.columns["o"].operators == ()
+    assert "filter" in found.columns["o"].reasons
+
+
+def test_e20_e24_nested_arrays_are_a_json_column_and_leaves() -> None:
+    inner = {"type": "nested", "properties": {"k": {"type": "keyword"}}}
+    found = view({"properties": {"n": {"type": "nested", "properties": {"q": {"type": "long"}, "in": inner}}}})
+    assert names(found) == ["n", "n.in", "n.in.k", "n.q"]
+    assert found.fields["n.in.k"].nested == ("n", "n.in")
+    assert (found.columns["n"].operators, found.columns["n"].sortable) == ((), False)
+    assert found.columns["n.q"].sortable
+    assert Op.EQ in found.columns["n.q"].operators
+    assert "JSON column" in found.columns["n.q"].reasons["edit"]
+
+
+def test_multi_fields_are_no_columns_and_keyword_counts_by_name_and_type() -> None:
+    """E25: only a subfield that is named keyword and of type keyword."""
+    fields = {
+        "a": TEXT,
+        "b": {"type": "text", "fields": {"keyword": {"type": "long"}}},
+        "c": {"type": "text", "fields": {"raw": {"type": "keyword"}}},
+        "d": {"type": "text"},
+    }
+    found = view({"properties": fields})
+    assert names(found) == ["a", "b", "c", "d"]
+    assert [found.columns[name].sortable for name in "abcd"] == [True, False, False, False]
+    assert found.columns["d"].reasons["sort"] == "text field without a .keyword subfield"
+
+
+def test_an_alias_field_stands_for_its_target() -> None:
+    found = view({"properties": {"t": TEXT, "al": {"type": "alias", "path": "t"}}})
+    assert (found.fields["al"].whole, found.columns["al"].type) == ("t.keyword", "text")
+    assert "not stored" in found.columns["al"].reasons["edit"]
+
+
+def test_a_runtime_field_is_read_only() -> None:
+    found = view({"properties": {}, "runtime": {"r": {"type": "long"}}})
+    assert found.columns["r"].read_only
+    assert found.columns["r"].sortable
+
+
+def test_a_dotted_key_of_a_flattened_field_takes_what_the_server_takes() -> None:
+    """C18: no wildcard on a key, and a range needs both bounds."""
+    found = view({"properties": {"f": {"type": "flattened"}}}).find("f.some.key")
+    assert found is not None
+    operators = found.support[0]
+    assert {Op.EQ, Op.NULL, Op.BETWEEN} <= set(operators)
+    assert not {Op.CONTAINS, Op.GT, Op.LE} & set(operators)
+
+
+@pytest.mark.parametrize("kind", ["geo_point", "geo_shape", "integer_range", "ip_range", "completion", "binary"])
+def test_c39_what_is_called_aggregatable_and_does_not_sort(kind: str) -> None:
+    column = view({"properties": {"x": {"type": kind}}}).columns["x"]
+    assert not column.sortable
+    assert column.operators == (Op.NULL, Op.NOT_NULL)
+    assert set(column.reasons) == {"sort", *(op for op in Op if op not in column.operators)}
+
+
+def test_c19_what_has_neither_index_nor_doc_values_takes_no_operator() -> None:
+    """`exists` on it silently finds nothing, so 'is null' would find everything."""
+    blind = {"searchable": False, "aggregatable": False}
+    properties = {"x": {"type": "binary"}, "y": {"type": "long", "index": False, "doc_values": False}}
+    found = view({"properties": properties}, caps={"x": {"binary": blind}, "y": {"long": blind}})
+    assert found.columns["x"].operators == found.columns["y"].operators == ()
+    assert (
+        "neither index nor doc values" in found.columns["x"].reasons["filter"] or found.columns["x"].reasons["filter"]
+    )
+
+
+def test_c20_index_false_follows_the_capabilities() -> None:
+    """With doc values 8.x filters it, 7.17 does not: the server says which."""
+    for searchable in (True, False):
+        caps = {"n": {"long": {"searchable": searchable, "aggregatable": True}}}
+        column = view({"properties": {"n": {"type": "long", "index": False}}}, caps=caps).columns["n"]
+        assert (Op.EQ in column.operators) is searchable
+        assert Op.NULL in column.operators
+
+
+def test_a_field_the_capabilities_do_not_know_can_do_nothing() -> None:
+    indices = {"a": {"mappings": {"properties": {"n": {"type": "long"}}}}}
+    found = read("a", indices, {"indices": ["a"], "fields": {}})
+    assert (found.columns["n"].operators, found.columns["n"].sortable) == ((), False)
+
+
+# several indices
+
+
+def test_e17_the_union_goes_leaf_by_leaf() -> None:
+    found = view(
+        {"properties": {"o": {"properties": {"a": {"type": "long"}}}}},
+        {"properties": {"o": {"properties": {"b": {"type": "long"}}}, "c": {"type": "date"}}},
+    )
+    assert names(found) == ["c", "o.a", "o.b"]
+    assert [found.fields[name].partial for name in ("c", "o.a", "o.b")] == [True, True, True]
+
+
+def test_e17_conflicting_types_are_mixed_and_said() -> None:
+    found = view({"properties": {"x": {"type": "long"}}}, {"properties": {"x": {"type": "keyword"}}})
+    assert found.columns["x"].type == "mixed"
+    assert found.columns["x"].operators == (Op.NULL, Op.NOT_NULL)
+    assert not found.columns["x"].sortable
+    assert [(note.code, note.column, note.reason) for note in found.notes] == [
+        ("type-conflict", "x", "mapped as long, keyword")
+    ]
+
+
+def test_mixed_types_of_one_family_keep_their_operators() -> None:
+    found = view({"properties": {"x": {"type": "long"}}}, {"properties": {"x": {"type": "double"}}})
+    assert found.columns["x"].type == "mixed"
+    assert Op.GT in found.columns["x"].operators
+
+
+def test_a_keyword_subfield_counts_only_where_every_index_has_it() -> None:
+    """`must_not term x.keyword` would let every document of the other index through."""
+    found = view({"properties": {"x": TEXT}}, {"properties": {"x": {"type": "text"}}})
+    assert found.fields["x"].keyword is None
+    assert not found.columns["x"].sortable
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "column"),
+    [
+        ({"n": {"type": "nested", "properties": {"a": {"type": "long"}}}},
+         {"n": {"properties": {"a": {"type": "long"}}}}, "n.a"),
+        ({"n": {"type": "long"}}, {"n": {"properties": {"a": {"type": "long"}}}}, "n"),
+    ],
+)  # fmt: skip
+def test_c42_nested_in_one_index_and_not_in_another_is_refused(
+    one: dict[str, Any], other: dict[str, Any], column: str
+) -> None:
+    found = view({"properties": one}, {"properties": other})
+    assert (found.columns[column].operators, found.columns[column].sortable) == ((), False)
+    assert "in one index" in found.columns[column].reasons["filter"]
+
+
+def test_an_object_literal_name_stays_literal() -> None:
+    found = view({"subobjects": False, "properties": {"a.b": {"type": "long"}}})
+    assert found.fields["a.b"].keys == ("a.b",)
+
+
+def test_more_columns_than_a_page_holds_are_cut_and_said() -> None:
+    described = view({"properties": {f"f{at}": {"type": "long"} for at in range(4100)}}).describe()
+    assert len(described.columns) == 4096
+    assert described.notes[-1].code == "columns-cut"
+
+
+def test_a_mapping_of_a_thousand_fields_is_described_fast() -> None:
+    properties = {f"f{at}": (TEXT if at % 2 else {"type": "long"}) for at in range(1000)}
+    one = {"properties": properties}
+    start = time.perf_counter()
+    described = view(*[one] * 3).describe()
+    assert len(described.columns) == 1003
+    assert time.perf_counter() - start < 1
+
+
+def test_without_the_mapping_columns_come_from_the_capabilities() -> None:
+    can = {"searchable": True, "aggregatable": True}
+    caps = {
+        "_id": {"_id": can},
+        "o": {"object": can},
+        "o.t": {"text": can},
+        "o.t.keyword": {"keyword": can},
+        "n": {"nested": {"searchable": False, "aggregatable": False}},
+        "n.a": {"long": can},
+        "deep.er.x": {"ip": can},
+    }
+    found = read("a*", None, {"indices": ["a1"], "fields": caps})
+    assert names(found) == ["deep.er.x", "n", "n.a", "o.t"]
+    assert found.fields["o.t"].keyword == "o.t.keyword"
+    assert found.fields["n.a"].nested == ("n",)
+    assert [note.code for note in found.notes] == ["mapping-hidden"]
+
+
+def test_every_operator_that_is_missing_has_a_reason() -> None:
+    kinds = ["keyword", "text", "long", "date", "boolean", "ip", "version", "flattened", "nested", "geo_point", "join"]
+    for column in view({"properties": {kind: {"type": kind} for kind in kinds}}).columns.values():
+        for op in Op:
+            assert op in column.operators or column.reasons.get("filter") or column.reasons.get(op), (column.name, op)
+
+
+# what a driver has, and has not
+
+
+def test_e44_e45_what_the_service_lacks_is_not_offered() -> None:
+    """No truncate, no schema edits, no transactions, no import: the contract has no hook that could be one."""
+    folder = Path(dragoman_elasticsearch.__file__).parent
+    manifest = json.loads((folder / "driver.json").read_text())
+    from dragoman_elasticsearch.driver import Driver
+
+    assert hooks_of(Driver) == set(manifest["hooks"])
+    assert not {"truncate", "import", "schema", "transactions", "ssh"} & set(manifest["capabilities"])
+
+
+def test_e1_e4_e5_e6_e7_the_form_asks_for_what_the_service_needs() -> None:
+    folder = Path(dragoman_elasticsearch.__file__).parent
+    form = {each["name"]: each for each in json.loads((folder / "driver.json").read_text())["form"]}
+    assert "database" not in form
+    assert form["host"]["default"] == "localhost"
+    assert form["port"]["default"] == 9200
+    labels = [choice["label"] for choice in form["auth_method"]["choices"]]
+    assert labels == ["Username & Password", "API Key", "None"]
+    assert form["api_key"]["visible_if"] == {"auth_method": ["api-key"]}
+    assert form["skip_tls_verification"]["advanced"]
+    assert form["ssl_mode"]["default"] == "disabled"
+
+
+# on servers
+
+
+class ObjectRules:
+    async def test_e15_concrete_indices_are_listed_and_dotted_names_hidden(self, es: Rig) -> None:
+        first = await es.index({"n": {"type": "long"}}, [{"n": 1}, {"n": 2}], name="b")
+        second = await es.index({"n": {"type": "long"}}, name="a")
+        hidden = f".{first}"
+        await es.call("PUT", f"/{hidden}", {"settings": {"number_of_replicas": 0}})
+        es._made.append(hidden)
+        listed = {each.name: each for each in await es.driver.list_objects()}
+        assert hidden not in listed
+        assert all(not name.startswith(".") for name in listed)
+        assert (listed[first].rows, listed[second].rows) == (2, 0)
+        assert (listed[first].size or 0) > 0
+        assert list(listed) == sorted(listed)
+
+    async def test_c38_rows_are_counted_without_the_hidden_documents_of_nested_arrays(self, es: Rig) -> None:
+        properties = {"n": {"type": "nested", "properties": {"a": {"type": "long"}}}}
+        name = await es.index(properties, [{"n": [{"a": 1}, {"a": 2}, {"a": 3}]}])
+        assert {each.name: each.rows for each in await es.driver.list_objects()}[name] == 1
+
+    async def test_c38_a_closed_index_is_listed_without_numbers(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
+        await es.call("POST", f"/{name}/_close")
+        found = {each.name: each for each in await es.driver.list_objects()}[name]
+        assert found.rows is None
+        if es.version >= (7, 11):
+            with pytest.raises(QueryError, match="closed"):
+                await es.driver.describe_object(name)
+        else:
+            with pytest.raises(QueryError, match="closed"):
+                await es.page(name)
+
+    async def test_e16_aliases_are_browsable_and_not_listed(self, es: Rig) -> None:
+        one = await es.index({"a": {"type": "long"}}, [{"a": 1}])
+        two = await es.index({"b": {"type": "long"}}, [{"b": 2}])
+        alias = f"{one}-both"
+        for name in (one, two):
+            await es.call("POST", "/_aliases", {"actions": [{"add": {"index": name, "alias": alias}}]})
+        assert alias not in [each.name for each in await es.driver.list_objects()]
+        described = await es.driver.describe_object(alias)
+        assert [column.name for column in described.columns][3:] == ["a", "b"]
+        page = await es.page(alias)
+        assert page.total == 2
+        assert {key.object for key in page.keys} == {one, two}, "a row knows its concrete index, never the alias"
+
+    async def test_e17_a_pattern_shows_the_union(self, es: Rig) -> None:
+        one = await es.index({"a": {"type": "long"}, "x": {"type": "long"}}, [{"a": 1, "x": 1}])
+        await es.call("PUT", f"/{one}-2", {"mappings": {"properties": {"x": {"type": "keyword"}}}})
+        es._made.append(f"{one}-2")
+        described = await es.driver.describe_object(f"{one}*")
+        assert [(column.name, column.type) for column in described.columns[3:]] == [("a", "long"), ("x", "mixed")]
+        assert [note.code for note in described.notes] == ["type-conflict"]
+
+    @pytest.mark.parametrize("name", ["nosuch", "nosuch*"])
+    async def test_c37_a_missing_name_is_told(self, es: Rig, name: str) -> None:
+        with pytest.raises(ObjectNotFoundError):
+            await es.driver.describe_object(name)
+
+    @pytest.mark.parametrize("name", ["", "_search", "_nodes"])
+    async def test_a_name_of_an_api_is_no_object(self, es: Rig, name: str) -> None:
+        before = len(es.log)
+        with pytest.raises(QueryError, match="no name of an index"):
+            await es.driver.describe_object(name)
+        assert len(es.log) == before
+
+    async def test_the_structure_is_the_servers_own_mapping(self, es: Rig) -> None:
+        name = await es.index({"a": {"type": "long"}})
+        described = await es.driver.describe_object(name)
+        assert json.loads(described.structure)[name]["mappings"]["properties"] == {"a": {"type": "long"}}
+        assert "\n  " in described.structure
+
+
+class TestObjectsOnFake(ObjectRules, OnFake):
+    pass
+
+
+class TestObjectsOnServer(ObjectRules, OnServer):
+    async def test_runtime_fields_are_shown_computed(self, es: Rig) -> None:
+        if es.version < (7, 12):
+            pytest.skip("runtime fields come with 7.11")
+        runtime = {"runtime": {"twice": {"type": "long"}}, "properties": {"n": {"type": "long"}}}
+        name = await es.index(mapping=runtime, documents=[{"n": 1, "twice": 2}, {"n": 2, "twice": [3, 4]}])
+        page = await es.page(name, columns=["_id", "twice"])
+        assert sorted(map(tuple, page.cells)) == [("0", 2), ("1", "[3,4]")]
+
+
+async def test_a_server_that_answers_no_json_is_told() -> None:
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        es.fake.misbehave("garbage", on="/_cat")
+        with pytest.raises(QueryError, match="JSON"):
+            await es.driver.list_objects()
