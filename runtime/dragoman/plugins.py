@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,10 +22,11 @@ from dragoman_api.errors import (
     RegistryError,
 )
 from dragoman_registry.decision import Decision, Inputs, Outcome, decide
-from dragoman_registry.index import Project, Registry
 from dragoman_registry.store import Store
 
 from .listings import Details, Listing, describe_reach, listing_of, plain_permissions
+from .offers import Offer, find_offer, offer_for_type, read_offers
+from .versions import installed_version
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,14 +59,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Confirm = Callable[[Question], Awaitable[bool]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Offer:
-    """One driver of one registry."""
-
-    registry: Registry
-    project: Project
 
 
 class Plugins:
@@ -119,32 +112,14 @@ class Plugins:
     def _browse(self) -> list[Listing]:
         installed = {generation.plugin: generation for generation in self._store.installed()}
         listings = {plugin: listing_of(generation) for plugin, generation in installed.items()}
-        for offer in self._offers():
+        for offer in read_offers(self._registries.open()):
             plugin = offer.project.plugin
             listings[plugin] = self._listing(offer, installed.get(plugin))
         return [listings[plugin] for plugin in sorted(listings)]
 
-    def _offers(self) -> list[_Offer]:
-        """Read every registry; the first that has a driver is the one it comes from.
-
-        A registry that cannot be read does not hide the others; if none can be read, its error is the answer.
-        """
-        offers: dict[str, _Offer] = {}
-        failures: list[RegistryError] = []
-        registries = self._registries.open()
-        for registry in registries:
-            try:
-                for project in registry.catalog().projects:
-                    offers.setdefault(project.plugin, _Offer(registry, project))
-            except RegistryError as error:
-                failures.append(error)
-        if failures and len(failures) == len(registries):
-            raise failures[0]
-        return list(offers.values())
-
-    def _listing(self, offer: _Offer, generation: Generation | None) -> Listing:
+    def _listing(self, offer: Offer, generation: Generation | None) -> Listing:
         project = offer.project
-        release = self._choose(project.releases, project.plugin).release
+        release = self._choose(offer).release
         newest = release or (project.releases[0] if project.releases else None)
         state = "available" if release else "incompatible"
         if generation is not None:
@@ -174,7 +149,7 @@ class Plugins:
     def _show(self, plugin: str) -> Details:
         generation = self._store.active(plugin)
         try:
-            offer = self._find(plugin)
+            offer = find_offer(self._registries.open(), plugin)
         except PluginNotFoundError:
             if generation is None:
                 raise
@@ -182,7 +157,7 @@ class Plugins:
             versions = tuple(dict.fromkeys(entry.version for entry in self._store.generations(generation.plugin)))
             words = plain_permissions(generation.manifest.permissions)
             return Details(listing=listing, versions=versions, permissions=words, manifest=generation.manifest)
-        choice = self._choose(offer.project.releases, offer.project.plugin)
+        choice = self._choose(offer)
         release = choice.release or offer.project.releases[0]
         manifest = offer.registry.manifest(release)
         return Details(
@@ -214,18 +189,16 @@ class Plugins:
             return generation.manifest.form
         return (await self.show((await self.for_type(type)).id)).manifest.form
 
-    def _find(self, plugin: str) -> _Offer:
-        for offer in self._offers():
-            if plugin in (offer.project.plugin, offer.project.project):
-                return offer
-        hint = "dragoman plugins browse"
-        raise PluginNotFoundError(f"no configured registry has a plugin called {plugin!r}", hint=hint)
-
-    def _choose(self, releases: tuple[Release, ...], plugin: str, *, version: str | None = None) -> Choice:
+    def _choose(self, offer: Offer, *, version: str | None = None, locked: bool = False) -> Choice:
+        """Choose a release; `locked` holds it to the bytes that `plugins.lock` names."""
+        from dragoman_registry import lock
         from dragoman_registry.choice import choose
         from dragoman_registry.wheels import Host
 
-        return choose(releases, host=Host.here(), pinned=version or self._store.pin_of(plugin))
+        plugin = offer.project.plugin
+        entry = lock.read(self._store.lock_file).get(plugin) if locked and version is None else None
+        pinned = version or self._store.pin_of(plugin)
+        return choose(offer.project.releases, host=Host.here(), pinned=pinned, locked=entry)
 
     # opening --------------------------------------------------------------------------------------------------------
 
@@ -249,7 +222,7 @@ class Plugins:
                 return await self._install(offer, decision.choice, connection=connection, trusted=True)
         raise _error_of(decision, type)
 
-    def _decide(self, kind: str) -> tuple[Generation | None, Decision, _Offer | None]:
+    def _decide(self, kind: str) -> tuple[Generation | None, Decision, Offer | None]:
         generation = self._store.active(kind)
         known = self._inputs(kind, generation)
         decision = decide(known)
@@ -257,48 +230,45 @@ class Plugins:
             return generation, decision, None  # the registries are not asked for what is here
         unreachable, offer, choice = "", None, None
         try:
-            offer = next(
-                (offer for offer in self._offers() if kind in [entry.name for entry in offer.project.types]), None
-            )
+            offer = offer_for_type(self._registries.open(), kind)
         except RegistryError as error:
             unreachable = str(error.details.get("url") or error.message)
         if offer is not None:
-            choice = self._choose(offer.project.releases, offer.project.plugin)
-        known = replace(
-            known,
-            plugin=known.plugin or (offer.project.plugin if offer else None),
-            excluded_surfaces=tuple(offer.project.excluded_surfaces) if offer else known.excluded_surfaces,
-            choice=choice,
-            unreachable=unreachable,
-        )
-        return generation, decide(known), offer
+            # A damaged or missing driver comes back as it was; one that no longer fits makes way for one that does.
+            choice = self._choose(offer, locked=known.compatible)
+            known = replace(
+                known,
+                plugin=known.plugin or offer.project.plugin,
+                excluded_surfaces=tuple(offer.project.excluded_surfaces),
+                locked=choice.release is not None and self._locks(offer, choice.release),
+            )
+        return generation, decide(replace(known, choice=choice, unreachable=unreachable)), offer
+
+    def _locks(self, offer: Offer, release: Release) -> bool:
+        from dragoman_registry import lock
+
+        entry = lock.read(self._store.lock_file).get(offer.project.plugin)
+        return entry is not None and entry.version == release.version and entry.covers(release)
 
     def _inputs(self, kind: str, generation: Generation | None) -> Inputs:
-        from importlib.metadata import version
-
         from .sandbox.policy import achievable_level
 
-        damaged, compatible = "", True
-        if generation is not None:
-            from packaging.specifiers import SpecifierSet
-
-            faults = self._store.verify(generation)
-            damaged = str(faults[0]) if faults else ""
-            compatible = SpecifierSet(generation.manifest.host_api).contains(version("dragoman-api"), prereleases=True)
-        return Inputs(
-            type=kind,
-            plugin=generation.plugin if generation else None,
-            installed=generation.version if generation else None,
-            disabled=bool(generation and generation.disabled),
-            damaged=damaged,
-            compatible=compatible,
-            surface=self._surface,
-            excluded_surfaces=tuple(generation.manifest.excluded_surfaces) if generation else (),
-            sandbox=str(achievable_level()),
-            policy=self._policy,
+        common = Inputs(type=kind, surface=self._surface, sandbox=str(achievable_level()), policy=self._policy)
+        if generation is None:
+            return common
+        faults = self._store.verify(generation)
+        return replace(
+            common,
+            plugin=generation.plugin,
+            installed=generation.version,
+            disabled=generation.disabled,
+            damaged=str(faults[0]) if faults else "",
+            compatible=generation.fits(installed_version("dragoman-api")),
+            granted=tuple(generation.manifest.permissions),
+            excluded_surfaces=tuple(generation.manifest.excluded_surfaces),
         )
 
-    async def _ask(self, decision: Decision, offer: _Offer) -> None:
+    async def _ask(self, decision: Decision, offer: Offer) -> None:
         release = decision.choice.release if decision.choice else None
         question = Question(
             about=decision.about,
@@ -324,10 +294,12 @@ class Plugins:
             IncompatibleReleaseError: No release fits this host; the message says why.
             RegistryError: The wheel, its digest or the disk is not in order; what was active before still is.
         """
-        offer = await anyio.to_thread.run_sync(self._find, id)
-        choose = partial(self._choose, version=version)
-        choice = await anyio.to_thread.run_sync(choose, offer.project.releases, offer.project.plugin)
-        return await self._install(offer, choice, connection=None, trusted=True)
+        offer = await anyio.to_thread.run_sync(find_offer, self._registries.open(), id)
+        choose = partial(self._choose, offer, version=version, locked=not await self._is_installed(id))
+        return await self._install(offer, await anyio.to_thread.run_sync(choose), connection=None, trusted=True)
+
+    async def _is_installed(self, plugin: str) -> bool:
+        return await anyio.to_thread.run_sync(self._store.active, plugin) is not None
 
     async def update(self, id: str | None = None) -> list[Generation]:  # noqa: A002 - the registry's word
         """Install the newest fitting release of one driver, or of all that are not pinned.
@@ -339,16 +311,16 @@ class Plugins:
         for generation in await anyio.to_thread.run_sync(self._store.installed):
             if id not in (None, generation.plugin) or (id is None and generation.pin):
                 continue
-            updated = await self.install(generation.plugin)
+            offer = await anyio.to_thread.run_sync(find_offer, self._registries.open(), generation.plugin)
+            choice = await anyio.to_thread.run_sync(self._choose, offer)
+            updated = await self._install(offer, choice, connection=None, trusted=True)
             if updated.id != generation.id:
                 changed.append(updated)
         if id is not None and not await anyio.to_thread.run_sync(self._store.active, id):
             raise PluginNotFoundError(f"{id} is not installed", hint=f"dragoman plugins install {id}")
         return changed
 
-    async def _install(
-        self, offer: _Offer, choice: Choice, *, connection: str | None, trusted: bool
-    ) -> Generation:
+    async def _install(self, offer: Offer, choice: Choice, *, connection: str | None, trusted: bool) -> Generation:
         from dragoman_registry.installer import install
         from dragoman_registry.wheels import Host
 
@@ -414,7 +386,7 @@ class Plugins:
         await anyio.to_thread.run_sync(partial(self._store.set_disabled, id, disabled=False))
 
     async def disable(self, id: str) -> None:  # noqa: A002 - the registry's word
-        """Keep a driver installed and unused; opening a connection does not switch it on. Raises PluginNotFoundError."""
+        """Keep a driver installed and unused; opening does not switch it on. Raises PluginNotFoundError."""
         await anyio.to_thread.run_sync(partial(self._store.set_disabled, id, disabled=True))
 
     async def rollback(self, id: str) -> Generation:  # noqa: A002 - the registry's word

@@ -100,7 +100,7 @@ class Runtime:
         )
 
     def prewarm(self, spare: Spare | None = None) -> None:
-        """Start a driver's process now, so that it is warm when a connection opens; or take over one already started."""
+        """Start a driver's process now, or take over one already started, so that it is warm on open."""
         if self._spare is None:
             self._spare = spare or Spare(find_closure(self.paths.cache))
         self._spare.fill()

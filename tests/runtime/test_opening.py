@@ -302,3 +302,36 @@ def test_a_runtime_over_a_broken_settings_file_names_the_line(home):
     (home / "config/config.toml").write_text('sandbox = "perhaps"\n')
     with pytest.raises(ConfigurationError, match="perhaps"):
         Runtime()
+
+
+async def test_a_fresh_machine_with_a_lock_gets_the_same_bytes(make_runtime, registry, home):
+    async with make_runtime() as runtime:
+        locked = await runtime.plugins.install("demo")
+        registry(wheelhouse.Driver(version="2.0.0"))
+        (home / "data/state.db").unlink()  # what is left is plugins.lock
+        async with runtime.open("demo") as session:
+            assert session.plugin_version == "1.0.0"
+        [again] = runtime.plugins.installed()
+        assert again.version == locked.version
+
+
+async def test_below_full_a_locked_driver_installs_without_asking(make_runtime, home, monkeypatch):
+    from dragoman.sandbox import policy
+
+    async with make_runtime() as runtime:
+        await runtime.plugins.install("demo")
+        (home / "data/state.db").unlink()
+        weak = policy.Report(level=policy.Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={})
+        monkeypatch.setattr(policy, "achievable_level", lambda: weak)
+        async with runtime.open("demo") as session:
+            assert await session.objects()
+
+
+async def test_a_type_is_served_by_the_project_it_is_bound_to_and_by_no_other(make_runtime, registry, tmp_path):
+    async with make_runtime() as runtime:
+        squatter = wheelhouse.Driver("other", types=[{"name": "demo", "label": "Demo"}])
+        (tmp_path / "second").mkdir()
+        second = wheelhouse.registry(tmp_path / "second/registry", [squatter.write(tmp_path / "second")])
+        runtime.registries.add(str(second), name="second")
+        async with runtime.open("demo") as session:
+            assert session.plugin == "demo"
