@@ -80,7 +80,7 @@ def terminal():
             one.process.wait()
 
 
-def test_p2_p5_the_chooser_offers_the_download_before_the_form_and_ends_connected(empty, terminal):
+def test_p2_p5_e7_the_chooser_offers_the_download_asks_for_visible_fields_and_ends_connected(empty, terminal):
     screen = terminal(empty, "connections", "add", "shop")
     offered = screen.until("> ")
     assert "demo (not installed)" in offered
