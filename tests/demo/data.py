@@ -150,7 +150,7 @@ def _books(random: Random) -> Iterator[Document]:
             "rating": round(sum(scores) / len(scores), 1) if scores else None,
             "ratings": scores,
             "copies_sold": random.randint(200, 90_000),
-            "blurb": f"A {random.choice(_ADJECTIVES)} story of a {random.choice(_NOUNS)} and those who keep it.".lower(),
+            "blurb": f"a {random.choice(_ADJECTIVES)} story of the {random.choice(_NOUNS)} and its keepers".lower(),
         }
         _leave_out(book, number)
         yield str(number), book

@@ -32,11 +32,21 @@ def tokens(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-@dataclass(frozen=True, slots=True)
 class Token:
-    """The tokens of one text value, as one indexed value."""
+    """One indexed text value; its words are found when somebody looks for them."""
 
-    words: tuple[str, ...]
+    __slots__ = ("_text", "_words")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words: list[str] | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """Return the words in order."""
+        if self._words is None:
+            self._words = tokens(self._text)
+        return self._words
 
 
 @dataclass(frozen=True)
@@ -91,7 +101,11 @@ class Field:
         """
         if isinstance(value, dict) and self.family not in ("range", "opaque", "flattened"):
             raise illegal(f"Cannot parse object as {'number' if self.family in ('integer', 'float') else self.type}")
-        return _INDEXERS[self.family](self, value)
+        return self._indexer(self, value)
+
+    @cached_property
+    def _indexer(self) -> Any:
+        return _INDEXERS[self.family]
 
 
 def java_text(value: Any) -> str:
@@ -105,8 +119,9 @@ def number(value: Any) -> int | float:
     Raises:
         ServerError: number_format_exception.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
+    if type(value) in (int, float):
+        found: int | float = value
+        return found
     text = java_text(value).strip()
     for convert in (int, float):
         try:
@@ -128,6 +143,8 @@ def _float(self: Field, value: Any) -> float:
     found = float(number(value))
     if math.isinf(found):
         raise illegal(f"[{self.type}] supports only finite values, but got [{'-' if found < 0 else ''}Infinity]")
+    if self.type == "double":
+        return found
     try:
         rounded: float = struct.unpack(FLOATS[self.type], struct.pack(FLOATS[self.type], found))[0]
     except OverflowError:
@@ -143,7 +160,7 @@ def _keyword(self: Field, value: Any) -> str | None:
 
 
 def _text(_: Field, value: Any) -> Token:
-    return Token(tuple(tokens(java_text(value))))
+    return Token(java_text(value))
 
 
 def boolean(value: Any) -> bool:

@@ -263,7 +263,9 @@ class _Parser:
             if value is None:
                 return
         self.index(target, value, node)
-        for sub in target.params.get("fields", ()):
+        if "fields" not in target.params:
+            return
+        for sub in target.params["fields"]:
             self.index(self.mapping.fields[f"{target.path}.{sub}"], value, node)
 
     def index(self, target: Field, value: Any, node: Node) -> None:

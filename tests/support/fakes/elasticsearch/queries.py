@@ -572,7 +572,7 @@ def phrase_clause(path: str, value: Any, scope: Scope, *, slop: int = 0) -> Clau
 
     def accept(found: Any) -> bool:
         span = len(words)
-        return any(list(found.words[at : at + span]) == words for at in range(len(found.words) - span + 1))
+        return any(found.words[at : at + span] == words for at in range(len(found.words) - span + 1))
 
     text = f'{path}:"{" ".join(words)}"' if len(words) > 1 else f"{path}:{words[0]}"
     return Clause(values_test(field.path, accept), text=text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import time
 from dataclasses import dataclass, field
@@ -422,12 +421,6 @@ def _total(request: Request, count: int) -> dict[str, Any]:
     if request.total is True or count <= request.total:
         return {"total": {"value": count, "relation": "eq"}}
     return {"total": {"value": int(request.total), "relation": "gte"}}
-
-
-@functools.cache
-def count_keys() -> frozenset[str]:
-    """Return what the body of `_count` may hold."""
-    return frozenset({"query"})
 
 
 def matches(body: dict[str, Any], views: list[View], cluster: Cluster) -> Found:
