@@ -18,7 +18,7 @@ import pluggy
 from msgspec import Raw
 from msgspec.structs import replace
 
-from dragoman_api.connections import Profile, Secrets
+from dragoman_api.connections import Profile, Secrets, Server
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, UnsupportedOperationError
 from dragoman_api.hookspecs import PROJECT, DriverSpec
 from dragoman_api.http import Http
@@ -145,8 +145,12 @@ class Service:
         arguments = {names[0]: request} if names else {}
         if isinstance(request, Profile):
             profile = replace(request, secrets=self._secrets)
-            arguments = {"profile": profile, "http": await self._http.enter_async_context(Http(profile))}
+            http = await self._http.enter_async_context(Http(profile))
+            arguments = {"profile": profile, "http": http}
         result = await getattr(self._manager.hook, call.hook)(**arguments)
+        if isinstance(result, Server):  # what the client has to warn of is said whether the driver repeats it or not
+            said = [note for note in http.warnings if note.reason not in result.notes]
+            result = replace(result, notes=[*result.notes, *(note.reason for note in said)])
         if call.hook == "close":
             await self._http.aclose()
         pieces, rest = values.take_apart(result)

@@ -158,10 +158,11 @@ class Chunk(Message, frozen=True, tag="chunk", kw_only=True):
 
 
 class Failure(Message, frozen=True, tag="err", kw_only=True):
-    """The end of a call, or of the start (id 0), by an error."""
+    """The end of a call, or of the start (id 0), by an error; `family` is the code of its class."""
 
     id: int
     code: Name
+    family: Name = ""
     message: Text
     hint: Text = ""
     details: Annotated[
@@ -177,12 +178,17 @@ class Failure(Message, frozen=True, tag="err", kw_only=True):
             for name, value in list(error.details.items())[:50]
         }
         return cls(
-            id=call, code=error.code[:100], message=error.message[:4_000], hint=error.hint[:4_000], details=details
+            id=call,
+            code=error.code[:100],
+            family=type(error).code[:100],
+            message=error.message[:4_000],
+            hint=error.hint[:4_000],
+            details=details,
         )
 
     def to_error(self) -> DragomanError:
         """Build the same class of error again."""
-        return from_code(self.code, self.message, hint=self.hint, details=self.details)
+        return from_code(self.code, self.message, hint=self.hint, details=self.details, family=self.family)
 
 
 ChildMessage = Sandboxed | Ready | Part | Result | Chunk | Failure

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .changes import Change, HttpRequest
-
 import msgspec
+
+from .changes import Change, HttpRequest
 
 
 class ConnectionInfo(msgspec.Struct, frozen=True, kw_only=True):

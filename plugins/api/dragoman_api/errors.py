@@ -265,8 +265,19 @@ def _tree(root: type[DragomanError]) -> Iterator[type[DragomanError]]:
 
 
 def from_code(
-    code: str, message: str, *, hint: str = "", details: Mapping[str, Detail] | None = None
+    code: str, message: str, *, hint: str = "", details: Mapping[str, Detail] | None = None, family: str = ""
 ) -> DragomanError:
-    """Build the error a code stands for; an unknown code becomes a DriverError that keeps it."""
-    kind = next((kind for kind in _tree(DragomanError) if kind.code == code), DriverError)
+    """Build the error a code stands for.
+
+    Args:
+        code: Of the error; one of its own is kept.
+        message: As the error had it.
+        hint: What to do.
+        details: Plain values.
+        family: Code of the error's class, where its own code is another.
+
+    Returns:
+        The error; a DriverError where neither code names a class.
+    """
+    kind = next((kind for kind in _tree(DragomanError) if kind.code == (family or code)), DriverError)
     return kind(message, hint=hint, code=code, details=details)

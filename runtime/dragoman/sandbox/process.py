@@ -20,7 +20,6 @@ from dragoman_api.errors import (
     DriverFaultError,
     QueryError,
     SandboxError,
-    from_code,
 )
 from dragoman_worker import values, wire
 from dragoman_worker.channel import Channel
@@ -254,7 +253,7 @@ class Worker:
             return None
         error = message.to_error()
         clean = {name: self._clean(value) if isinstance(value, str) else value for name, value in error.details.items()}
-        return from_code(error.code, self._clean(error.message), hint=self._clean(error.hint), details=clean)
+        return type(error)(self._clean(error.message), hint=self._clean(error.hint), code=error.code, details=clean)
 
     def _clean(self, text: str) -> str:
         return self._mask(harmless(text))
