@@ -12,14 +12,13 @@ from dragoman_api.errors import QueryError, RowNotFoundError
 from . import faults, mapping
 from .documents import Hit
 from .exchange import Exchange, encode, get, post, segment, target
-from .search import Found
+from .search import Found, documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _BATCH = 200  # searches of one _msearch
 _NDJSON = "application/x-ndjson"
-_hit = msgspec.json.Decoder(Hit)
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -87,11 +86,10 @@ def document(index: str, key: str, routing: str | None = None) -> Exchange[Hit]:
         ObjectNotFoundError: Its index is gone.
     """
     path = f"/{target(index)}/_doc/{segment(key)}" + (f"?routing={segment(routing)}" if routing else "")
-    reply = yield get(path)
-    if reply.status == 404 and not faults.read(reply).type:
-        raise RowNotFoundError(f"'{index}' holds no document '{key}'", hint="reload the page")
     try:
-        return _hit.decode(faults.check(reply))
-    except (msgspec.DecodeError, UnicodeDecodeError):  # as in `search`: what is stored is not always JSON
-        reply = yield get(f"{path}{'&' if routing else '?'}filter_path=*")
-    return faults.decode(reply, Hit)
+        hit, _ = yield from documents(get(path), Hit)
+    except QueryError as error:
+        if error.details == {"status": 404, "type": ""}:  # an answer of its own, not an error: found is false
+            raise RowNotFoundError(f"'{index}' holds no document '{key}'", hint="reload the page") from error
+        raise
+    return hit

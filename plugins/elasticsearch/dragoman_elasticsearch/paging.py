@@ -96,7 +96,7 @@ class Grid:
             found = yield from search(where, body)
         except WindowExceededError as error:
             raise (yield from _explained(error, request)) from error
-        notes = found.partial()
+        notes = found.notes()
         if self.raw and not found.hits.hits and request.offset == 0:
             notes += yield from _why_nothing(request.object, self.query)
         return self._page(found.hits.hits, notes, found.count)

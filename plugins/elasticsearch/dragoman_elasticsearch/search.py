@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -17,6 +19,9 @@ from .exchange import Exchange, post, raw, target
 if TYPE_CHECKING:
     from typing import Any
 
+    from dragoman_api import HttpRequest
+
+T = TypeVar("T")
 MATCH_ALL = raw('{"match_all":{}}')
 
 
@@ -51,11 +56,20 @@ class Found(msgspec.Struct, frozen=True):
     pit_id: str | None = None
     scroll_id: str | None = msgspec.field(name="_scroll_id", default=None)
 
+    rewritten: bool = False
+
     @property
     def count(self) -> int | None:
         """Give the number of matching rows, None when it was not asked for."""
         total = self.hits.total
         return total.value if isinstance(total, Total) else total
+
+    def notes(self) -> list[Note]:
+        """Say what must be said of the answer as a whole."""
+        if not self.rewritten:
+            return self.partial()
+        reason = "a stored document is no proper JSON (a comment, half a character): it is shown written anew"
+        return [*self.partial(), Note(code="documents-rewritten", reason=reason)]
 
     def partial(self) -> list[Note]:
         """Say what a 200 hides: shards that failed, a search that was cut off."""
@@ -68,23 +82,42 @@ class Found(msgspec.Struct, frozen=True):
         return notes
 
 
-_found = msgspec.json.Decoder(Found)
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F])[0-9a-fA-F]{2}|.)", re.DOTALL
+)
+
+
+def documents(request: HttpRequest, kind: type[T]) -> Exchange[tuple[T, bool]]:
+    """Send a request whose answer holds stored documents, which are not always JSON.
+
+    The server stores comments and halves of surrogate pairs as they were sent, and answers them verbatim.
+
+    Returns:
+        The answer, and whether documents had to be written anew to be read.
+    """
+    reply = yield request
+    body = faults.check(reply)
+    for text in (body, _mended(body)):
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return msgspec.json.decode(text, type=kind), text is not body
+    # Asked to filter its answer, the server writes the documents anew.
+    path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
+    reply = yield msgspec.structs.replace(request, path=path)
+    return faults.decode(reply, kind), True
+
+
+def _mended(body: bytes) -> bytes:
+    return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], body)
 
 
 def search(path: str, body: dict[str, Any]) -> Exchange[Found]:
-    """Search, and decode the answer even where a stored document is no JSON.
+    """Search.
 
     Raises:
         DragomanError: The server's refusal.
     """
-    reply = yield post(path, body)
-    try:
-        return _found.decode(faults.check(reply))
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        # The server stores comments and lone surrogates as sent and answers them verbatim; asked to filter its
-        # answer it writes the documents anew.
-        reply = yield post(f"{path}{'&' if '?' in path else '?'}filter_path=*", body)
-    return faults.decode(reply, Found)
+    found, rewritten = yield from documents(post(path, body), Found)
+    return msgspec.structs.replace(found, rewritten=True) if rewritten else found
 
 
 class _Count(msgspec.Struct, frozen=True):

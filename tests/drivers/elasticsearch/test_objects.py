@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 
