@@ -30,10 +30,17 @@ def main() -> None:
             shutil.rmtree(home / "data", ignore_errors=True)  # as on a machine that has only connections.toml
             run("page", "shop", "books", "--limit", "10")
 
-        run("connections", "add", "shop", "--type", "elasticsearch", "--host", "127.0.0.1", "--port", str(port), "--yes")
+        address = ["--host", "127.0.0.1", "--port", str(port)]
+        run("connections", "add", "shop", "--type", "elasticsearch", *address, "--yes")
         report(
             "Commands that start no driver",
-            medians({"bare interpreter": bare, "--version": lambda: run("--version"), "plugins list": lambda: run("plugins", "list")}),
+            medians(
+                {
+                    "bare interpreter": bare,
+                    "--version": lambda: run("--version"),
+                    "plugins list": lambda: run("plugins", "list"),
+                }
+            ),
             baseline="bare interpreter",
             target="--version 60 ms, plugins list 120 ms",
         )

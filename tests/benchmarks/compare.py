@@ -39,4 +39,4 @@ def report(title: str, found: Mapping[str, float], *, baseline: str, target: str
     print(f"\n{title}" + (f"   (target: {target})" if target else ""))
     for name, seconds in found.items():
         unit, factor = ("ms", 1e3) if seconds >= 0.001 else ("µs", 1e6)
-        print(f"  {name:<46} {seconds * factor:9.1f} {unit}   {seconds / found[baseline]:7.2f} ×")
+        print(f"  {name:<46} {seconds * factor:9.1f} {unit}   {seconds / found[baseline]:7.2f} x")
