@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
@@ -252,6 +251,8 @@ async def open(  # noqa: A001 - people write dragoman.open
 def _load_automations(names: Sequence[str]) -> list[object]:
     if not names:
         return []
+    import importlib.metadata
+
     found = {entry.name: entry for entry in importlib.metadata.entry_points(group=AUTOMATIONS)}
     if missing := [name for name in names if name not in found]:
         hint = f"installed are: {', '.join(sorted(found)) or 'none'}"

@@ -18,7 +18,8 @@ from system.conftest import serve_sample
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder, serve_sample() as port:
         home = Path(folder) / "dragoman"
-        environment = {**os.environ, "DRAGOMAN_HOME": str(home), "HOME": folder}
+        kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment = {**kept, "DRAGOMAN_HOME": str(home), "HOME": folder}
 
         def run(*words: str) -> None:
             subprocess.run([sys.executable, "-m", "dragoman", *words], check=True, capture_output=True, env=environment)
