@@ -1,0 +1,418 @@
+"""Pages: sorts, totals, the switch past 10,000 rows, windows, and what a page says of itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake, on_server
+from drivers.elasticsearch.test_objects import view
+
+from dragoman_api import Filter, Page, PageRequest, QueryError, RawQuery, Sort
+from dragoman_api.connections import Profile
+from dragoman_api.errors import ConnectionFailedError, WindowExceededError
+from dragoman_elasticsearch import walks
+from dragoman_elasticsearch.sorting import compile_sort, reverse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+MANY = 10_640
+
+
+def keys(*sorts: Sort, mappings: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
+    return compile_sort(sorts, view(*mappings))[0]
+
+
+def mapped(**properties: Any) -> dict[str, Any]:
+    return {"properties": properties}
+
+
+# sort keys
+
+
+def test_e25_a_text_sorts_by_its_keyword() -> None:
+    assert list(keys(Sort("t"), mappings=(mapped(t=TEXT),))[0]) == ["t.keyword"]
+
+
+def test_e24_e37_what_does_not_sort_is_dropped_and_reported() -> None:
+    nested = {"type": "nested", "properties": {"a": {"type": "long"}}}
+    found = view(mapped(t={"type": "text"}, n=nested, o={"type": "object"}, k={"type": "keyword"}))
+    asked = [Sort(name) for name in ("_id", "t", "n", "o", "_score", "nope", "k")]
+    compiled, notes = compile_sort(asked, found)
+    assert [next(iter(key)) for key in compiled] == ["k"]
+    assert {note.code for note in notes} == {"sort-dropped"}
+    assert {note.column: note.reason for note in notes} == {
+        "_id": "the server does not sort by _id",
+        "t": "text field without a .keyword subfield",
+        "n": "JSON column of a nested array; sort by one of its leaves",
+        "o": "its values have no order",
+        "_score": "the score orders a page that has no sort",
+        "nope": "there is no such column",
+    }
+
+
+def test_e24_c11_a_nested_leaf_names_its_array() -> None:
+    """Without it 7.17 sorts by nothing and says nothing."""
+    inner = {"type": "nested", "properties": {"c": {"type": "long"}}}
+    found = mapped(n={"type": "nested", "properties": {"a": {"type": "long"}, "in": inner}})
+    assert keys(Sort("n.a"), mappings=(found,))[0]["n.a"]["nested"] == {"path": "n"}
+    assert keys(Sort("n.in.c"), mappings=(found,))[0]["n.in.c"]["nested"] == {"path": "n", "nested": {"path": "n.in"}}
+
+
+def test_c10_a_field_that_some_indices_lack_has_a_type_there() -> None:
+    found = (mapped(k={"type": "keyword"}, t=TEXT), mapped(x={"type": "long"}))
+    assert keys(Sort("k"), Sort("t"), Sort("x"), mappings=found) == [
+        {"k": {"order": "asc", "missing": "_last", "mode": "min", "unmapped_type": "keyword"}},
+        {"t.keyword": {"order": "asc", "missing": "_last", "mode": "min", "unmapped_type": "keyword"}},
+        {"x": {"order": "asc", "missing": "_last", "mode": "min", "unmapped_type": "long"}},
+    ]
+    assert "unmapped_type" not in keys(Sort("k"), mappings=found[:1])[0]["k"]
+
+
+def test_c13_a_half_float_sorts_as_a_double_and_mixed_dates_as_nanoseconds() -> None:
+    assert keys(Sort("h"), mappings=(mapped(h={"type": "half_float"}),))[0]["h"]["numeric_type"] == "double"
+    both = (mapped(d={"type": "date"}), mapped(d={"type": "date_nanos"}))
+    assert keys(Sort("d"), mappings=both)[0]["d"]["numeric_type"] == "date_nanos"
+
+
+def test_c12_no_sort_key_has_a_format() -> None:
+    assert "format" not in keys(Sort("d"), mappings=(mapped(d={"type": "date", "format": "epoch_second"}),))[0]["d"]
+
+
+def test_a_reversed_sort_turns_order_and_missing_and_keeps_the_mode() -> None:
+    forward = [*keys(Sort("k", descending=True), mappings=(mapped(k={"type": "long"}),)), walks.SHARD_DOC]
+    assert reverse(forward) == [
+        {"k": {"order": "asc", "missing": "_first", "mode": "max"}},
+        {"_shard_doc": {"order": "desc"}},
+    ]
+    assert reverse(reverse(forward)) == forward
+
+
+# a page that is right, or says that it is not
+
+
+async def answered(found: dict[str, Any]) -> Page:
+    """Give the page that a driver makes of a search answer."""
+    from drivers.elasticsearch.replies import Answers, reply
+
+    from dragoman_elasticsearch import paging
+
+    grid = paging.grid(PageRequest(object="x"), view(mapped(n={"type": "long"})), window=10_000, preference="p")
+    return Answers(reply(found)).run(grid.shallow_page())
+
+
+@pytest.mark.fake_only(reason="no engine here loses a shard on request")
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({"_shards": {"total": 3, "failed": 1}}, "1 of 3 shards failed"), ({"timed_out": True}, "timed out")],
+)
+async def test_a_partial_answer_is_said(more: dict[str, Any], said: str) -> None:
+    page = await answered({"hits": {"total": {"value": 0, "relation": "eq"}, "hits": []}} | more)
+    assert [note.code for note in page.notes] == ["partial-result"]
+    assert said in page.notes[0].reason
+
+
+async def test_every_search_refuses_partial_results() -> None:
+    async with on_fake("8.19.21") as es:
+        name = await es.index(documents=[{"n": 1}], properties={"n": {"type": "long"}})
+        await es.page(name)
+        await es.page(name, offset=10_000, limit=10)
+        searches = es.sent("POST", "_search")
+        assert searches
+        assert all("allow_partial_search_results=false" in each.path for each in searches)
+
+
+class PageRules:
+    async def test_totals_are_exact_or_left_out(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(20)])
+        page = await es.page(name, limit=5)
+        assert (page.total, page.total_exact, len(page.cells)) == (20, True, 5)
+        assert (await es.page(name, limit=5, total=False)).total is None
+        assert (await es.page(name, Filter("n", "<", 7), limit=5)).total == 7
+
+    async def test_a_page_carries_what_protects_a_change(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
+        await es.call("PUT", f"/{name}/_doc/r?routing=a%2Fb&refresh=true", {"n": 2})
+        keys_ = {key.id: key for key in (await es.page(name)).keys}
+        assert keys_["0"].guard == {"seq_no": 0, "primary_term": 1}
+        assert (keys_["r"].object, keys_["r"].routing) == (name, "a/b")
+
+    async def test_e37_a_dropped_sort_leaves_the_order_unchanged(self, es: Rig) -> None:
+        name = await es.index({"t": {"type": "text"}}, [{"t": text} for text in "cab"])
+        plain = (await es.page(name)).keys
+        page = await es.page(name, sort=[Sort("t"), Sort("_id", descending=True)])
+        assert page.keys == plain
+        assert [note.column for note in page.notes] == ["t", "_id"]
+
+    @pytest.mark.parametrize(
+        ("kind", "values"),
+        [
+            (TEXT, ["b", "a", None, "c"]),
+            ({"type": "long"}, [2**62, -(2**63), None, 7]),
+            ({"type": "half_float"}, [1.5, -2.0, None, 0.25]),
+            ({"type": "double"}, [1e300, -1e300, None, 0.1]),
+            ({"type": "boolean"}, [True, False, None, True]),
+            ({"type": "date"}, ["2024-02-01", "1969-01-01", None, "2024-01-01"]),
+            ({"type": "ip"}, ["10.0.0.2", "9.0.0.1", None, "::1"]),
+        ],
+    )
+    async def test_sorts_order_rows_with_missing_values_last(self, es: Rig, kind: Any, values: list[Any]) -> None:
+        """C12, C13: both ways, missing values at the end."""
+        documents = [{} if value is None else {"x": value} for value in values]
+        name = await es.index({"x": kind}, documents)
+        for descending in (False, True):
+            page = await es.page(name, sort=[Sort("x", descending=descending)])
+            got = [row["x"] for row in page.rows]
+            assert got[-1] is None
+            known = [value for value in values if value is not None]
+            if kind["type"] != "ip":
+                assert got[:-1] == sorted(known, reverse=descending)
+            else:
+                assert got[:-1] == (["10.0.0.2", "9.0.0.1", "::1"] if descending else ["::1", "9.0.0.1", "10.0.0.2"])
+
+    async def test_e24_nested_leaves_sort(self, es: Rig) -> None:
+        properties = {"n": {"type": "nested", "properties": {"q": {"type": "integer"}}}}
+        rows = [{"n": [{"q": 5}, {"q": 1}]}, {"n": [{"q": 3}]}, {"n": []}]
+        name = await es.index(properties, rows)
+        assert await es.ids(name, sort=[Sort("n.q")]) == ["0", "1", "2"]
+        assert await es.ids(name, sort=[Sort("n.q", descending=True)]) == ["0", "1", "2"]
+
+    async def test_c10_no_index_of_an_alias_drops_out_of_a_sort(self, es: Rig) -> None:
+        one = await es.index({"a": {"type": "long"}}, [{"a": 1}])
+        two = await es.index({"b": TEXT}, [{"b": "x"}])
+        alias = f"{one}-both"
+        for name in (one, two):
+            await es.call("POST", "/_aliases", {"actions": [{"add": {"index": name, "alias": alias}}]})
+        for column in ("a", "b"):
+            page = await es.page(alias, sort=[Sort(column)])
+            assert (page.total, len(page.cells)) == (2, 2)
+
+    async def test_e42_a_lowered_window_is_the_clusters_error_with_the_remedy(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}], settings={"index.max_result_window": 500})
+        with pytest.raises(WindowExceededError) as caught:
+            await es.page(name, offset=450, limit=100)
+        assert caught.value.message.startswith(
+            f"'{name}' shows its first 500 rows only (index.max_result_window is 500); rows 451 to 550 were asked for."
+        )
+        assert "Result window is too large" in caught.value.message
+        assert f'PUT /{name}/_settings {{"index.max_result_window":10000}}' in caught.value.hint
+        assert (await es.page(name, offset=400, limit=100)).total == 1
+
+    async def test_e42_the_opt_in_reads_the_setting_and_switches_there(self, es: Rig) -> None:
+        documents = [{"n": at} for at in range(130)]
+        name = await es.index({"n": {"type": "long"}}, documents, settings={"index.max_result_window": 50})
+        old = es.driver._profile
+        es.driver._profile = Profile(
+            name=old.name, type=old.type, host=old.host, port=old.port, options={**old.options, "window": "index"}
+        )
+        got = []
+        for offset in range(0, 130, 40):
+            page = await es.page(name, sort=[Sort("n")], offset=offset, limit=40)
+            got += [row["n"] for row in page.rows]
+        assert got == list(range(130))
+
+    @pytest.mark.parametrize(("offset", "limit"), [(-1, 10), (0, 0)])
+    async def test_c4_a_negative_offset_is_refused_here(self, es: Rig, offset: int, limit: int) -> None:
+        name = await es.index({"n": {"type": "long"}})
+        with pytest.raises(QueryError, match="offset from 0"):
+            await es.page(name, offset=offset, limit=limit)
+
+    async def test_an_unknown_column_is_told(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}})
+        with pytest.raises(QueryError, match="has no column 'x', 'y'"):
+            await es.page(name, columns=["n", "x", "y"])
+
+
+class TestPagesOnFake(PageRules, OnFake):
+    pass
+
+
+class TestPagesOnServer(PageRules, OnServer):
+    pass
+
+
+# beyond 10,000 rows
+
+
+class DeepRules:
+    """One big index per server; the walks of each test are its own."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def anyio_backend(cls) -> str:
+        return "asyncio"
+
+    @staticmethod
+    async def fill(es: Rig) -> str:
+        properties = {
+            "n": {"type": "long"},
+            "g": {"type": "keyword"},
+            "t": {"type": "text"},
+            "h": {"type": "half_float"},
+        }
+        rows = ({"n": at, "g": f"g{at % 7}", "t": "word " * (at % 3), "h": at % 5 + 0.5} for at in range(MANY))
+        sparse = [{name: value for name, value in row.items() if (row["n"] + len(name)) % 11} for row in rows]
+        return await es.index(properties, sparse, settings={"number_of_shards": 2})
+
+    @pytest.mark.parametrize(
+        "sort",
+        [(), (Sort("h"), Sort("g", descending=True))],
+        ids=["unsorted", "sorted"],
+    )
+    async def test_e41_pages_tile_the_result_forward_backward_and_on_jumps(
+        self, big: tuple[Rig, str], sort: tuple[Sort, ...]
+    ) -> None:
+        es, name = big
+        size = 1_330
+
+        async def page(offset: int) -> list[str]:
+            got = await es.page(name, sort=sort, offset=offset, limit=size, columns=["_id"])
+            assert got.total == MANY
+            return [str(key.id) for key in got.keys]
+
+        offsets = list(range(0, MANY, size))
+        forward = {offset: await page(offset) for offset in offsets}
+        tiled = [key for offset in offsets for key in forward[offset]]
+        assert len(tiled) == len(set(tiled)) == MANY
+        for offset in reversed(offsets[-3:]):
+            assert await page(offset) == forward[offset]
+        for offset in (10_050, MANY - 40, 9_900, 10_400):
+            got = await page(offset)
+            assert got == tiled[offset : offset + size]
+        assert await page(MANY + 5) == []
+
+    async def test_e41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: tuple[Rig, str]) -> None:
+        """The last page is reached from behind, not by reading everything before it."""
+        es, name = big
+        if not es.driver._features.point_in_time:
+            pytest.skip("scrolls go forward only")
+        await es.driver.close()
+        mark = len(es.log)
+        page = await es.page(name, sort=[Sort("n")], offset=MANY - 10, limit=100, columns=["_id"])
+        assert len(page.keys) == 10
+        sizes = [json.loads(each.body or "{}").get("size") for each in es.log[mark:] if "_search" in each.path]
+        assert sizes == [0, 10]
+
+    async def test_e41_only_pages_past_the_threshold_use_a_walk(self, big: tuple[Rig, str]) -> None:
+        es, name = big
+        await es.driver.close()
+        mark = len(es.log)
+        await es.page(name, offset=9_990, limit=10)
+        assert not [each for each in es.log[mark:] if "_pit" in each.path or "scroll" in each.path]
+        page = await es.page(name, offset=9_991, limit=10)
+        assert [each for each in es.log[mark:] if "_pit" in each.path or "scroll" in each.path]
+        assert [note.code for note in page.notes] == ["snapshot"]
+
+    async def test_a_raw_query_keeps_its_order_of_score_past_the_switch(self, big: tuple[Rig, str]) -> None:
+        es, name = big
+        shallow = await es.page(name, RawQuery("n:>=0 OR t:word"), offset=9_000, limit=1_000, columns=["_id", "_score"])
+        deep = await es.page(name, RawQuery("n:>=0 OR t:word"), offset=9_500, limit=1_000, columns=["_id", "_score"])
+        if es.driver._features.point_in_time:  # a scroll computes the same scores and does not show them
+            assert [row["_score"] for row in deep.rows] == sorted((row["_score"] for row in deep.rows), reverse=True)
+        assert [key.id for key in deep.keys][:500] == [key.id for key in shallow.keys][500:]
+
+    async def test_what_a_walk_holds_on_the_server_is_freed(self, big: tuple[Rig, str]) -> None:
+        es, name = big
+        for at in range(6):  # more results than walks are kept
+            await es.page(name, Filter("n", ">=", at), offset=10_000, limit=5, columns=["_id"])
+        await es.driver.close()
+        opened = [
+            each for each in es.log if each.method == "POST" and ("/_pit?" in each.path or "?scroll=" in each.path)
+        ]
+        closed = [each for each in es.log if each.method == "DELETE" and each.path in ("/_pit", "/_search/scroll")]
+        assert len(opened) == len(closed)
+
+    async def test_an_expired_context_is_renewed_and_said(self, big: tuple[Rig, str]) -> None:
+        es, name = big
+        before = await es.page(name, sort=[Sort("g")], offset=10_100, limit=50, columns=["_id"])
+        [walking] = [each.walk for each in es.driver._walks.values()]
+        request = walking.close()
+        assert request is not None
+        await es.call(request.method, request.path, request.body)
+        after = await es.page(name, sort=[Sort("g")], offset=10_100 + 50, limit=50, columns=["_id"])
+        again = await es.page(name, sort=[Sort("g")], offset=10_100, limit=50, columns=["_id"])
+        assert again.keys == before.keys
+        assert {key.id for key in after.keys}.isdisjoint(key.id for key in before.keys)
+        said = {note.code for page in (after, again) for note in page.notes}
+        assert "snapshot-renewed" in said or not es.driver._features.point_in_time
+        await es.driver.close()
+
+    async def test_two_pages_at_once_share_a_walk_and_are_both_right(self, big: tuple[Rig, str]) -> None:
+        es, name = big
+        got: dict[int, list[str]] = {}
+
+        async def fetch(offset: int) -> None:
+            page = await es.page(name, sort=[Sort("n")], offset=offset, limit=100, columns=["n"])
+            got[offset] = [key.id for key in page.keys]
+
+        async with anyio.create_task_group() as group:
+            for offset in (10_300, 10_000, 10_200, 10_100):
+                group.start_soon(fetch, offset)
+        assert len({key for keys_ in got.values() for key in keys_}) == 400
+
+
+class TestDeepOnFake(DeepRules):
+    @pytest.fixture(scope="class", params=["8.19.21", "7.10.2"])
+    @classmethod
+    async def big(cls, request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[tuple[Rig, str]]:
+        async with on_fake(request.param) as es:
+            yield es, await cls.fill(es)
+
+
+@pytest.mark.live("elasticsearch")
+class TestDeepOnServer(DeepRules):
+    @pytest.fixture(scope="class")
+    @classmethod
+    async def big(cls, live_server: dict[str, Any], anyio_backend: str) -> AsyncIterator[tuple[Rig, str]]:
+        async with on_server(live_server) as es:
+            yield es, await cls.fill(es)
+
+
+def test_c2_a_search_after_of_another_length_is_never_sent() -> None:
+    """The server takes it, and silently loses the ties."""
+    from msgspec import Raw
+
+    walk = walks.Walk("x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10_000, "p", pit="1", total=50)
+    with pytest.raises(QueryError, match="1 sort values for 2 keys"):
+        next(walk._ask(walk._sorted(walk.keys), 10, (Raw(b"1"),), {}))
+
+
+def test_c2_every_walk_ends_in_the_tiebreaker() -> None:
+    from msgspec import Raw
+
+    for sort in ([], [{"n": {"order": "asc"}}]):
+        walk = walks.Walk("x", Raw(b"{}"), sort, 10_000, "p", pit="1")
+        assert walk._sorted(walk.keys)[-1] == {"_shard_doc": {"order": "asc"}}
+
+
+@pytest.mark.fake_only(reason="a network that fails in the middle of a walk")
+@pytest.mark.parametrize("version", ["8.19.21", "7.10.2"])
+async def test_a_walk_goes_on_after_the_network_failed(version: str) -> None:
+    async with on_fake(version) as es:
+        assert es.fake is not None
+        name = await DeepRules.fill(es)
+        whole = (await es.page(name, sort=[Sort("n")], offset=10_000, limit=200)).keys
+        await es.driver.close()
+        point = es.driver._features.point_in_time
+        es.fake.misbehave("cut", on="/_search" if point else "/_search/scroll", after=2, times=1)
+        with pytest.raises(ConnectionFailedError):
+            await es.page(name, sort=[Sort("n")], offset=10_000, limit=100)
+        first = await es.page(name, sort=[Sort("n")], offset=10_000, limit=100)
+        second = await es.page(name, sort=[Sort("n")], offset=10_100, limit=100)
+        assert [*first.keys, *second.keys] == whole
+
+
+@pytest.mark.fake_only(reason="no engine here is busy on request")
+async def test_a_busy_server_is_asked_again_and_a_blocked_index_is_not() -> None:
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
+        es.fake.misbehave("status", on=f"/{name}/_search", times=1, status=429)
+        mark = len(es.log)
+        with pytest.raises(QueryError, match="HTTP 429"):
+            await es.page(name)
+        assert len([each for each in es.log[mark:] if "_search" in each.path]) == 1, "429 alone is no reason to wait"
