@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from dragoman_api.errors import QueryError, from_code
 from dragoman_worker.wire import Failure
 
