@@ -68,7 +68,8 @@ def _replacement(token: re.Match[str]) -> str:
     lines = "\n" * token[0].count("\n")
     if token["literal"] is not None:
         return json.dumps(token["literal"], ensure_ascii=False) + lines
-    return lines + " " * (len(token[0]) - token[0].rfind("\n") - 1)
+    # What follows a comment keeps its column.
+    return lines + " " * len(token[0].rpartition("\n")[2]) if token[0].startswith("/*") else ""
 
 
 def _finished(text: str, head: re.Match[str] | None, body: str) -> list[ConsoleRequest]:
