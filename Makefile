@@ -30,7 +30,7 @@ demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 	@$(BIN)/python -m tests.demo
 
 test: check ## lint, types, contracts and the default tests
-	@$(BIN)/python -m pytest -q
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 check: $(BUNDLE) ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .

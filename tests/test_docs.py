@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import importlib
-import json
-import os
 import re
 import shlex
 import subprocess
@@ -14,6 +12,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
+from stranger import serve_sample
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -218,6 +218,8 @@ async def test_the_driver_of_the_guide_browses_a_real_server(guide, monkeypatch)
     app.router.add_get("/{path:.*}", answer)
     monkeypatch.syspath_prepend(guide[0])
     driver = importlib.import_module("dragoman_demo.driver").Driver()
+    for name in [name for name in sys.modules if name.startswith("dragoman_demo")]:
+        del sys.modules[name]  # no other test may find it imported
     async with TestServer(app) as server:
         profile = Profile(name="mine", type="demo", host=server.host, port=server.port)
         async with Http(profile) as http:
@@ -230,14 +232,8 @@ async def test_the_driver_of_the_guide_browses_a_real_server(guide, monkeypatch)
 
 @pytest.fixture(scope="module")
 def sample_port():
-    """Serve the sample cluster in a process of its own, as a reader of the tutorial does."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "tests/support")}
-    command = [sys.executable, "-m", "tests.demo.sample", "--port", "0", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment) as server:
-        try:
-            yield json.loads(server.stdout.readline())["port"]
-        finally:
-            server.terminate()
+    with serve_sample() as port:
+        yield port
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "tutorial/first-page.md"], ids=lambda page: page.name)

@@ -12,7 +12,8 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "support")]
 
 from benchmarks.compare import medians, report
-from system.conftest import serve_sample
+
+from stranger import serve_sample
 
 
 def main() -> None:

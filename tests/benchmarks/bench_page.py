@@ -18,11 +18,11 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/support")]
 import aiohttp
 import anyio
 from benchmarks.compare import async_medians, report
-from system.conftest import serve_sample
 from tests.demo import sample
 
 from dragoman import Runtime, SavedConnection
 from fakes.elasticsearch import FakeElasticsearch
+from stranger import serve_sample
 
 PREFIX = "dragoman-bench-"
 

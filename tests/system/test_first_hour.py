@@ -9,7 +9,8 @@ import re
 import sys
 
 import pytest
-from cli.test_terminal import Terminal
+
+from terminal import Terminal
 
 pytestmark = pytest.mark.timeout(60)
 
