@@ -1,0 +1,97 @@
+"""The whole way on a real engine: driver installed, locked down, brokered, over TLS where the engine has it."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+from tests.demo import sample
+
+from dragoman import Filter, Insert, Runtime, SavedConnection, Sort, Update
+from dragoman_api.changes import OutcomeStatus
+from dragoman_api.errors import AuthenticationError, ConnectionFailedError
+
+pytestmark = [pytest.mark.live("elasticsearch"), pytest.mark.timeout(180)]
+PREFIX = "dragoman-system-"
+
+
+def values_for(server, **more):
+    values = {"host": server["host"], "port": server["port"]}
+    if server["tls"]:
+        values |= {"ssl_mode": "verify-identity", "ca_file": server["ca_file"]}
+    if server["security"]:
+        values |= {"auth_method": "username-password", "username": "elastic", "password": "env:ELASTIC_PASSWORD"}
+    return {**values, **more}
+
+
+@pytest.fixture
+def runtime(live_server, monkeypatch):
+    if live_server["security"]:
+        monkeypatch.setenv("ELASTIC_PASSWORD", live_server["users"]["superuser"]["password"])
+        monkeypatch.setenv("ELASTIC_KEY", live_server["api_keys"]["full"]["encoded"])
+        monkeypatch.setenv("REVOKED_KEY", live_server["api_keys"]["revoked"]["encoded"])
+    return Runtime(spare=False)
+
+
+@pytest.fixture
+async def bookshop(live_server):
+    """Load the sample into the engine, and take it away again."""
+    scheme = "https" if live_server["tls"] else "http"
+    user = live_server["users"]["superuser"] if live_server["security"] else None
+    credentials = f"{quote(user['username'])}:{quote(user['password'])}@" if user else ""
+    url = f"{scheme}://{credentials}{live_server['host']}:{live_server['port']}"
+    await sample.load(url, prefix=PREFIX, verify=False)
+    yield
+    await sample.remove(url, prefix=PREFIX, verify=False)
+
+
+async def test_p3_the_story_of_the_first_hour_runs_on_a_real_engine(live_server, runtime, bookshop, tmp_path):
+    books, orders = f"{PREFIX}books", f"{PREFIX}orders"
+    runtime.connections.save(SavedConnection(name="real", type="elasticsearch", values=values_for(live_server)))
+    async with runtime, runtime.open("real") as session:
+        assert session.server.version == live_server["version"]
+        assert session.sandbox == "full"
+        assert {books, orders} <= {found.name for found in await session.objects()}
+        assert await session.count(orders) == 12_003
+        page = await session.page(
+            orders, filters=[Filter("total", ">=", 100)], sort=[Sort("total", descending=True)], limit=2
+        )
+        assert page.total == 1_204
+        assert [row["_id"] for row in page.rows] == ["8812", "1177"]
+        deep = await session.page(orders, sort=[Sort("total")], offset=11_990, limit=13)
+        assert len(deep.rows) == 13
+        row = (await session.page(books, limit=1)).rows[0]
+        [outcome] = await session.apply(await session.plan(Update(row.key, {"price": 12.5})))
+        assert outcome.status is OutcomeStatus.APPLIED
+        [stale] = await session.apply(await session.plan(Update(row.key, {"price": 13.5})))
+        assert stale.status is OutcomeStatus.CONFLICT
+        [new] = await session.apply(await session.plan(Insert(books, {"title": "New"}, id="a/b %")))
+        assert new.status is OutcomeStatus.APPLIED
+        [answer] = await session.console(f"GET /_cat/indices/{PREFIX}*?format=json&s=index")
+        assert [row["index"] for row in answer.page.rows] == [books, orders]
+        result = await session.export(orders, to=tmp_path / "orders.ndjson")
+        assert result.rows == 12_003
+        assert len((tmp_path / "orders.ndjson").read_bytes().splitlines()) == 12_003
+        assert (await session.ping()).ok
+
+
+async def test_e39_e40_what_is_wrong_is_told_apart_on_a_real_engine(live_server, runtime):
+    if not (live_server["security"] and live_server["tls"]):
+        pytest.skip("needs an engine with security and TLS")
+    cases = {
+        "bad-key": (values_for(live_server, auth_method="api-key", api_key="env:REVOKED_KEY"), AuthenticationError),
+        "stranger": (values_for(live_server, ca_file=live_server["stranger_ca_file"]), ConnectionFailedError),
+        "plain": (values_for(live_server, ssl_mode="disabled"), ConnectionFailedError),
+    }
+    async with runtime:
+        for name, (values, _) in cases.items():
+            runtime.connections.save(SavedConnection(name=name, type="elasticsearch", values=values))
+        good = values_for(live_server, auth_method="api-key", api_key="env:ELASTIC_KEY")
+        runtime.connections.save(SavedConnection(name="good", type="elasticsearch", values=good))
+        async with runtime.open("good") as session:
+            assert (await session.ping()).ok
+        for name, (_, kind) in cases.items():
+            with pytest.raises(kind) as caught:
+                async with runtime.open(name):
+                    pass
+            assert caught.value.hint
