@@ -13,7 +13,7 @@ help: ## what can be made
 
 $(STAMP): pyproject.toml plugins/api/pyproject.toml tests/requirements.txt tests/constraints.txt
 	@[ -n "$(PYTHON)" ] || { echo "dragoman needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3" >&2; exit 2; }
-	@echo "setting up $(VENV) (once)"
+	@echo "setting up $(VENV) (once; half a minute with a warm package cache)"
 	@if command -v uv >/dev/null 2>&1; then \
 	  uv venv -q --allow-existing --python "$(PYTHON)" $(VENV) && uv pip install -q --python $(BIN)/python -r tests/requirements.txt; \
 	else \
