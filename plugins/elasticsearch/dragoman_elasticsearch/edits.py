@@ -35,8 +35,10 @@ def edited(field: Field, value: object) -> object:
     Raises:
         ValueError: The value does not fit the column; the text says why.
     """
-    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
-        value = _parsed(value, objects=field.family in _OBJECTS)
+    if isinstance(value, str):
+        value = str(value)  # msgspec takes no subclass of str, and Json is one
+        if value.lstrip()[:1] in ("[", "{"):
+            value = _parsed(value, objects=field.family in _OBJECTS)
     if value is None:
         return None
     if field.family is Family.NESTED:
