@@ -212,7 +212,7 @@ def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 OPEN = """
-import os, sys
+import os, sys, urllib.parse  # imported before the change of user: what comes late may not be readable any more
 from pathlib import Path
 from dragoman_registry.store import Store
 for attempt in range(5):
@@ -247,7 +247,7 @@ def test_an_abandoned_staging_folder_is_swept_and_a_living_one_is_not(tmp_path: 
 
 
 READ = """
-import os, sys
+import os, sys, urllib.parse  # imported before the change of user: what comes late may not be readable any more
 from pathlib import Path
 from dragoman_registry.store import Store
 if os.getuid() == 0:
@@ -269,7 +269,7 @@ def test_a_home_that_cannot_be_written_can_still_be_read(shared_path: Path):
 
 
 UNREADABLE = """
-import os, sys
+import os, sys, urllib.parse  # imported before the change of user: what comes late may not be readable any more
 from pathlib import Path
 from dragoman_registry.store import Store
 store = Store(Path(sys.argv[1]))
