@@ -74,3 +74,9 @@ def offer_for_type(registries: Sequence[Registry], kind: str) -> Offer | None:
     if failure is not None:
         raise failure
     return None
+
+
+def unknown_type(kind: str) -> PluginNotFoundError:
+    """Build the error for a type that no registry binds to a driver."""
+    hint = "dragoman plugins browse"
+    return PluginNotFoundError(f"no configured registry has a driver for {kind!r}", hint=hint, details={"type": kind})

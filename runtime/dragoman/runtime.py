@@ -10,10 +10,13 @@ import anyio
 from dragoman_api import events
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_api.forms import FieldKind
+from dragoman_registry.store import Store
 
 from ._bus import Bus
 from ._hooks import Hooks
+from .autoinstall import AutoInstall
 from .connections import Connections, check_values, make_profile
+from .installs import Installs
 from .loader import Link
 from .plugins import Plugins
 from .registries import Registries
@@ -34,8 +37,8 @@ if TYPE_CHECKING:
     from dragoman_registry.store import Generation
 
     from ._bus import Subscription
+    from .autoinstall import Confirm
     from .connections import SavedConnection
-    from .plugins import Confirm
     from .sandbox.policy import Policy
 
 AUTOMATIONS = "dragoman.automations"
@@ -88,11 +91,22 @@ class Runtime:
         self._unattended = confirm is None
         self._spare: Spare | None = None
         self._keep_spare = spare
-        self.plugins = Plugins(
-            self.paths,
-            registries=self.registries,
+        store = Store(self.paths.data)
+        installs = Installs(
+            store,
+            cache=self.paths.cache,
             hooks=self._hooks,
             emit=self._bus.emit,
+            policy=self._policy,
+            unattended=self._unattended,
+        )
+        self.plugins = Plugins(
+            store, registries=self.registries, installs=installs, hooks=self._hooks, emit=self._bus.emit
+        )
+        self._drivers = AutoInstall(
+            store,
+            registries=self.registries,
+            installs=installs,
             confirm=confirm,
             policy=self._policy,
             surface=surface,
@@ -159,7 +173,7 @@ class Runtime:
         """
         connection = await anyio.to_thread.run_sync(self.connections.get, name)
         try:
-            generation = await self.plugins.ready_for(connection.type, connection=name)
+            generation = await self._drivers.ready_for(connection.type, connection=name)
             profile = await anyio.to_thread.run_sync(self._profile, connection, generation)
             link = Link(
                 profile=profile,
