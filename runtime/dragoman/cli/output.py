@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 from decimal import Decimal
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "json", "ndjson", "csv")
 GAP = "  "
-NARROWEST = 12
+WIDEST = 32
 """Characters a column keeps on a terminal, as far as its values are that long."""
 
 # C0, DEL, C1, line separators and bidirectional controls: what could move a cursor, recolour, or reorder what is read.
@@ -194,21 +194,39 @@ def _write_rich(head: Sequence[str], rows: Sequence[Sequence[str]], right: Seque
     from rich.text import Text
 
     console = Console()
-    room, shown = console.width, 0
-    for column in zip(*([head, *rows] if head else rows), strict=True):
-        room -= min(max(map(_width, column)), NARROWEST) + len(GAP)
-        if shown and room < -len(GAP):
-            break
-        shown += 1
+    columns = zip(*([head, *rows] if head else rows), strict=True)
+    widths = _fit([max(map(_width, column)) for column in columns], console.width)
+    shown = len(widths)
     table = Table(box=None, show_header=bool(head), pad_edge=False, padding=(0, 2, 0, 0))
-    for index in range(shown):
+    for index, width in enumerate(widths):
         title = Text(head[index] if head else "", style="bold")
-        table.add_column(title, justify="right" if right[index] else "left", no_wrap=True, overflow="ellipsis")
+        side: Literal["left", "right"] = "right" if right[index] else "left"
+        table.add_column(title, justify=side, no_wrap=True, overflow="ellipsis", min_width=width, max_width=width)
     for row in rows:
         table.add_row(*(Text(text, style="dim" if text == "null" else "") for text in row[:shown]))
     console.print(table)
     if hidden := len(right) - shown:
         say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: choose with --columns, or take --json")
+
+
+def _fit(natural: Sequence[int], room: int) -> list[int]:
+    """Give widths for as many columns as fit, the first whole: long ones are cut before any is left out.
+
+    >>> _fit([4, 5, 90, 6], 100), _fit([4, 90, 90], 60), _fit([80], 60)
+    ([4, 5, 77, 6], [4, 52], [60])
+    """
+    widths: list[int] = []
+    for width in natural:
+        wanted = min(width, room if not widths else WIDEST)
+        if widths and sum(widths) + len(GAP) * len(widths) + wanted > room:
+            break
+        widths.append(wanted)
+    spare = room - sum(widths) - len(GAP) * len(widths)
+    for index, width in enumerate(widths):
+        more = min(max(spare, 0), natural[index] - width)
+        widths[index] += more
+        spare -= more
+    return widths
 
 
 def say(text: str) -> None:
