@@ -26,6 +26,11 @@ SECRET_SCHEMES = ("env", "file", "command", "keyring", "stored")
 COMMAND_SECONDS = 30
 
 
+def stored_reference(connection: str, field: str) -> str:
+    """Give the reference to a secret that `Connections.store_secret` keeps."""
+    return f"stored:{connection}.{field}"
+
+
 class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
     """One saved connection; secrets are references, never values.
 
@@ -134,7 +139,7 @@ class Connections:
         stored = read_toml(self._stored)
         stored.setdefault(connection, {})[field] = value
         self._write_stored(stored)
-        return f"stored:{connection}.{field}"
+        return stored_reference(connection, field)
 
     def _document(self) -> Any:
         import tomlkit

@@ -79,6 +79,20 @@ def test_e7_a_typed_secret_is_not_shown_and_kept_in_a_file_of_its_owner(own, ter
     assert "trust        True" in own("connections", "show", "keyed").out
 
 
+def test_a_secret_typed_into_a_form_that_is_given_up_is_not_kept(own, terminal):
+    screen = terminal(own, "connections", "add", "given-up")
+    screen.type(re.search(r"(\d)\) demo", screen.until("> "))[1])
+    screen.answer("Host [localhost]: ", "")
+    screen.answer("Port [7700]: ", "")
+    screen.answer("[None] > ", "api")
+    screen.answer("API Key comes from: 1) ", "1")
+    screen.answer("API Key (not shown): ", "open barley")
+    screen.until("Advanced settings? [y/N] ")
+    os.killpg(screen.process.pid, signal.SIGINT)
+    assert screen.end()[0] == 130
+    assert not [path for path in (own.home / "config").iterdir() if "open barley" in path.read_text()]
+
+
 def test_a_secret_can_be_named_instead(own, terminal):
     screen = terminal(own, "connections", "edit", "shop", DEMO_KEY="open sesame")
     screen.answer("Host [localhost]: ", "")
@@ -120,7 +134,8 @@ def test_the_shell_asks_line_by_line_and_outlives_a_failure(furnished, terminal)
     assert "3\n" in screen.answer("shop> ", "page boks")
     assert "did you mean books?" in screen.answer("shop> ", "console GET /x")
     assert "1.10000000000000000001" in screen.answer("shop> ", "pgae")
-    assert "did you mean page?" in screen.until("shop> ")
+    assert "did you mean page?" in screen.answer("shop> ", "GET /x?q=a b")
+    assert "try: console GET /x?q=a b\n" in screen.until("shop> ")
     screen.type("drop books")
     screen.answer("Type the object's name: ", "no")
     screen.until("shop> ")

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, FieldValue]
 
+Secrets = dict[str, str]
+"""What was typed, by field; kept only once the connection is saved, so that giving up leaves nothing behind."""
+
 NO_CONNECT = click.option("--no-connect", is_flag=True, help="Save only.")
 
 
@@ -64,11 +67,12 @@ async def add(
         runtime.connections.check_name(name)
         chosen = kind or await _choose_type(runtime)
         form = await _form_of(options, runtime, chosen, asks=kind is None)
-        values = match_fields(form, given)
+        values, typed = match_fields(form, given), Secrets()
         if kind is None:
-            values = await _ask_form(runtime.connections, name, form, values, current={})
+            values = await _ask_form(typed, name, form, values, current={})
         saved = _saved(name, chosen, form, values)
         runtime.connections.save(saved)
+        _keep(typed, runtime.connections, name)
         await _connect(options, runtime, saved, only_save=no_connect)
 
 
@@ -82,11 +86,12 @@ async def edit(options: Options, *, connection: str, given: dict[str, str | bool
     async with options.runtime() as runtime:
         before = runtime.connections.get(connection)
         form = await _form_of(options, runtime, before.type, asks=not given)
-        values = match_fields(form, given)
+        values, typed = match_fields(form, given), Secrets()
         if not given:
-            values = await _ask_form(runtime.connections, connection, form, {}, current=before.values)
+            values = await _ask_form(typed, connection, form, {}, current=before.values)
         saved = _saved(connection, before.type, form, {**before.values, **values})
         runtime.connections.save(saved, replace=True)
+        _keep(typed, runtime.connections, connection)
         await _connect(options, runtime, saved, only_save=no_connect)
 
 
@@ -162,7 +167,7 @@ def _is_reference(value: str) -> bool:
 
 
 async def _ask_form(
-    store: Connections, name: str, form: Sequence[FormField], given: Values, *, current: Values
+    typed: Secrets, name: str, form: Sequence[FormField], given: Values, *, current: Values
 ) -> dict[str, FieldValue]:
     """Ask for every visible field that is not given (E7); the Advanced section only when it is wanted."""
     from .prompts import confirm
@@ -175,14 +180,14 @@ async def _ask_form(
             break
         for field in section:
             if field.visible(values):
-                values[field.name] = await _ask_field(store, name, field, values[field.name])
+                values[field.name] = await _ask_field(typed, name, field, values[field.name])
                 answered.add(field.name)
     # A field that the answers have hidden since is gone; one that was not asked about stays as it was saved.
     kept = [field.name for field in form if field.visible(values) and field.name in answered | current.keys()]
     return {key: values[key] for key in kept if values[key] not in (None, "")}
 
 
-async def _ask_field(store: Connections, name: str, field: FormField, current: FieldValue) -> FieldValue:
+async def _ask_field(typed: Secrets, name: str, field: FormField, current: FieldValue) -> FieldValue:
     from dragoman.connections import check_values
     from dragoman_api.errors import ConfigurationError
 
@@ -190,24 +195,26 @@ async def _ask_field(store: Connections, name: str, field: FormField, current: F
 
     label = plain(field.label)
     if field.kind == "secret":
-        return await _ask_secret(store, name, field, str(current or ""))
+        return await _ask_secret(typed, name, field, str(current or ""))
     if field.kind == "switch":
         return await confirm(label, default=bool(current))
     if field.kind == "choice":
         default = next((at for at, choice in enumerate(field.choices) if choice.value == current), None)
         return field.choices[await choose(label, [choice.label for choice in field.choices], default=default)].value
     while True:
-        typed = await ask(label, default="" if current is None else str(current))
+        answer = await ask(label, default="" if current is None else str(current))
         try:
-            checked = check_values([replace(field, visible_if={})], {field.name: typed or None}, name=name)
+            checked = check_values([replace(field, visible_if={})], {field.name: answer or None}, name=name)
         except ConfigurationError as error:
             say(plain(error.message))
         else:
             return checked[field.name]
 
 
-async def _ask_secret(store: Connections, name: str, field: FormField, current: str) -> str:
+async def _ask_secret(typed: Secrets, name: str, field: FormField, current: str) -> str:
     """Ask where a secret is kept; one that is typed is not shown, and goes into a file of its owner alone."""
+    from dragoman.connections import stored_reference
+
     from .prompts import ask, choose
 
     label = plain(field.label)
@@ -219,12 +226,18 @@ async def _ask_secret(store: Connections, name: str, field: FormField, current: 
     if chosen == 0:
         while not (secret := await ask(f"{label} (not shown)", hidden=True)):
             say("nothing was typed")
-        return store.store_secret(name, field.name, secret)
+        typed[field.name] = secret
+        return stored_reference(name, field.name)
     scheme, question = (
         ("env", "Name of the variable"), ("file", "Path of the file"), ("keyring", "SERVICE/USER in the keyring"),
         ("command", "Command that prints it"),
     )[chosen - 1]  # fmt: skip
     return f"{scheme}:{await ask(question)}"
+
+
+def _keep(typed: Secrets, store: Connections, name: str) -> None:
+    for field, secret in typed.items():
+        store.store_secret(name, field, secret)
 
 
 def _saved(name: str, kind: str, form: Sequence[FormField], values: Values) -> SavedConnection:

@@ -100,7 +100,8 @@ class _Shell:
         if words[0] not in COMMANDS:
             near = get_close_matches(words[0], COMMANDS, n=1)
             meant = f" (did you mean {near[0]}?)" if near else ""
-            say(f"there is no command {words[0]!r} here{meant}; try: help")
+            instead = f"console {' '.join(words)}" if words[0].isupper() else "help"  # GET: the server's own language
+            say(f"there is no command {words[0]!r} here{meant}; try: {instead}")
             return USAGE
         # What a line switches on, --json say, ends with it.
         options = replace(self._options, shared=self._session, cleanup=ExitStack())
