@@ -213,8 +213,8 @@ class Store:
         for generation in self.generations(plugin):
             if not generation.active and version in (None, generation.version):
                 return self.reactivate(generation)
-        wanted = version or "an earlier version"
-        raise PluginNotFoundError(f"{plugin} has no {wanted} to go back to", hint="dragoman plugins list")
+        message = f"{plugin} has no {version or 'earlier version'} to go back to"
+        raise PluginNotFoundError(message, hint="dragoman plugins list")
 
     def set_disabled(self, plugin: str, *, disabled: bool) -> None:
         """Switch an installed plugin off or on. Raises PluginNotFoundError if it is not installed."""
