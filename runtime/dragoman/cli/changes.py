@@ -214,7 +214,8 @@ def _preview(options: Options, plan: Plan) -> None:
 
 
 def _show(outcomes: list[Outcome]) -> None:
-    write_table([], [[plain(outcome.id or "-"), outcome.status, plain(outcome.reason)] for outcome in outcomes])
+    if outcomes:
+        write_table([], [[plain(outcome.id or "-"), outcome.status, plain(outcome.reason)] for outcome in outcomes])
 
 
 def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:

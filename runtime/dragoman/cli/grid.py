@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import asynccontextmanager
 from difflib import get_close_matches
@@ -13,9 +14,10 @@ from . import output
 from .options import CONNECTION, OBJECT, Command, opens
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from dragoman.session import Session
+    from dragoman_api.columns import Column
     from dragoman_api.filters import CompiledFilter, Filter, RawQuery
 
     from .options import Options
@@ -48,6 +50,9 @@ async def near_names(session: Session, object: str) -> AsyncIterator[None]:
             known = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
             if wanted not in known and (near := get_close_matches(wanted, known)):
                 error.message += f" (did you mean {' or '.join(near)}?)"
+            if wanted not in known:
+                look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
+                error.hint = shlex.join(["dragoman", look[0], session.name, *look[1:]])
         raise
 
 
@@ -82,6 +87,19 @@ async def objects(options: Options, session: Session, *, format: str) -> None:
         output.write_records([{name: getattr(one, name) for name in columns} for one in found], columns, format=shape)
 
 
+def _reasons(columns: Sequence[Column]) -> Iterator[str]:
+    """Give what cannot be done, each reason once with all the columns it holds for."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        abouts: dict[str, list[str]] = {}
+        for about, why in column.reasons.items():
+            abouts.setdefault(why, []).append(about)
+        for why, named in abouts.items():
+            alike.setdefault((" ".join(named), why), []).append(column.name)
+    for (what, why), names in alike.items():
+        yield output.plain(f"no {what} on {', '.join(names)}: {why}")
+
+
 @click.command(cls=Command)
 @CONNECTION
 @OBJECT
@@ -100,11 +118,11 @@ async def describe(options: Options, session: Session, *, object: str, structure
         rows = []
         for column in description.columns:
             flags = {"key": column.key, "read-only": column.read_only, "sorts": column.sortable}
-            reasons = "; ".join(f"{about}: {why}" for about, why in column.reasons.items())
             shown = " ".join(flag for flag, holds in flags.items() if holds)
-            rows.append([column.name, column.type, shown, " ".join(column.operators), reasons])
-        head = ["COLUMN", "TYPE", "FLAGS", "OPERATORS", "REASONS"]
-        output.write_table(head, [[*map(output.plain, row)] for row in rows])
+            rows.append([column.name, column.type, shown, " ".join(column.operators)])
+        output.write_table(["COLUMN", "TYPE", "FLAGS", "OPERATORS"], [[*map(output.plain, row)] for row in rows])
+        for line in _reasons(description.columns):
+            output.write_text(line)
     output.say_notes(description.notes)
 
 
@@ -145,7 +163,7 @@ async def page(
     if shape == "json":
         output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
         return
-    output.write_page(found, format=shape)
+    output.write_page(found, format=shape, more="choose with --columns, or take --json")
     output.say_notes(found.notes)
     first, last = found.offset + 1, found.offset + len(found.cells)
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"

@@ -156,17 +156,20 @@ def _csv_field(value: object, *, safe: bool) -> str:
     return show(value) if safe or not isinstance(value, str) else str(value)
 
 
-def write_table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool] = ()) -> None:
+def write_table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool] = (), more: str = "take --json"
+) -> None:
     """Write a table: aligned with full values, and on a terminal cut to its width.
 
     Args:
         head: Titles; empty for none.
         rows: Texts, safe already.
         right: Which columns are set to the right; none when left out.
+        more: How to see the columns that a terminal has no room for.
     """
     aligned = list(right) or [False] * max(map(len, [head, *rows]))
     if sys.stdout.isatty():
-        _write_rich(head, rows, aligned)
+        _write_rich(head, rows, aligned, more)
         return
     lines = [head, *rows] if head else rows
     if not lines:
@@ -188,7 +191,7 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _write_rich(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool]) -> None:
+def _write_rich(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], more: str) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -206,7 +209,7 @@ def _write_rich(head: Sequence[str], rows: Sequence[Sequence[str]], right: Seque
         table.add_row(*(Text(text, style="dim" if text == "null" else "") for text in row[:shown]))
     console.print(table)
     if hidden := len(right) - shown:
-        say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: choose with --columns, or take --json")
+        say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: {more}")
 
 
 def _fit(natural: Sequence[int], room: int) -> list[int]:
@@ -243,7 +246,7 @@ def say_notes(notes: Sequence[Note]) -> None:
             say(f"  try: {note.hint}")
 
 
-def write_page(page: Page, *, format: str) -> None:
+def write_page(page: Page, *, format: str, more: str = "take --json") -> None:
     """Write the rows of a page as a table, newline-delimited JSON or CSV."""
     names = [column.name for column in page.columns]
     if format == "table":
@@ -253,7 +256,8 @@ def write_page(page: Page, *, format: str) -> None:
             for at in range(len(names))
         ]
         if names:
-            write_table([plain(name) for name in names], [[*map(show, row)] for row in page.cells], right=numbers)
+            rows = [[*map(show, row)] for row in page.cells]
+            write_table([plain(name) for name in names], rows, right=numbers, more=more)
         return
     write_records([dict(zip(names, row, strict=True)) for row in page.cells], names, format=format)
 
