@@ -11,7 +11,7 @@ from dragoman_api import Answer, AnswerKind, Column, ColumnKind, Note, Page
 from dragoman_api.columns import MAX_COLUMNS
 
 from . import faults
-from .documents import cell
+from .documents import parse, show
 from .search import Shards, Total
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def _page(rows: list[Row], *, leading: Iterable[str] = ()) -> Page:
         del names[MAX_COLUMNS:]
     return Page(
         columns=[Column(name=name, type="", kind=ColumnKind.OTHER, read_only=True) for name in names],
-        cells=[[cell(bytes(row[name])) if name in row else None for name in names] for row in rows],
+        cells=show([[parse(bytes(row[name])) if name in row else None for name in names] for row in rows]),
         notes=notes,
     )
 

@@ -33,7 +33,7 @@ from .exchange import Exchange, encode, get, segment, target
 from .mapping import View
 
 if TYPE_CHECKING:
-    from .documents import Hit
+    from .documents import Stored
     from .exchange import Reply
     from .fields import Field
 
@@ -98,7 +98,7 @@ class _Planner:
         if isinstance(change, Update):
             view = yield from self._view(key.object)
             typed = _typed(view, change.values)
-        hit: Hit = yield from objects.document(key.object, key.id, key.routing)
+        hit: Stored = yield from objects.document(key.object, key.id, key.routing)
         guard = key.guard or hit.key.guard
         options = {"if_seq_no": guard.get("seq_no"), "if_primary_term": guard.get("primary_term"), **options}
         options |= {"routing": segment(key.routing)} if key.routing else {}
@@ -109,7 +109,7 @@ class _Planner:
         return self._write(hit, view, typed, (where, name, options))
 
     def _write(
-        self, hit: Hit, view: View, typed: list[tuple[Field, object]], to: tuple[str, str, dict[str, Any]]
+        self, hit: Stored, view: View, typed: list[tuple[Field, object]], to: tuple[str, str, dict[str, Any]]
     ) -> HttpRequest:
         (where, name, options), source = to, bytes(hit.source)
         if not source:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from . import literals
-from .documents import number
+from .documents import number, parse
 from .exchange import encode
 from .fields import Family
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 _OBJECTS = (Family.OBJECT, Family.NESTED, Family.FLATTENED, Family.RANGE, Family.GEO, Family.OTHER)
-_any = msgspec.json.Decoder(float_hook=number)
 _object = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -55,7 +54,7 @@ def edited(field: Field, value: object) -> object:
 
 def _parsed(text: str, *, objects: bool) -> object:
     try:
-        value = _any.decode(text)
+        value = parse(text)
     except (msgspec.DecodeError, UnicodeError):
         return text
     return value if objects or isinstance(value, list) else text

@@ -14,14 +14,14 @@ from dragoman_api.errors import QueryError, WindowExceededError
 from . import walks
 from .documents import compact
 from .exchange import Exchange, encode, target
-from .search import Found, search
+from .search import STORED, Found, search
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman_api import HttpRequest
 
-    from .documents import Hit
+    from .documents import Stored
 
 # `_shard_doc` alone would make the server look through the whole result for every page, `_doc` alone loses rows.
 _SORT = [{"_doc": {"order": "asc"}}, {"_shard_doc": {"order": "asc"}}]
@@ -86,10 +86,10 @@ class Export:
             return None
         return walks.close_scroll(self._context) if self.scrolls else walks.close_context(self._context)
 
-    def _next(self) -> Exchange[Found]:
+    def _next(self) -> Exchange[Found[Stored]]:
         return self._scroll() if self.scrolls else self._search()
 
-    def _search(self) -> Exchange[Found]:
+    def _search(self) -> Exchange[Found[Stored]]:
         if not self._context:
             self._context = yield from walks.open_context(self.name)
         body: dict[str, Any] = {
@@ -101,22 +101,22 @@ class Export:
         }
         if self._after:
             body["search_after"] = self._after
-        found = yield from search("/_search?allow_partial_search_results=false", body)
+        found = yield from search("/_search?allow_partial_search_results=false", body, STORED)
         self._context = found.pit_id or self._context
         return found
 
-    def _scroll(self) -> Exchange[Found]:
+    def _scroll(self) -> Exchange[Found[Stored]]:
         if self._context:
             body: dict[str, Any] = {"scroll": walks.KEEP_ALIVE, "scroll_id": self._context}
-            found = yield from search("/_search/scroll", body)
+            found = yield from search("/_search/scroll", body, STORED)
         else:
             body = {"size": self._size, "query": self.query, "sort": ["_doc"], "track_total_hits": True}
             where = f"/{target(self.name)}/_search?scroll={walks.KEEP_ALIVE}&allow_partial_search_results=false"
-            found = yield from search(where, body)
+            found = yield from search(where, body, STORED)
         self._context = found.scroll_id or self._context
         return found
 
-    def _lines(self, hits: Sequence[Hit]) -> bytes:
+    def _lines(self, hits: Sequence[Stored]) -> bytes:
         if not all(bytes(hit.source) for hit in hits):
             raise QueryError(f"'{self.name}' keeps no documents (_source), so there is nothing to export")
         sources = [_one_line(bytes(hit.source)) for hit in hits]

@@ -119,8 +119,8 @@ def check(reply: Reply) -> bytes:
     raise error(read(reply))
 
 
-def decode(reply: Reply, kind: type[T]) -> T:
-    """Decode the body of a success.
+def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
+    """Decode the body of a success, as a type or by a decoder.
 
     Raises:
         DragomanError: What any other answer means, see `error`.
@@ -128,7 +128,7 @@ def decode(reply: Reply, kind: type[T]) -> T:
     """
     body = check(reply)
     try:
-        return msgspec.json.decode(body, type=kind)
+        return kind.decode(body) if isinstance(kind, msgspec.json.Decoder) else msgspec.json.decode(body, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
         raise QueryError(f"the answer is not the JSON that was asked for: {fault}", hint=_PROXY) from fault
 

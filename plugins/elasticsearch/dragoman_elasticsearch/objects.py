@@ -10,7 +10,7 @@ from dragoman_api import HttpRequest, Object
 from dragoman_api.errors import QueryError, RowNotFoundError
 
 from . import faults, mapping
-from .documents import Hit
+from .documents import Hit, Stored
 from .exchange import Exchange, encode, get, post, segment, target
 from .search import Found, documents
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _BATCH = 200  # searches of one _msearch
 _NDJSON = "application/x-ndjson"
+_stored = msgspec.json.Decoder(Stored)
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -27,7 +28,7 @@ class _Listed(msgspec.Struct, frozen=True):
 
 
 class _Counts(msgspec.Struct, frozen=True):
-    responses: list[Found]
+    responses: list[Found[Hit]]
 
 
 def list_objects() -> Exchange[list[Object]]:
@@ -78,7 +79,7 @@ def view(name: str) -> Exchange[mapping.View]:
     return mapping.read(name, mappings, faults.decode(caps, mapping.FieldCaps))
 
 
-def document(index: str, key: str, routing: str | None = None) -> Exchange[Hit]:
+def document(index: str, key: str, routing: str | None = None) -> Exchange[Stored]:
     """Fetch one document as it is now.
 
     Raises:
@@ -87,7 +88,7 @@ def document(index: str, key: str, routing: str | None = None) -> Exchange[Hit]:
     """
     path = f"/{target(index)}/_doc/{segment(key)}" + (f"?routing={segment(routing)}" if routing else "")
     try:
-        hit, _ = yield from documents(get(path), Hit)
+        hit, _ = yield from documents(get(path), _stored)
     except QueryError as error:
         if error.details == {"status": 404, "type": ""}:  # an answer of its own, not an error: found is false
             raise RowNotFoundError(f"'{index}' holds no document '{key}'", hint="reload the page") from error

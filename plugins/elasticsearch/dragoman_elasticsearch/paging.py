@@ -15,13 +15,13 @@ from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
 
 from . import faults
-from .documents import Reader, full_cell
+from .documents import Read, Reader, parse, whole
 from .exchange import Exchange, encode, get, post, target
 from .fields import Family, Field
 from .filters import Body
 from .mapping import View, column
 from .objects import document
-from .search import MATCH_ALL, search
+from .search import MATCH_ALL, READ, search
 from .sorting import Keys, compile_sort
 from .walks import Scroll, Walk
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from dragoman_api import Cell, CellRequest, CompiledFilter
 
-    from .documents import Hit
     from .server import Features
 
 WINDOW = 10_000
@@ -93,7 +92,7 @@ class Grid:
         body |= {"track_total_hits": request.total} | self._options()
         where = f"/{target(request.object)}/_search?allow_partial_search_results=false&preference={self.preference}"
         try:
-            found = yield from search(where, body)
+            found = yield from search(where, body, READ)
         except WindowExceededError as error:
             raise (yield from _explained(error, request)) from error
         notes = found.notes()
@@ -124,11 +123,11 @@ class Grid:
     def _reader(self) -> Reader:
         return Reader(self.fields, nested_names(self.view))
 
-    def _page(self, hits: Sequence[Hit], notes: Iterable[Note], total: int | None) -> Page:
+    def _page(self, hits: Sequence[Read], notes: Iterable[Note], total: int | None) -> Page:
         reader = self._reader()
         return Page(
             columns=[self.view.columns.get(each.name) or column(each) for each in self.fields],
-            cells=[reader.cells(hit) for hit in hits],
+            cells=reader.cells(hits),
             keys=[hit.key for hit in hits],
             notes=[*self.notes, *notes, *_row_notes(hits, source=reader.needs_source)],
             total=total,
@@ -179,13 +178,15 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
     reader = Reader([found], nested_names(view))
     if found.runtime:  # computed by searches only
         body = {"query": {"term": {"_id": request.key.id}}, "fields": reader.computed, "_source": False}
-        answer = yield from search(f"/{target(request.key.object)}/_search", body)
+        answer = yield from search(f"/{target(request.key.object)}/_search", body, READ)
         hit = next(iter(answer.hits.hits), None)
+        if hit is None:
+            raise RowNotFoundError(f"'{request.key.object}' holds no document '{request.key.id}'")
     else:
-        hit = yield from document(request.key.object, request.key.id, request.key.routing)
-    if hit is None:
-        raise RowNotFoundError(f"'{request.key.object}' holds no document '{request.key.id}'")
-    return next(map(full_cell, reader.texts(hit).values()), reader.cells(hit)[0])
+        stored = yield from document(request.key.object, request.key.id, request.key.routing)
+        source = parse(bytes(stored.source)) if bytes(stored.source) else None
+        hit = Read(index=stored.index, id=stored.id, source=source)
+    return whole(reader.values(hit)[0])
 
 
 def nested_names(view: View) -> list[str]:
@@ -204,12 +205,12 @@ def _choose(view: View, names: Sequence[str] | None) -> list[Field]:
     return [each for each in found.values() if each is not None]
 
 
-def _row_notes(hits: Sequence[Hit], *, source: bool) -> list[Note]:
+def _row_notes(hits: Sequence[Read], *, source: bool) -> list[Note]:
     notes = []
     for name in sorted({name for hit in hits for name in hit.ignored}):
         reason = f"some values of {name} are stored, not indexed (too long or malformed): filters and sorts miss them"
         notes.append(Note(code="value-not-indexed", column=name.removesuffix(".keyword"), reason=reason))
-    if source and not all(bytes(hit.source) for hit in hits):
+    if source and any(hit.source is None for hit in hits):
         notes.append(Note(code="source-missing", reason="the index keeps no documents (_source): only ids are shown"))
     return notes
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 from msgspec import Raw
+from msgspec.json import Decoder
 
 from dragoman_api import Note
 from dragoman_api.errors import QueryError
 
 from . import faults
-from .documents import Hit
+from .documents import Hit, Read, Stored
 from .exchange import Exchange, post, raw, target
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from dragoman_api import HttpRequest
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Hit)
 MATCH_ALL = raw('{"match_all":{}}')
 
 
@@ -32,10 +34,10 @@ class Total(msgspec.Struct, frozen=True):
     relation: str = "eq"
 
 
-class Hits(msgspec.Struct, frozen=True):
+class Hits(msgspec.Struct, Generic[H], frozen=True):
     """The rows of an answer."""
 
-    hits: list[Hit] = []
+    hits: list[H] = []
     total: Total | int | None = None
 
 
@@ -47,10 +49,10 @@ class Shards(msgspec.Struct, frozen=True):
     failures: list[Raw] = []
 
 
-class Found(msgspec.Struct, frozen=True):
-    """A search answer; documents stay bytes."""
+class Found(msgspec.Struct, Generic[H], frozen=True):
+    """A search answer."""
 
-    hits: Hits = Hits()
+    hits: Hits[H] = Hits()
     shards: Shards = msgspec.field(name="_shards", default=Shards())
     timed_out: bool = False
     pit_id: str | None = None
@@ -87,7 +89,7 @@ _ESCAPE = re.compile(
 )
 
 
-def documents(request: HttpRequest, kind: type[T]) -> Exchange[tuple[T, bool]]:
+def documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bool]]:
     """Send a request whose answer holds stored documents, which are not always JSON.
 
     The server stores comments and halves of surrogate pairs as they were sent, and answers them verbatim.
@@ -99,24 +101,33 @@ def documents(request: HttpRequest, kind: type[T]) -> Exchange[tuple[T, bool]]:
     body = faults.check(reply)
     for text in (body, _mended(body)):
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            return msgspec.json.decode(text, type=kind), text is not body
+            return decoder.decode(text), text is not body
     # Asked to filter its answer, the server writes the documents anew.
     path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
     reply = yield msgspec.structs.replace(request, path=path)
-    return faults.decode(reply, kind), True
+    return faults.decode(reply, decoder), True
 
 
 def _mended(body: bytes) -> bytes:
     return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], body)
 
 
-def search(path: str, body: dict[str, Any]) -> Exchange[Found]:
+READ = Decoder(Found[Read], float_hook=Raw)
+STORED = Decoder(Found[Stored])
+
+
+def search(path: str, body: dict[str, Any], decoder: Decoder[Found[H]]) -> Exchange[Found[H]]:
     """Search.
+
+    Args:
+        path: With its parameters.
+        body: The query and what belongs to it.
+        decoder: `READ` or `STORED`.
 
     Raises:
         DragomanError: The server's refusal.
     """
-    found, rewritten = yield from documents(post(path, body), Found)
+    found, rewritten = yield from documents(post(path, body), decoder)
     return msgspec.structs.replace(found, rewritten=True) if rewritten else found
 
 

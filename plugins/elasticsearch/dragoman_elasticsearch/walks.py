@@ -13,9 +13,9 @@ from dragoman_api import HttpRequest
 from dragoman_api.errors import QueryError
 
 from . import faults
-from .documents import Hit
+from .documents import Read
 from .exchange import Exchange, encode, target
-from .search import Found, search
+from .search import READ, Found, search
 from .sorting import SHARD_DOC, Keys, reverse
 
 KEEP_ALIVE = "2m"
@@ -71,7 +71,7 @@ class Walk:
     renewed: bool = False
     _marks: dict[int, _Mark] = field(default_factory=dict)
 
-    def fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Hit]]:
+    def fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Read]]:
         """Fetch rows by their place in the result.
 
         Args:
@@ -101,13 +101,13 @@ class Walk:
         found = yield from self._ask(self._sorted(self.keys), 0, None, {"track_total_hits": True})
         self.total = found.count or 0
 
-    def _fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Hit]]:
+    def _fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Read]]:
         limit = min(limit, self.total - offset)
         if limit <= 0:
             return []
         backward, at = self._start(offset, limit)
         end = offset if backward else offset + limit
-        rows: list[Hit] = []
+        rows: list[Read] = []
         while at != end:
             goal = offset + limit if backward else offset
             skipping = at > goal if backward else at < goal
@@ -128,7 +128,7 @@ class Walk:
         backward = min((at - 1 for at in self._marks if at - 1 >= end), default=self.total)
         return (True, backward) if backward - end < offset - forward else (False, forward)
 
-    def _step(self, at: int, size: int, options: dict[str, Any], *, backward: bool) -> Exchange[list[Hit]]:
+    def _step(self, at: int, size: int, options: dict[str, Any], *, backward: bool) -> Exchange[list[Read]]:
         keys = self._sorted(self.keys)
         if backward:
             after = self._marks[at + 1] if at < self.total else None
@@ -142,7 +142,7 @@ class Walk:
             self._remember(place, hit.sort)
         return found.hits.hits
 
-    def _ask(self, keys: Keys, size: int, after: _Mark | None, options: dict[str, Any]) -> Exchange[Found]:
+    def _ask(self, keys: Keys, size: int, after: _Mark | None, options: dict[str, Any]) -> Exchange[Found[Read]]:
         body: dict[str, Any] = {
             "size": size,
             "query": self.query,
@@ -154,7 +154,7 @@ class Walk:
             if len(after) != len(keys):  # the server would take it, and lose the ties
                 raise QueryError(f"{len(after)} sort values for {len(keys)} keys; the walk cannot go on")
             body["search_after"] = after
-        found = yield from search("/_search?allow_partial_search_results=false", body)
+        found = yield from search("/_search?allow_partial_search_results=false", body, READ)
         if found.partial():
             raise QueryError(found.partial()[0].reason)
         self.pit = found.pit_id or self.pit
@@ -194,9 +194,9 @@ class Scroll:
     total: int = 0
     renewed: bool = False
     _at: int = 0  # rows before the first of `_rest`
-    _rest: Sequence[Hit] = ()
+    _rest: Sequence[Read] = ()
 
-    def fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Hit]]:
+    def fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Read]]:
         """Fetch rows by their place in the result; see `Walk.fetch`."""
         try:
             try:
@@ -214,7 +214,7 @@ class Scroll:
         """Give the request that frees what the server holds."""
         return close_scroll(self.scroll) if self.scroll else None
 
-    def _fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Hit]]:
+    def _fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[Read]]:
         if offset < self._at:
             if (request := self.close()) is not None:
                 yield request
@@ -227,24 +227,24 @@ class Scroll:
             } | options
             body |= {"sort": self.keys} if self.keys else {}
             where = f"/{target(self.name)}/_search?scroll={KEEP_ALIVE}&preference={self.preference}"
-            found = yield from search(f"{where}&allow_partial_search_results=false", body)
+            found = yield from search(f"{where}&allow_partial_search_results=false", body, READ)
             self.total, self._at, self._rest = found.count or 0, 0, ()
             self._take(found)
         while self._at + len(self._rest) < min(offset + limit, self.total):
             self._at, self._rest = self._drop(offset)
-            found = yield from search("/_search/scroll", {"scroll": KEEP_ALIVE, "scroll_id": self.scroll})
+            found = yield from search("/_search/scroll", {"scroll": KEEP_ALIVE, "scroll_id": self.scroll}, READ)
             if not found.hits.hits:
                 break
             self._take(found)
         self._at, self._rest = self._drop(offset)
         return list(self._rest[:limit])
 
-    def _drop(self, offset: int) -> tuple[int, Sequence[Hit]]:
+    def _drop(self, offset: int) -> tuple[int, Sequence[Read]]:
         """Let go of the rows before an offset."""
         gone = min(max(offset - self._at, 0), len(self._rest))
         return self._at + gone, self._rest[gone:]
 
-    def _take(self, found: Found) -> None:
+    def _take(self, found: Found[Read]) -> None:
         if found.partial():
             raise QueryError(found.partial()[0].reason)
         self.scroll = found.scroll_id or self.scroll

@@ -12,11 +12,10 @@ from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 from drivers.elasticsearch.test_objects import view
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec import Raw
 
 from dragoman_api import CellRequest, CutText, Json
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError
-from dragoman_elasticsearch.documents import Hit, Reader
+from dragoman_elasticsearch.documents import Read, Reader, parse
 from dragoman_elasticsearch.mapping import SPECIAL
 from dragoman_elasticsearch.search import _mended
 
@@ -39,8 +38,8 @@ def cells(properties: dict[str, Any], document: str) -> dict[str, Cell]:
     found = view({"properties": properties})
     fields = list(found.fields.values())
     nested = [each.name for each in fields if each.type == "nested"]
-    hit = Hit(index="x", id="1", source=Raw(document.encode()))
-    return dict(zip(found.fields, Reader(fields, nested).cells(hit), strict=True))
+    hit = Read(index="x", id="1", source=parse(document))
+    return dict(zip(found.fields, Reader(fields, nested).cells([hit])[0], strict=True))
 
 
 @pytest.mark.parametrize(
@@ -140,8 +139,8 @@ def test_an_alias_shows_its_target() -> None:
 
 
 def test_special_columns_come_from_the_hit() -> None:
-    hit = Hit(index="i", id="7", score=1.5, source=Raw(b"{}"))
-    assert Reader(SPECIAL).cells(hit) == ["7", "i", 1.5]
+    hit = Read(index="i", id="7", score=1.5, source={})
+    assert Reader(SPECIAL).cells([hit])[0] == ["7", "i", 1.5]
 
 
 @given(
