@@ -164,7 +164,7 @@ def test_piped_lines_run_until_the_first_failure(furnished):
     assert lines[3] == '{"count":3}'
     assert lines[-1] == "3"
     assert any(line.startswith("describe ") for line in lines)
-    assert done.err.endswith("(did you mean books?)\n  stopped at line 7\n")
+    assert done.err.endswith("(did you mean books?)\n  try: dragoman objects shop\n  stopped at line 7\n")
     assert furnished.process("open", "shop", typed="cuont books\n", code=2).out == ""
     assert furnished("open", "shop", typed="quit\npgae\n").out == ""
     assert furnished("open", "nope", code=2).out == ""
