@@ -44,7 +44,7 @@ class Inputs:
         compatible: The installed version fits this host.
         quarantined: Why the installed or locked version must not run, None if it may.
         choice: What the registries offer; None if they were not asked, or could not be.
-        unreachable: A URL or folder that could not be read, empty for none.
+        unreachable: Which URL or folder could not be read, and why; empty for none.
         expired: The registry's metadata is past its date.
         locked: The chosen bytes are those of `plugins.lock` or pinned in the host.
         granted: Permissions of the installed generation, which a person agreed to.
@@ -143,7 +143,7 @@ def _offered(i: Inputs) -> Decision:
     """Decide by what the registries offer."""
     install = f"dragoman plugins install {i.plugin}"
     if i.choice is None and i.unreachable:
-        reason = f"the driver for {i.type!r} is missing and {i.unreachable} cannot be read"
+        reason = f"the driver for {i.type!r} is missing and cannot be fetched: {i.unreachable}"
         return Decision(outcome=Outcome.OFFLINE_MISSING, reason=reason, action="dragoman registry add FOLDER")
     if not i.fitting:
         skipped = i.choice.skipped if i.choice else ()

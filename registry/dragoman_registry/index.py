@@ -264,11 +264,12 @@ def changed(where: str, expected: str, actual: str) -> IntegrityError:
     """Build the error for bytes that differ from their promised digest."""
     return IntegrityError(
         f"{where} was changed after publication: expected {expected}, got {actual}",
-        hint="dragoman registry verify",
+        hint="dragoman registry verify FOLDER",
         details={"path": where, "expected": expected, "actual": actual},
     )
 
 
 def _invalid(where: str, faults: list[str]) -> IndexInvalidError:
     shown = "; ".join(faults[:10]) + (f"; and {len(faults) - 10} more" if len(faults) > 10 else "")
-    return IndexInvalidError(f"{where} is not valid: {shown}", hint="dragoman registry verify", details={"path": where})
+    hint = "dragoman registry verify FOLDER"
+    return IndexInvalidError(f"{where} is not valid: {shown}", hint=hint, details={"path": where})

@@ -234,7 +234,7 @@ class _Work:
             length = f"{size if size < promised.size else f'more than {promised.size}'} bytes"
             raise IntegrityError(
                 f"{where} is {length}, {promised.size} were published",
-                hint="dragoman registry verify",
+                hint="dragoman registry verify FOLDER",
                 details={"path": where, "expected": promised.size, "actual": size},
             )
         if digest.hexdigest() != promised.sha256:

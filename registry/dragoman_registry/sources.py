@@ -96,7 +96,9 @@ class FolderSource:
                 while chunk := file.read(CHUNK):
                     yield chunk
         except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
-            raise IndexInvalidError(f"{full} is missing from the registry", details={"path": path}) from error
+            hint = f"dragoman registry verify {self.root}"
+            message = f"{full} is missing from the registry"
+            raise IndexInvalidError(message, hint=hint, details={"path": path}) from error
         except OSError as error:
             raise _unreachable(str(full), error.strerror or error) from error
 

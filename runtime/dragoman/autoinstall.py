@@ -94,7 +94,7 @@ class AutoInstall:
         try:
             offer = offer_for_type(self._registries.open(), kind)
         except RegistryError as error:
-            unreachable = str(error.details.get("url") or error.message)
+            unreachable = error.message
         if offer is not None:
             # A damaged or missing driver comes back as it was; one that no longer fits makes way for one that does.
             choice = self._installs.choose(offer, locked=known.compatible)

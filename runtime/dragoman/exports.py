@@ -42,7 +42,7 @@ class ExportTarget:
 
     def __init__(self, to: Path | BinaryIO) -> None:
         self._final = to if isinstance(to, Path) else None
-        self._part = to.with_name(f".{to.name}.{os.getpid()}.part") if isinstance(to, Path) else None
+        self._part: Path | None = None
         self._stream: BinaryIO | None = None if isinstance(to, Path) else to
         self._digest = hashlib.sha256()
         self._complete = False
@@ -59,16 +59,19 @@ class ExportTarget:
         return self._digest.hexdigest()
 
     async def __aenter__(self) -> Self:
-        if self._part is not None:
-            await anyio.to_thread.run_sync(self._open)
+        if self._final is not None:
+            await anyio.to_thread.run_sync(self._open, self._final)
         return self
 
-    def _open(self) -> None:
-        assert self._part is not None
+    def _open(self, final: Path) -> None:
+        if final.is_dir():
+            raise ExportError(f"{final} is a folder", hint="give the name of a file in it")
+        self._part = final.with_name(f".{final.name}.{os.getpid()}.part")
         try:
             handle = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         except OSError as error:
-            raise ExportError(f"{self._final} cannot be written: {error.strerror}") from error
+            hint = "choose a folder that is there and that you may write into"
+            raise ExportError(f"{final} cannot be written: {error.strerror}", hint=hint) from error
         self._stream = os.fdopen(handle, "wb", buffering=0)
 
     async def write(self, data: bytes) -> None:
@@ -88,10 +91,13 @@ class ExportTarget:
         except BrokenPipeError:
             raise  # the reader has seen enough; the command line ends quietly
         except OSError as error:
-            hint = "free some space and export again; no file was left under the final name"
-            raise ExportError(f"{self.name} cannot be written: {error.strerror}", hint=hint) from error
+            raise self._failed(error) from error
         self._digest.update(data)
         self.bytes += len(data)
+
+    def _failed(self, error: OSError) -> ExportError:
+        hint = "free some space and export again; no file was left under the final name"
+        return ExportError(f"{self.name} cannot be written: {error.strerror}", hint=hint)
 
     def complete(self) -> None:
         """Say that everything was written."""
@@ -109,19 +115,24 @@ class ExportTarget:
             self._stream.flush()
             return
         try:
+            with self._stream:
+                if self._complete:
+                    os.fsync(self._stream.fileno())
             if self._complete:
-                os.fsync(self._stream.fileno())
+                self._part.replace(self._final)
+                _sync(self._final.parent)
+        except OSError as error:  # some file systems tell only now that the disk is full
+            raise self._failed(error) from error
         finally:
-            self._stream.close()
-            if not self._complete:
-                self._part.unlink(missing_ok=True)
-        if self._complete:
-            self._part.replace(self._final)
-            folder = os.open(self._final.parent, os.O_RDONLY)
-            try:
-                os.fsync(folder)
-            finally:
-                os.close(folder)
+            self._part.unlink(missing_ok=True)
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 class NdjsonFormat:

@@ -28,6 +28,13 @@ def read_offers(registries: Sequence[Registry]) -> list[Offer]:
     Raises:
         RegistryError: None could be read; the error is that of the first.
     """
+    offers, failures = _read(registries)
+    if failures and len(failures) == len(registries):
+        raise failures[0]
+    return list(offers.values())
+
+
+def _read(registries: Sequence[Registry]) -> tuple[dict[str, Offer], list[RegistryError]]:
     offers: dict[str, Offer] = {}
     failures: list[RegistryError] = []
     for registry in registries:
@@ -36,9 +43,7 @@ def read_offers(registries: Sequence[Registry]) -> list[Offer]:
                 offers.setdefault(project.plugin, Offer(registry, project))
         except RegistryError as error:
             failures.append(error)
-    if failures and len(failures) == len(registries):
-        raise failures[0]
-    return list(offers.values())
+    return offers, failures
 
 
 def find_offer(registries: Sequence[Registry], plugin: str) -> Offer:
@@ -46,11 +51,14 @@ def find_offer(registries: Sequence[Registry], plugin: str) -> Offer:
 
     Raises:
         PluginNotFoundError: No registry has it.
-        RegistryError: No registry could be read.
+        RegistryError: A registry could not be read, and none of the others has it.
     """
-    for offer in read_offers(registries):
+    offers, failures = _read(registries)
+    for offer in offers.values():
         if plugin in (offer.project.plugin, offer.project.project):
             return offer
+    if failures:
+        raise failures[0]
     hint = "dragoman plugins browse"
     raise PluginNotFoundError(f"no configured registry has a plugin called {plugin!r}", hint=hint)
 

@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from dragoman_api import events
 from dragoman_api.calls import Call
-from dragoman_api.errors import PluginNotFoundError
+from dragoman_api.errors import PluginNotFoundError, RegistryError
 
 from .listings import Details, Listing, describe_reach, listing_of, plain_permissions
 from .offers import Offer, find_offer, read_offers, unknown_type
@@ -110,7 +110,7 @@ class Plugins:
         generation = self._store.active(plugin)
         try:
             offer = find_offer(self._registries.open(), plugin)
-        except PluginNotFoundError:
+        except RegistryError:
             if generation is None:
                 raise
             listing = listing_of(generation)

@@ -104,8 +104,20 @@ def read_settings(paths: Paths) -> Settings:
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace a file in one step; a crash leaves the old one or the new one, whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Replace a file in one step; a crash leaves the old one or the new one, whole.
+
+    Raises:
+        ConfigurationError: It cannot be written; the old one is as it was.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, data, mode)
+    except OSError as error:
+        hint = f"make {path.parent} writable, or set {HOME_VARIABLE} to a folder that is"
+        raise ConfigurationError(f"{path} cannot be written: {error.strerror}", hint=hint) from error
+
+
+def _replace(path: Path, data: bytes, mode: int) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections import UserDict
 from importlib import import_module
@@ -62,6 +63,9 @@ def cli() -> None:
 
 def run() -> int:
     """Run the command line of this process and give its exit code."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # closed by who started this process
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - it is a stream
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a server may say anything
     return execute(sys.argv[1:], Options(), wait=_run)

@@ -38,6 +38,7 @@ def report(error: BaseException, *, as_json: bool) -> int:
     import click
 
     error = _innermost(error)
+    _drain()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         sys.stderr.write(f"{error.format_message()}\n")
         return USAGE
@@ -45,7 +46,6 @@ def report(error: BaseException, *, as_json: bool) -> int:
         sys.stderr.write("\n  interrupted\n")
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or the interpreter fails to flush at its end
         return OK
     if os.environ.get("DRAGOMAN_DEBUG") == "1":
         raise error
@@ -55,6 +55,14 @@ def report(error: BaseException, *, as_json: bool) -> int:
     else:
         _tell(known)
     return USAGE if isinstance(error, click.UsageError) else exit_code(known)
+
+
+def _drain() -> None:
+    """Hand over what was written so far; a broken stdout must not fail once more when the interpreter ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -50,7 +50,7 @@ class Options:
         from dragoman.runtime import Runtime
 
         home = Path(self.home) if self.home else None
-        use = [load_file(path) for path in self.use]
+        use = [_load_automation(path) for path in self.use]
         confirm = self._confirm if self.yes or attended() else None
         runtime = Runtime(home=home, use=use, confirm=confirm, spare=spare, sandbox=self.sandbox)
         if self.events:
@@ -65,16 +65,22 @@ class Options:
     def _event_writer(self, target: str) -> Callable[[Any], None]:
         from dragoman_api.errors import ConfigurationError
 
-        stream: TextIO = sys.stdout
-        try:
-            if target != "-":
-                stream = self.cleanup.enter_context(Path(target).open("a", encoding="utf-8"))  # noqa: SIM115 - it is one
+        def failed(error: OSError) -> ConfigurationError:
+            hint = "choose a file that can be written, or - for stdout"
+            return ConfigurationError(f"--events {target} cannot be written: {error.strerror}", hint=hint)
+
+        if target == "-":
+            return _print_event
+        try:  # without a buffer, which would fail once more when it is closed
+            file = self.cleanup.enter_context(Path(target).open("ab", buffering=0))  # noqa: SIM115 - it is one
         except OSError as error:
-            raise ConfigurationError(f"--events {target} cannot be written: {error.strerror}") from error
+            raise failed(error) from error
 
         def write(event: Any) -> None:
-            stream.write(event.to_json() + "\n")
-            stream.flush()
+            try:
+                file.write(f"{event.to_json()}\n".encode())
+            except OSError as error:
+                raise failed(error) from error
 
         return write
 
@@ -133,6 +139,11 @@ class Options:
         return "json" if self.json else format
 
 
+def _print_event(event: Any) -> None:
+    sys.stdout.write(event.to_json() + "\n")
+    sys.stdout.flush()
+
+
 def attended() -> bool:
     """Tell whether a person is there to be asked."""
     return sys.stdin.isatty() and sys.stderr.isatty()
@@ -162,6 +173,15 @@ def load_file(path: str) -> ModuleType:
     finally:
         sys.path.pop(0)
     return module
+
+
+def _load_automation(path: str) -> ModuleType:
+    from dragoman_api.errors import ConfigurationError
+
+    try:
+        return load_file(path)
+    except SystemExit as error:  # a script of `run` may end itself, but this one is only asked along
+        raise ConfigurationError(f"{script_fault(Path(path), error)}", code="script-failed") from error
 
 
 def script_fault(file: Path, error: BaseException) -> str:

@@ -53,8 +53,9 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 30.0
 _END_SECONDS = 0.5
-_LAST_LINES = 5
+_LAST_LINES, _LINE_TEXT = 5, 200
 _FAULT_TEXT = 500
+_HINT = "try again; if it goes on, tell the driver's author"
 
 
 class Worker:
@@ -202,9 +203,9 @@ class Worker:
         code = self._child.process.returncode
         status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
         kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}")
-        lines = "".join(f"\n  {line}" for line in self._log.lines[-_LAST_LINES:])
+        lines = "".join(f"\n  {line[:_LINE_TEXT]}" for line in self._log.lines[-_LAST_LINES:])
         tail = f"; its last lines:{lines}" if lines else ""
-        return kind(f"the driver's process is gone: {reason}{tail}", details={"status": status})
+        return kind(f"the driver's process is gone: {reason}{tail}", hint=_HINT, details={"status": status})
 
     def _condemn(self, reason: str) -> None:
         """Kill a child that sends nonsense."""
@@ -253,7 +254,8 @@ class Worker:
             return None
         error = message.to_error()
         clean = {name: self._clean(value) if isinstance(value, str) else value for name, value in error.details.items()}
-        return type(error)(self._clean(error.message), hint=self._clean(error.hint), code=error.code, details=clean)
+        hint = self._clean(error.hint) or (_HINT if isinstance(error, DriverFaultError) else "")
+        return type(error)(self._clean(error.message), hint=hint, code=error.code, details=clean)
 
     def _clean(self, text: str) -> str:
         return self._mask(harmless(text))

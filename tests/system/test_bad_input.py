@@ -1,0 +1,683 @@
+"""Everything around the host goes wrong, one thing at a time: each is told clearly, and nothing is lost."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import json
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+
+import anyio
+import pytest
+from anyio.from_thread import start_blocking_portal
+from worker.test_ordinary_user import NOBODY, opening_the_way
+
+import hostile_wheels
+import wheelhouse
+from dragoman import Runtime, session
+from dragoman.cli import app
+from dragoman.cli.options import Options
+from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverCrashedError
+from fakes.certificates import make_certificates
+from fakes.elasticsearch import FakeElasticsearch
+from stranger import Result, Shell
+from terminal import Terminal
+
+NAUGHTY = '''
+import os, sys, time
+import anyio
+from dragoman_api import hookimpl
+from dragoman_api.columns import Column, ColumnKind, Description, Object
+from dragoman_api.connections import Server
+from dragoman_api.grid import Page
+
+COLUMNS = [Column(name="id", type="keyword", kind=ColumnKind.TEXT)]
+
+
+class Driver:
+    @hookimpl
+    async def connect(self, profile, http):
+        return Server("Naughty", "1")
+
+    @hookimpl
+    async def list_objects(self):
+        return [Object("evil\\x1b[2J\\x9b31m\\u202ename", rows=1)]
+
+    @hookimpl
+    async def describe_object(self, name):
+        return Description(object=name, columns=COLUMNS)
+
+    @hookimpl
+    async def fetch_page(self, request):
+        match request.object:
+            case "sleeps":
+                time.sleep(3600)
+            case "awaits":
+                await anyio.sleep(3600)
+            case "exits":
+                print("my last words \\x1b]0;owned\\x07", flush=True)
+                os._exit(7)
+            case "aborts":
+                os.abort()
+            case "raises":
+                raise ZeroDivisionError("not caught")
+            case "floods":
+                for _ in range(1000):
+                    print("flood" * 200, file=sys.stderr)
+            case "text":
+                return "a page"
+            case "foreign":
+                return Page(columns=COLUMNS, cells=[[object()]])
+            case "ragged":
+                return Page(columns=COLUMNS, cells=[["one", "too many"]])
+            case "large":
+                return Page(columns=COLUMNS, cells=[["x" * (5 << 20)]])
+            case "many":
+                return Page(columns=COLUMNS, cells=[["x"]] * 10_001)
+        return Page(columns=COLUMNS, cells=[["fine"]])
+'''
+HOOKS = ["connect", "describe_object", "fetch_page", "list_objects"]
+EXACT = (
+    '{"long":-9223372036854775808,"unsigned":18446744073709551615,"keyword":123456789012345678901234567890,'
+    '"double":1.10,"raw":{"huge":1e400,"big":123456789012345678901234567890}}'
+)
+EVIL = "evil \\u001b[31mred\\u001b]0;owned\\u0007\\u009b2J\\u202e\\ud83d"
+
+
+class Here(Shell):
+    """Runs the command line inside this process: what it costs to start one is not the matter here."""
+
+    def __call__(self, command, *, status=0):
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="", write_through=True) for _ in "12")
+        with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+            patch.setattr("sys.stdin", io.StringIO())
+            patch.chdir(self.cwd)
+            for name, value in self.variables().items():
+                patch.setenv(name, value)
+            ended = app.execute(shlex.split(command)[1:], Options(), wait=app._run)
+        result = Result(ended, *(stream.buffer.getvalue().decode() for stream in (out, err)))
+        assert result.status == status, result
+        return result
+
+
+def save(home, connections, registries=()):
+    """Write a home's two files."""
+    config = home / "dragoman/config"
+    config.mkdir(parents=True, exist_ok=True)
+    entries = [{"type": "elasticsearch", "host": "127.0.0.1", **values} for values in connections.values()]
+    text = [
+        f"[{name}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in entry.items())
+        for name, entry in zip(connections, entries, strict=True)
+    ]
+    (config / "connections.toml").write_text("\n".join(text))
+    text = [f'[[registries]]\nname = "team{at}"\nlocation = "{folder}"\n' for at, folder in enumerate(registries)]
+    (config / "config.toml").write_text("\n".join(text))
+    return Here(home=home, cwd=home, port=0)
+
+
+def ask(fake, method, path, body):
+    """Send a request to a fake, as another client would."""
+    with socket.create_connection(("127.0.0.1", fake.port)) as peer:
+        head = f"{method} {path} HTTP/1.0\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        peer.sendall(head.encode() + body.encode())
+        answer = b"".join(iter(lambda: peer.recv(65536), b""))
+    assert answer.split()[1][:2] == b"20", answer
+
+
+@pytest.fixture(scope="module")
+def portal():
+    """Run the fake servers of this module."""
+    with start_blocking_portal() as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def fake(portal):
+    """Serve two indices with values that are easily spoilt."""
+    with portal.wrap_async_context_manager(FakeElasticsearch()) as one:
+        kinds = {"long": "long", "unsigned": "unsigned_long", "keyword": "keyword", "double": "double"}
+        properties = {name: {"type": kind} for name, kind in kinds.items()}
+        properties["raw"] = {"type": "object", "enabled": False}
+        ask(one, "PUT", "/numbers", json.dumps({"mappings": {"properties": properties}}))
+        ask(one, "PUT", "/numbers/_doc/1?refresh=true", EXACT)
+        ask(one, "PUT", "/texts", '{"mappings":{"properties":{"t":{"type":"keyword"}}}}')
+        ask(one, "PUT", "/texts/_doc/1?refresh=true", '{"t":"' + EVIL.replace("\\ud83d", "") + '"}')
+        lines = "".join('{"index":{}}\n{"t":"' + "x" * 2_000 + '"}\n' for _ in range(500))
+        ask(one, "POST", "/long/_bulk?refresh=true", lines)
+        yield one
+
+
+@pytest.fixture
+def broken(fake):
+    """Give the fake server, and mend it afterwards."""
+    yield fake
+    fake.behave()
+
+
+@pytest.fixture(scope="module")
+def raw_servers():
+    """Serve answers byte by byte: to every request the same, then nothing."""
+    stop = threading.Event()
+
+    @contextmanager
+    def serve(answer, *, close=True):
+        listener = socket.create_server(("127.0.0.1", 0))
+        listener.settimeout(0.1)
+        peers = []
+
+        def run():
+            while not stop.is_set():
+                with suppress(TimeoutError):
+                    peer, _ = listener.accept()
+                    peers.append(peer)
+                    peer.recv(65536)
+                    peer.sendall(answer)
+                    if close:
+                        peer.close()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        yield listener.getsockname()[1]
+        stop.set()
+        thread.join()
+        for peer in [*peers, listener]:
+            peer.close()
+
+    latin = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-elastic-product: Elasticsearch\r\n'
+    body = b'{"version":{"number":"8.\xff\xfe\x1b[31m"},"tagline":"You Know, for Search"}'
+    with (
+        serve(b"\x00\x1b]0;owned\x07 no HTTP at all\r\n\r\n") as noise,
+        serve(latin + b"Content-Length: %d\r\n\r\n" % len(body) + body) as not_utf8,
+        serve(b"", close=False) as silent,
+    ):
+        yield {"noise": noise, "not-utf8": not_utf8, "silent": silent}
+
+
+@pytest.fixture(scope="module")
+def house(fake, portal, raw_servers, tmp_path_factory):
+    """One home in which both drivers are installed; connections to servers of every kind of trouble."""
+    folder = tmp_path_factory.mktemp("house")
+    wheel = wheelhouse.Driver("naughty", code=NAUGHTY, hooks=HOOKS).write(folder / "wheels")
+    store = wheelhouse.registry(folder / "registry", [wheel])
+    tls = FakeElasticsearch(tls=make_certificates(folder / "certificates"))
+    opensearch = FakeElasticsearch(opensearch=True)
+    with portal.wrap_async_context_manager(tls), portal.wrap_async_context_manager(opensearch):
+        connections = {
+            "shop": {"port": fake.port},
+            "naughty": {"type": "naughty"},
+            "down": {"port": 1},
+            "opensearch": {"port": opensearch.port},
+            "http-on-tls": {"port": tls.port},
+            "tls-on-http": {"port": fake.port, "ssl_mode": "required-skip-verify"},
+            "stranger-tls": {"port": tls.port, "ssl_mode": "verify-identity"},
+            **{name: {"port": port} for name, port in raw_servers.items()},
+        }
+        shell = save(folder / "home", connections, [store])
+        shell("dragoman objects shop")
+        shell("dragoman objects naughty")
+        yield shell
+
+
+def refused(shell, command, code, status=1, *, hint=True):
+    """Run a command that must fail with a code, and leave stdout free of anything but data."""
+    result = shell(f"dragoman {command}", status=status)
+    assert result.out == ""
+    assert f"error[{code}]: " in result.err, result.err
+    assert "Traceback" not in result.err
+    assert "\x1b" not in result.err
+    assert ("\n  try: " in result.err) or not hint, result.err
+    return result.err
+
+
+def start(shell, *words, **more):
+    """Start a command in a session of its own."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True, **more}
+    return subprocess.Popen(shell.words(*words), env=shell.variables(), **pipes)
+
+
+def children(process):
+    """Give the processes that one has started."""
+    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+
+def gone(pid):
+    """Wait for the end of a process that nobody here can reap; a zombie has ended."""
+    for _ in range(100):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except (FileNotFoundError, ProcessLookupError):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def until(condition):
+    """Wait for something that another process does."""
+    end = time.monotonic() + 20
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
+
+
+# registries and wheels ------------------------------------------------------------------------------------------------
+
+
+def smuggle(root, wheel):
+    """Put a wheel into a registry that nobody checked, under the digest it has."""
+    [place] = root.rglob(wheel.name)
+    shutil.copy(wheel, place)
+    catalog = root / "targets/catalog"
+    document = json.loads(catalog.read_text())
+    for release in document["projects"][0]["releases"]:
+        for entry in release["wheels"]:
+            if entry["file"] == wheel.name:
+                entry |= {"size": wheel.stat().st_size, "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}
+    catalog.write_text(json.dumps(document))
+
+
+@pytest.fixture(scope="module")
+def two_releases(tmp_path_factory):
+    """Publish a driver in two versions."""
+    folder = tmp_path_factory.mktemp("two")
+    wheels = [wheelhouse.Driver("demo", version).write(folder / "wheels") for version in ("0.9.0", "1.0.0")]
+    return wheelhouse.registry(folder / "registry", wheels)
+
+
+@pytest.fixture(scope="module")
+def installed(two_releases, tmp_path_factory):
+    """Give a home in which the older version is installed."""
+    shell = save(tmp_path_factory.mktemp("installed"), {"old": {"type": "demo", "port": 1}}, [two_releases])
+    shell("dragoman plugins install demo --version 0.9.0")
+    return shell
+
+
+def damaged(installed, two_releases, tmp_path):
+    """Give a copy of the home and of the registry, to be spoilt."""
+    shutil.copytree(two_releases, tmp_path / "registry")
+    shutil.copytree(installed.home / "dragoman/data", tmp_path / "home/dragoman/data")
+    return save(tmp_path / "home", {"old": {"type": "demo", "port": 1}}, [tmp_path / "registry"])
+
+
+def still_opens(shell):
+    assert shell("dragoman objects old").out.split() == ["OBJECT", "ROWS", "things", "0"]
+    [entry] = shell("dragoman plugins list --json").json["plugins"]
+    assert entry["version"] == "0.9.0"
+    drafts = shell.home / "dragoman/data/store/.tmp"
+    assert not drafts.exists() or not list(drafts.iterdir())
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def _flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "code"), [(_cut, "integrity-failed"), (_flip, "integrity-failed"), (Path.unlink, "index-invalid")]
+)
+def test_a_spoilt_wheel_is_refused_and_the_previous_version_still_opens(installed, two_releases, tmp_path, spoil, code):
+    shell = damaged(installed, two_releases, tmp_path)
+    [wheel] = (tmp_path / "registry").rglob("dragoman_demo-1.0.0-py3-none-any.whl")
+    spoil(wheel)
+    told = refused(shell, "plugins update demo", code)
+    assert str(wheel) in told
+    assert "dragoman registry verify " in told
+    still_opens(shell)
+
+
+@pytest.mark.parametrize(
+    ("fault", "which"), [("path-escape", 0), ("path-escape", 1), ("pth-file", 0), ("not-a-wheel", 0)]
+)
+def test_a_hostile_wheel_is_refused_with_its_fault_and_nothing_is_written(
+    installed, two_releases, tmp_path, fault, which
+):
+    shell = damaged(installed, two_releases, tmp_path)
+    smuggle(tmp_path / "registry", hostile_wheels.HOSTILE[fault][which](tmp_path / "evil"))
+    told = refused(shell, "plugins update demo", "wheel-rejected", hint=False)
+    assert f"\n  {fault}: " in told
+    still_opens(shell)
+    assert not list(tmp_path.rglob("evil.py"))
+    assert not Path("/etc/evil").exists()
+    assert not list(tmp_path.rglob("*.pth"))
+
+
+def test_where_no_release_fits_each_is_told_with_its_reason(two_releases, tmp_path):
+    root = shutil.copytree(two_releases, tmp_path / "registry")
+    catalog = root / "targets/catalog"
+    catalog.write_text(catalog.read_text().replace('"host_api": "~=1.0"', '"host_api": "~=2.0"'))
+    shell = save(tmp_path / "home", {"old": {"type": "demo", "port": 1}}, [root])
+    for command in ("objects old", "plugins install demo"):
+        told = refused(shell, command, "release-incompatible")
+        assert "1.0.0" in told
+        assert "0.9.0" in told
+        assert told.count("dragoman-api ~=2.0") == 2
+
+
+@pytest.mark.parametrize("what", ["nowhere", "empty", "torn"])
+def test_a_registry_that_is_missing_or_damaged_is_named_with_its_reason(two_releases, tmp_path, what):
+    root = tmp_path / what
+    if what == "empty":
+        root.mkdir()
+    if what == "torn":
+        shutil.copytree(two_releases, root)
+        for name in ("types", "catalog"):
+            _cut(root / "targets" / name)
+    shell = save(tmp_path / "home", {"old": {"type": "demo", "port": 1}}, [root])
+    assert str(root) in refused(shell, "objects old", "offline-missing")
+    told = refused(shell, "plugins install demo", {"nowhere": "registry-unreachable"}.get(what, "index-invalid"))
+    assert str(root) in told
+    assert "elasticsearch" in shell("dragoman plugins browse").out, "the other registries are not hidden"
+
+
+# servers --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "status", "words"),
+    [
+        ("down", "connection-failed", 3, "nothing listens"),
+        ("opensearch", "server-not-supported", 1, "opensearch 2.19.1"),
+        ("http-on-tls", "connection-failed", 3, "--ssl-mode"),
+        ("tls-on-http", "connection-failed", 3, "--ssl-mode disabled"),
+        ("stranger-tls", "connection-failed", 3, "certificate"),
+        ("noise", "connection-failed", 3, "no HTTP"),
+        ("not-utf8", "server-not-supported", 1, "no JSON"),
+    ],
+)
+def test_a_server_that_is_no_elasticsearch_is_told_apart(house, name, code, status, words):
+    assert words in refused(house, f"objects {name}", code, status)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code", "status", "words"),
+    [
+        ("html", "connection-failed", 3, "HTTP 502"),
+        ("status", "connection-failed", 3, "HTTP 502"),
+        ("cut", "connection-failed", 3, "stopped before its end"),
+        ("drop", "connection-failed", 3, "no HTTP answer"),
+        ("garbage", "query-failed", 1, "no JSON"),
+    ],
+)
+def test_a_server_that_dies_while_it_answers_leaves_an_error_and_no_half_page(house, broken, kind, code, status, words):
+    broken.misbehave(kind, on="/numbers/_search")
+    assert words in refused(house, "page shop numbers", code, status, hint=False)
+
+
+def test_a_server_that_hangs_meets_a_deadline_and_the_session_lives_on(house, broken, monkeypatch):
+    monkeypatch.setitem(session.DEADLINES, "fetch_page", 0.3)
+
+    async def main():
+        async with Runtime(house.home / "dragoman", spare=False) as runtime, runtime.open("shop") as shop:
+            broken.misbehave("hang", on="/numbers/_search")
+            began = time.monotonic()
+            with pytest.raises(DeadlineExceededError, match=r"fetch_page took longer than 0\.3 s"):
+                await shop.page("numbers")
+            assert time.monotonic() - began < 3
+            broken.behave()
+            monkeypatch.setitem(session.DEADLINES, "fetch_page", 20.0)
+            assert (await shop.page("numbers")).total == 1
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("name", ["shop", "silent", "naughty"])
+def test_ctrl_c_on_something_that_hangs_ends_at_once_and_leaves_nothing_running(house, broken, name):
+    broken.misbehave("hang", on="/numbers/_search")
+    before = len(broken.requests)
+    words = ["page", name, "sleeps" if name == "naughty" else "numbers", "--events", "-"]
+    process = start(house, *words)
+    if name == "shop":
+        until(lambda: any("_search" in request.path for request in broken.requests[before:]))
+    elif name == "naughty":
+        assert "connection.opened" in process.stdout.readline()
+        time.sleep(0.1)
+    else:
+        until(lambda: children(process))
+        time.sleep(0.4)
+    started = children(process)
+    assert started
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=5)
+    assert process.returncode == 130
+    assert err.strip() == "interrupted"
+    assert all(map(gone, started))
+
+
+# drivers --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trouble", "code", "words"),
+    [
+        ("exits", "driver-crashed", "exit status 7; its last lines:\n      my last words"),
+        ("raises", "driver-fault", "ZeroDivisionError: not caught"),
+    ],
+)
+def test_a_driver_that_crashes_says_so_on_the_command_line(house, trouble, code, words):
+    assert words in refused(house, f"page naughty {trouble}", code)
+
+
+async def test_nothing_a_driver_does_ends_the_session_and_each_is_named(house):
+    codes = {
+        "aborts": "driver-crashed",
+        "raises": "driver-fault",
+        "text": "driver-fault",
+        "foreign": "driver-fault",
+        "ragged": "driver-fault",
+        "large": "driver-fault",
+        "many": "driver-fault",
+    }
+    async with Runtime(house.home / "dragoman", spare=False) as runtime, runtime.open("naughty") as one:
+        assert (await one.page("floods")).cells == [["fine"]]
+        for object_, code in codes.items():
+            with pytest.raises(DragomanError) as caught:
+                await one.page(object_)
+            assert caught.value.code == code, object_
+            assert caught.value.hint
+            assert len(caught.value.message) < 1_500
+            assert (await one.page("fine")).cells == [["fine"]]
+
+
+@pytest.mark.parametrize("trouble", ["sleeps", "awaits"])
+async def test_a_driver_that_hangs_meets_its_deadline_and_is_replaced(house, monkeypatch, trouble):
+    async with Runtime(house.home / "dragoman", spare=False) as runtime, runtime.open("naughty") as one:
+        monkeypatch.setitem(session.DEADLINES, "fetch_page", 0.2)
+        with pytest.raises(DeadlineExceededError):
+            await one.page(trouble)
+        monkeypatch.setitem(session.DEADLINES, "fetch_page", 20.0)
+        if trouble == "sleeps":  # it cannot be told to stop, so it is killed, and who asks meanwhile is told
+            with pytest.raises(DriverCrashedError, match="did not stop within 1 s"):
+                await one.page("fine")
+        assert (await one.page("fine")).cells == [["fine"]]
+
+
+def test_a_host_that_is_killed_leaves_no_child(house):
+    process = start(house, "page", "naughty", "awaits", "--events", "-")
+    assert "connection.opened" in process.stdout.readline()
+    started = children(process)
+    assert started
+    process.kill()
+    process.communicate()
+    assert all(map(gone, started))
+
+
+async def test_two_runtimes_in_one_process_do_not_know_of_each_other(house, fake):
+    home = house.home / "dragoman"
+    async with Runtime(home, spare=False) as first, Runtime(home, spare=False) as second:
+        with first.events() as heard:
+            async with first.open("shop") as here, second.open("naughty") as there:
+                with pytest.raises(DriverCrashedError):
+                    await there.page("exits")
+                assert (await here.page("numbers")).total == 1
+                assert (await there.page("fine")).cells == [["fine"]]
+    assert {getattr(event, "connection", "shop") async for event in heard} == {"shop"}
+
+
+# what a person gives ------------------------------------------------------------------------------------------------
+
+
+def test_an_automation_that_cannot_be_read_is_a_matter_of_configuration(house, tmp_path):
+    (tmp_path / "guard.py").write_text("import os\n\ndef before_call(:\n")
+    told = refused(house, f"--use {tmp_path}/guard.py objects shop", "script-failed", 2, hint=False)
+    assert "guard.py, line 3" in told
+    (tmp_path / "leaves.py").write_text("raise SystemExit(0)\n")
+    assert "leaves.py:1" in refused(house, f"--use {tmp_path}/leaves.py objects shop", "script-failed", 2, hint=False)
+
+
+@pytest.mark.parametrize("target", ["/nowhere/events.ndjson", "/", "/dev/full"])
+def test_events_that_cannot_be_written_name_the_file(house, target):
+    told = refused(house, f"--events {target} objects shop", "configuration-invalid", 2)
+    assert f"--events {target} cannot be written: " in told
+
+
+# where output goes ----------------------------------------------------------------------------------------------------
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(house):
+    command = subprocess.list2cmdline(house.words("page", "shop", "long", "--format", "ndjson", "--limit", "500"))
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {command} | head -c 100"],
+        env=house.variables(), capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    assert len(done.stdout) == 100
+    assert done.stderr.replace("rows 1\u2013500 of 500", "").strip() == ""
+
+
+def test_output_that_cannot_be_written_is_one_error_and_one_exit_code(house):
+    with Path("/dev/full").open("w") as full:
+        started = [
+            (words, start(house, *words, stdout=full))
+            for words in (["objects", "shop"], ["page", "shop", "long", "--json"], ["export", "shop", "texts"])
+        ]
+        for words, process in started:
+            _, err = process.communicate(timeout=20)
+            assert process.returncode == 1, words
+            assert os.strerror(errno.ENOSPC) in err
+            assert "Exception ignored" not in err
+
+
+def test_closed_streams_are_no_crash(house):
+    for closed in ("<&- 2>&-", ">&-"):
+        command = subprocess.list2cmdline(house.words("objects", "shop"))
+        done = subprocess.run(
+            ["sh", "-c", f"{command} {closed}"],
+            env=house.variables(), capture_output=True, text=True, timeout=20, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, ""), closed
+        assert ("numbers" in done.stdout) is (closed != ">&-")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """Mount a file system of 64 kB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    if os.geteuid() != 0 or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", folder]).returncode:
+        pytest.skip("NOT SHOWN HERE: mounting a small file system takes root")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_disk_that_fills_during_an_export_leaves_no_file(house, small_disk):
+    (small_disk / "kept.ndjson").write_text("an older export\n")
+    for name in ("long.ndjson", "kept.ndjson"):
+        told = refused(house, f"export shop long -o {small_disk}/{name}", "export-failed")
+        assert f"{name} cannot be written: {os.strerror(errno.ENOSPC)}" in told
+    assert [path.name for path in small_disk.iterdir()] == ["kept.ndjson"]
+    assert (small_disk / "kept.ndjson").read_text() == "an older export\n"
+
+
+@pytest.mark.parametrize("target", [".", "..", "/nowhere/x.ndjson"])
+def test_an_export_to_no_file_is_refused_before_anything_is_written(house, target):
+    refused(house, f"export shop texts -o {target}", "export-failed")
+    assert not list(house.cwd.rglob("*.part"))
+
+
+# an ordinary user -----------------------------------------------------------------------------------------------------
+
+
+def as_nobody(*commands, home):
+    """Run commands as a user who owns nothing; gives exit code, stdout and stderr of each."""
+    if os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"):
+        pytest.skip("NOT SHOWN HERE: becoming an ordinary user takes root, setpriv and unshare")
+    script = (
+        "import json, subprocess, sys\n"
+        "start = [sys.executable, '-m', 'dragoman']\n"
+        "run = lambda words: subprocess.run([*start, *words], capture_output=True, text=True)\n"
+        "done = map(run, json.loads(sys.argv[1]))\n"
+        "print(json.dumps([[one.returncode, one.stdout, one.stderr] for one in done]))\n"
+    )
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as mounts:
+        Path(mounts).chmod(0o755)
+        become = f"exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups {sys.executable} -c"
+        lines = [*opening_the_way(Path(mounts)), f'{become} "$1" "$2"']
+        done = subprocess.run(
+            ["unshare", "-m", "sh", "-ec", "\n".join(lines), "sh", script, json.dumps(commands)],
+            env={"PATH": os.environ["PATH"], "DRAGOMAN_HOME": str(home), "LANG": "C.UTF-8"},
+            cwd="/", capture_output=True, text=True, timeout=50, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_home_that_may_not_be_written_still_opens_and_says_what_it_cannot_keep(house):
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as folder:
+        Path(folder).chmod(0o755)
+        home = Path(folder) / "home"
+        shutil.copytree(house.home / "dragoman", home)
+        subprocess.run(["chmod", "-R", "a+rX", home], check=True)
+        before = sorted(str(path) for path in home.rglob("*"))
+        opened, added, installed = as_nobody(
+            ["page", "naughty", "fine"],
+            ["connections", "add", "more", "--type", "naughty", "--yes"],
+            ["plugins", "remove", "naughty", "--yes"],
+            home=home,
+        )
+        assert opened[:2] == [0, "id\nfine\n"], opened
+        assert (added[0], added[1]) == (2, "")
+        assert f"error[configuration-invalid]: {home}/config/connections.toml cannot be written: " in added[2]
+        assert f"try: make {home}/config writable, or set DRAGOMAN_HOME" in added[2]
+        assert installed[0] == 1
+        assert "error[install-failed]" in installed[2]
+        assert "Permission denied" in installed[2]
+        assert sorted(str(path) for path in home.rglob("*")) == before
+
+
+# values -----------------------------------------------------------------------------------------------------------
+
+
+def test_e19_numbers_leave_as_they_are_stored(house):
+    out = house("dragoman page shop numbers --json --columns long,unsigned,keyword,double,raw").out
+    assert f'"rows":[{EXACT}]' in out
+    out = house("dragoman export shop numbers").out
+    assert out == EXACT + "\n"
+
+
+def test_what_a_server_or_a_driver_says_never_drives_a_terminal(house):
+    commands = ("page shop texts", "page shop texts --json", "export shop texts", "objects naughty", "objects noise")
+    for words, terminal in [(words.split(), Terminal(house, *words.split(), TERM="dumb")) for words in commands]:
+        status, text = terminal.end()
+        assert status == (3 if "noise" in words else 0), text
+        for control in ("\x1b", "\x07", "\x9b", "\u202e"):
+            assert control not in text, (words, text)
+        if "noise" not in words:
+            assert "evil" in text
