@@ -20,29 +20,30 @@ class Offer:
     project: Project
 
 
-def read_offers(registries: Sequence[Registry]) -> list[Offer]:
+def read_offers(registries: Sequence[Registry]) -> tuple[list[Offer], dict[str, RegistryError]]:
     """Read every registry. Blocks.
 
-    A registry that cannot be read does not hide the others.
+    Returns:
+        Offers, and the failures by name of registry: one that cannot be read does not hide the others.
 
     Raises:
         RegistryError: None could be read; the error is that of the first.
     """
     offers, failures = _read(registries)
     if failures and len(failures) == len(registries):
-        raise failures[0]
-    return list(offers.values())
+        raise next(iter(failures.values()))
+    return list(offers.values()), failures
 
 
-def _read(registries: Sequence[Registry]) -> tuple[dict[str, Offer], list[RegistryError]]:
+def _read(registries: Sequence[Registry]) -> tuple[dict[str, Offer], dict[str, RegistryError]]:
     offers: dict[str, Offer] = {}
-    failures: list[RegistryError] = []
+    failures: dict[str, RegistryError] = {}
     for registry in registries:
         try:
             for project in registry.catalog().projects:
                 offers.setdefault(project.plugin, Offer(registry, project))
         except RegistryError as error:
-            failures.append(error)
+            failures[registry.name] = error
     return offers, failures
 
 
@@ -58,7 +59,7 @@ def find_offer(registries: Sequence[Registry], plugin: str) -> Offer:
         if plugin in (offer.project.plugin, offer.project.project):
             return offer
     if failures:
-        raise failures[0]
+        raise next(iter(failures.values()))
     hint = "dragoman plugins browse"
     raise PluginNotFoundError(f"no configured registry has a plugin called {plugin!r}", hint=hint)
 

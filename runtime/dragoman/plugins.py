@@ -61,7 +61,9 @@ class Plugins:
         Raises:
             RegistryError: No registry could be read.
         """
-        listings = await anyio.to_thread.run_sync(self._browse)
+        listings, failures = await anyio.to_thread.run_sync(self._browse)
+        for name, error in failures.items():
+            self._emit(events.RegistryFailed(registry=name, code=error.code, reason=error.message))
         wanted = words.lower().split()
         return [
             listing
@@ -69,13 +71,14 @@ class Plugins:
             if (type is None or type in listing.types) and all(word in listing.text for word in wanted)
         ]
 
-    def _browse(self) -> list[Listing]:
+    def _browse(self) -> tuple[list[Listing], dict[str, RegistryError]]:
         installed = {generation.plugin: generation for generation in self._store.installed()}
         listings = {plugin: listing_of(generation) for plugin, generation in installed.items()}
-        for offer in read_offers(self._registries.open()):
+        offers, failures = read_offers(self._registries.open())
+        for offer in offers:
             plugin = offer.project.plugin
             listings[plugin] = self._listing(offer, installed.get(plugin))
-        return [listings[plugin] for plugin in sorted(listings)]
+        return [listings[plugin] for plugin in sorted(listings)], failures
 
     def _listing(self, offer: Offer, generation: Generation | None) -> Listing:
         project = offer.project

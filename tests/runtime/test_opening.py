@@ -335,3 +335,13 @@ async def test_a_type_is_served_by_the_project_it_is_bound_to_and_by_no_other(ma
         runtime.registries.add(str(second), name="second")
         async with runtime.open("demo") as session:
             assert session.plugin == "demo"
+
+
+async def test_a_registry_that_cannot_be_read_is_named_and_hides_no_other(make_runtime, tmp_path):
+    async with make_runtime() as runtime:
+        second = wheelhouse.registry(tmp_path / "second", [wheelhouse.Driver("other").write(tmp_path)])
+        runtime.registries.add(str(second), name="second")
+        (second / "targets/catalog").write_text("{")
+        assert "demo" in [listing.id for listing in await runtime.plugins.browse()]
+        [event] = [event for event in runtime.seen if event.name == "registry.failed"]
+        assert (event.registry, event.code) == ("second", "index-invalid")

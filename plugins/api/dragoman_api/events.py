@@ -88,6 +88,14 @@ class PluginRestarted(Event, frozen=True, kw_only=True, tag="plugin.restarted"):
     attempt: int
 
 
+class RegistryFailed(Event, frozen=True, kw_only=True, tag="registry.failed"):
+    """A registry could not be read; what the others offer is complete without it."""
+
+    registry: str
+    code: str
+    reason: str
+
+
 class ConnectionOpened(Event, frozen=True, kw_only=True, tag="connection.opened"):
     """A connection is open; `sandbox` is the level that holds its driver."""
 

@@ -39,6 +39,8 @@ class Progress:
                     self._end(f"installed {plain(event.plugin)} {plain(event.version)} {done}")
             case events.PluginInstallFailed():
                 self._end(f"{self._what} … failed")
+            case events.RegistryFailed():
+                self._end(f"registry {plain(event.registry)} was left out: {plain(event.reason)}")
             case events.ExportStarted():
                 self._begin(plain(event.object))
                 self._total = None
