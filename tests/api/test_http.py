@@ -147,7 +147,7 @@ async def sent_authorization(**changes: Any) -> str | None:
     return server.requests[0].headers.get("authorization")
 
 
-async def test_e9_user_name_and_password_go_out_as_http_basic():
+async def test_E9_user_name_and_password_go_out_as_http_basic():
     value = await sent_authorization(
         auth_scheme=AuthScheme.BASIC, options={"username": "zoë"}, secrets=Secrets(values={"password": "p:ä"})
     )
@@ -159,12 +159,12 @@ async def test_an_empty_user_name_sends_no_basic_header():
 
 
 @pytest.mark.parametrize("scheme", [AuthScheme.API_KEY, AuthScheme.BEARER])
-async def test_e10_w5_an_api_key_goes_out_verbatim_behind_its_scheme(scheme):
+async def test_E10_W5_an_api_key_goes_out_verbatim_behind_its_scheme(scheme):
     value = await sent_authorization(auth_scheme=scheme, secrets=Secrets(values={"api_key": SECRET}))
     assert value == f"{scheme} {SECRET}"
 
 
-async def test_e11_w5_none_sends_no_credentials_even_where_a_key_is_saved():
+async def test_E11_W5_none_sends_no_credentials_even_where_a_key_is_saved():
     assert await sent_authorization(secrets=Secrets(values={"api_key": SECRET, "password": "x"})) is None
 
 
@@ -228,7 +228,7 @@ async def test_no_secret_appears_in_a_log_an_error_or_a_repr(scheme, caplog):
         (503, QueryError, "127.0.0.1:"),
     ],
 )
-async def test_e39_w36_get_json_and_post_json_raise_what_a_status_means_with_the_servers_text(status, kind, prefix):
+async def test_E39_W36_get_json_and_post_json_raise_what_a_status_means_with_the_servers_text(status, kind, prefix):
     said = '{"error": "no\n  such thing"}' + "x" * 5000
     async with serving(always(http(said, status=status))) as server, Http(profile(server.port)) as client:
         for call in (client.get_json("/"), client.post_json("/", {})):
@@ -240,7 +240,7 @@ async def test_e39_w36_get_json_and_post_json_raise_what_a_status_means_with_the
             assert len(caught.value.message) < 500
 
 
-async def test_w36_a_missing_key_is_told_from_a_rejected_one():
+async def test_W36_a_missing_key_is_told_from_a_rejected_one():
     async with serving(always(http("", status=401))) as server, Http(profile(server.port)) as client:
         with pytest.raises(AuthenticationError, match="Auth Method is None"):
             await client.get_json("/")
@@ -326,7 +326,7 @@ async def test_a_compressed_answer_arrives_decompressed():
 # what goes wrong on the way -------------------------------------------------------------------------------------------
 
 
-async def test_e40_w37_nothing_listening_is_named_and_nothing_was_sent():
+async def test_E40_W37_nothing_listening_is_named_and_nothing_was_sent():
     async with serving(always(http())) as server:
         pass
     async with Http(profile(server.port)) as client:
@@ -336,7 +336,7 @@ async def test_e40_w37_nothing_listening_is_named_and_nothing_was_sent():
     assert "Port" in caught.value.hint
 
 
-async def test_e40_w37_an_unknown_host_name_is_named():
+async def test_E40_W37_an_unknown_host_name_is_named():
     async with Http(profile(host="no-such-host.invalid")) as client:
         with pytest.raises(ConnectionFailedError, match=r"'no-such-host\.invalid' cannot be resolved") as caught:
             await client.request("GET", "/")
@@ -344,7 +344,7 @@ async def test_e40_w37_an_unknown_host_name_is_named():
 
 
 @pytest.mark.parametrize("then", ["close", "reset"])
-async def test_e40_w37_a_server_that_ends_the_connection_without_an_answer_is_told(then):
+async def test_E40_W37_a_server_that_ends_the_connection_without_an_answer_is_told(then):
     error = await failing(Reply(b"", then))
     assert "gave no HTTP answer" in error.message
     assert "--ssl-mode verify-identity" in error.hint
@@ -476,7 +476,7 @@ async def test_a_client_that_is_not_open_says_so():
         "Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
     ],
 )
-async def test_e40_w37_a_tls_port_that_answers_plain_http_with_a_400_is_told(said):
+async def test_E40_W37_a_tls_port_that_answers_plain_http_with_a_400_is_told(said):
     error = await failing(http(said, status=400, then="close"))
     assert "it expects HTTPS, and SSL Mode is Disabled" in error.message
     assert error.hint.endswith("dragoman connections edit shop --ssl-mode verify-identity")

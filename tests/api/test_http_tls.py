@@ -43,12 +43,12 @@ async def refused(context: ssl.SSLContext | None, mode: SslMode, **changes: Any)
 
 @pytest.mark.parametrize("certificate", ["good", "self", "misnamed", "expired"])
 @pytest.mark.parametrize("mode", UNVERIFIED)
-async def test_e13_w7_preferred_and_required_accept_any_certificate(certs, mode, certificate):
+async def test_E13_W7_preferred_and_required_accept_any_certificate(certs, mode, certificate):
     assert await reach(certs.server(certificate), mode) == "ok"
 
 
 @pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
-async def test_e14_w7_verify_modes_accept_a_certificate_of_a_trusted_ca(certs, mode):
+async def test_E14_W7_verify_modes_accept_a_certificate_of_a_trusted_ca(certs, mode):
     assert await reach(certs.server("good"), mode, ca_pem=certs.text("ca")) == "ok"
 
 
@@ -58,11 +58,11 @@ async def test_a_servers_own_certificate_can_be_trusted_by_giving_it(certs, mode
     assert await reach(certs.server(certificate), mode, ca_pem=certs.text(certificate)) == "ok"
 
 
-async def test_e14_w7_verify_ca_does_not_look_at_the_host_name(certs):
+async def test_E14_W7_verify_ca_does_not_look_at_the_host_name(certs):
     assert await reach(certs.server("misnamed"), SslMode.VERIFY_CA, ca_pem=certs.text("ca")) == "ok"
 
 
-async def test_e14_w7_verify_identity_refuses_another_host_name(certs):
+async def test_E14_W7_verify_identity_refuses_another_host_name(certs):
     error = await refused(certs.server("misnamed"), SslMode.VERIFY_IDENTITY, ca_pem=certs.text("ca"))
     assert "made for another host name" in error.message
     assert "--ssl-mode verify-ca" in error.hint
@@ -75,7 +75,7 @@ async def test_e14_w7_verify_identity_refuses_another_host_name(certs):
     ("certificate", "reason"),
     [("self", "its certificate is self-signed"), ("good", "not trusted here"), ("expired", "has expired")],
 )
-async def test_e14_e40_w37_verify_modes_say_what_is_wrong_with_a_certificate(certs, mode, certificate, reason):
+async def test_E14_E40_W37_verify_modes_say_what_is_wrong_with_a_certificate(certs, mode, certificate, reason):
     trusted = certs.text("ca" if certificate == "expired" else "stranger")
     error = await refused(certs.server(certificate), mode, ca_pem=trusted)
     assert reason in error.message
@@ -85,7 +85,7 @@ async def test_e14_e40_w37_verify_modes_say_what_is_wrong_with_a_certificate(cer
 
 @pytest.mark.parametrize("certificate", ["self", "misnamed", "expired"])
 @pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
-async def test_e8_w6_skip_tls_verification_accepts_any_certificate_and_says_so(certs, mode, certificate):
+async def test_E8_W6_skip_tls_verification_accepts_any_certificate_and_says_so(certs, mode, certificate):
     assert await reach(certs.server(certificate), mode, skip_tls_verification=True) == "ok"
     [note] = Http(profile(1, mode, skip_tls_verification=True)).warnings
     assert note.code == "tls-unverified"
@@ -97,7 +97,7 @@ def test_only_a_verify_mode_that_verifies_nothing_is_warned_of(certs):
     assert Http(profile(1, SslMode.REQUIRED, skip_tls_verification=True)).warnings == []
 
 
-async def test_e12_w7_disabled_never_tries_tls_and_the_others_never_fall_back(certs):
+async def test_E12_W7_disabled_never_tries_tls_and_the_others_never_fall_back(certs):
     async with serving(ok) as server:
         async with Http(profile(server.port, SslMode.DISABLED, host="127.0.0.1")) as client:
             assert await client.get_json("/") == "ok"
@@ -108,14 +108,14 @@ async def test_e12_w7_disabled_never_tries_tls_and_the_others_never_fall_back(ce
     assert [request.line != "" for request in server.requests] == [True] + [False] * 5
 
 
-async def test_e40_w37_plain_http_on_a_tls_port_is_told(certs):
+async def test_E40_W37_plain_http_on_a_tls_port_is_told(certs):
     error = await refused(certs.server("good"), SslMode.DISABLED)
     assert "no HTTP answer" in error.message
     assert "dragoman connections edit shop --ssl-mode verify-identity" in error.hint
 
 
 @pytest.mark.parametrize("mode", [SslMode.REQUIRED, SslMode.VERIFY_IDENTITY])
-async def test_e40_w37_tls_on_a_plain_port_is_told(mode):
+async def test_E40_W37_tls_on_a_plain_port_is_told(mode):
     async with serving(ok) as server, Http(profile(server.port, mode, host="127.0.0.1")) as client:
         with pytest.raises(ConnectionFailedError, match=f"it speaks plain HTTP, and SSL Mode is {mode}") as caught:
             await client.get_json("/")

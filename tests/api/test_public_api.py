@@ -143,7 +143,7 @@ def test_an_unknown_code_is_kept():
     assert (type(error), error.code) == (errors.DriverError, "quota-spent")
 
 
-def test_e39_e40_w36_w37_the_prefixes_of_the_seeds_are_there_once():
+def test_E39_E40_W36_W37_the_prefixes_of_the_seeds_are_there_once():
     for kind, prefix in (
         (errors.AuthenticationError, "Authentication failed: "),
         (errors.ConnectionFailedError, "Connection failed: "),

@@ -40,7 +40,7 @@ def test_a_secret_on_the_command_line_is_refused_and_not_repeated(own):
     assert "  try: --api-key env:NAME" in done.err
 
 
-def test_p4_the_browsable_list_carries_the_label(empty):
+def test_P4_the_browsable_list_carries_the_label(empty):
     lines = empty("plugins", "browse").out.splitlines()
     assert lines[0].split() == ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REACHES"]
     assert any(line.startswith("demo           Demo Driver ") for line in lines)
@@ -48,7 +48,7 @@ def test_p4_the_browsable_list_carries_the_label(empty):
     assert "no registry offers" in empty("plugins", "browse", "nothing-like-it").err
 
 
-def test_p2_without_a_person_the_download_is_refused_unless_agreed_to(empty):
+def test_P2_without_a_person_the_download_is_refused_unless_agreed_to(empty):
     done = empty("connections", "add", "shop", "--type", "demo", code=1)
     assert "Demo Driver 1.1.0 is not installed" in done.err
     assert "--yes" in done.err
@@ -58,7 +58,7 @@ def test_p2_without_a_person_the_download_is_refused_unless_agreed_to(empty):
     assert done.err.startswith("  installed demo 1.1.0 (")
 
 
-def test_p3_opening_a_saved_connection_installs_its_driver_and_says_so(empty):
+def test_P3_opening_a_saved_connection_installs_its_driver_and_says_so(empty):
     (empty.home / "config" / "connections.toml").write_text('[shop]\ntype = "demo"\n')
     done = empty("count", "shop", "books")
     assert done.out == "3\n"
@@ -121,7 +121,7 @@ def test_a_connection_is_shown_edited_tested_and_removed(own):
     assert "no connection is saved yet" in own("connections", "list").err
 
 
-def test_e7_a_hidden_field_is_neither_required_nor_saved(own):
+def test_E7_a_hidden_field_is_neither_required_nor_saved(own):
     own("connections", "add", "plain", "--type", "demo", "--no-connect")
     assert "api_key" not in own("connections", "show", "plain").out
     done = own("connections", "add", "keyed", "--type", "demo", "--auth", "api-key", code=2)

@@ -26,7 +26,7 @@ def terminal():
             one.process.wait()
 
 
-def test_p2_p5_e7_the_chooser_offers_the_download_asks_for_visible_fields_and_ends_connected(empty, terminal):
+def test_P2_P5_E7_the_chooser_offers_the_download_asks_for_visible_fields_and_ends_connected(empty, terminal):
     screen = terminal(empty, "connections", "add", "shop")
     offered = screen.until("> ")
     assert "demo (not installed)" in offered
@@ -58,7 +58,7 @@ def test_a_declined_download_saves_nothing(empty, terminal):
     assert not (empty.home / "config" / "connections.toml").exists()
 
 
-def test_e7_a_typed_secret_is_not_shown_and_kept_in_a_file_of_its_owner(own, terminal):
+def test_E7_a_typed_secret_is_not_shown_and_kept_in_a_file_of_its_owner(own, terminal):
     screen = terminal(own, "connections", "add", "keyed")
     screen.type(re.search(r"(\d)\) demo", screen.until("> "))[1])
     screen.answer("Host [localhost]: ", "")
@@ -105,7 +105,7 @@ def test_a_secret_can_be_named_instead(own, terminal):
     assert "env:DEMO_KEY" in own("connections", "show", "shop").out
 
 
-def test_e31_dropping_shows_the_exact_request_and_asks_for_the_name(furnished, terminal):
+def test_E31_dropping_shows_the_exact_request_and_asks_for_the_name(furnished, terminal):
     screen = terminal(furnished, "drop", "shop", "books")
     shown = screen.answer("Type the object's name: ", "books")
     assert "Send  DELETE /books  to localhost:7700?" in shown

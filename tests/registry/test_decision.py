@@ -70,7 +70,7 @@ PARTIAL = "partial: no Landlock in this kernel"
         (replace(OLD, policy="off"), Outcome.READY, ""),
     ],
 )
-def test_p3_p6_every_outcome(inputs: Inputs, outcome: Outcome, about: str):
+def test_P3_P6_every_outcome(inputs: Inputs, outcome: Outcome, about: str):
     decision = decide(inputs)
     assert (decision.outcome, decision.about) == (outcome, about)
     assert decision.reason

@@ -81,14 +81,14 @@ def test_a_folder_a_file_url_and_a_web_server_read_alike(root: Path):
         assert everything(Registry("r", url + "/")) == folder
 
 
-def test_p2_the_form_is_known_before_anything_is_downloaded(root: Path):
+def test_P2_the_form_is_known_before_anything_is_downloaded(root: Path):
     registry = Registry("r", str(root))
     [release] = registry.releases("demo")
     (root / "targets" / release.wheels[0].path).unlink()
     assert [field.name for field in registry.manifest(release).form] == ["host", "port"]
 
 
-def test_p4_the_list_to_browse_has_the_elasticsearch_driver_with_its_label(tmp_path: Path):
+def test_P4_the_list_to_browse_has_the_elasticsearch_driver_with_its_label(tmp_path: Path):
     root = wheelhouse.registry(tmp_path / "r", [wheelhouse.project_wheel("plugins/elasticsearch")])
     [project] = Registry("r", str(root)).catalog().projects
     assert (project.plugin, project.label, project.types[0].name) == (
@@ -96,7 +96,7 @@ def test_p4_the_list_to_browse_has_the_elasticsearch_driver_with_its_label(tmp_p
     )  # fmt: skip
 
 
-def test_p6_the_list_says_where_a_driver_is_not_available(tmp_path: Path):
+def test_P6_the_list_says_where_a_driver_is_not_available(tmp_path: Path):
     driver = wheelhouse.Driver("vectors", excluded_surfaces=["phone", "tablet"]).write(tmp_path)
     root = wheelhouse.registry(tmp_path / "r", [driver])
     assert Registry("r", str(root)).project("vectors").excluded_surfaces == ("phone", "tablet")

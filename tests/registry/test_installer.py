@@ -64,7 +64,7 @@ def unchanged(place: Place) -> Iterator[None]:
     place.progress.clear()
 
 
-def test_p3_a_driver_is_fetched_checked_unpacked_tested_and_activated(place: Place):
+def test_P3_a_driver_is_fetched_checked_unpacked_tested_and_activated(place: Place):
     generation = place.install()
     phases = list(dict.fromkeys(phase for phase, _, _ in place.progress))
     assert phases == ["fetch", "check", "unpack", "smoke-test", "activate"]
@@ -74,7 +74,7 @@ def test_p3_a_driver_is_fetched_checked_unpacked_tested_and_activated(place: Pla
     assert place.leftovers() == []
 
 
-def test_p1_nothing_of_an_installed_driver_is_importable_here(place: Place):
+def test_P1_nothing_of_an_installed_driver_is_importable_here(place: Place):
     place.install()
     with pytest.raises(ModuleNotFoundError):
         import dragoman_demo  # noqa: F401

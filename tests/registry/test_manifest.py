@@ -124,19 +124,19 @@ def test_permissions_beyond_the_baseline_are_told_apart():
     assert manifest.beyond_baseline == ("native-code",)
 
 
-def test_p4_the_label_of_the_elasticsearch_driver_carries_the_product():
+def test_P4_the_label_of_the_elasticsearch_driver_carries_the_product():
     assert elasticsearch().label == "Elasticsearch Driver"
 
 
-def test_e1_the_elasticsearch_form_has_no_database_field():
+def test_E1_the_elasticsearch_form_has_no_database_field():
     assert not {"database", "index", "schema"} & {field.name for field in elasticsearch().form}
 
 
-def test_e4_e5_host_and_port_have_their_defaults():
+def test_E4_E5_host_and_port_have_their_defaults():
     assert (elasticsearch().default("host"), elasticsearch().default("port")) == ("localhost", 9200)
 
 
-def test_e6_the_auth_methods_and_how_they_are_sent():
+def test_E6_the_auth_methods_and_how_they_are_sent():
     manifest = elasticsearch()
     [field] = [field for field in manifest.form if field.name == "auth_method"]
     assert [choice.label for choice in field.choices] == ["Username & Password", "API Key", "None"]
@@ -145,7 +145,7 @@ def test_e6_the_auth_methods_and_how_they_are_sent():
     assert manifest.scheme("none") is AuthScheme.NONE
 
 
-def test_e7_the_api_key_is_shown_only_for_its_auth_method():
+def test_E7_the_api_key_is_shown_only_for_its_auth_method():
     assert "api_key" in shown(auth_method="api-key")
     assert not {"username", "password"} & shown(auth_method="api-key")
     assert "api_key" not in shown(auth_method="username-password")
@@ -153,12 +153,12 @@ def test_e7_the_api_key_is_shown_only_for_its_auth_method():
     assert not {"api_key", "username", "password"} & shown(auth_method="none")
 
 
-def test_e8_skip_tls_verification_is_an_advanced_switch_that_is_off():
+def test_E8_skip_tls_verification_is_an_advanced_switch_that_is_off():
     [field] = [field for field in elasticsearch().form if field.name == "skip_tls_verification"]
     assert (field.kind, field.advanced, field.default, field.label) == ("switch", True, False, "Skip TLS Verification")
 
 
-def test_e12_e13_e14_ssl_modes_and_their_default():
+def test_E12_E13_E14_ssl_modes_and_their_default():
     manifest = elasticsearch()
     [field] = [field for field in manifest.form if field.name == "ssl_mode"]
     labels = ["Disabled", "Preferred", "Required (skip verify)", "Verify CA", "Verify Identity"]

@@ -121,7 +121,7 @@ def test_every_fault_of_a_connection_is_told_at_once():
         assert part in caught.value.message
 
 
-def test_e7_the_api_key_belongs_to_the_form_only_with_auth_method_api_key():
+def test_E7_the_api_key_belongs_to_the_form_only_with_auth_method_api_key():
     assert "api_key" not in check_values(FORM, {}, name="shop")
     with pytest.raises(ConfigurationError, match="api_key: may not be empty"):
         check_values(FORM, {"auth_method": "api-key"}, name="shop")

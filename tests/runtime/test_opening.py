@@ -49,7 +49,7 @@ def names(runtime):
     return [event.name for event in runtime.seen if event.name != "plugin.install_progressed"]
 
 
-async def test_p3_opening_a_saved_connection_installs_its_driver_without_asking(make_runtime):
+async def test_P3_opening_a_saved_connection_installs_its_driver_without_asking(make_runtime):
     async with make_runtime() as runtime:
         async with runtime.open("demo") as session:
             assert [found.name for found in await session.objects()] == ["things"]
@@ -75,7 +75,7 @@ async def test_an_installed_driver_opens_again_without_its_registry(make_runtime
         assert "plugin.install_started" not in names(runtime)
 
 
-async def test_p1_a_driver_lying_in_the_hosts_environment_is_not_used(make_runtime, tmp_path, monkeypatch):
+async def test_P1_a_driver_lying_in_the_hosts_environment_is_not_used(make_runtime, tmp_path, monkeypatch):
     impostor = tmp_path / "site" / "dragoman_demo"
     impostor.mkdir(parents=True)
     (impostor / "__init__.py").write_text("")
@@ -110,7 +110,7 @@ async def test_a_missing_registry_and_a_missing_driver_name_the_folder(make_runt
     assert str(tmp_path / "registry") in caught.value.message
 
 
-async def test_p6_a_driver_is_refused_on_a_surface_it_excludes(make_runtime):
+async def test_P6_a_driver_is_refused_on_a_surface_it_excludes(make_runtime):
     driver = wheelhouse.Driver(excluded_surfaces=["phone", "tablet"])
     for surface in ("phone", "tablet"):
         async with make_runtime(driver, surface=surface) as runtime:

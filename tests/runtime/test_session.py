@@ -153,7 +153,7 @@ async def test_the_console_answers_request_by_request(open_memory):
         assert last(runtime, "console.executed").path == "/books/1"
 
 
-async def test_w35_a_change_of_health_is_an_event_and_staying_the_same_is_none(open_memory):
+async def test_W35_a_change_of_health_is_an_event_and_staying_the_same_is_none(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         assert not (await session.ping()).ok
         assert (await session.ping()).ok

@@ -665,7 +665,7 @@ def test_a_home_that_may_not_be_written_still_opens_and_says_what_it_cannot_keep
 # values -----------------------------------------------------------------------------------------------------------
 
 
-def test_e19_numbers_leave_as_they_are_stored(house):
+def test_E19_numbers_leave_as_they_are_stored(house):
     out = house("dragoman page shop numbers --json --columns long,unsigned,keyword,double,raw").out
     assert f'"rows":[{EXACT}]' in out
     out = house("dragoman export shop numbers").out

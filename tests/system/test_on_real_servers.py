@@ -45,7 +45,7 @@ async def bookshop(live_server):
     await sample.remove(url, prefix=PREFIX, verify=False)
 
 
-async def test_p3_the_story_of_the_first_hour_runs_on_a_real_engine(live_server, runtime, bookshop, tmp_path):
+async def test_P3_the_story_of_the_first_hour_runs_on_a_real_engine(live_server, runtime, bookshop, tmp_path):
     books, orders = f"{PREFIX}books", f"{PREFIX}orders"
     runtime.connections.save(SavedConnection(name="real", type="elasticsearch", values=values_for(live_server)))
     async with runtime, runtime.open("real") as session:
@@ -75,7 +75,7 @@ async def test_p3_the_story_of_the_first_hour_runs_on_a_real_engine(live_server,
         assert (await session.ping()).ok
 
 
-async def test_e39_e40_what_is_wrong_is_told_apart_on_a_real_engine(live_server, runtime):
+async def test_E39_E40_what_is_wrong_is_told_apart_on_a_real_engine(live_server, runtime):
     if not (live_server["security"] and live_server["tls"]):
         pytest.skip("needs an engine with security and TLS")
     cases = {

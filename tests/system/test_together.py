@@ -29,7 +29,7 @@ def test_ten_processes_opening_the_same_missing_driver_share_one_installation(sh
     assert len(trees) == 1
 
 
-def test_p1_a_driver_in_the_hosts_environment_is_never_imported(shell, tmp_path):
+def test_P1_a_driver_in_the_hosts_environment_is_never_imported(shell, tmp_path):
     impostor = tmp_path / "site/dragoman_elasticsearch"
     impostor.mkdir(parents=True)
     (impostor / "__init__.py").write_text("print('impostor')")

@@ -71,7 +71,7 @@ def test_a_float_stays_a_float_where_it_gives_the_text_back(value: float) -> Non
     assert found == value
 
 
-def test_e21_arrays_and_objects_are_json_with_their_digits_and_key_order() -> None:
+def test_E21_arrays_and_objects_are_json_with_their_digits_and_key_order() -> None:
     document = '{"a": [1.10, 1e400, "x y"], "o": {"z": 1, "a":\n 2}}'
     found = cells({"a": {"type": "double"}, "o": {"type": "object", "enabled": False}}, document)
     assert found["a"] == Json('[1.10,1e400,"x y"]')
@@ -79,37 +79,37 @@ def test_e21_arrays_and_objects_are_json_with_their_digits_and_key_order() -> No
     assert isinstance(found["a"], Json)
 
 
-def test_e22_a_json_cell_is_cut_at_10000_characters_and_marked() -> None:
+def test_E22_a_json_cell_is_cut_at_10000_characters_and_marked() -> None:
     fits, long = json.dumps(["ü" * 9_996], ensure_ascii=False), json.dumps(["ü" * 9_997], ensure_ascii=False)
     found = cells({"a": {"type": "keyword"}, "b": {"type": "keyword"}}, f'{{"a":{fits},"b":{long}}}')
     assert (found["a"], type(found["a"])) == (fits, Json)
     assert (found["b"], type(found["b"])) == (long[:10_000] + "...", CutText)
 
 
-def test_e22_a_plain_string_is_not_cut() -> None:
+def test_E22_a_plain_string_is_not_cut() -> None:
     found = cells({"a": {"type": "keyword"}}, json.dumps({"a": "x" * 20_000}))["a"]
     assert found == "x" * 20_000
 
 
-def test_e20_a_nested_array_has_a_json_column_and_one_entry_per_object_in_each_leaf() -> None:
+def test_E20_a_nested_array_has_a_json_column_and_one_entry_per_object_in_each_leaf() -> None:
     found = cells(NESTED, '{"n":[{"a":"x","b":1},{"b":2.50},{}]}')
     assert found["n"] == '[{"a":"x","b":1},{"b":2.50},{}]'
     assert found["n.a"] == '["x",null,null]'
     assert found["n.b"] == "[1,2.50,null]"
 
 
-def test_e20_a_bare_object_is_an_array_of_one() -> None:
+def test_E20_a_bare_object_is_an_array_of_one() -> None:
     found = cells(NESTED, '{"n":{"a":"x"}}')
     assert (found["n"], found["n.a"], found["n.b"]) == ('{"a":"x"}', '["x"]', "[null]")
 
 
-def test_e20_nested_in_nested_keeps_its_shape() -> None:
+def test_E20_nested_in_nested_keeps_its_shape() -> None:
     found = cells(NESTED, '{"n":[{"in":[{"c":1},{"c":2}]},{"a":"x"},{"in":{"c":3}}]}')
     assert found["n.in"] == '[[{"c":1},{"c":2}],null,{"c":3}]'
     assert found["n.in.c"] == "[[1,2],null,[3]]"
 
 
-def test_e19_a_plain_object_that_holds_an_array_fills_its_leaves_likewise() -> None:
+def test_E19_a_plain_object_that_holds_an_array_fills_its_leaves_likewise() -> None:
     properties = {"o": {"properties": {"a": {"type": "long"}, "p": {"properties": {"b": {"type": "long"}}}}}}
     assert cells(properties, '{"o":{"a":1,"p":{"b":2}}}')["o.p.b"] == 2
     found = cells(properties, '{"o":[{"a":1},{"p":[{"b":2},{"b":3}]}]}')
@@ -188,7 +188,7 @@ class CellRules:
         assert page.cells == [["a\ufffdb"]]
         assert [note.code for note in page.notes] == ["documents-rewritten"]
 
-    async def test_e22_a_cut_cell_is_fetched_whole(self, es: Rig) -> None:
+    async def test_E22_a_cut_cell_is_fetched_whole(self, es: Rig) -> None:
         long = ["x" * 30_000]
         name = await es.index({"x": {"type": "keyword", "ignore_above": 10}}, [{"x": long}])
         page = await es.page(name)

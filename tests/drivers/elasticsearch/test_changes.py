@@ -93,7 +93,7 @@ def test_a_value_that_does_not_fit_is_refused_here(column: str, given_: object) 
         edits.edited(found, given_)
 
 
-def test_e23_the_fragment_of_a_cut_cell_is_stored_as_the_text_it_is() -> None:
+def test_E23_the_fragment_of_a_cut_cell_is_stored_as_the_text_it_is() -> None:
     """The driver does what the rule says; the host's guard refuses it unless it is switched off."""
     found = view({"properties": FILTERED}).fields["k"]
     fragment = CutText('["aaaa...')
@@ -118,7 +118,7 @@ AB = view({"properties": {"a": {"properties": {"b": {"properties": {"c": {"type"
         ('{"a":{"b":5}}', ("a", "b", "c")),
     ],
 )
-def test_e28_a_dotted_column_is_written_as_the_document_spells_it(document: str, way: tuple[str, ...]) -> None:
+def test_E28_a_dotted_column_is_written_as_the_document_spells_it(document: str, way: tuple[str, ...]) -> None:
     """The other form would add a second key, and both would be indexed."""
     assert edits.spelled(document.encode(), AB) == way
 
@@ -166,7 +166,7 @@ class ChangeRules:
 
     # E28
 
-    async def test_e28_a_partial_edit_sends_the_changed_fields_guarded(self, es: Rig, books: str) -> None:
+    async def test_E28_a_partial_edit_sends_the_changed_fields_guarded(self, es: Rig, books: str) -> None:
         [key] = (await es.page(books)).keys
         plan = await es.plan(Update(key, {"price": 12.5, "author.name": "Grace"}))
         assert plan.requests == [
@@ -184,11 +184,11 @@ class ChangeRules:
         [row] = (await es.page(books)).rows
         assert row["price"] == 12.5, "a search sees the change at once"
 
-    async def test_e28_without_a_guard_the_row_as_it_is_now_is_guarded(self, es: Rig, books: str) -> None:
+    async def test_E28_without_a_guard_the_row_as_it_is_now_is_guarded(self, es: Rig, books: str) -> None:
         plan = await es.plan(Update(RowKey(books, "0"), {"price": 2}))
         assert "if_seq_no=0&if_primary_term=1" in plan.requests[0].path
 
-    async def test_e28_changes_chain_by_the_key_of_the_outcome(self, es: Rig, books: str) -> None:
+    async def test_E28_changes_chain_by_the_key_of_the_outcome(self, es: Rig, books: str) -> None:
         [key] = (await es.page(books)).keys
         for price in (2, 3, 4):
             [outcome] = await es.apply(Update(key, {"price": price}))
@@ -197,7 +197,7 @@ class ChangeRules:
             key = outcome.key
         assert (await self.stored(es, books))["price"] == 4
 
-    async def test_e28_a_row_that_changed_meanwhile_is_a_conflict(self, es: Rig, books: str) -> None:
+    async def test_E28_a_row_that_changed_meanwhile_is_a_conflict(self, es: Rig, books: str) -> None:
         [key] = (await es.page(books)).keys
         await es.apply(Update(key, {"price": 2}))
         [outcome] = await es.apply(Update(key, {"price": 3}))
@@ -228,7 +228,7 @@ class ChangeRules:
         after = await self.stored(es, books)
         assert after["price"] is None
 
-    async def test_e28_a_literal_dotted_key_is_updated_in_place(self, es: Rig) -> None:
+    async def test_E28_a_literal_dotted_key_is_updated_in_place(self, es: Rig) -> None:
         name = await es.index(PROPERTIES, ['{"author.name":"Ada"}'])
         await es.apply(Update(RowKey(name, "0"), {"author.name": "Grace"}))
         assert json.loads(await es.source(name, "0")) == {"author.name": "Grace"}
@@ -282,7 +282,7 @@ class ChangeRules:
 
     # E33 and what is not sent
 
-    async def test_e33_an_edit_of_a_nested_leaf_is_not_sent(self, es: Rig, books: str) -> None:
+    async def test_E33_an_edit_of_a_nested_leaf_is_not_sent(self, es: Rig, books: str) -> None:
         """C26: 8.x would take it, and index a phantom object."""
         before = len(es.log)
         [outcome] = await es.apply(Update(RowKey(books, "0"), {"items.qty": 5}))
@@ -330,7 +330,7 @@ class ChangeRules:
 
     # E29
 
-    async def test_e29_a_new_row_with_an_id_never_overwrites(self, es: Rig, books: str) -> None:
+    async def test_E29_a_new_row_with_an_id_never_overwrites(self, es: Rig, books: str) -> None:
         plan = await es.plan(Insert(books, {"code": "new", "author.name": "G", "price": None, "title": ""}, id="n1"))
         assert plan.requests == [
             HttpRequest(
@@ -344,7 +344,7 @@ class ChangeRules:
         [outcome] = await es.driver.apply_change(plan)
         assert (outcome.status, outcome.reason) == (CONFLICT, "a row with this id exists already")
 
-    async def test_e29_a_full_write_is_a_plain_put(self, es: Rig, books: str) -> None:
+    async def test_E29_a_full_write_is_a_plain_put(self, es: Rig, books: str) -> None:
         plan = await es.plan(Insert(books, {"code": "all"}, id="0", replace=True))
         assert plan.requests[0].path == f"/{books}/_doc/0?refresh=wait_for"
         [outcome] = await es.driver.apply_change(plan)
@@ -394,7 +394,7 @@ class ChangeRules:
 
     # E30
 
-    async def test_e30_a_delete_is_guarded(self, es: Rig, books: str) -> None:
+    async def test_E30_a_delete_is_guarded(self, es: Rig, books: str) -> None:
         plan = await es.plan(Delete(RowKey(books, "0")))
         expected = f"/{books}/_doc/0?if_seq_no=0&if_primary_term=1&refresh=wait_for"
         assert plan.requests == [HttpRequest("DELETE", expected)]
@@ -403,7 +403,7 @@ class ChangeRules:
 
     # E31
 
-    async def test_e31_a_drop_shows_and_sends_this_exact_request(self, es: Rig, books: str) -> None:
+    async def test_E31_a_drop_shows_and_sends_this_exact_request(self, es: Rig, books: str) -> None:
         plan = await es.plan(Drop(books))
         assert [str(request) for request in plan.requests] == [f"DELETE /{books}"]
         [outcome] = await es.driver.apply_change(plan)
@@ -416,13 +416,13 @@ class ChangeRules:
         ["", "_all", "*", "a*", "a,b", "-a", "+a", "_a", ".", "..", ".hidden", "a/b", "a?b", "a b", "a\tb", "a\\b",
          '"a"', "<a>", "a|b", "a#b", "a%2Cb", "%3Ca%3E", "Upper", "a:b"],
     )  # fmt: skip
-    async def test_e31_c32_a_name_that_could_widen_is_refused(self, es: Rig, name: str) -> None:
+    async def test_E31_c32_a_name_that_could_widen_is_refused(self, es: Rig, name: str) -> None:
         mark = len(es.log)
         [outcome] = await es.apply(Drop(name))
         assert outcome.status is REFUSED
         assert not [each for each in es.log[mark:] if each.method == "DELETE"]
 
-    async def test_e31_an_alias_and_a_missing_index_are_refused(self, es: Rig, books: str) -> None:
+    async def test_E31_an_alias_and_a_missing_index_are_refused(self, es: Rig, books: str) -> None:
         alias = f"{books}-alias"
         await es.call("POST", "/_aliases", {"actions": [{"add": {"index": books, "alias": alias}}]})
         [aliased, missing] = await es.apply(Drop(alias), Drop("t-nosuch"))

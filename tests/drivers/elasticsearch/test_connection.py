@@ -38,12 +38,12 @@ def identified(*answers: Any, **options: Any) -> tuple[Server, server.Features]:
     ("number", "headers"),
     [("7.0.0", {}), ("7.10.2", {}), ("7.17.29", HEADER), ("8.7.1", HEADER), ("8.19.21", HEADER), ("9.5.3", HEADER)],
 )
-def test_e3_versions_7_8_and_9_are_taken(number: str, headers: Mapping[str, str]) -> None:
+def test_E3_versions_7_8_and_9_are_taken(number: str, headers: Mapping[str, str]) -> None:
     found, _ = identified(reply(about(number), headers=headers))
     assert (found.product, found.version, found.notes) == ("Elasticsearch", number, [])
 
 
-def test_e3_opensearch_is_refused_even_with_the_product_header() -> None:
+def test_E3_opensearch_is_refused_even_with_the_product_header() -> None:
     """A server calling itself OpenSearch was seen to send Elastic's header."""
     with pytest.raises(ServerNotSupportedError, match=r"opensearch 2\.19\.1"):
         identified(reply(about("2.19.1", distribution="opensearch"), headers=HEADER))
@@ -64,13 +64,13 @@ def test_e3_opensearch_is_refused_even_with_the_product_header() -> None:
         ("<html>", {}),
     ],
 )
-def test_e3_anything_else_is_refused_with_the_reason(answer: Any, headers: Mapping[str, str]) -> None:
+def test_E3_anything_else_is_refused_with_the_reason(answer: Any, headers: Mapping[str, str]) -> None:
     with pytest.raises(ServerNotSupportedError, match="this driver works with Elasticsearch") as caught:
         identified(reply(answer, headers=headers))
     assert caught.value.hint
 
 
-def test_e3_a_newer_major_is_taken_on_request_with_a_warning() -> None:
+def test_E3_a_newer_major_is_taken_on_request_with_a_warning() -> None:
     found, _ = identified(reply(about("10.0.0"), headers=HEADER), untested_versions=True)
     assert found.notes == ["Elasticsearch 10.0.0 is newer than this driver and untested"]
 
@@ -97,7 +97,7 @@ def test_features_follow_the_version(number: str, flavor: str, *, case: bool, pi
     assert (features.case_insensitive, features.point_in_time) == (case, pit)
 
 
-async def test_e3_the_fork_is_refused_over_http() -> None:
+async def test_E3_the_fork_is_refused_over_http() -> None:
     async with FakeElasticsearch(opensearch=True) as fake:
         with pytest.raises(ServerNotSupportedError, match="opensearch"):
             async with connected(profile(fake.url), version="2.19.1"):
@@ -123,7 +123,7 @@ def test_a_403_of_something_else_is_no_elasticsearch() -> None:
 # credentials
 
 
-async def test_e9_user_name_and_password_go_as_basic() -> None:
+async def test_E9_user_name_and_password_go_as_basic() -> None:
     basic = {"auth_scheme": AuthScheme.BASIC, "options": {"username": "ada"}}
     async with FakeElasticsearch(users={"ada": User("pä:ss")}) as fake:
         given = profile(fake.url, secrets=Secrets(values={"password": "pä:ss"}), **basic)
@@ -132,7 +132,7 @@ async def test_e9_user_name_and_password_go_as_basic() -> None:
             assert fake.requests[0].headers["Authorization"] == f"Basic {expected}"
 
 
-async def test_e10_an_api_key_goes_verbatim() -> None:
+async def test_E10_an_api_key_goes_verbatim() -> None:
     key = ApiKey("id1", "secret")
     async with FakeElasticsearch(api_keys=[key]) as fake:
         given = profile(fake.url, auth_scheme=AuthScheme.API_KEY, secrets=Secrets(values={"api_key": key.encoded}))
@@ -141,7 +141,7 @@ async def test_e10_an_api_key_goes_verbatim() -> None:
 
 
 @pytest.mark.parametrize("key", ["", "ApiKey abc", "apikey abc", "ab\nc", "id1:secret"])
-async def test_e10_what_cannot_be_a_key_is_refused_and_not_sent(key: str) -> None:
+async def test_E10_what_cannot_be_a_key_is_refused_and_not_sent(key: str) -> None:
     async with FakeElasticsearch(api_keys=[ApiKey("id1", "secret")]) as fake:
         given = profile(fake.url, auth_scheme=AuthScheme.API_KEY, secrets=Secrets(values={"api_key": key}))
         with pytest.raises(ConfigurationError) as caught:
@@ -151,7 +151,7 @@ async def test_e10_what_cannot_be_a_key_is_refused_and_not_sent(key: str) -> Non
         assert "secret" not in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_e10_a_key_in_clear_is_recognised_and_the_encoding_offered() -> None:
+def test_E10_a_key_in_clear_is_recognised_and_the_encoding_offered() -> None:
     given = Profile(
         name="s", type="e", host="h", port=1, auth_scheme=AuthScheme.API_KEY, secrets=Secrets(values={"api_key": "a:b"})
     )
@@ -160,14 +160,14 @@ def test_e10_a_key_in_clear_is_recognised_and_the_encoding_offered() -> None:
     assert "base64" in caught.value.hint
 
 
-async def test_e11_none_sends_no_credentials() -> None:
+async def test_E11_none_sends_no_credentials() -> None:
     async with on_fake("8.19.21") as es:
         assert es.fake is not None
         assert all("Authorization" not in request.headers for request in es.fake.requests)
 
 
 @pytest.mark.parametrize("version", ["7.10.2", "8.19.21"])
-async def test_e39_rejected_credentials_say_so_and_advise_https(version: str) -> None:
+async def test_E39_rejected_credentials_say_so_and_advise_https(version: str) -> None:
     async with FakeElasticsearch(version=version, users={"ada": "right"}) as fake:
         more = {"auth_scheme": AuthScheme.BASIC, "options": {"username": "ada"}}
         given = profile(fake.url, secrets=Secrets(values={"password": "wrong"}), **more)
@@ -182,14 +182,14 @@ async def test_e39_rejected_credentials_say_so_and_advise_https(version: str) ->
     assert "wrong" not in caught.value.message
 
 
-def test_e39_over_https_the_advice_is_about_the_credentials() -> None:
+def test_E39_over_https_the_advice_is_about_the_credentials() -> None:
     given = Profile(name="shop", type="e", host="h", port=1, ssl_mode=SslMode.PREFERRED)
     error = server.rejected(AuthenticationError("no"), given)
     assert "HTTPS" not in error.hint
     assert error.message == "Authentication failed: Auth Method None was rejected by h:1 (401): no"
 
 
-async def test_e39_a_key_that_is_revoked_later_fails_the_next_ping_and_the_next_page() -> None:
+async def test_E39_a_key_that_is_revoked_later_fails_the_next_ping_and_the_next_page() -> None:
     key = ApiKey("id1", "secret")
     async with FakeElasticsearch(api_keys=[key]) as fake:
         given = profile(fake.url, auth_scheme=AuthScheme.API_KEY, secrets=Secrets(values={"api_key": key.encoded}))
@@ -225,7 +225,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.mark.parametrize("mode", [SslMode.PREFERRED, SslMode.REQUIRED_SKIP_VERIFY])
-async def test_e13_any_certificate_will_do(certificates: Certificates, mode: SslMode) -> None:
+async def test_E13_any_certificate_will_do(certificates: Certificates, mode: SslMode) -> None:
     async with (
         FakeElasticsearch(tls=certificates) as fake,
         connected(profile(fake.url, ssl_mode=mode), version="8.19.21") as es,
@@ -233,7 +233,7 @@ async def test_e13_any_certificate_will_do(certificates: Certificates, mode: Ssl
         assert (await es.driver.ping()).ok
 
 
-async def test_e14_verify_ca_checks_the_chain_and_verify_identity_the_name(certificates: Certificates) -> None:
+async def test_E14_verify_ca_checks_the_chain_and_verify_identity_the_name(certificates: Certificates) -> None:
     pem = certificates.ca.read_text()
     async with FakeElasticsearch(tls=certificates) as fake:
         for mode, ca, fine in (
@@ -252,7 +252,7 @@ async def test_e14_verify_ca_checks_the_chain_and_verify_identity_the_name(certi
             assert "Skip TLS Verification" in caught.value.hint or "verify-ca" in caught.value.hint
 
 
-async def test_e8_skipping_verification_overrides_both_modes_and_is_said(certificates: Certificates) -> None:
+async def test_E8_skipping_verification_overrides_both_modes_and_is_said(certificates: Certificates) -> None:
     async with FakeElasticsearch(tls=certificates) as fake:
         for mode in (SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY):
             given = profile(fake.url, ssl_mode=mode, skip_tls_verification=True)
@@ -261,7 +261,7 @@ async def test_e8_skipping_verification_overrides_both_modes_and_is_said(certifi
                 assert any("Skip TLS Verification is on" in note for note in found.notes)
 
 
-async def test_e12_disabled_is_plain_http_without_fallback(certificates: Certificates) -> None:
+async def test_E12_disabled_is_plain_http_without_fallback(certificates: Certificates) -> None:
     async with FakeElasticsearch(tls=certificates) as fake:
         with pytest.raises(ConnectionFailedError, match="Connection failed: ") as caught:
             async with connected(profile(fake.url, ssl_mode=SslMode.DISABLED), version="8.19.21"):
@@ -269,7 +269,7 @@ async def test_e12_disabled_is_plain_http_without_fallback(certificates: Certifi
         assert "--ssl-mode" in caught.value.hint
 
 
-async def test_e40_https_to_a_plain_port_advises_disabled() -> None:
+async def test_E40_https_to_a_plain_port_advises_disabled() -> None:
     async with FakeElasticsearch() as fake:
         with pytest.raises(ConnectionFailedError, match="plain HTTP") as caught:
             async with connected(profile(fake.url, ssl_mode=SslMode.PREFERRED), version="8.19.21"):
@@ -277,7 +277,7 @@ async def test_e40_https_to_a_plain_port_advises_disabled() -> None:
         assert "--ssl-mode disabled" in caught.value.hint
 
 
-async def test_e40_nothing_listens() -> None:
+async def test_E40_nothing_listens() -> None:
     async with FakeElasticsearch() as fake:
         url = fake.url
     with pytest.raises(ConnectionFailedError, match="nothing listens"):
@@ -314,12 +314,12 @@ async def test_the_connection_sends_plain_json_on_every_version() -> None:
 
 
 class TestConnectionOnServer(OnServer):
-    async def test_e3_the_server_is_known_by_name_and_version(self, es: Rig, live_server: dict[str, Any]) -> None:
+    async def test_E3_the_server_is_known_by_name_and_version(self, es: Rig, live_server: dict[str, Any]) -> None:
         found = await es.driver.connect(es.driver._profile, es.http)
         assert (found.product, found.version) == ("Elasticsearch", live_server["version"])
         assert (await es.driver.ping()).ok
 
-    async def test_e39_rejected_credentials(self, live_server: dict[str, Any]) -> None:
+    async def test_E39_rejected_credentials(self, live_server: dict[str, Any]) -> None:
         if not live_server["security"]:
             pytest.skip("no security")
         more = {"auth_scheme": AuthScheme.BASIC, "options": {"username": "elastic"}}

@@ -49,11 +49,11 @@ JSON = "application/json"
         ("HEAD /a", ("HEAD", "/a", None, JSON)),
     ],
 )  # fmt: skip
-def test_e26_any_method_any_path_and_an_optional_body(text: str, request_: tuple[str, str, str | None, str]) -> None:
+def test_E26_any_method_any_path_and_an_optional_body(text: str, request_: tuple[str, str, str | None, str]) -> None:
     assert one(text) == request_
 
 
-def test_e26_several_requests_each_with_its_line() -> None:
+def test_E26_several_requests_each_with_its_line() -> None:
     found = parse('# first\nGET /a\n\n\nPOST /b/_search\n{"x": 1}\n// done\nDELETE /c')
     assert [(each.request.method, each.request.path, each.line) for each in found] == [
         ("GET", "/a", 2),
@@ -178,7 +178,7 @@ def shaped(answer: Canned, *, method: str = "GET", more: tuple[Canned, ...] = ()
     return Answers(answer, *more).run(answers.execute(asked))
 
 
-def test_e38_a_search_answer_is_a_grid() -> None:
+def test_E38_a_search_answer_is_a_grid() -> None:
     hits = [
         {"_index": "a", "_id": "1", "_score": 1.5, "_source": {"n": 1, "o": {"x": [1, 2]}}},
         {"_index": "a", "_id": "2", "_score": None, "_source": {"m": "x"}, "highlight": {"m": ["x"]}},
@@ -213,7 +213,7 @@ def test_a_name_that_a_document_and_its_hit_share_is_shown_twice() -> None:
     assert (found.page.total, found.page.total_exact) == (1, True)
 
 
-def test_e27_e38_an_array_of_objects_is_a_table() -> None:
+def test_E27_E38_an_array_of_objects_is_a_table() -> None:
     found = shaped(reply([{"index": "a", "docs": "3"}, {"index": "b", "size": None}]))
     assert found.kind is AnswerKind.TABLE
     assert found.page is not None
@@ -235,7 +235,7 @@ def test_e27_e38_an_array_of_objects_is_a_table() -> None:
         '"text"',
     ],
 )
-def test_e38_anything_else_is_formatted_json_with_its_digits(body: str) -> None:
+def test_E38_anything_else_is_formatted_json_with_its_digits(body: str) -> None:
     found = shaped(reply(body))
     assert (found.kind, found.page) == (AnswerKind.JSON, None)
     assert json.loads(found.text) == json.loads(body)
@@ -284,21 +284,21 @@ def test_c33_an_undecodable_answer_is_asked_for_again_only_if_that_changes_nothi
 
 
 class ConsoleRules:
-    async def test_e2_e26_e38_a_search(self, es: Rig) -> None:
+    async def test_E2_E26_E38_a_search(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 2**53 + 1}, {"n": 2}])
         [found] = await es.console(f'POST /{name}/_search\n{{"sort": ["n"]}} # by n')
         assert found.kind is AnswerKind.GRID
         assert found.page is not None
         assert [row["n"] for row in found.page.rows] == [2, 2**53 + 1]
 
-    async def test_e27_the_listing_of_indices_is_a_table(self, es: Rig) -> None:
+    async def test_E27_the_listing_of_indices_is_a_table(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}})
         [found] = await es.console("GET /_cat/indices?format=json")
         assert found.kind is AnswerKind.TABLE
         assert found.page is not None
         assert name in [row["index"] for row in found.page.rows]
 
-    async def test_e26_a_bulk_body_is_sent_line_by_line(self, es: Rig) -> None:
+    async def test_E26_a_bulk_body_is_sent_line_by_line(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}})
         text = f'POST /{name}/_bulk?refresh=true\n{{"index":{{"_id":"1"}}}}\n// the document\n{{"n": 1}}\n'
         [found] = await es.console(text)
@@ -339,12 +339,12 @@ class TestConsoleOnFake(ConsoleRules, OnFake):
 
 
 class TestConsoleOnServer(ConsoleRules, OnServer):
-    async def test_e43_sql_goes_where_any_path_goes(self, es: Rig) -> None:
+    async def test_E43_sql_goes_where_any_path_goes(self, es: Rig) -> None:
         [found] = await es.console('POST /_sql\n{"query": "SHOW TABLES"}')
         assert found.request == HttpRequest("POST", "/_sql", '{"query": "SHOW TABLES"}')
         assert found.status in (200, 400, 405)
 
-    async def test_e44_delete_by_query_runs_in_the_console(self, es: Rig) -> None:
+    async def test_E44_delete_by_query_runs_in_the_console(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
         [found] = await es.console(f'POST /{name}/_delete_by_query\n{{"query":{{"match_all":{{}}}}}}')
         assert found.status in (200, 400)
@@ -352,7 +352,7 @@ class TestConsoleOnServer(ConsoleRules, OnServer):
         assert parsed.writes
 
 
-def test_e43_the_grid_never_asks_for_sql() -> None:
+def test_E43_the_grid_never_asks_for_sql() -> None:
     from pathlib import Path
 
     import dragoman_elasticsearch

@@ -25,7 +25,7 @@ def lines(found: list[ExportPart]) -> list[bytes]:
 
 
 class ExportRules:
-    async def test_e32_the_whole_index_past_the_window_and_every_row_once(self, es: Rig) -> None:
+    async def test_E32_the_whole_index_past_the_window_and_every_row_once(self, es: Rig) -> None:
         rows = ({"n": at} for at in range(10_640))
         name = await es.index({"n": {"type": "long"}}, rows, settings={"number_of_shards": 3})
         found = await parts(es, name)
@@ -36,7 +36,7 @@ class ExportRules:
         assert len(opened) == 1
         assert [each for each in es.log if each.method == "DELETE" and each.path in ("/_pit", "/_search/scroll")]
 
-    async def test_e32_documents_leave_as_they_are_stored(self, es: Rig) -> None:
+    async def test_E32_documents_leave_as_they_are_stored(self, es: Rig) -> None:
         """C35: digits, escapes and the order of keys; only line breaks between tokens go."""
         stored = ['{"z":1.10,"a":1e400,"s":"\\u00fc \\n","big":123456789012345678901234567890}', '{"a": 1,  "b":  2}']
         name = await es.index(mapping={"dynamic": False}, documents=stored)

@@ -119,7 +119,7 @@ def wildcard(field: str, pattern: str) -> dict[str, Any]:
         (RawQuery("a:b AND c:>1"), {"query_string": {"query": "a:b AND c:>1", "lenient": True}}),
     ],
 )
-def test_e34_each_operator_has_its_clause(row: Filter | RawQuery, clause: dict[str, Any]) -> None:
+def test_E34_each_operator_has_its_clause(row: Filter | RawQuery, clause: dict[str, Any]) -> None:
     assert query(row) == clause
 
 
@@ -195,7 +195,7 @@ def test_c14_days_go_as_they_are_and_other_formats_are_left_alone() -> None:
         (RawQuery("  "), "an empty query finds nothing"),
     ],
 )
-def test_e24_e34_what_cannot_run_is_refused_with_its_reason(row: Filter | RawQuery, reason: str) -> None:
+def test_E24_E34_what_cannot_run_is_refused_with_its_reason(row: Filter | RawQuery, reason: str) -> None:
     with pytest.raises(FilterNotSupportedError) as caught:
         compiled(row, Filter("i", "=", 1))
     assert reason in caught.value.message
@@ -238,14 +238,14 @@ def test_rows_are_joined_by_all_without_scores_and_by_any_with_a_minimum() -> No
     assert query(one, two, match="any") == {"bool": {"should": clauses, "minimum_should_match": 1}}
 
 
-def test_e35_rows_on_nested_leaves_stand_alone_and_negation_is_outside() -> None:
+def test_E35_rows_on_nested_leaves_stand_alone_and_negation_is_outside() -> None:
     assert query(Filter("n.a", "!=", "x")) == must_not(nested("n", {"term": {"n.a": "x"}}))
     assert query(Filter("n.a", "null")) == must_not(nested("n", {"exists": {"field": "n.a"}}))
     both = query(Filter("n.a", "=", "x"), Filter("n.q", ">", 2))
     assert both["bool"]["filter"] == [nested("n", {"term": {"n.a": "x"}}), nested("n", {"range": {"n.q": {"gt": 2}}})]
 
 
-def test_e35_rows_of_one_element_share_a_wrapper_and_negation_is_inside() -> None:
+def test_E35_rows_of_one_element_share_a_wrapper_and_negation_is_inside() -> None:
     rows = (Filter("n.a", "=", "x", group="1"), Filter("i", "=", 1), Filter("n.q", "!=", 2, group="1"))
     inner = {"bool": {"filter": [{"term": {"n.a": "x"}}, must_not({"term": {"n.q": 2}})]}}
     assert query(*rows) == {"bool": {"filter": [nested("n", inner), {"term": {"i": 1}}]}}
@@ -254,11 +254,11 @@ def test_e35_rows_of_one_element_share_a_wrapper_and_negation_is_inside() -> Non
     assert [row.same_element for row in explained(*rows)] == [[2], [], [0]]
 
 
-def test_e35_a_lone_row_of_an_element_is_an_ordinary_row() -> None:
+def test_E35_a_lone_row_of_an_element_is_an_ordinary_row() -> None:
     assert query(Filter("n.a", "!=", "x", group="1")) == query(Filter("n.a", "!=", "x"))
 
 
-def test_e35_elements_of_different_arrays_are_different_and_that_is_said() -> None:
+def test_E35_elements_of_different_arrays_are_different_and_that_is_said() -> None:
     rows = (Filter("n.a", "=", "x", group="1"), Filter("m.a", "=", "y", group="1"))
     assert query(*rows) == query(Filter("n.a", "=", "x"), Filter("m.a", "=", "y"))
     assert explained(*rows)[0].approximations == ["no other row of element 1 is on 'n'"]
@@ -376,10 +376,10 @@ class FilterRules:
             (RawQuery("k:Apple OR i:>2"), "02"),
         ],
     )
-    async def test_e34_e36_rows_find_what_they_say(self, es: Rig, books: str, row: Filter | RawQuery, ids: str) -> None:
+    async def test_E34_E36_rows_find_what_they_say(self, es: Rig, books: str, row: Filter | RawQuery, ids: str) -> None:
         assert await es.ids(books, row) == list(ids)
 
-    async def test_e35_the_same_element_or_any_element(self, es: Rig, books: str) -> None:
+    async def test_E35_the_same_element_or_any_element(self, es: Rig, books: str) -> None:
         apart = (Filter("n.a", "=", "x"), Filter("n.q", "=", 5))
         bound = tuple(Filter(row.column, row.op, row.value, group="1") for row in apart)
         assert await es.ids(books, *apart) == ["0", "1"]

@@ -52,14 +52,14 @@ def names(found: mapping.View) -> list[str]:
 # columns from mappings
 
 
-def test_e18_the_special_columns_come_first_and_are_read_only() -> None:
+def test_E18_the_special_columns_come_first_and_are_read_only() -> None:
     described = view({"properties": {"A": {"type": "long"}}}).describe()
     assert [column.name for column in described.columns[:3]] == ["_id", "_index", "_score"]
     assert [column.key for column in described.columns] == [True, False, False, False]
     assert [column.read_only for column in described.columns] == [True, True, True, False]
 
 
-def test_e19_objects_are_flattened_and_columns_sorted_without_regard_to_case() -> None:
+def test_E19_objects_are_flattened_and_columns_sorted_without_regard_to_case() -> None:
     properties = {
         "b": {"type": "long"},
         "A": {"properties": {"d": {"properties": {"e": {"type": "ip"}}}, "c": {"type": "date"}}},
@@ -68,7 +68,7 @@ def test_e19_objects_are_flattened_and_columns_sorted_without_regard_to_case() -
     assert names(view({"properties": properties})) == ["A.c", "A.d.e", "b", "C"]
 
 
-def test_e19_an_object_without_fields_is_a_column_of_its_own() -> None:
+def test_E19_an_object_without_fields_is_a_column_of_its_own() -> None:
     """Its content is stored and would be invisible otherwise."""
     found = view({"properties": {"o": {"type": "object", "enabled": False}, "p": {"properties": {}}}})
     assert names(found) == ["o", "p"]
@@ -76,7 +76,7 @@ def test_e19_an_object_without_fields_is_a_column_of_its_own() -> None:
     assert "filter" in found.columns["o"].reasons
 
 
-def test_e20_e24_nested_arrays_are_a_json_column_and_leaves() -> None:
+def test_E20_E24_nested_arrays_are_a_json_column_and_leaves() -> None:
     inner = {"type": "nested", "properties": {"k": {"type": "keyword"}}}
     found = view({"properties": {"n": {"type": "nested", "properties": {"q": {"type": "long"}, "in": inner}}}})
     assert names(found) == ["n", "n.in", "n.in.k", "n.q"]
@@ -159,7 +159,7 @@ def test_a_field_the_capabilities_do_not_know_can_do_nothing() -> None:
 # several indices
 
 
-def test_e17_the_union_goes_leaf_by_leaf() -> None:
+def test_E17_the_union_goes_leaf_by_leaf() -> None:
     found = view(
         {"properties": {"o": {"properties": {"a": {"type": "long"}}}}},
         {"properties": {"o": {"properties": {"b": {"type": "long"}}}, "c": {"type": "date"}}},
@@ -168,7 +168,7 @@ def test_e17_the_union_goes_leaf_by_leaf() -> None:
     assert [found.fields[name].partial for name in ("c", "o.a", "o.b")] == [True, True, True]
 
 
-def test_e17_conflicting_types_are_mixed_and_said() -> None:
+def test_E17_conflicting_types_are_mixed_and_said() -> None:
     found = view({"properties": {"x": {"type": "long"}}}, {"properties": {"x": {"type": "keyword"}}})
     assert found.columns["x"].type == "mixed"
     assert found.columns["x"].operators == (Op.NULL, Op.NOT_NULL)
@@ -255,7 +255,7 @@ def test_every_operator_that_is_missing_has_a_reason() -> None:
 # what a driver has, and has not
 
 
-def test_e44_e45_what_the_service_lacks_is_not_offered() -> None:
+def test_E44_E45_what_the_service_lacks_is_not_offered() -> None:
     """No truncate, no schema edits, no transactions, no import: the contract has no hook that could be one."""
     folder = Path(dragoman_elasticsearch.__file__).parent
     manifest = json.loads((folder / "driver.json").read_text())
@@ -265,7 +265,7 @@ def test_e44_e45_what_the_service_lacks_is_not_offered() -> None:
     assert not {"truncate", "import", "schema", "transactions", "ssh"} & set(manifest["capabilities"])
 
 
-def test_e1_e4_e5_e6_e7_the_form_asks_for_what_the_service_needs() -> None:
+def test_E1_E4_E5_E6_E7_the_form_asks_for_what_the_service_needs() -> None:
     folder = Path(dragoman_elasticsearch.__file__).parent
     form = {each["name"]: each for each in json.loads((folder / "driver.json").read_text())["form"]}
     assert "database" not in form
@@ -282,7 +282,7 @@ def test_e1_e4_e5_e6_e7_the_form_asks_for_what_the_service_needs() -> None:
 
 
 class ObjectRules:
-    async def test_e15_concrete_indices_are_listed_and_dotted_names_hidden(self, es: Rig) -> None:
+    async def test_E15_concrete_indices_are_listed_and_dotted_names_hidden(self, es: Rig) -> None:
         first = await es.index({"n": {"type": "long"}}, [{"n": 1}, {"n": 2}], name="b")
         second = await es.index({"n": {"type": "long"}}, name="a")
         hidden = f".{first}"
@@ -312,7 +312,7 @@ class ObjectRules:
             with pytest.raises(QueryError, match="closed"):
                 await es.page(name)
 
-    async def test_e16_aliases_are_browsable_and_not_listed(self, es: Rig) -> None:
+    async def test_E16_aliases_are_browsable_and_not_listed(self, es: Rig) -> None:
         one = await es.index({"a": {"type": "long"}}, [{"a": 1}])
         two = await es.index({"b": {"type": "long"}}, [{"b": 2}])
         alias = f"{one}-both"
@@ -325,7 +325,7 @@ class ObjectRules:
         assert page.total == 2
         assert {key.object for key in page.keys} == {one, two}, "a row knows its concrete index, never the alias"
 
-    async def test_e17_a_pattern_shows_the_union(self, es: Rig) -> None:
+    async def test_E17_a_pattern_shows_the_union(self, es: Rig) -> None:
         one = await es.index({"a": {"type": "long"}, "x": {"type": "long"}}, [{"a": 1, "x": 1}])
         await es.call("PUT", f"/{one}-2", {"mappings": {"properties": {"x": {"type": "keyword"}}}})
         es._made.append(f"{one}-2")

@@ -34,11 +34,11 @@ def mapped(**properties: Any) -> dict[str, Any]:
 # sort keys
 
 
-def test_e25_a_text_sorts_by_its_keyword() -> None:
+def test_E25_a_text_sorts_by_its_keyword() -> None:
     assert list(keys(Sort("t"), mappings=(mapped(t=TEXT),))[0]) == ["t.keyword"]
 
 
-def test_e24_e37_what_does_not_sort_is_dropped_and_reported() -> None:
+def test_E24_E37_what_does_not_sort_is_dropped_and_reported() -> None:
     nested = {"type": "nested", "properties": {"a": {"type": "long"}}}
     found = view(mapped(t={"type": "text"}, n=nested, o={"type": "object"}, k={"type": "keyword"}))
     asked = [Sort(name) for name in ("_id", "t", "n", "o", "_score", "nope", "k")]
@@ -55,7 +55,7 @@ def test_e24_e37_what_does_not_sort_is_dropped_and_reported() -> None:
     }
 
 
-def test_e24_c11_a_nested_leaf_names_its_array() -> None:
+def test_E24_c11_a_nested_leaf_names_its_array() -> None:
     """Without it 7.17 sorts by nothing and says nothing."""
     inner = {"type": "nested", "properties": {"c": {"type": "long"}}}
     found = mapped(n={"type": "nested", "properties": {"a": {"type": "long"}, "in": inner}})
@@ -141,7 +141,7 @@ class PageRules:
         assert keys_["0"].guard == {"seq_no": 0, "primary_term": 1}
         assert (keys_["r"].object, keys_["r"].routing) == (name, "a/b")
 
-    async def test_e37_a_dropped_sort_leaves_the_order_unchanged(self, es: Rig) -> None:
+    async def test_E37_a_dropped_sort_leaves_the_order_unchanged(self, es: Rig) -> None:
         name = await es.index({"t": {"type": "text"}}, [{"t": text} for text in "cab"])
         plain = (await es.page(name)).keys
         page = await es.page(name, sort=[Sort("t"), Sort("_id", descending=True)])
@@ -174,7 +174,7 @@ class PageRules:
             else:
                 assert got[:-1] == (["10.0.0.2", "9.0.0.1", "::1"] if descending else ["::1", "9.0.0.1", "10.0.0.2"])
 
-    async def test_e24_nested_leaves_sort(self, es: Rig) -> None:
+    async def test_E24_nested_leaves_sort(self, es: Rig) -> None:
         properties = {"n": {"type": "nested", "properties": {"q": {"type": "integer"}}}}
         rows = [{"n": [{"q": 5}, {"q": 1}]}, {"n": [{"q": 3}]}, {"n": []}]
         name = await es.index(properties, rows)
@@ -191,7 +191,7 @@ class PageRules:
             page = await es.page(alias, sort=[Sort(column)])
             assert (page.total, len(page.cells)) == (2, 2)
 
-    async def test_e42_a_lowered_window_is_the_clusters_error_with_the_remedy(self, es: Rig) -> None:
+    async def test_E42_a_lowered_window_is_the_clusters_error_with_the_remedy(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}], settings={"index.max_result_window": 500})
         with pytest.raises(WindowExceededError) as caught:
             await es.page(name, offset=450, limit=100)
@@ -202,7 +202,7 @@ class PageRules:
         assert f'PUT /{name}/_settings {{"index.max_result_window":10000}}' in caught.value.hint
         assert (await es.page(name, offset=400, limit=100)).total == 1
 
-    async def test_e42_the_opt_in_reads_the_setting_and_switches_there(self, es: Rig) -> None:
+    async def test_E42_the_opt_in_reads_the_setting_and_switches_there(self, es: Rig) -> None:
         documents = [{"n": at} for at in range(130)]
         name = await es.index({"n": {"type": "long"}}, documents, settings={"index.max_result_window": 50})
         old = es.driver._profile
@@ -263,7 +263,7 @@ class DeepRules:
         [(), (Sort("h"), Sort("g", descending=True))],
         ids=["unsorted", "sorted"],
     )
-    async def test_e41_pages_tile_the_result_forward_backward_and_on_jumps(
+    async def test_E41_pages_tile_the_result_forward_backward_and_on_jumps(
         self, big: tuple[Rig, str], sort: tuple[Sort, ...]
     ) -> None:
         es, name = big
@@ -285,7 +285,7 @@ class DeepRules:
             assert got == tiled[offset : offset + size]
         assert await page(MANY + 5) == []
 
-    async def test_e41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: tuple[Rig, str]) -> None:
+    async def test_E41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: tuple[Rig, str]) -> None:
         """The last page is reached from behind, not by reading everything before it."""
         es, name = big
         if not es.driver._features.point_in_time:
@@ -297,7 +297,7 @@ class DeepRules:
         sizes = [json.loads(each.body or "{}").get("size") for each in es.log[mark:] if "_search" in each.path]
         assert sizes == [0, 10]
 
-    async def test_e41_only_pages_past_the_threshold_use_a_walk(self, big: tuple[Rig, str]) -> None:
+    async def test_E41_only_pages_past_the_threshold_use_a_walk(self, big: tuple[Rig, str]) -> None:
         es, name = big
         await es.driver.close()
         mark = len(es.log)
