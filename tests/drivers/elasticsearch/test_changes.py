@@ -315,7 +315,8 @@ class ChangeRules:
         assert (first.status, second.status) == (APPLIED, REFUSED)
         assert "the plan changes '0' already" in second.reason
 
-    async def test_what_the_server_refuses_is_a_failure_with_its_reason(self, es: Rig, books: str) -> None:
+    async def test_C9_what_the_server_refuses_is_a_failure_with_its_reason(self, es: Rig, books: str) -> None:
+        """The error's type has changed its name between versions."""
         [outcome] = await es.apply(Update(RowKey(books, "0"), {"when": "soon"}))
         assert outcome.status is FAILED
         assert "failed to parse field [when] of type [date]" in outcome.reason
@@ -343,6 +344,11 @@ class ChangeRules:
         assert (outcome.status, outcome.id) == (APPLIED, "n1")
         [outcome] = await es.driver.apply_change(plan)
         assert (outcome.status, outcome.reason) == (CONFLICT, "a row with this id exists already")
+
+    async def test_C29_a_value_that_does_not_fit_is_told_before_the_id_is_looked_at(self, es: Rig, books: str) -> None:
+        [outcome] = await es.apply(Insert(books, {"when": "soon"}, id="0"))
+        assert outcome.status is FAILED
+        assert "failed to parse field [when]" in outcome.reason
 
     async def test_E29_a_full_write_is_a_plain_put(self, es: Rig, books: str) -> None:
         plan = await es.plan(Insert(books, {"code": "all"}, id="0", replace=True))

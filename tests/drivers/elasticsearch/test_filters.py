@@ -196,6 +196,7 @@ def test_c14_days_go_as_they_are_and_other_formats_are_left_alone() -> None:
     ],
 )
 def test_E24_E34_what_cannot_run_is_refused_with_its_reason(row: Filter | RawQuery, reason: str) -> None:
+    """Among them C16 (numbers of clauses and terms), C23 (`_index`, `_id`) and C24 (numbers out of range)."""
     with pytest.raises(FilterNotSupportedError) as caught:
         compiled(row, Filter("i", "=", 1))
     assert reason in caught.value.message

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from drivers.elasticsearch.replies import Answers, reply
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake, on_server
 from drivers.elasticsearch.test_objects import view
+from msgspec import Raw
 
 from dragoman_api import Filter, Page, PageRequest, QueryError, RawQuery, Sort
 from dragoman_api.connections import Profile
@@ -97,8 +99,6 @@ def test_a_reversed_sort_turns_order_and_missing_and_keeps_the_mode() -> None:
 
 async def answered(found: dict[str, Any]) -> Page:
     """Give the page that a driver makes of a search answer."""
-    from drivers.elasticsearch.replies import Answers, reply
-
     from dragoman_elasticsearch import paging
 
     grid = paging.grid(PageRequest(object="x"), view(mapped(n={"type": "long"})), window=10_000, preference="p")
@@ -341,6 +341,16 @@ class DeepRules:
         assert "snapshot-renewed" in said or not es.driver._features.point_in_time
         await es.driver.close()
 
+    async def test_pages_may_span_what_the_server_hands_out_at_once(self, big: tuple[Rig, str]) -> None:
+        es, name = big
+        await es.driver.close()
+        whole = await es.page(name, sort=[Sort("g")], offset=9_800, limit=600, columns=["_id"])
+        await es.driver.close()
+        for offset in (9_900, 9_950, 10_100, 9_850):  # a scroll hands out 1,000 rows at once
+            page = await es.page(name, sort=[Sort("g")], offset=offset, limit=300, columns=["_id"])
+            assert page.keys == whole.keys[offset - 9_800 :][:300]
+        await es.driver.close()
+
     async def test_two_pages_at_once_share_a_walk_and_are_both_right(self, big: tuple[Rig, str]) -> None:
         es, name = big
         got: dict[int, list[str]] = {}
@@ -374,16 +384,29 @@ class TestDeepOnServer(DeepRules):
 
 def test_c2_a_search_after_of_another_length_is_never_sent() -> None:
     """The server takes it, and silently loses the ties."""
-    from msgspec import Raw
-
     walk = walks.Walk("x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10_000, "p", pit="1", total=50)
     with pytest.raises(QueryError, match="1 sort values for 2 keys"):
         next(walk._ask(walk._sorted(walk.keys), 10, (Raw(b"1"),), {}))
 
 
-def test_c2_every_walk_ends_in_the_tiebreaker() -> None:
-    from msgspec import Raw
+def test_C44_bookmarks_of_an_expired_context_are_void() -> None:
+    """Sort values mean nothing in another point in time, whose shards hold their documents in other places."""
+    lost = {"type": "search_context_missing_exception", "reason": "No search context found for id [5]"}
+    gone = reply({"error": {"root_cause": [lost], "type": "search_phase_execution_exception", "reason": ""}}, 404)
+    hit = {"_index": "x", "_id": "1", "sort": [1, 1]}
+    page = reply({"hits": {"hits": [hit] * 10}})
+    answers = Answers(gone, reply({"id": "new"}), reply({"hits": {"total": {"value": 40}, "hits": []}}), page, page)
+    mark = (Raw(b"7"), Raw(b"7"))
+    walk = walks.Walk("x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="old", total=40, _marks={10: mark})
+    assert len(answers.run(walk.fetch(10, 10, {}))) == 10
+    bodies = [json.loads(each.body or "{}") for each in answers.asked]
+    assert bodies[0]["search_after"] == [7, 7]
+    assert "search_after" not in bodies[3], "the new walk begins at the beginning"
+    assert bodies[4]["search_after"] == [1, 1]
+    assert walk.renewed
 
+
+def test_c2_every_walk_ends_in_the_tiebreaker() -> None:
     for sort in ([], [{"n": {"order": "asc"}}]):
         walk = walks.Walk("x", Raw(b"{}"), sort, 10_000, "p", pit="1")
         assert walk._sorted(walk.keys)[-1] == {"_shard_doc": {"order": "asc"}}
