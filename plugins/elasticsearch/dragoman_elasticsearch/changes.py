@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
 
 import msgspec
 
 from dragoman_api import (
+    CutText,
     Delete,
     DragomanError,
     Drop,
@@ -22,28 +22,22 @@ from dragoman_api import (
     Plan,
     PlannedRequest,
     PlanRequest,
-    QueryError,
-    RowKey,
     Update,
 )
-from dragoman_api.errors import AccessDeniedError, ConnectionFailedError, ObjectNotFoundError, RowNotFoundError
+from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError
 
-from . import edits, faults, objects, routes
+from . import edits, faults, objects
 from .exchange import Exchange, encode, get, segment, target
 from .mapping import View
 
 if TYPE_CHECKING:
     from .documents import Stored
-    from .exchange import Reply
     from .fields import Field
 
 ID_BYTES = 512
 """Length of an `_id` at most, in bytes of UTF-8."""
 
 _UNSAFE = re.compile(r'[*,?/\\<>|"#%:\s]|^[-_+.]')
-_SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
-_DOUBT = "it is not known whether it was applied: "
-_GONE = "the row was deleted since it was read"
 
 
 class _Refusal(Exception):  # noqa: N818 - not an error: a change that is not sent
@@ -152,7 +146,7 @@ class _Planner:
     def _known(self, name: str) -> Exchange[Mapping[str, _Settings] | None]:
         """Look whether an index is there: writing to one that is not would create it. None where that is hidden."""
         if name not in self.settings:
-            self.settings[name] = yield from _settings(name)
+            self.settings[name] = yield from settings(name)
         return self.settings[name]
 
     def _options(self, name: str) -> Exchange[dict[str, Any]]:
@@ -200,6 +194,8 @@ def _typed(view: View, values: Mapping[str, object]) -> list[tuple[Field, object
     for name, value in values.items():
         found = view.find(name)
         reason = "there is no such column" if found is None else found.support[1].get("edit", "")
+        if isinstance(value, CutText):
+            reason = reason or "the value is only the beginning of a long one; fetch the whole cell and edit that"
         if found is not None and not reason:
             try:
                 typed.append((found, edits.edited(found, value)))
@@ -223,7 +219,12 @@ def _path(path: str, options: Mapping[str, Any]) -> str:
     return f"{path}?{query}" if query else path
 
 
-def _settings(name: str) -> Exchange[Mapping[str, _Settings] | None]:
+def settings(name: str) -> Exchange[Mapping[str, _Settings] | None]:
+    """Look which concrete indices a name stands for, and how they refresh; None where that is hidden.
+
+    Raises:
+        ObjectNotFoundError: There is no such index.
+    """
     reply = yield get(f"/{target(name)}/_settings/index.uuid,index.refresh_interval?flat_settings=true")
     try:
         found = faults.decode(reply, dict[str, _Settings])
@@ -232,84 +233,3 @@ def _settings(name: str) -> Exchange[Mapping[str, _Settings] | None]:
     if not found:
         raise ObjectNotFoundError(f"there is no index '{name}', and writing to it would create it")
     return found
-
-
-class _Shards(msgspec.Struct, frozen=True):
-    failed: int = 0
-
-
-class _Written(msgspec.Struct, frozen=True):
-    """The answer to one write."""
-
-    index: str = msgspec.field(name="_index", default="")
-    id: str = msgspec.field(name="_id", default="")
-    result: str = ""
-    seq_no: int | None = msgspec.field(name="_seq_no", default=None)
-    primary_term: int | None = msgspec.field(name="_primary_term", default=None)
-    shards: _Shards = msgspec.field(name="_shards", default=_Shards())
-
-
-def apply(plan: Plan) -> Exchange[list[Outcome]]:
-    """Send exactly the planned requests, and tell what became of each change.
-
-    Raises:
-        ConnectionFailedError: The first request did not reach its end; later ones become outcomes.
-    """
-    outcomes: list[Outcome] = []
-    seen: set[str] = set()
-    for planned in plan.planned:
-        [number] = planned.changes
-        try:
-            index = routes.segments(planned.request.path)[0]
-            if planned.request.method != "DELETE" and index not in seen:
-                yield from _settings(index)  # it may have been dropped since the plan, and the write would revive it
-                seen.add(index)
-            reply = yield planned.request
-            outcomes.append(_outcome(number, planned.request, reply))
-        except DragomanError as error:
-            if not outcomes and isinstance(error, ConnectionFailedError):
-                raise
-            doubt = _DOUBT if error.details.get("sent") else "not sent: "
-            outcomes.append(Outcome(change=number, status=OutcomeStatus.FAILED, reason=f"{doubt}{error.message}"))
-    return outcomes
-
-
-def _outcome(number: int, request: HttpRequest, reply: Reply) -> Outcome:
-    name = next(iter(routes.segments(request.path)[2:]), None)
-    if reply.status not in (200, 201):
-        status, reason = _failure(request, reply)
-        return Outcome(change=number, status=status, id=name, reason=reason)
-    try:
-        done = faults.decode(reply, _Written)
-    except QueryError as error:
-        return Outcome(change=number, status=OutcomeStatus.FAILED, id=name, reason=f"{_DOUBT}{error.message}")
-    if not done.id:  # a drop
-        return Outcome(change=number, status=OutcomeStatus.APPLIED)
-    reasons = ["nothing changed: the values were there already"] if done.result == "noop" else []
-    reasons += [f"{done.shards.failed} copies of the shard failed to store it"] if done.shards.failed else []
-    guard: dict[str, int | str] = {}
-    if done.seq_no is not None and done.primary_term is not None:
-        guard = {"seq_no": done.seq_no, "primary_term": done.primary_term}
-    routing = re.search(r"[?&]routing=([^&]+)", request.path)
-    key = RowKey(done.index, done.id, unquote(routing[1]) if routing else None, guard)
-    gone = done.result == "deleted"
-    return Outcome(
-        change=number,
-        status=OutcomeStatus.APPLIED,
-        id=done.id,
-        reason="; ".join(reasons),
-        key=None if gone else key,
-    )
-
-
-def _failure(request: HttpRequest, reply: Reply) -> tuple[OutcomeStatus, str]:
-    fault = faults.read(reply)
-    if fault.conflict:
-        if "document already exists" in fault.text:
-            return OutcomeStatus.CONFLICT, "a row with this id exists already"
-        if moved := _SEQ_NO.search(fault.text):
-            return OutcomeStatus.CONFLICT, f"changed since it was read (seq_no {moved[1]} → {moved[2]})"
-        return OutcomeStatus.CONFLICT, _GONE if "no document was found" in fault.text else fault.text
-    if fault.type == "document_missing_exception" or (reply.status == 404 and not fault.type):
-        return OutcomeStatus.CONFLICT, _GONE
-    return OutcomeStatus.FAILED, faults.error(fault).message

@@ -39,7 +39,21 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 
-from . import answers, changes, console, exports, faults, filters, objects, paging, routes, search, server, walks
+from . import (
+    answers,
+    changes,
+    console,
+    exports,
+    faults,
+    filters,
+    objects,
+    outcomes,
+    paging,
+    routes,
+    search,
+    server,
+    walks,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -104,6 +118,8 @@ class Driver:
     async def describe_object(self, name: str) -> Description:
         """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
         self._views[name] = view = await self._run(objects.view(name))
+        for key in [key for key, each in self._walks.items() if each.walk.name == name and not each.lock.locked()]:
+            await self._free(self._walks.pop(key).walk)  # a grid that is refreshed wants newer rows than a snapshot's
         return view.describe()
 
     # grid
@@ -151,7 +167,7 @@ class Driver:
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
-        return await self._run(changes.apply(plan))
+        return await self._run(outcomes.apply(plan))
 
     # console
 

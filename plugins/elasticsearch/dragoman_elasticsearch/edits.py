@@ -29,7 +29,7 @@ def edited(field: Field, value: object) -> object:
     """Turn an edit into what is stored.
 
     A text that is a JSON array becomes one in any column; one that is a JSON object only in a column that holds
-    objects. A fragment of a cut cell is no JSON, so it is stored as the text it is (E23).
+    objects. The fragment that a cut cell shows is no JSON: given as a plain text, it is stored as one (E23).
 
     Raises:
         ValueError: The value does not fit the column; the text says why.

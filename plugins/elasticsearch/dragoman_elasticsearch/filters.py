@@ -11,28 +11,17 @@ from msgspec import Raw
 
 from dragoman_api import CompiledFilter, Explanation, Filter, FilterNotSupportedError, FilterRequest, Operator, RawQuery
 
-from . import literals
+from .clauses import Clause, clause
 from .exchange import encode
-from .fields import NEGATED, NULLS, PATTERN, Family, Field
+from .fields import NEGATED, Family, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
     from .mapping import View
     from .server import Features
 
-Clause = dict[str, "Any"]
 Op = Operator
-
-MAX_TERMS = 65_536
-"""Values of one `terms` query at most: the default of `index.max_terms_count`."""
-
-MAX_CLAUSES = 1_024
-"""Clauses of one `bool` query at most, on 7.x; later versions take more."""
-
-_RANGE = {Op.GT: "gt", Op.GE: "gte", Op.LT: "lt", Op.LE: "lte"}
-_WILDCARD = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.ENDS: "*{}"}
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -159,129 +148,10 @@ def _row(number: int, row: Filter, view: View, features: Features) -> _Row:
     if row.group is not None and not found.nested:
         raise ValueError("it is no leaf of a nested array, so the row cannot be bound to one element of it")
     made = _Row(number, {}, row.op in NEGATED, found, row.group)
-    made.clause = _clause(row, found, features, made.approximations)
+    made.clause = clause(row, found, features, made.approximations)
     if row.op in (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS):
         made.approximations.append(f"rows without '{row.column}' match too")
     return made
-
-
-def _clause(row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
-    if row.op in NULLS:
-        if found.null_value:
-            notes.append("the mapping's null_value makes stored nulls count as values")
-        return _exists(found)
-    if row.op is Op.EMPTY:
-        return {"term": {found.whole: ""}}
-    if row.op is Op.NOT_EMPTY:
-        return {"bool": {"filter": [_exists(found)], "must_not": [{"term": {found.whole: ""}}]}}
-    if row.op in PATTERN:
-        return _pattern(row, found, features, notes)
-    if row.op in _RANGE or row.op is Op.BETWEEN:
-        _warn_unindexed(found, notes, None)
-        return _range(row, found)
-    several = literals.values(row.value) if row.op in (Op.IN, Op.NOT_IN) else [row.value]
-    if not several:
-        raise ValueError("the list of values is empty")
-    if isinstance(row.value, str) and len(several) > 1 and "" in several:
-        raise ValueError("a value between the commas is empty")
-    return _equal([literals.typed(found, value) for value in several], row, found, features, notes)
-
-
-def _exists(found: Field) -> Clause:
-    return {"exists": {"field": found.field}}  # never the sub-field: it misses strings over ignore_above
-
-
-def _equal(values: list[literals.Scalar], row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
-    if found.family is Family.TEXT and not found.keyword:
-        notes.append("analysed text: compares words, not the exact text")
-        return _any([{"match_phrase": {found.field: value}} for value in values])
-    if found.family is Family.INDEX and any(character in str(value) for value in values for character in "*?\\"):
-        raise ValueError("no index has such a name, and the server would expand '*'")
-    if found.family is Family.FLATTENED:
-        notes.append("compares the values of all keys")
-    for value in values:
-        _warn_unindexed(found, notes, value)
-    if row.case is False and found.family in (Family.ID, Family.VERSION):
-        notes.append("letter case is compared")
-    if row.case is False and (found.keyword or found.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
-        return _any([{"term": {found.whole: _folding(str(value), features, notes)}} for value in values])
-    if any(literals.is_month(found, value) for value in values):
-        return _any([_date(found, value) for value in values])
-    if row.op not in (Op.IN, Op.NOT_IN):
-        return {"term": {found.whole: values[0]}}
-    if len(values) > MAX_TERMS:
-        raise ValueError(f"{len(values):,} values; the server takes {MAX_TERMS:,} at most")
-    return {"terms": {found.whole: values}}
-
-
-def _date(found: Field, value: literals.Scalar) -> Clause:
-    if not literals.is_month(found, value):
-        return {"term": {found.field: value}}
-    first, following = literals.month(value)
-    return {"range": {found.field: {"gte": first, "lt": following}}}
-
-
-def _any(clauses: list[Clause]) -> Clause:
-    if len(clauses) > MAX_CLAUSES:
-        raise ValueError(f"{len(clauses):,} values; compared in this way the server takes {MAX_CLAUSES:,} at most")
-    return clauses[0] if len(clauses) == 1 else {"bool": {"should": clauses, "minimum_should_match": 1}}
-
-
-def _folding(text: str, features: Features, notes: list[str]) -> Clause:
-    if not features.case_insensitive:
-        notes.append("letter case is compared: this version of the server cannot ignore it")
-        return {"value": text}
-    if not text.isascii():
-        notes.append("letter case is ignored for ASCII letters only")
-    return {"value": text, "case_insensitive": True}
-
-
-def _pattern(row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
-    text = str(literals.typed(found, row.value, pattern=True))
-    if found.family is Family.TEXT and not found.keyword:
-        notes.append("analysed text: finds whole words in this order, anywhere in the text")
-        return {"match_phrase": {found.field: text}}
-    if found.family is Family.FLATTENED:
-        notes.append("compares the values of all keys")
-    _warn_unindexed(found, notes, None)
-    if found.family is Family.INDEX:
-        if any(character in text for character in "*?\\"):
-            raise ValueError("no index has such a name, and the server would expand it")
-        return {"wildcard": {"_index": {"value": _WILDCARD[row.op].format(text.lower())}}}
-    value = _WILDCARD[row.op].format(literals.escape(text))
-    if row.case is True:
-        return {"wildcard": {found.whole: {"value": value}}}
-    return {"wildcard": {found.whole: _folding(value, features, notes)}}
-
-
-def _warn_unindexed(found: Field, notes: list[str], value: literals.Scalar | None) -> None:
-    """Say what `ignore_above` hides: nothing of an equality with a short value, else every longer string."""
-    if found.ignore_above is not None and (value is None or len(str(value)) > found.ignore_above):
-        text = f"strings longer than {found.ignore_above} characters are not indexed in {found.whole}"
-        if text not in notes:
-            notes.append(text)
-
-
-def _range(row: Filter, found: Field) -> Clause:
-    bounds: dict[str, literals.Scalar] = {}
-    if row.op is Op.BETWEEN:
-        given = literals.values(row.value)
-        if len(given) != 2 or any(bound is None or bound == "" for bound in given):
-            raise ValueError("it takes two bounds, the lower first")
-        pairs = list(zip((Op.GE, Op.LE), given, strict=True))
-    else:
-        pairs = [(row.op, row.value)]
-    for op, bound in pairs:
-        value = literals.typed(found, bound)
-        if found.family is Family.IP and "/" in str(value):
-            raise ValueError("a network has no place in an order; use '=' to find its addresses")
-        if not literals.is_month(found, value):
-            bounds[_RANGE[op]] = value
-            continue
-        first, following = literals.month(value)  # "after 2024-01" begins where the month ends
-        name = "gte" if op in (Op.GT, Op.GE) else "lt"
-        bounds[name] = following if op in (Op.GT, Op.LE) else first
-    return {"range": {found.whole: bounds}}
 
 
 def _joined(rows: list[_Row], match: str) -> list[tuple[Clause, bool]]:

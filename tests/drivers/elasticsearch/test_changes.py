@@ -94,10 +94,8 @@ def test_a_value_that_does_not_fit_is_refused_here(column: str, given_: object) 
 
 
 def test_E23_the_fragment_of_a_cut_cell_is_stored_as_the_text_it_is() -> None:
-    """The driver does what the rule says; the host's guard refuses it unless it is switched off."""
     found = view({"properties": FILTERED}).fields["k"]
-    fragment = CutText('["aaaa...')
-    assert edits.encode({"doc": edits.edited(found, fragment)}) == '{"doc":"[\\"aaaa..."}'
+    assert edits.encode({"doc": edits.edited(found, '["aaaa...')}) == '{"doc":"[\\"aaaa..."}'
 
 
 # where a value belongs
@@ -279,6 +277,18 @@ class ChangeRules:
         assert outcome.key is not None
         [outcome] = await es.apply(Delete(outcome.key))
         assert (outcome.status, outcome.id, outcome.key) == (APPLIED, key, None)
+
+    async def test_E23_a_cut_cell_is_refused_and_its_text_is_stored(self, es: Rig) -> None:
+        """A value that is marked as cut destroys what it was cut from; the same text without the mark is the letter."""
+        name = await es.index({"code": {"type": "keyword", "ignore_above": 10}}, [{"code": ["x" * 12_000]}])
+        [row] = (await es.page(name)).rows
+        shown = row["code"]
+        assert isinstance(shown, CutText)
+        [outcome] = await es.apply(Update(row.key, {"code": shown}))
+        assert (outcome.status, "only the beginning" in outcome.reason) == (REFUSED, True)
+        [outcome] = await es.apply(Update(row.key, {"code": str(shown)}))
+        assert outcome.status is APPLIED, outcome.reason
+        assert (await self.stored(es, name))["code"] == '["' + "x" * 9_998 + "..."
 
     # E33 and what is not sent
 

@@ -341,6 +341,13 @@ class DeepRules:
         assert "snapshot-renewed" in said or not es.driver._features.point_in_time
         await es.driver.close()
 
+    async def test_describing_an_object_again_lets_its_snapshots_go(self, big: tuple[Rig, str]) -> None:
+        es, name = big
+        await es.page(name, offset=10_000, limit=5, columns=["_id"])
+        await es.driver.describe_object(name)
+        assert es.log[-1].method == "DELETE"
+        assert not es.driver._walks
+
     async def test_pages_may_span_what_the_server_hands_out_at_once(self, big: tuple[Rig, str]) -> None:
         es, name = big
         await es.driver.close()
