@@ -6,11 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+
+# Generated examples are as good on a busy machine; pytest's own time limit ends a test that hangs.
+settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("dragoman")
 
 MAY_BLOCK = {
     # plain functions, documented as such: a host with a loop to protect calls them in a thread

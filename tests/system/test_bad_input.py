@@ -413,7 +413,7 @@ def test_a_server_that_is_no_elasticsearch_is_told_apart(house, name, code, stat
         ("status", "connection-failed", 3, "HTTP 502"),
         ("cut", "connection-failed", 3, "stopped before its end"),
         ("drop", "connection-failed", 3, "no HTTP answer"),
-        ("garbage", "query-failed", 1, "no JSON"),
+        ("garbage", "query-failed", 1, "not the JSON"),
     ],
 )
 def test_a_server_that_dies_while_it_answers_leaves_an_error_and_no_half_page(house, broken, kind, code, status, words):
