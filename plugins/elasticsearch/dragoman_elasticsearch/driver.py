@@ -139,7 +139,8 @@ class Driver:
         window = paging.WINDOW
         if self._profile.options.get("window") == "index":
             window = min(window, await self._run(paging.window_setting(request.object)))
-        grid = paging.grid(request, view, window=window, preference=self._preference)
+        name = self._profile.name
+        grid = paging.grid(request, view, window=window, preference=self._preference, connection=name)
         if not grid.deep:
             return await self._run(grid.shallow_page())
         async with self._walking(grid) as walk:

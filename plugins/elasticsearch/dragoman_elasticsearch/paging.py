@@ -57,6 +57,7 @@ class Grid:
         raw: A Raw row is part of the query.
         window: Rows reached by offset.
         preference: See `preference`.
+        connection: Its name, for commands that help.
     """
 
     request: PageRequest
@@ -68,6 +69,7 @@ class Grid:
     raw: bool
     window: int
     preference: str
+    connection: str
 
     @property
     def deep(self) -> bool:
@@ -94,7 +96,7 @@ class Grid:
         try:
             found = yield from search(where, body, READ)
         except WindowExceededError as error:
-            raise (yield from _explained(error, request)) from error
+            raise (yield from _explained(error, request, self.connection)) from error
         notes = found.notes()
         if self.raw and not found.hits.hits and request.offset == 0:
             notes += yield from _why_nothing(request.object, self.query)
@@ -106,7 +108,7 @@ class Grid:
         try:
             hits = yield from walk.fetch(self.request.offset, self.request.limit, self._options())
         except WindowExceededError as error:
-            raise (yield from _explained(error, self.request)) from error
+            raise (yield from _explained(error, self.request, self.connection)) from error
         notes = [Note(code="snapshot", reason=reason)]
         if walk.renewed:
             walk.renewed = False
@@ -135,7 +137,7 @@ class Grid:
         )
 
 
-def grid(request: PageRequest, view: View, *, window: int, preference: str) -> Grid:
+def grid(request: PageRequest, view: View, *, window: int, preference: str, connection: str) -> Grid:
     """Translate a page request.
 
     Raises:
@@ -155,6 +157,7 @@ def grid(request: PageRequest, view: View, *, window: int, preference: str) -> G
         raw=raw,
         window=window,
         preference=preference,
+        connection=connection,
     )
 
 
@@ -225,7 +228,7 @@ def window_setting(name: str) -> Exchange[int]:
     return min((int(value) for value in values), default=WINDOW)
 
 
-def _explained(error: WindowExceededError, request: PageRequest) -> Exchange[WindowExceededError]:
+def _explained(error: WindowExceededError, request: PageRequest, connection: str) -> Exchange[WindowExceededError]:
     """Add the remedy with the index's own number (E42)."""
     try:
         window = yield from window_setting(request.object)
@@ -235,7 +238,7 @@ def _explained(error: WindowExceededError, request: PageRequest) -> Exchange[Win
     return WindowExceededError(
         f"'{request.object}' shows its first {window:,} rows only (index.max_result_window is {window}); "
         f"rows {request.offset + 1:,} to {request.offset + request.limit:,} were asked for. {error.message}",
-        hint=f"raise it in the console: {put}     or set Paging Window of the connection to the index's own",
+        hint=f"dragoman console {connection} '{put}'     or obey it: dragoman connections edit {connection} --window index",
         details=error.details,
     )
 

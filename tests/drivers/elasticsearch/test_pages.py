@@ -101,7 +101,9 @@ async def answered(found: dict[str, Any]) -> Page:
     """Give the page that a driver makes of a search answer."""
     from dragoman_elasticsearch import paging
 
-    grid = paging.grid(PageRequest(object="x"), view(mapped(n={"type": "long"})), window=10_000, preference="p")
+    grid = paging.grid(
+        PageRequest(object="x"), view(mapped(n={"type": "long"})), window=10_000, preference="p", connection="c"
+    )
     return Answers(reply(found)).run(grid.shallow_page())
 
 
@@ -199,7 +201,9 @@ class PageRules:
             f"'{name}' shows its first 500 rows only (index.max_result_window is 500); rows 451 to 550 were asked for."
         )
         assert "Result window is too large" in caught.value.message
-        assert f'PUT /{name}/_settings {{"index.max_result_window":10000}}' in caught.value.hint
+        put = f'PUT /{name}/_settings {{"index.max_result_window":10000}}'
+        assert caught.value.hint.startswith(f"dragoman console shop '{put}'")
+        assert "--window index" in caught.value.hint
         assert (await es.page(name, offset=400, limit=100)).total == 1
 
     async def test_E42_the_opt_in_reads_the_setting_and_switches_there(self, es: Rig) -> None:
