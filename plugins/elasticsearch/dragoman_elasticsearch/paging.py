@@ -238,7 +238,7 @@ def _explained(error: WindowExceededError, request: PageRequest, connection: str
     return WindowExceededError(
         f"'{request.object}' shows its first {window:,} rows only (index.max_result_window is {window}); "
         f"rows {request.offset + 1:,} to {request.offset + request.limit:,} were asked for. {error.message}",
-        hint=f"dragoman console {connection} '{put}'     or obey it: dragoman connections edit {connection} --window index",
+        hint=f"dragoman console {connection} '{put}'     or dragoman connections edit {connection} --window index",
         details=error.details,
     )
 

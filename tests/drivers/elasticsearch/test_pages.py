@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from aiohttp import web
 from drivers.elasticsearch.replies import Answers, reply
-from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake, on_server
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, connected, on_fake, on_server, profile
 from drivers.elasticsearch.test_objects import view
 from msgspec import Raw
 
-from dragoman_api import Filter, Page, PageRequest, QueryError, RawQuery, Sort
+from dragoman_api import CountRequest, Filter, Page, PageRequest, QueryError, RawQuery, Sort
 from dragoman_api.connections import Profile
 from dragoman_api.errors import ConnectionFailedError, WindowExceededError
 from dragoman_elasticsearch import walks
@@ -440,13 +442,49 @@ async def test_a_walk_goes_on_after_the_network_failed(version: str) -> None:
         assert [*first.keys, *second.keys] == whole
 
 
+@asynccontextmanager
+async def busy_server(kind: str) -> AsyncIterator[tuple[str, list[str]]]:
+    """Serve just enough to connect; every first request of a path is answered with 429 and this error type."""
+    asked: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        asked.append(request.path)
+        headers = {"X-Elastic-Product": "Elasticsearch"}
+        if request.path == "/":
+            return web.json_response({"version": {"number": "8.19.21", "build_flavor": "default"}}, headers=headers)
+        if asked.count(request.path) > 1:
+            return web.json_response({"count": 3}, headers=headers)
+        error = {"type": kind, "reason": "no"}
+        return web.json_response({"error": {"root_cause": [error], **error}, "status": 429}, status=429)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
+    finally:
+        await runner.cleanup()
+
+
 @pytest.mark.fake_only(reason="no engine here is busy on request")
-async def test_a_busy_server_is_asked_again_and_a_blocked_index_is_not() -> None:
-    async with on_fake("8.19.21") as es:
-        assert es.fake is not None
-        name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
-        es.fake.misbehave("status", on=f"/{name}/_search", times=1, status=429)
-        mark = len(es.log)
-        with pytest.raises(QueryError, match="HTTP 429"):
-            await es.page(name)
-        assert len([each for each in es.log[mark:] if "_search" in each.path]) == 1, "429 alone is no reason to wait"
+async def test_C6_a_busy_server_is_asked_again_and_a_blocked_index_is_not() -> None:
+    request = CountRequest(object="x")
+    async with busy_server("es_rejected_execution_exception") as (url, asked):
+        async with connected(profile(url), version="8.19.21") as es:
+            assert await es.driver.count_rows(request) == 3
+        assert asked.count("/x/_count") == 2
+    async with busy_server("cluster_block_exception") as (url, asked):
+        async with connected(profile(url), version="8.19.21") as es:
+            with pytest.raises(QueryError, match="cluster_block_exception"):
+                await es.driver.count_rows(request)
+        assert asked.count("/x/_count") == 1
+
+
+@pytest.mark.fake_only(reason="no engine here is busy on request")
+async def test_a_write_is_not_sent_again_to_a_busy_server() -> None:
+    async with busy_server("es_rejected_execution_exception") as (url, asked):
+        async with connected(profile(url), version="8.19.21") as es:
+            [found] = await es.console('POST /x/_doc {"n":1}')
+            assert found.status == 429
+        assert asked.count("/x/_doc") == 1
