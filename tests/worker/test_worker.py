@@ -169,6 +169,8 @@ async def test_without_a_sandbox_the_same_attempts_succeed(workshop: Workshop) -
     return "done"
     """
     reads = [what for what in ATTEMPTS if what.startswith(("read", "list the", "open", "signal its"))]
+    if os.getuid():  # what is not dumpable hides its environment from an ordinary user even so
+        reads = [what for what in reads if not what.endswith("environment")]
     async with workshop.attempting(body, policy="off") as worker:
         assert str(worker.report) == "process: switched off"
         results = {what: await attempt(worker, json.dumps(ATTEMPTS[what])) for what in reads}
