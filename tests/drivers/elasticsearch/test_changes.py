@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from decimal import Decimal
 from typing import Any
 
@@ -461,7 +462,7 @@ class TestChangesOnServer(ChangeRules, OnServer):
     async def test_c31_data_streams_change_in_their_backing_index(self, es: Rig) -> None:
         if es.version < (8, 0):
             pytest.skip("this build has no data streams")
-        stream = "t-stream"
+        stream = f"t-stream-{time.time_ns()}"  # these builds have no way to remove one
         template = {
             "index_patterns": [stream],
             "data_stream": {},
