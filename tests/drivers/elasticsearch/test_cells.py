@@ -171,7 +171,7 @@ class CellRules:
             "big": 123456789012345678901234567890, "huge": Decimal("1e400"), "a": "[1.0,2.50]",
         }  # fmt: skip
 
-    async def test_c33_a_comment_stored_in_a_document_does_not_fail_its_page(self, es: Rig) -> None:
+    async def test_C33_a_comment_stored_in_a_document_does_not_fail_its_page(self, es: Rig) -> None:
         """The server stores comments and answers them verbatim, so its answer is no JSON."""
         name = await es.index({"x": {"type": "long"}}, [{"x": 2}])
         reply = await es.raw("PUT", f"/{name}/_doc/c?refresh=true", '{"x":1 /* note */}')
@@ -236,7 +236,7 @@ class CellRules:
         assert page.cells == [["0", name]]
         assert msgspec.json.decode(es.sent("POST", "_search")[-1].body or "")["_source"] is False
 
-    async def test_c36_a_synthetic_source_is_read_as_the_server_rebuilds_it(self, es: Rig) -> None:
+    async def test_C36_a_synthetic_source_is_read_as_the_server_rebuilds_it(self, es: Rig) -> None:
         if es.version < (8, 4) or es.fake:
             pytest.skip("needs a real server of 8.4 or later")
         settings = {"index.mapping.source.mode": "synthetic"} if es.version >= (8, 18) else {}

@@ -206,7 +206,7 @@ class ChangeRules:
         assert outcome.status is CONFLICT
         assert (await self.stored(es, books))["price"] == 2
 
-    async def test_c30_a_row_deleted_meanwhile_is_a_conflict(self, es: Rig, books: str) -> None:
+    async def test_C30_a_row_deleted_meanwhile_is_a_conflict(self, es: Rig, books: str) -> None:
         [key] = (await es.page(books)).keys
         plans = [await es.plan(Update(key, {"price": 2})), await es.plan(Update(key, {"extra": {"x": 1}}))]
         plans.append(await es.plan(Delete(key)))
@@ -243,13 +243,13 @@ class ChangeRules:
         assert outcome.status is APPLIED, outcome.reason
         assert await es.source(name, "0") == '{"price":1.10,"extra":{"b":3},"code":"\\u00fc"}'
 
-    async def test_c27_a_nested_array_is_replaced_even_where_an_object_is_stored(self, es: Rig) -> None:
+    async def test_C27_a_nested_array_is_replaced_even_where_an_object_is_stored(self, es: Rig) -> None:
         name = await es.index(PROPERTIES, [{"items": {"sku": "s", "qty": 1}}])
         [outcome] = await es.apply(Update(RowKey(name, "0"), {"items": '{"qty": 2}'}))
         assert outcome.status is APPLIED, outcome.reason
         assert await self.stored(es, name) == {"items": [{"qty": 2}]}
 
-    async def test_c28_digits_that_the_server_will_change_are_said_before(self, es: Rig) -> None:
+    async def test_C28_digits_that_the_server_will_change_are_said_before(self, es: Rig) -> None:
         name = await es.index(PROPERTIES, ['{"price":1.10}'])
         plan = await es.plan(Update(RowKey(name, "0"), {"code": "x"}))
         assert [note.code for note in plan.notes] == ["digits-rewritten"]
@@ -379,7 +379,7 @@ class ChangeRules:
             [outcome] = await es.apply(Insert(books, {"code": "x"}, id=key))
             assert outcome.status is REFUSED
 
-    async def test_c25_nothing_is_written_to_an_index_that_is_not_there(self, es: Rig) -> None:
+    async def test_C25_nothing_is_written_to_an_index_that_is_not_there(self, es: Rig) -> None:
         """The server would create it."""
         missing = "t-nosuch"
         for change in (
@@ -392,7 +392,7 @@ class ChangeRules:
             assert (outcome.status, "no such index" in outcome.reason) == (REFUSED, True), outcome.reason
         assert (await es.raw("HEAD", f"/{missing}")).status == 404
 
-    async def test_c25_an_index_dropped_after_the_plan_is_not_revived(self, es: Rig, books: str) -> None:
+    async def test_C25_an_index_dropped_after_the_plan_is_not_revived(self, es: Rig, books: str) -> None:
         plans = [await es.plan(Insert(books, {"code": "x"})), await es.plan(Update(RowKey(books, "0"), {"price": 2}))]
         await es.call("DELETE", f"/{books}")
         for plan in plans:
@@ -459,7 +459,7 @@ class TestChangesOnFake(ChangeRules, OnFake):
 
 
 class TestChangesOnServer(ChangeRules, OnServer):
-    async def test_c31_data_streams_change_in_their_backing_index(self, es: Rig) -> None:
+    async def test_C31_data_streams_change_in_their_backing_index(self, es: Rig) -> None:
         if es.version < (8, 0):
             pytest.skip("this build has no data streams")
         stream = f"t-stream-{time.time_ns()}"  # these builds have no way to remove one

@@ -389,14 +389,14 @@ class TestConnectionOnServer(OnServer):
          "query-failed", "index [x] blocked by"),
     ],
 )  # fmt: skip
-def test_c8_c40_errors_are_classified_by_type_and_keep_the_useful_text(
+def test_C8_C40_errors_are_classified_by_type_and_keep_the_useful_text(
     status: int, body: Any, kind: str, text: str
 ) -> None:
     error = faults.error(faults.read(reply(body, status)))
     assert (error.code, text in error.message) == (kind, True), error.message
 
 
-def test_c8_the_text_of_a_query_error_comes_from_the_shard() -> None:
+def test_C8_the_text_of_a_query_error_comes_from_the_shard() -> None:
     cause = {"type": "parse_exception", "reason": "Cannot parse 'k:('\nWas expecting one of:\n <NOT> ..."}
     shard = {"reason": {"type": "query_shard_exception", "reason": "Failed to parse query [k:(]", "caused_by": cause}}
     root = [{"type": "query_shard_exception", "reason": "Failed to parse query [k:(]"}]
@@ -418,12 +418,12 @@ def test_c8_the_text_of_a_query_error_comes_from_the_shard() -> None:
         (400, "circuit_breaking_exception", False),
     ],
 )
-def test_c6_c7_waiting_is_decided_by_type_not_by_429(status: int, kind: str, *, busy: bool) -> None:
+def test_C6_C7_waiting_is_decided_by_type_not_by_429(status: int, kind: str, *, busy: bool) -> None:
     body = {"error": {"root_cause": [{"type": kind, "reason": "r"}], "type": kind, "reason": "r"}}
     assert faults.busy(reply(body, status)) is busy
 
 
-def test_c7_too_many_scrolls_say_what_to_do_on_every_version() -> None:
+def test_C7_too_many_scrolls_say_what_to_do_on_every_version() -> None:
     for status, kind in ((500, "exception"), (429, "too_many_scroll_contexts_exception")):
         text = "Trying to create too many scroll contexts. Must be less than or equal to: [500]."
         body = {"error": {"root_cause": [{"type": kind, "reason": text}], "type": kind, "reason": text}}

@@ -72,12 +72,12 @@ def test_E26_several_requests_each_with_its_line() -> None:
         ('{"a": "quote \\" // x"}', '{"a": "quote \\" // x"}'),
     ],
 )
-def test_c33_comments_never_reach_the_server(body: str, sent: str) -> None:
+def test_C33_comments_never_reach_the_server(body: str, sent: str) -> None:
     """The server would take them, store them with the document, and answer with what is no JSON any more."""
     assert one(f"PUT /a/_doc/1\n{body}")[2] == sent
 
 
-def test_c33_nor_does_a_byte_order_mark() -> None:
+def test_C33_nor_does_a_byte_order_mark() -> None:
     assert one('\ufeffPUT /a/_doc/1\n{"a":1}') == ("PUT", "/a/_doc/1", '{"a":1}', JSON)
 
 
@@ -165,7 +165,7 @@ def test_what_only_reads_is_told(request_: str) -> None:
         "POST /a/_search/..%2F_doc", "POST /a/_search/../_doc", "POST /a%2F_doc/_search", "POST /_tasks/1/_cancel",
     ],
 )  # fmt: skip
-def test_c34_in_doubt_it_writes(request_: str) -> None:
+def test_C34_in_doubt_it_writes(request_: str) -> None:
     method, path = request_.split()
     assert writes(method, path)
 
@@ -272,7 +272,7 @@ def test_an_error_is_an_answer_with_a_note() -> None:
     assert [(note.code, "no such index [x]" in note.reason) for note in found.notes] == [("http-error", True)]
 
 
-def test_c33_an_undecodable_answer_is_asked_for_again_only_if_that_changes_nothing() -> None:
+def test_C33_an_undecodable_answer_is_asked_for_again_only_if_that_changes_nothing() -> None:
     broken, fine = reply('{"_source":{"x":1} // c}'), reply({"x": 1})
     found = shaped(broken, more=(fine,))
     assert (found.kind, [note.code for note in found.notes]) == (AnswerKind.JSON, ["answer-rewritten"])
@@ -326,7 +326,7 @@ class ConsoleRules:
         assert found.page.total == 1
         assert es.log[-1].method == "GET"
 
-    async def test_c33_a_comment_that_is_stored_already_does_not_fail_the_answer(self, es: Rig) -> None:
+    async def test_C33_a_comment_that_is_stored_already_does_not_fail_the_answer(self, es: Rig) -> None:
         name = await es.index({"x": {"type": "long"}})
         await es.raw("PUT", f"/{name}/_doc/1?refresh=true", '{"x":1 // c\n}')
         [found] = await es.console(f"GET /{name}/_search")

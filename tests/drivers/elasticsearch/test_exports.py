@@ -116,7 +116,7 @@ def test_documents_that_are_not_kept_cannot_be_exported() -> None:
         Answers(reply({"id": "p"}), reply(hits)).run(export.part())
 
 
-def test_c2_an_export_goes_on_behind_the_last_row_with_the_tiebreaker() -> None:
+def test_C2_an_export_goes_on_behind_the_last_row_with_the_tiebreaker() -> None:
     export = exports.Export("x", exports.Raw(b"{}"), metadata=False, scrolls=False)
     hits = {"hits": {"hits": [{"_index": "x", "_id": "1", "_source": {}, "sort": [7, 9223372036854775807]}]}}
     first = Answers(reply({"id": "p1"}), reply(hits | {"pit_id": "p2"}))

@@ -137,12 +137,12 @@ def test_E34_each_operator_has_its_clause(row: Filter | RawQuery, clause: dict[s
         (Filter("d", ">", "2024-01-05"), {"gt": "2024-01-05"}),
     ],
 )
-def test_c14_a_month_and_a_year_are_taken_whole(row: Filter, bounds: dict[str, str]) -> None:
+def test_C14_a_month_and_a_year_are_taken_whole(row: Filter, bounds: dict[str, str]) -> None:
     """The server takes them for their first day; a day, an hour, a minute it takes whole by itself."""
     assert query(row) == {"range": {"d": bounds}}
 
 
-def test_c14_days_go_as_they_are_and_other_formats_are_left_alone() -> None:
+def test_C14_days_go_as_they_are_and_other_formats_are_left_alone() -> None:
     assert query(Filter("d", "=", "2024-01-05")) == {"term": {"d": "2024-01-05"}}
     assert query(Filter("e", "=", "2024")) == {"term": {"e": "2024"}}
     several = query(Filter("d", "in", "2024-01,2024-02-03"))
@@ -269,7 +269,7 @@ def test_nested_in_nested_has_the_outer_array_outside() -> None:
     assert query(Filter("n.in.c", "=", "x")) == nested("n", nested("n.in", {"term": {"n.in.c": "x"}}))
 
 
-def test_c42_an_array_that_some_indices_lack_is_ignored_there() -> None:
+def test_C42_an_array_that_some_indices_lack_is_ignored_there() -> None:
     found = view({"properties": {"n": PROPERTIES["n"]}}, {"properties": {"k": {"type": "keyword"}}})
     request = FilterRequest(object="x", rows=[Filter("n.a", "=", "x")])
     body = json.loads(compile_filter(request, found, MODERN, command="").body)
@@ -394,7 +394,7 @@ class FilterRules:
         assert await es.ids(books, *rows[:2]) == ["1"]
         assert await es.ids(books, *rows, match="any") == ["0", "1", "2"]
 
-    async def test_c21_a_raw_row_that_can_find_nothing_says_why(self, es: Rig, books: str) -> None:
+    async def test_C21_a_raw_row_that_can_find_nothing_says_why(self, es: Rig, books: str) -> None:
         """`lenient` answers bad values with 200 and no hits."""
         page = await es.page(books, RawQuery("i:abc"))
         assert page.total == 0
@@ -403,11 +403,11 @@ class FilterRules:
         assert "number_format_exception" in note.reason
         assert (await es.page(books, RawQuery("k:nothing"))).notes == []
 
-    async def test_c22_a_syntax_error_is_told_with_its_place(self, es: Rig, books: str) -> None:
+    async def test_C22_a_syntax_error_is_told_with_its_place(self, es: Rig, books: str) -> None:
         with pytest.raises(QueryError, match=r"Failed to parse query \[k:\(\]: Cannot parse 'k:\(': Encountered"):
             await es.page(books, RawQuery("k:("))
 
-    async def test_c17_a_pattern_that_is_too_long_is_told(self, es: Rig, books: str) -> None:
+    async def test_C17_a_pattern_that_is_too_long_is_told(self, es: Rig, books: str) -> None:
         if es.fake or es.version < (7, 11):
             pytest.skip("patterns of any length are taken")
         with pytest.raises(QueryError) as caught:
@@ -435,7 +435,7 @@ class FilterRules:
             await es.driver.fetch_page(PageRequest(object=other, filter=compiled))
         assert len(es.sent("POST", "_search")) == before
 
-    async def test_c18_flattened_keys(self, es: Rig) -> None:
+    async def test_C18_flattened_keys(self, es: Rig) -> None:
         probe = await es.raw("PUT", "/t-probe", {"mappings": {"properties": {"x": {"type": "flattened"}}}})
         await es.raw("DELETE", "/t-probe")
         if probe.status != 200:

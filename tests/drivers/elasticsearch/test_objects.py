@@ -123,14 +123,14 @@ def test_a_dotted_key_of_a_flattened_field_takes_what_the_server_takes() -> None
 
 
 @pytest.mark.parametrize("kind", ["geo_point", "geo_shape", "integer_range", "ip_range", "completion", "binary"])
-def test_c39_what_is_called_aggregatable_and_does_not_sort(kind: str) -> None:
+def test_C39_what_is_called_aggregatable_and_does_not_sort(kind: str) -> None:
     column = view({"properties": {"x": {"type": kind}}}).columns["x"]
     assert not column.sortable
     assert column.operators == (Op.NULL, Op.NOT_NULL)
     assert set(column.reasons) == {"sort", *(op for op in Op if op not in column.operators)}
 
 
-def test_c19_what_has_neither_index_nor_doc_values_takes_no_operator() -> None:
+def test_C19_what_has_neither_index_nor_doc_values_takes_no_operator() -> None:
     """`exists` on it silently finds nothing, so 'is null' would find everything."""
     blind = {"searchable": False, "aggregatable": False}
     properties = {"x": {"type": "binary"}, "y": {"type": "long", "index": False, "doc_values": False}}
@@ -141,7 +141,7 @@ def test_c19_what_has_neither_index_nor_doc_values_takes_no_operator() -> None:
     )
 
 
-def test_c20_index_false_follows_the_capabilities() -> None:
+def test_C20_index_false_follows_the_capabilities() -> None:
     """With doc values 8.x filters it, 7.17 does not: the server says which."""
     for searchable in (True, False):
         caps = {"n": {"long": {"searchable": searchable, "aggregatable": True}}}
@@ -199,7 +199,7 @@ def test_a_keyword_subfield_counts_only_where_every_index_has_it() -> None:
         ({"n": {"type": "long"}}, {"n": {"properties": {"a": {"type": "long"}}}}, "n"),
     ],
 )  # fmt: skip
-def test_c42_nested_in_one_index_and_not_in_another_is_refused(
+def test_C42_nested_in_one_index_and_not_in_another_is_refused(
     one: dict[str, Any], other: dict[str, Any], column: str
 ) -> None:
     found = view({"properties": one}, {"properties": other})
@@ -295,12 +295,12 @@ class ObjectRules:
         assert (listed[first].size or 0) > 0
         assert list(listed) == sorted(listed)
 
-    async def test_c38_rows_are_counted_without_the_hidden_documents_of_nested_arrays(self, es: Rig) -> None:
+    async def test_C38_rows_are_counted_without_the_hidden_documents_of_nested_arrays(self, es: Rig) -> None:
         properties = {"n": {"type": "nested", "properties": {"a": {"type": "long"}}}}
         name = await es.index(properties, [{"n": [{"a": 1}, {"a": 2}, {"a": 3}]}])
         assert {each.name: each.rows for each in await es.driver.list_objects()}[name] == 1
 
-    async def test_c38_a_closed_index_is_listed_without_numbers(self, es: Rig) -> None:
+    async def test_C38_a_closed_index_is_listed_without_numbers(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
         await es.call("POST", f"/{name}/_close")
         found = {each.name: each for each in await es.driver.list_objects()}[name]
@@ -334,7 +334,7 @@ class ObjectRules:
         assert [note.code for note in described.notes] == ["type-conflict"]
 
     @pytest.mark.parametrize("name", ["nosuch", "nosuch*"])
-    async def test_c37_a_missing_name_is_told(self, es: Rig, name: str) -> None:
+    async def test_C37_a_missing_name_is_told(self, es: Rig, name: str) -> None:
         with pytest.raises(ObjectNotFoundError):
             await es.driver.describe_object(name)
 

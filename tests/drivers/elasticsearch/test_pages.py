@@ -67,7 +67,7 @@ def test_E24_c11_a_nested_leaf_names_its_array() -> None:
     assert keys(Sort("n.in.c"), mappings=(found,))[0]["n.in.c"]["nested"] == {"path": "n", "nested": {"path": "n.in"}}
 
 
-def test_c10_a_field_that_some_indices_lack_has_a_type_there() -> None:
+def test_C10_a_field_that_some_indices_lack_has_a_type_there() -> None:
     found = (mapped(k={"type": "keyword"}, t=TEXT), mapped(x={"type": "long"}))
     assert keys(Sort("k"), Sort("t"), Sort("x"), mappings=found) == [
         {"k": {"order": "asc", "missing": "_last", "mode": "min", "unmapped_type": "keyword"}},
@@ -77,13 +77,13 @@ def test_c10_a_field_that_some_indices_lack_has_a_type_there() -> None:
     assert "unmapped_type" not in keys(Sort("k"), mappings=found[:1])[0]["k"]
 
 
-def test_c13_a_half_float_sorts_as_a_double_and_mixed_dates_as_nanoseconds() -> None:
+def test_C13_a_half_float_sorts_as_a_double_and_mixed_dates_as_nanoseconds() -> None:
     assert keys(Sort("h"), mappings=(mapped(h={"type": "half_float"}),))[0]["h"]["numeric_type"] == "double"
     both = (mapped(d={"type": "date"}), mapped(d={"type": "date_nanos"}))
     assert keys(Sort("d"), mappings=both)[0]["d"]["numeric_type"] == "date_nanos"
 
 
-def test_c12_no_sort_key_has_a_format() -> None:
+def test_C12_no_sort_key_has_a_format() -> None:
     assert "format" not in keys(Sort("d"), mappings=(mapped(d={"type": "date", "format": "epoch_second"}),))[0]["d"]
 
 
@@ -185,7 +185,7 @@ class PageRules:
         assert await es.ids(name, sort=[Sort("n.q")]) == ["0", "1", "2"]
         assert await es.ids(name, sort=[Sort("n.q", descending=True)]) == ["0", "1", "2"]
 
-    async def test_c10_no_index_of_an_alias_drops_out_of_a_sort(self, es: Rig) -> None:
+    async def test_C10_no_index_of_an_alias_drops_out_of_a_sort(self, es: Rig) -> None:
         one = await es.index({"a": {"type": "long"}}, [{"a": 1}])
         two = await es.index({"b": TEXT}, [{"b": "x"}])
         alias = f"{one}-both"
@@ -222,7 +222,7 @@ class PageRules:
         assert got == list(range(130))
 
     @pytest.mark.parametrize(("offset", "limit"), [(-1, 10), (0, 0)])
-    async def test_c4_a_negative_offset_is_refused_here(self, es: Rig, offset: int, limit: int) -> None:
+    async def test_C4_a_negative_offset_is_refused_here(self, es: Rig, offset: int, limit: int) -> None:
         name = await es.index({"n": {"type": "long"}})
         with pytest.raises(QueryError, match="offset from 0"):
             await es.page(name, offset=offset, limit=limit)
@@ -395,7 +395,7 @@ class TestDeepOnServer(DeepRules):
             yield es, await cls.fill(es)
 
 
-def test_c2_a_search_after_of_another_length_is_never_sent() -> None:
+def test_C2_a_search_after_of_another_length_is_never_sent() -> None:
     """The server takes it, and silently loses the ties."""
     walk = walks.Walk("x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10_000, "p", pit="1", total=50)
     with pytest.raises(QueryError, match="1 sort values for 2 keys"):
@@ -419,7 +419,7 @@ def test_C44_bookmarks_of_an_expired_context_are_void() -> None:
     assert walk.renewed
 
 
-def test_c2_every_walk_ends_in_the_tiebreaker() -> None:
+def test_C2_every_walk_ends_in_the_tiebreaker() -> None:
     for sort in ([], [{"n": {"order": "asc"}}]):
         walk = walks.Walk("x", Raw(b"{}"), sort, 10_000, "p", pit="1")
         assert walk._sorted(walk.keys)[-1] == {"_shard_doc": {"order": "asc"}}
