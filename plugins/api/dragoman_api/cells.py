@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 CELL_CUT = 10_000
-"""Characters of a JSON cell after which the seed's rule cuts it (E22)."""
+"""Characters of a JSON cell after which it is cut (E22)."""
 
 ELLIPSIS = "..."
 """What a cut cell ends in (E22)."""

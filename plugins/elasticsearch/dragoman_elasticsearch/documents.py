@@ -79,7 +79,7 @@ def whole(value: Any) -> Cell:
 
 
 def show(rows: list[list[Any]]) -> list[list[Cell]]:
-    """Turn values into cells in place; arrays and objects become JSON, cut at the seed's limit (E21, E22)."""
+    """Turn values into cells in place; arrays and objects become JSON, cut at the limit (E21, E22)."""
     structures: list[tuple[list[Any], int]] = []
     for row in rows:
         for at, value in enumerate(row):
