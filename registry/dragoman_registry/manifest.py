@@ -18,7 +18,7 @@ MAX_MANIFEST = 1 << 20
 BASELINE = frozenset({"net:connection", "secrets:connection"})
 """Permissions that are granted without asking: the opened connection's address and its own credentials."""
 
-Capability = Literal["browse", "sort", "filter", "edit", "drop", "console", "export"]
+Capability = Literal["browse", "sort", "filter", "edit", "drop", "console", "export", "tenants", "raw-filter"]
 
 
 class Surface(StrEnum):

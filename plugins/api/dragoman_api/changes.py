@@ -14,12 +14,21 @@ Values = dict[str, Cell | list[object] | dict[str, object]]
 
 
 class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=True):
-    """A new row; the server makes an id where none is given."""
+    """A new row; the server makes an id where none is given.
+
+    Attributes:
+        object: Where it goes.
+        values: By column name.
+        id: Its primary key, None to let the server make one.
+        replace: It may take the place of a row with that id.
+        tenant: Whose row it is, where the object has tenants.
+    """
 
     object: str
     values: Values
     id: str | None = None
     replace: bool = False
+    tenant: str | None = None
 
 
 class Update(msgspec.Struct, frozen=True, tag="update", forbid_unknown_fields=True):

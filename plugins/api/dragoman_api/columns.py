@@ -79,6 +79,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         sortable: A sort on it has an effect.
         operators: Filter operators that run on it.
         reasons: Why something does not work: an operator, ``sort``, ``filter`` or ``edit`` → one sentence.
+        path: Members that lead to the value in a row of an export, the last one a dotted name that is looked up as
+            it stands first; empty for a column that an export does not hold.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     sortable: bool = False
     operators: tuple[Operator, ...] = ()
     reasons: dict[str, str] = {}
+    path: tuple[str, ...] = ()
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -101,7 +101,8 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One look at a connection's health: `ok` or a reason."""
+    """One look at a connection's health: `ok`, or a reason and the code of its error."""
 
     ok: bool
     reason: str = ""
+    code: str = ""

@@ -49,7 +49,10 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         request: What was sent.
         page: Rows, where the answer has some.
         text: The body as text: JSON with its digits untouched, or plain text.
-        notes: Partial failures that a status of 200 hides.
+        notes: What a person should know beside it.
+        title: What the rows are, where one request has several answers.
+        failed: Why the request failed although the status says that it did not; empty when it went well.
+        next: The answer after this one, where one request has several.
     """
 
     kind: AnswerKind
@@ -58,3 +61,6 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     page: Page | None = None
     text: str = ""
     notes: list[Note] = []
+    title: str = ""
+    failed: str = ""
+    next: Answer | None = None

@@ -116,11 +116,12 @@ class ConnectionFailed(Event, frozen=True, kw_only=True, tag="connection.failed"
 
 
 class ConnectionHealthChanged(Event, frozen=True, kw_only=True, tag="connection.health_changed"):
-    """A health check found another state than the last: ``ok`` or ``failed``."""
+    """A health check found another state than the last: ``ok`` or ``failed``, then with the error's code (W35)."""
 
     connection: str
     state: str
     reason: str = ""
+    code: str = ""
 
 
 class ConnectionClosed(Event, frozen=True, kw_only=True, tag="connection.closed"):

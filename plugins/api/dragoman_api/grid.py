@@ -36,6 +36,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         columns: Names to return, None for all.
         total: Whether the number of all matching rows is wanted.
         cursor: `Page.next` of an earlier page, where the caller goes on from it.
+        tenant: Whose rows, where the object has tenants.
     """
 
     object: str
@@ -46,6 +47,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     columns: list[str] | None = None
     total: bool = True
     cursor: str | None = None
+    tenant: str | None = None
 
 
 class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -53,7 +55,7 @@ class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     Attributes:
         object: The concrete object that holds it, never an alias.
-        id: Its primary key.
+        id: Its primary key; empty where the row has none, and then no change can name it (W27).
         routing: What the server needs besides to find it: a routing value, a tenant.
         guard: What a change compares so that it cannot overwrite a newer row, by the server's names.
     """
@@ -143,7 +145,8 @@ class CellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class CountRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The number of rows of an object under a filter."""
+    """The number of rows of an object, or of one tenant in it, under a filter."""
 
     object: str
     filter: CompiledFilter | None = None
+    tenant: str | None = None

@@ -38,6 +38,7 @@ from dragoman_api import (
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
+from dragoman_api.exports import ExportForm
 
 from . import (
     answers,
@@ -191,7 +192,7 @@ class Driver:
             raise QueryError("an export of this driver begins anew each time", hint="export without a checkpoint")
         query, _ = paging.filter_query(request.object, request.filter)
         scrolls = not self._features.point_in_time
-        export = exports.Export(request.object, query, metadata=request.metadata, scrolls=scrolls)
+        export = exports.Export(request.object, query, metadata=request.form is ExportForm.ROWS, scrolls=scrolls)
         try:
             while (part := await self._run(export.part())) is not None:
                 yield part

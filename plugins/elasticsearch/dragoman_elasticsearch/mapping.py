@@ -118,7 +118,15 @@ def column(each: Field) -> Column:
         sortable=sortable,
         operators=operators,
         reasons=reasons,
+        path=_exported(each),
     )
+
+
+def _exported(each: Field) -> tuple[str, ...]:
+    """Give where an exported row holds the field; a score is computed for a page and is in none."""
+    if each.name in ("_id", "_index"):
+        return (each.name,)
+    return () if each.name == "_score" else ("_source", each.name)
 
 
 def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -> View:

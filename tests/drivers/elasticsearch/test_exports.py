@@ -12,6 +12,7 @@ from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 
 from dragoman_api import ExportPart, ExportRequest, Filter, QueryError
 from dragoman_api.errors import ConnectionFailedError
+from dragoman_api.exports import ExportForm
 from dragoman_elasticsearch import exports
 
 
@@ -52,7 +53,7 @@ class ExportRules:
         name = await es.index({"n": {"type": "long"}})
         await es.call("PUT", f"/{name}/_doc/a%22b?routing=r&refresh=true", {"n": 1})
         await es.call("PUT", f"/{name}/_doc/c?refresh=true", {"n": 2})
-        found = {line["_id"]: line for line in map(json.loads, lines(await parts(es, name, metadata=True)))}
+        found = {line["_id"]: line for line in map(json.loads, lines(await parts(es, name, form=ExportForm.ROWS)))}
         assert found == {
             'a"b': {"_index": name, "_id": 'a"b', "_source": {"n": 1}, "_routing": "r"},
             "c": {"_index": name, "_id": "c", "_source": {"n": 2}},

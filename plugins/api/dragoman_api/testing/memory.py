@@ -21,8 +21,9 @@ from dragoman_api.errors import (
     ObjectNotFoundError,
     QueryError,
     RowNotFoundError,
+    UnsupportedOperationError,
 )
-from dragoman_api.exports import ExportPart
+from dragoman_api.exports import ExportForm, ExportPart
 from dragoman_api.filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
 from dragoman_api.grid import Page, RowKey
 from dragoman_api.hookspecs import hookimpl
@@ -106,6 +107,7 @@ class MemoryDriver:
             read_only=True,
             sortable=True,
             operators=_OPERATORS[ColumnKind.TEXT],
+            path=(_KEY,),
         )
         return [key, *(_column(name, kind) for name, kind in self.server.kinds.items())]
 
@@ -273,12 +275,14 @@ class MemoryDriver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """Yield the rows in parts; a checkpoint is the number of rows before it."""
+        if request.form is ExportForm.BULK:
+            raise UnsupportedOperationError("this server has no bulk endpoint", hint="export rows or documents")
         rows = self._rows(request.object, request.filter)
         for at in range(int(request.checkpoint or 0), len(rows), self._part_rows):
             part = rows[at : at + self._part_rows]
             stored = [{name: value for name, value in each["row"].items() if name != _KEY} for each in part]
             lines = [
-                {_KEY: each["id"], "row": row} if request.metadata else row
+                {_KEY: each["id"], "row": row} if request.form is ExportForm.ROWS else row
                 for each, row in zip(part, stored, strict=True)
             ]
             data = "".join(f"{_json(line)}\n" for line in lines).encode()
@@ -288,7 +292,15 @@ class MemoryDriver:
 def _column(name: str, kind: ColumnKind) -> Column:
     operators = _OPERATORS.get(kind, ())
     reasons = {} if operators else {"sort": _WHOLE, "filter": _WHOLE}
-    return Column(name=name, type=kind, kind=kind, sortable=bool(operators), operators=operators, reasons=reasons)
+    return Column(
+        name=name,
+        type=kind,
+        kind=kind,
+        sortable=bool(operators),
+        operators=operators,
+        reasons=reasons,
+        path=("row", name),
+    )
 
 
 def _typed(row: Filter, column: Column | None) -> Filter:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from dragoman_api.exports import ExportRequest
+from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.testing.promises.filters import announced
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ class ExportPromises:
             assert all(isinstance(msgspec.json.decode(line), dict) for line in lines)
 
     async def test_an_export_has_every_row_once(self, target: Target) -> None:
-        """With its metadata no line comes twice, and there are as many as rows; without, as many."""
-        lines = _lines(await _export(target, metadata=True))
+        """As rows no line comes twice, and there are as many as rows; as documents, as many."""
+        lines = _lines(await _export(target, form=ExportForm.ROWS))
         assert len(lines) == len(set(lines)) == target.rows
         assert len(_lines(await _export(target))) == target.rows
 
@@ -38,15 +38,15 @@ class ExportPromises:
         target.needs("export_rows")
         for _, row in (await announced(target))[:6]:
             compiled = await target.compile(row)
-            lines = _lines(await _export(target, filter=compiled, metadata=True))
+            lines = _lines(await _export(target, filter=compiled, form=ExportForm.ROWS))
             assert len(lines) == len(set(lines)) == await target.count(where=compiled), row
 
     async def test_an_export_goes_on_behind_a_checkpoint(self, target: Target) -> None:
         """Resumed at the checkpoint of a part, an export gives the rest: no row twice, none missing."""
-        parts = await _export(target, metadata=True)
+        parts = await _export(target, form=ExportForm.ROWS)
         if parts[0].checkpoint is None:
             pytest.skip("exports cannot be resumed")
-        rest = await _export(target, metadata=True, checkpoint=parts[0].checkpoint)
+        rest = await _export(target, form=ExportForm.ROWS, checkpoint=parts[0].checkpoint)
         lines = _lines([parts[0], *rest])
         assert len(lines) == len(set(lines)) == target.rows
 
