@@ -98,7 +98,7 @@ class Connections:
             raise ConfigurationError(f"a connection called {name!r} is saved already", hint=hint)
 
     def save(self, connection: SavedConnection, *, replace: bool = False) -> None:
-        """Write one connection, keeping the file's comments and order.
+        """Write one connection, keeping the file's comments and order; a stored secret it left behind goes.
 
         Raises:
             ConfigurationError: The name cannot be used or is taken; the file has a syntax error (it is left alone).
@@ -119,6 +119,7 @@ class Connections:
             if table.get(key) != value:
                 table[key] = value
         self._write(document)
+        self._forget(connection.name, but=wanted)
 
     def remove(self, name: str) -> None:
         """Forget one connection and the secrets stored for it.
@@ -130,9 +131,15 @@ class Connections:
         document = self._document()
         del document[name]
         self._write(document)
-        stored = {key: value for key, value in read_toml(self._stored).items() if key != name}
-        if self._stored.exists():
-            self._write_stored(stored)
+        self._forget(name, but={})
+
+    def _forget(self, name: str, *, but: Mapping[str, object]) -> None:
+        """Drop the secrets stored for a connection, except those that its values refer to."""
+        stored = read_toml(self._stored)
+        had = stored.pop(name, {})
+        kept = {field: secret for field, secret in had.items() if but.get(field) == stored_reference(name, field)}
+        if kept != had:
+            self._write_stored({**stored, name: kept} if kept else stored)
 
     def store_secret(self, connection: str, field: str, value: str) -> str:
         """Keep a secret in a file that only its owner can read, and give the reference to it."""

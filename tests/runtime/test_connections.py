@@ -113,6 +113,15 @@ def test_removing_a_connection_removes_its_stored_secrets(connections, paths):
     assert "kept" not in (paths.config / "secrets.toml").read_text()
 
 
+def test_a_stored_secret_goes_when_no_field_refers_to_it_any_more(connections, paths):
+    kept = {name: connections.store_secret("shop", name, f"{name}-s3cret") for name in ("api_key", "password")}
+    connections.save(saved(**kept))
+    connections.save(saved(api_key=kept["api_key"], password="env:PASSWORD"), replace=True)
+    left = (paths.config / "secrets.toml").read_text()
+    assert "api_key-s3cret" in left
+    assert "password-s3cret" not in left
+
+
 def test_every_fault_of_a_connection_is_told_at_once():
     values = {"port": "many", "auth_method": "magic", "api_kee": "x", "skip_tls_verification": "maybe"}
     with pytest.raises(ConfigurationError) as caught:
