@@ -351,7 +351,7 @@ def test_a_hostile_wheel_is_refused_with_its_fault_and_nothing_is_written(
 ):
     shell = damaged(installed, two_releases, tmp_path)
     smuggle(tmp_path / "registry", hostile_wheels.HOSTILE[fault][which](tmp_path / "evil"))
-    told = refused(shell, "plugins update demo", "wheel-rejected", hint=False)
+    told = refused(shell, "plugins update demo", "wheel-rejected")
     assert f"\n  {fault}: " in told
     still_opens(shell)
     assert not list(tmp_path.rglob("evil.py"))
@@ -418,7 +418,7 @@ def test_a_server_that_is_no_elasticsearch_is_told_apart(house, name, code, stat
 )
 def test_a_server_that_dies_while_it_answers_leaves_an_error_and_no_half_page(house, broken, kind, code, status, words):
     broken.misbehave(kind, on="/numbers/_search")
-    assert words in refused(house, "page shop numbers", code, status, hint=False)
+    assert words in refused(house, "page shop numbers", code, status)
 
 
 def test_a_server_that_hangs_meets_a_deadline_and_the_session_lives_on(house, broken, monkeypatch):
@@ -536,10 +536,10 @@ async def test_two_runtimes_in_one_process_do_not_know_of_each_other(house, fake
 
 def test_an_automation_that_cannot_be_read_is_a_matter_of_configuration(house, tmp_path):
     (tmp_path / "guard.py").write_text("import os\n\ndef before_call(:\n")
-    told = refused(house, f"--use {tmp_path}/guard.py objects shop", "script-failed", 2, hint=False)
+    told = refused(house, f"--use {tmp_path}/guard.py objects shop", "script-failed", 2)
     assert "guard.py, line 3" in told
     (tmp_path / "leaves.py").write_text("raise SystemExit(0)\n")
-    assert "leaves.py:1" in refused(house, f"--use {tmp_path}/leaves.py objects shop", "script-failed", 2, hint=False)
+    assert "leaves.py:1" in refused(house, f"--use {tmp_path}/leaves.py objects shop", "script-failed", 2)
 
 
 @pytest.mark.parametrize("target", ["/nowhere/events.ndjson", "/", "/dev/full"])

@@ -154,7 +154,9 @@ def error(fault: Fault) -> DragomanError:
     if fault.status == 403 and fault.type in ("", "security_exception"):
         return AccessDeniedError(f"the credentials do not allow this (403): {text}", details=details)
     if fault.status in (502, 503, 504) and not fault.type:
-        return ConnectionFailedError(f"HTTP {fault.status} from a proxy or a node that is down", details=details)
+        hint = "see whether the cluster is up, then try again; or " + _PROXY
+        reason = f"HTTP {fault.status} from a proxy or a node that is down"
+        return ConnectionFailedError(reason, hint=hint, details=details)
     if fault.status == 413:
         limit = "http.max_content_length, 100 MB by default"
         return QueryError(f"the request is larger than the server takes (HTTP 413; {limit})", details=details)

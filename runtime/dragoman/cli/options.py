@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dragoman.runtime import Runtime
     from dragoman.session import Session
     from dragoman.settings import Paths
+    from dragoman_api.errors import ConfigurationError
 
     Work = Callable[..., Coroutine[Any, Any, int | None]]
 
@@ -169,19 +170,24 @@ def load_file(path: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise ConfigurationError(f"{script_fault(file, error)}", code="script-failed") from error
+        raise _script_failed(file, error) from error
     finally:
         sys.path.pop(0)
     return module
 
 
 def _load_automation(path: str) -> ModuleType:
-    from dragoman_api.errors import ConfigurationError
-
     try:
         return load_file(path)
     except SystemExit as error:  # a script of `run` may end itself, but this one is only asked along
-        raise ConfigurationError(f"{script_fault(Path(path), error)}", code="script-failed") from error
+        raise _script_failed(Path(path), error) from error
+
+
+def _script_failed(file: Path, error: BaseException) -> ConfigurationError:
+    from dragoman_api.errors import ConfigurationError
+
+    hint = f"correct it; python {file} shows whether it can be read"
+    return ConfigurationError(script_fault(file, error), hint=hint, code="script-failed")
 
 
 def script_fault(file: Path, error: BaseException) -> str:
