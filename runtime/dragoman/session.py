@@ -21,9 +21,10 @@ from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 
 from .exports import ExportResult, ExportTarget, make_format
+from .variables import fill
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -262,8 +263,18 @@ class Session:
                 return events.RowDeleted(**about, id=outcome.id or "")
         return events.RowUpdated(**about, id=outcome.id or "")
 
-    async def parse(self, text: str) -> list[ConsoleRequest]:
-        """Split a console text into requests, each marked read or write; nothing is sent."""
+    async def parse(self, text: str, *, variables: Mapping[str, str] | None = None) -> list[ConsoleRequest]:
+        """Split a console text into requests, each marked read or write; nothing is sent.
+
+        Args:
+            text: In the server's own language.
+            variables: Values of `${name}` in it; None leaves the text as it is.
+
+        Raises:
+            ConsoleSyntaxError: The text cannot be read; details tell line and column.
+            ConfigurationError: A variable has no value (code ``variable-unknown``).
+        """
+        text = text if variables is None else fill(text, variables)
         return await self._call("parse_console", self._about("parse_console"), text=ConsoleText(text))  # type: ignore[no-any-return]
 
     async def execute(self, request: ConsoleRequest) -> Answer:
@@ -283,9 +294,9 @@ class Session:
         )
         return answer
 
-    async def console(self, text: str) -> list[Answer]:
-        """Send every request of a console text, in order."""
-        return [await self.execute(request) for request in await self.parse(text)]
+    async def console(self, text: str, *, variables: Mapping[str, str] | None = None) -> list[Answer]:
+        """Send every request of a console text, in order; see `parse` for the arguments."""
+        return [await self.execute(request) for request in await self.parse(text, variables=variables)]
 
     async def ping(self) -> Health:
         """Look whether the connection still works; a change of health is an event (W35)."""

@@ -1,9 +1,9 @@
-"""The console: requests in the server's own language, and their answers."""
+"""The console: requests in the server's own language, their answers, and what is expected of these."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -13,48 +13,77 @@ from .options import CONNECTION, Command, opens
 from .output import dumps, page_document, plain, plain_lines, safe_json, say_notes, write_json, write_page, write_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dragoman.expectations import Verdict
     from dragoman.session import Session
-    from dragoman_api.console import Answer
+    from dragoman_api.console import Answer, ConsoleRequest
 
     from .options import Options
 
 ERRORS = 400
-"""The HTTP status from which an answer is a failure."""
+"""The HTTP status from which an answer is a failure, where no other one is expected."""
+
+
+class _Ended(NamedTuple):
+    """A request, its answer, and why it failed: each reason with the line of the text that it is about."""
+
+    number: int
+    line: int
+    answer: Answer
+    verdicts: Sequence[Verdict]
+    failures: list[tuple[str, int]]
 
 
 @click.command(cls=Command)
 @CONNECTION
 @click.argument("text", required=False)
 @click.option("-f", "--file", metavar="FILE", help="Requests from a file; - is stdin. Shows one line per request.")
+@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="What ${NAME} stands for. Repeatable.")
 @click.option("--stop-on-error", is_flag=True, help="Send nothing more after the first failure.")
 @FORMAT
 @opens
 async def console(
-    options: Options, session: Session, *, text: str | None, file: str | None, stop_on_error: bool, format: str
-) -> int | None:
-    """Send requests in the server's own language: TEXT, or those of a file."""
+    options: Options, session: Session, *, text: str | None, file: str | None, pairs: tuple[str, ...],
+    stop_on_error: bool, format: str,
+) -> int | None:  # fmt: skip
+    """Send requests in the server's own language: TEXT, or those of a file.
+
+    A comment "# expect status 200" or "# expect hits.total.value >= 5" below a request fails the command when the
+    answer is another one.
+    """
+    from dragoman import expectations
+    from dragoman.variables import fill
+
     shape = options.format_or(format)
-    requests = await session.parse(await _read(text, file))
-    documents, failed = [], False
+    filled = fill(await _read(text, file), _variables(pairs))
+    requests = await session.parse(filled)
+    expected = expectations.read(filled, requests)
+    ended: list[_Ended] = []
     for number, request in enumerate(requests, 1):
         answer = await session.execute(request)
-        bad = answer.status >= ERRORS
-        failed = failed or bad
-        if shape == "json":
-            documents.append(_document(answer))
-        elif file and shape == "table":
-            _summarise(number, answer, f"{plain(file)}:{request.line}" if bad else "")
-        else:
-            _show(answer, shape)
-            if bad or len(requests) > 1:
-                options.say(f"{number} {answer.request.method} {answer.request.path}  {answer.status}")
+        verdicts = expectations.judge(answer, expected[number - 1])
+        ended.append(_Ended(number, request.line, answer, verdicts, [*_failures(request, answer, verdicts)]))
         if shape != "json":
-            say_notes([*answer.notes, *(answer.page.notes if answer.page else ())])
-        if bad and stop_on_error:
+            _tell(options, ended[-1], shape, file, alone=len(requests) == 1)
+        if ended[-1].failures and stop_on_error:
             break
+    failed = sum(bool(each.failures) for each in ended)
     if shape == "json":
-        write_json({"answers": documents})
+        write_json({"answers": [_document(each) for each in ended], "requests": len(requests), "failed": failed})
     return FAILED if failed else None
+
+
+def _variables(pairs: Sequence[str]) -> dict[str, str]:
+    from dragoman.variables import NAME
+
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (equals and NAME.fullmatch(name)):
+            raise click.UsageError(f"--var {pair!r} is not of the form NAME=VALUE")
+        found[name] = value
+    return found
 
 
 async def _read(text: str | None, file: str | None) -> str:
@@ -69,26 +98,64 @@ async def _read(text: str | None, file: str | None) -> str:
     return await anyio.Path(str(file)).read_text(encoding="utf-8")
 
 
-def _summarise(number: int, answer: Answer, where: str) -> None:
-    request = f"{plain(answer.request.method)} {plain(answer.request.path)}"
-    outcome = f"FAILED  {_reason(answer)}  {where}" if where else "ok"
-    sys.stdout.write(f"{number} {request:<24}  {answer.status}  {outcome}\n")
+def _failures(request: ConsoleRequest, answer: Answer, verdicts: Sequence[Verdict]) -> Iterator[tuple[str, int]]:
+    from dragoman.expectations import STATUS
+
+    if answer.status >= ERRORS and not any(each.expectation.subject == STATUS for each in verdicts):
+        yield _shortened(answer.text), request.line
+    if answer.failed:
+        yield _shortened(answer.failed), request.line
+    yield from ((str(each), each.expectation.line) for each in verdicts if each.got)
 
 
-def _reason(answer: Answer) -> str:
-    text = plain(" ".join(answer.text.split()))
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
     return text if len(text) <= 120 else f"{text[:120]}…"
 
 
+def _tell(options: Options, ended: _Ended, shape: str, file: str | None, *, alone: bool) -> None:
+    answer = ended.answer
+    if file and shape == "table":
+        _summarise(ended, file)
+        say_notes(answer.notes)
+        return
+    _show(answer, shape)
+    if ended.failures or not alone:
+        options.say(f"{ended.number} {answer.request.method} {answer.request.path}  {answer.status}")
+    for reason, line in ended.failures:
+        if answer.status < ERRORS or line != ended.line:  # an error's own text was shown
+            options.say(f"failed: {reason}   line {line}")
+
+
+def _summarise(ended: _Ended, file: str) -> None:
+    request = f"{plain(ended.answer.request.method)} {plain(ended.answer.request.path)}"
+    head = f"{ended.number} {request:<24}  {ended.answer.status}  "
+    for reason, line in ended.failures:
+        sys.stdout.write(f"{head}FAILED  {plain(reason)}   {plain(file)}:{line}\n")
+        head = " " * len(head)
+    if not ended.failures:
+        sys.stdout.write(f"{head}ok\n")
+
+
+def _parts(answer: Answer | None) -> Iterator[Answer]:
+    while answer is not None:
+        yield answer
+        answer = answer.next
+
+
 def _show(answer: Answer, format: str) -> None:
-    if answer.page is not None:
-        write_page(answer.page, format=format)
-    elif answer.kind == "json" and format == "ndjson":
-        sys.stdout.write(dumps(_body(answer)) + "\n")
-    elif answer.kind == "json":
-        sys.stdout.write(_formatted(answer.text) + "\n")
-    elif answer.text:
-        write_text(answer.text.removesuffix("\n"))
+    for part in _parts(answer):
+        if part.title and format == "table":
+            write_text(part.title)
+        if part.page is not None:
+            write_page(part.page, format=format)
+        elif part.kind == "json" and format == "ndjson":
+            sys.stdout.write(dumps(_body(part)) + "\n")
+        elif part.kind == "json":
+            sys.stdout.write(_formatted(part.text) + "\n")
+        elif part.text:
+            write_text(part.text.removesuffix("\n"))
+        say_notes([*part.notes, *(part.page.notes if part.page else ())])
 
 
 def _formatted(text: str) -> str:
@@ -106,13 +173,22 @@ def _body(answer: Answer) -> object:
     return Json(answer.text) if answer.kind == "json" else answer.text
 
 
-def _document(answer: Answer) -> dict[str, Any]:
-    about = {
+def _document(ended: _Ended) -> dict[str, Any]:
+    answer = ended.answer
+    return {
         "request": {"method": answer.request.method, "path": answer.request.path, "body": answer.request.body},
+        "line": ended.line,
         "status": answer.status,
-        "kind": answer.kind,
-        "notes": list(answer.notes),
-    }
-    if answer.page is not None:
-        return about | {"page": page_document(answer.page)}
-    return about | {"body": _body(answer)}
+        "failures": [{"reason": reason, "line": line} for reason, line in ended.failures],
+        "expectations": [
+            {"line": each.expectation.line, "text": each.expectation.text, "holds": not each.got, "got": each.got}
+            for each in ended.verdicts
+        ],
+        **_part(answer),
+    } | ({"more": [_part(part) for part in _parts(answer.next)]} if answer.next else {})
+
+
+def _part(answer: Answer) -> dict[str, Any]:
+    about: dict[str, Any] = {"title": answer.title} if answer.title else {}
+    about |= {"kind": answer.kind, "notes": list(answer.notes)}
+    return about | ({"body": _body(answer)} if answer.page is None else {"page": page_document(answer.page)})

@@ -1,0 +1,174 @@
+"""Expectations in a console text: comments under a request that say what its answer must be."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api.errors import ConfigurationError
+
+from .variables import EXPECT, TOKEN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman_api.console import Answer, ConsoleRequest
+
+STATUS = "status"
+_ROW = re.compile(r"(?P<subject>\S+)\s+(?:(?P<alone>exists|missing)|(?P<op>=|!=|>=|<=|>|<|contains)\s+(?P<value>\S.*))")
+_SHORT = re.compile(rf"{STATUS}\s+(?P<value>\d+)")
+_SHOWN = 80  # characters of a value that was got instead
+_ABSENT: Any = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What one comment asks of an answer.
+
+    Attributes:
+        line: Of the text, from 1.
+        text: As it is written, from the word ``expect`` on.
+        subject: ``status``, the HTTP status, or a dotted path into the JSON answer; a leading dot is left out, so
+            ``.status`` is a member of that name. Numbers and ``[n]`` choose from an array.
+        op: ``= != > >= < <= contains exists missing``.
+        value: JSON, or else a text.
+    """
+
+    line: int
+    text: str
+    subject: str
+    op: str
+    value: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What became of an expectation.
+
+    Attributes:
+        expectation: The one.
+        got: What was there instead, as JSON and cut; empty when the expectation holds.
+    """
+
+    expectation: Expectation
+    got: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.expectation.text}, got {self.got}" if self.got else self.expectation.text
+
+
+def read(text: str, requests: Sequence[ConsoleRequest]) -> list[list[Expectation]]:
+    """Find the expectations of a text, for each of its requests those that stand between it and the next one.
+
+    Raises:
+        ConfigurationError: One cannot be read, or stands above the first request (code ``expectation-syntax``); all
+            such are named, for one that is passed over would seem to hold.
+    """
+    found: list[list[Expectation]] = [[] for _ in requests]
+    faults = []
+    for token in TOKEN.finditer(text):
+        if token.lastgroup != "comment" or not (begins := EXPECT.match(token[0])):
+            continue
+        line = text.count("\n", 0, token.start()) + 1
+        said = token[0][begins.end() :].strip()
+        at = max((at for at, request in enumerate(requests) if request.line <= line), default=-1)
+        row = _SHORT.fullmatch(said) or _ROW.fullmatch(said)
+        if row is None:
+            faults.append(f"line {line}: 'expect {said}' cannot be read")
+        elif at < 0:
+            faults.append(f"line {line}: 'expect {said}' stands above the first request")
+        else:
+            parts = row.groupdict()
+            op = parts.get("alone") or parts.get("op") or "="
+            subject, value = parts.get("subject") or STATUS, parts["value"] or ""
+            found[at].append(Expectation(line=line, text=f"expect {said}", subject=subject, op=op, value=value))
+    if faults:
+        hint = "write it below its request: # expect status 200, # expect hits.total.value >= 5"
+        raise ConfigurationError(f"{'; '.join(faults)}; nothing was sent", hint=hint, code="expectation-syntax")
+    return found
+
+
+def judge(answer: Answer, expectations: Sequence[Expectation]) -> list[Verdict]:
+    """Hold expectations against an answer."""
+    body = _body(answer.text) if expectations else None
+    verdicts = []
+    for each in expectations:
+        found = answer.status if each.subject == STATUS else _find(body, _parts(each.subject))
+        got = "" if _holds(each.op, found, each.value) else _shown(found)
+        verdicts.append(Verdict(expectation=each, got=got))
+    return verdicts
+
+
+def _body(text: str) -> Any:
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except (ValueError, ArithmeticError, RecursionError):  # plain text, or a number beyond what Python reads
+        return _ABSENT
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in re.split(r"[.\[\]]", path) if part]
+
+
+def _find(value: Any, parts: list[str]) -> Any:
+    if not parts:
+        return value
+    if isinstance(value, list):
+        index = int(parts[0]) if re.fullmatch(r"\d{1,9}", parts[0]) else len(value)
+        return _find(value[index], parts[1:]) if index < len(value) else _ABSENT
+    if isinstance(value, dict):  # a name may hold dots itself: index.max_result_window
+        for end in range(len(parts), 0, -1):
+            if (name := ".".join(parts[:end])) in value:
+                return _find(value[name], parts[end:])
+    return _ABSENT
+
+
+def _holds(op: str, found: Any, value: str) -> bool:
+    if op in ("exists", "missing") or found is _ABSENT:
+        return (found is _ABSENT) is (op == "missing")
+    if op == "contains":
+        if isinstance(found, list):
+            return any(_same(each, value) for each in found)
+        return isinstance(found, (str, dict)) and _text(value) in found
+    if op in ("=", "!="):
+        return _same(found, value) is (op == "=")
+    left, right = _number(found), _number(_text(value))
+    if left is not None and right is not None:
+        order = (left > right) - (left < right)
+    elif isinstance(found, str) and right is None:  # dates that are written alike are in the order of their texts
+        order = (found > _text(value)) - (found < _text(value))
+    else:
+        return False
+    return {">": order > 0, ">=": order >= 0, "<": order < 0, "<=": order <= 0}[op]
+
+
+def _same(found: Any, value: str) -> bool:
+    if isinstance(found, str):
+        return found == _text(value)
+    wanted = _body(value)
+    return isinstance(found, bool) is isinstance(wanted, bool) and bool(found == wanted)
+
+
+def _text(value: str) -> str:
+    wanted = _body(value)
+    return wanted if isinstance(wanted, str) else value
+
+
+def _number(value: Any) -> Decimal | None:
+    """Read a number, or a text that is one: lists for people, as of `_cat`, hold nothing else."""
+    try:
+        number = None if isinstance(value, bool) else Decimal(value)
+    except (InvalidOperation, TypeError, ValueError):
+        return None
+    return number if number is not None and number.is_finite() else None
+
+
+def _shown(found: Any) -> str:
+    if found is _ABSENT:
+        return "nothing"
+    text = json.dumps(found, ensure_ascii=False, default="\0{}\0".format)  # numbers with their digits, not as texts
+    text = re.sub(r'"\\u0000(.*?)\\u0000"', r"\1", text)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
