@@ -10,7 +10,7 @@ from msgspec import Raw
 from dragoman_api import Answer, AnswerKind, Column, ColumnKind, Note, Page
 from dragoman_api.columns import MAX_COLUMNS
 
-from . import faults
+from . import faults, routes
 from .documents import parse, show
 from .search import Shards, Total
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from .exchange import Exchange, Reply
 
 Row = dict[str, Raw]
+MAX_PARTS = 50
+"""Grids of one answer at most; its text holds the rest."""
+
 _LEADING = ("_id", "_index", "_score")
 _HIDDEN = ("_source", "fields", "_type")
 
@@ -31,6 +34,10 @@ class _Hits(msgspec.Struct):
     total: Total | int | None = None
 
 
+class _Item(msgspec.Struct):
+    error: Raw = Raw()
+
+
 class _Body(msgspec.Struct):
     """What tells one answer from another, and what a 200 may hide."""
 
@@ -38,9 +45,20 @@ class _Body(msgspec.Struct):
     aggregations: Raw = Raw()
     suggest: Raw = Raw()
     errors: bool = False
+    items: list[dict[str, _Item]] = []
     timed_out: bool = False
     shards: Shards | None = msgspec.field(name="_shards", default=None)
     failures: list[Raw] = []
+    responses: list[Raw] = []
+    error: Raw = Raw()
+
+
+class _Part(msgspec.Struct):
+    """One of several answers in one, as a reply of its own."""
+
+    body: bytes
+    status: int = 200
+    headers: dict[str, str] = {}
 
 
 _rows = msgspec.json.Decoder(list[Row])
@@ -76,41 +94,58 @@ def _formatted(body: bytes) -> str:
 
 
 def _shape(request: HttpRequest, reply: Reply, notes: list[Note]) -> Answer:
-    page, kind = None, AnswerKind.TEXT
     text = _formatted(reply.body) if _is_json(reply) else ""
     if text:
-        kind, page, said = _read(reply.body)
-        notes += said
-    elif request.method == "HEAD":
-        headers = (f"{name}: {value}" for name, value in reply.headers.items())
-        text = "\n".join([f"HTTP {reply.status}", *headers])
+        answer = _read(request, reply, text)
+    else:
+        text = reply.body.decode(errors="replace")
+        if request.method == "HEAD":
+            headers = (f"{name}: {value}" for name, value in reply.headers.items())
+            text = "\n".join([f"HTTP {reply.status}", *headers])
+        answer = Answer(kind=AnswerKind.TEXT, status=reply.status, request=request, text=text)
     if not 200 <= reply.status < 300 and request.method != "HEAD":
         reason = faults.error(faults.read(reply)).message
         notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {reason}"))
-    text = text or reply.body.decode(errors="replace")
-    return Answer(kind=kind, status=reply.status, request=request, page=page, text=text, notes=notes)
+    return msgspec.structs.replace(answer, notes=notes)
 
 
-def _read(body: bytes) -> tuple[AnswerKind, Page | None, list[Note]]:
+def _read(request: HttpRequest, reply: Reply, text: str) -> Answer:
+    plain = Answer(kind=AnswerKind.JSON, status=reply.status, request=request, text=text)
     try:
-        if body.lstrip()[:1] == b"[":
-            return AnswerKind.TABLE, _page(_rows.decode(body)), []
-        answer = _body.decode(body)
+        if reply.body.lstrip()[:1] == b"[":
+            return msgspec.structs.replace(plain, kind=AnswerKind.TABLE, page=_page(_rows.decode(reply.body)))
+        found = _body.decode(reply.body)
     except msgspec.DecodeError:  # an array of other things, or keys of these names with another meaning
-        return AnswerKind.JSON, None, []
-    notes = _warnings(answer)
-    if answer.hits is None or bytes(answer.aggregations) or bytes(answer.suggest):
-        return AnswerKind.JSON, None, notes
+        return plain
+    if found.responses and "_msearch" in routes.segments(request.path):
+        return _several(plain, found.responses)
+    if reply.status < 300:
+        plain = msgspec.structs.replace(plain, failed=_hidden(found, reply))
+    if found.hits is None or bytes(found.aggregations) or bytes(found.suggest):
+        return plain
     try:
-        page = _page([_unfolded(hit) for hit in answer.hits.hits], leading=_LEADING)
+        page = _page([_unfolded(hit) for hit in found.hits.hits], leading=_LEADING)
     except msgspec.DecodeError:
-        return AnswerKind.JSON, None, notes
-    total = answer.hits.total
+        return plain
+    total = found.hits.total
     if isinstance(total, Total):
         page = msgspec.structs.replace(page, total=total.value, total_exact=total.relation == "eq")
     else:
         page = msgspec.structs.replace(page, total=total)
-    return AnswerKind.GRID, page, notes
+    return msgspec.structs.replace(plain, kind=AnswerKind.GRID, page=page)
+
+
+def _several(whole: Answer, responses: list[Raw]) -> Answer:
+    """Give several searches a grid each; the first one keeps the text of all, and tells what failed among them."""
+    parts = [_read(whole.request, _Part(bytes(raw)), _formatted(bytes(raw))) for raw in responses]
+    failed = [part.failed for part in parts if part.failed]
+    said = f"{len(failed)} of {len(parts)} searches failed; the first: {failed[0]}" if failed else ""
+    answer: Answer | None = None
+    for number, part in reversed([*enumerate(parts[:MAX_PARTS], 1)]):
+        title = f"search {number} of {len(parts)}" if len(parts) > 1 else ""
+        answer = msgspec.structs.replace(part, title=title, next=answer)
+    first = answer if answer is not None and answer.kind is AnswerKind.GRID else whole
+    return msgspec.structs.replace(first, text=whole.text, failed=said)
 
 
 def _unfolded(hit: Row) -> Row:
@@ -137,7 +172,7 @@ def _page(rows: list[Row], *, leading: Iterable[str] = ()) -> Page:
         del names[MAX_COLUMNS:]
     return Page(
         columns=[Column(name=name, type="", kind=ColumnKind.OTHER, read_only=True) for name in names],
-        cells=show([[parse(bytes(row[name])) if name in row else None for name in names] for row in rows]),
+        cells=show([parse(bytes(row[name])) if name in row else None for row in rows] for name in names),
         notes=notes,
     )
 
@@ -146,18 +181,29 @@ def _union(rows: Iterable[Row]) -> Iterable[str]:
     return (name for row in rows for name in row)
 
 
-def _warnings(answer: _Body) -> list[Note]:
+def _hidden(found: _Body, reply: Reply) -> str:
     """Say what an answer with status 200 hides."""
-    notes = []
-    if answer.errors:
-        notes.append(Note(code="partial-failure", reason="some items failed: see errors in the answer"))
-    if answer.timed_out:
-        notes.append(Note(code="partial-result", reason="the request timed out on the server: the answer is partial"))
-    if answer.shards is not None and answer.shards.failed:
-        reason = f"{answer.shards.failed} of {answer.shards.total} shards failed"
-        notes.append(Note(code="partial-result", reason=reason))
-    if answer.failures:
-        notes.append(
-            Note(code="partial-failure", reason=f"{len(answer.failures)} failures: see failures in the answer")
-        )
-    return notes
+    said = []
+    if bytes(found.error):
+        said.append(faults.error(faults.read(reply)).message)
+    if found.errors:
+        failed = [item.error for each in found.items for item in each.values() if bytes(item.error)]
+        said.append(f"{len(failed)} of {len(found.items)} items failed{_first(failed)}")
+    if found.timed_out:
+        said.append("the request timed out on the server: the answer is partial")
+    if found.shards is not None and found.shards.failed:
+        failures = found.shards.failures
+        said.append(f"{found.shards.failed} of {found.shards.total} shards failed{_first(failures)}")
+    if found.failures:
+        said.append(f"failures: {len(found.failures)}{_first(found.failures)}")
+    return "; ".join(said)
+
+
+def _first(failures: list[Raw]) -> str:
+    """Tell the cause of the first failure; it stands in the failure, or in a member of it."""
+    for failure in map(msgspec.json.decode, failures):
+        inner = failure.get("reason") or failure.get("cause") if isinstance(failure, dict) else None
+        cause = inner if isinstance(inner, dict) else failure
+        text = faults.read(_Part(msgspec.json.encode({"error": cause}))).text
+        return f"; the first: {text}" if text else ""
+    return ""

@@ -173,8 +173,10 @@ def test_C34_in_doubt_it_writes(request_: str) -> None:
 # answers
 
 
-def shaped(answer: Canned, *, method: str = "GET", more: tuple[Canned, ...] = (), may_write: bool = False) -> Answer:
-    asked = ConsoleRequest(request=HttpRequest(method, "/x"), writes=may_write)
+def shaped(
+    answer: Canned, *, method: str = "GET", path: str = "/x", more: tuple[Canned, ...] = (), may_write: bool = False
+) -> Answer:
+    asked = ConsoleRequest(request=HttpRequest(method, path), writes=may_write)
     return Answers(answer, *more).run(answers.execute(asked))
 
 
@@ -251,18 +253,65 @@ def test_text_stays_text_and_head_shows_status_and_headers() -> None:
     assert "Content-Type: application/json" in found.text
 
 
+REASON = {"type": "mapper_parsing_exception", "reason": "no long", "caused_by": {"type": "x", "reason": "for 'a'"}}
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ({"errors": True, "items": []}, "some items failed"),
-        ({"timed_out": True, "hits": {"hits": []}}, "timed out"),
+        (
+            {"errors": True, "items": [{"index": {"status": 201}}, {"index": {"status": 400, "error": REASON}}]},
+            "1 of 2 items failed; the first: no long: for 'a'",
+        ),
+        ({"timed_out": True, "hits": {"hits": []}}, "the request timed out on the server: the answer is partial"),
         ({"_shards": {"total": 5, "failed": 2}}, "2 of 5 shards failed"),
-        ({"failures": [{}, {}]}, "2 failures"),
+        (
+            {"_shards": {"total": 5, "failed": 1, "failures": [{"shard": 0, "reason": REASON}]}, "hits": {"hits": []}},
+            "1 of 5 shards failed; the first: no long: for 'a'",
+        ),
+        ({"failures": [{"cause": REASON}, {}]}, "failures: 2; the first: no long: for 'a'"),
+        ({"failures": ["odd"]}, "failures: 1; the first: odd"),
+        ({"errors": False, "failures": [], "_shards": {"total": 1, "failed": 0}}, ""),
     ],
 )
-def test_what_a_200_hides_is_said(body: dict[str, Any], said: str) -> None:
-    [note] = shaped(reply(body)).notes
-    assert said in note.reason
+def test_what_a_200_hides_fails_the_request(body: dict[str, Any], said: str) -> None:
+    assert shaped(reply(body)).failed == said
+
+
+def searched(*ids: str, **more: Any) -> dict[str, Any]:
+    return {"hits": {"total": {"value": len(ids)}, "hits": [{"_id": each} for each in ids]}, "status": 200, **more}
+
+
+def chain(found: Answer | None) -> list[Answer]:
+    return [found, *chain(found.next)] if found is not None else []
+
+
+def test_E38_several_searches_are_several_grids() -> None:
+    responses = [searched("a", "b"), searched(aggregations={}), {"error": {"root_cause": [REASON], **REASON}}]
+    found = shaped(reply({"took": 1, "responses": responses}), method="POST", path="/_msearch")
+    first, second, third = chain(found)
+    assert [each.title for each in chain(found)] == ["search 1 of 3", "search 2 of 3", "search 3 of 3"]
+    assert [each.kind for each in chain(found)] == [AnswerKind.GRID, AnswerKind.JSON, AnswerKind.JSON]
+    assert first.page is not None
+    assert [row["_id"] for row in first.page.rows] == ["a", "b"]
+    assert json.loads(first.text)["responses"][2]["error"], "the whole answer stays viewable"
+    assert "aggregations" in second.text
+    assert "no long: for 'a'" in third.failed
+    assert first.failed.startswith("1 of 3 searches failed; the first: Elasticsearch error: mapper_parsing_exception:")
+
+
+def test_several_searches_whose_first_is_no_grid_are_one_text() -> None:
+    found = shaped(reply({"responses": [{"error": REASON, "status": 404}, searched("a")]}), path="/a/_msearch")
+    assert (found.kind, found.next, found.page) == (AnswerKind.JSON, None, None)
+    assert found.failed.startswith("1 of 2 searches failed")
+    assert len(json.loads(found.text)["responses"]) == 2
+
+
+def test_a_failure_behind_the_last_grid_is_told_too() -> None:
+    responses = [searched("a")] * 60 + [{"error": REASON, "status": 404}]
+    found = shaped(reply({"responses": responses}), path="/_msearch")
+    assert len(chain(found)) == answers.MAX_PARTS
+    assert found.failed.startswith("1 of 61 searches failed")
 
 
 def test_an_error_is_an_answer_with_a_note() -> None:
@@ -304,6 +353,23 @@ class ConsoleRules:
         [found] = await es.console(text)
         assert (found.status, found.notes) == (200, [])
         assert (await es.page(name)).total == 1
+
+    async def test_E26_a_bulk_whose_items_fail_has_failed(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}})
+        text = f'POST /{name}/_bulk\n{{"index":{{}}}}\n{{"n":1}}\n{{"index":{{}}}}\n{{"n":"x"}}'
+        [found] = await es.console(text)
+        assert (found.status, found.kind) == (200, AnswerKind.JSON)
+        assert found.failed.startswith("1 of 2 items failed; the first: ")
+        assert "failed to parse" in found.failed
+
+    async def test_E26_E38_several_searches_in_one_request(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}, {"n": 2}])
+        query = '{"query": {\n"term": {"n": 2} # two\n}}'
+        [found] = await es.console(f'POST /{name}/_msearch\n{{}}\n{{}}\n{{"index":"{name}"}}\n{query}')
+        assert [len(each.page.rows) for each in chain(found) if each.page] == [2, 1]
+        assert found.failed == ""
+        [found] = await es.console(f'GET _msearch\n{{"index":"{name}"}}\n{{}}\n{{"index":"nosuch"}}\n{{}}')
+        assert found.failed.startswith("1 of 2 searches failed; the first: no such index [nosuch]")
 
     async def test_several_requests_run_in_order(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}})
