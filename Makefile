@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml plugins/api/pyproject.toml tests/requirements.txt tests
 	fi
 	@touch $@
 
-$(BUNDLE): $(STAMP) $(shell find plugins/elasticsearch -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
+$(BUNDLE): $(STAMP) $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
 	@$(BIN)/python tests/support/bundle.py runtime/dragoman/bundled
 
 setup: $(BUNDLE) ## the environment, the driver wheels and the bundled registry
@@ -36,7 +36,7 @@ check: $(BUNDLE) ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/mypy tests/typecheck
-	@PYTHONPATH=plugins/elasticsearch $(BIN)/lint-imports --no-cache
+	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
 	@$(BIN)/python -m tests.demo.sample

@@ -1,0 +1,1 @@
+"""The Weaviate driver of dragoman: collection grid, GraphQL and REST console."""

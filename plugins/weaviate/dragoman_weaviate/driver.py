@@ -1,0 +1,173 @@
+"""The driver: sends what exchanges ask for and hands them the answers; the only module that does I/O."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+from dragoman_api import (
+    AuthenticationError,
+    Cell,
+    CellRequest,
+    CompiledFilter,
+    CountRequest,
+    Description,
+    FilterRequest,
+    Health,
+    Http,
+    HttpRequest,
+    Object,
+    Page,
+    PageRequest,
+    Profile,
+    Server,
+    hookimpl,
+)
+from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
+
+from . import filters, objects, paging, routes, schema, server
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .exchange import Exchange, Reply
+    from .schema import View
+
+T = TypeVar("T")
+
+_TOGETHER = 8  # requests of one operation that are under way at once
+_PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
+_LONGEST_PAUSE = 10.0
+
+
+class Driver:
+    """One connection to one Weaviate instance."""
+
+    def __init__(self) -> None:
+        self._views: dict[str, View] = {}
+        self._features = server.Features()
+
+    # connection
+
+    @hookimpl
+    async def connect(self, profile: Profile, http: Http) -> Server:
+        """See `dragoman_api.hookspecs.DriverSpec.connect`."""
+        self._http, self._profile = http, profile
+        try:
+            found, self._features = await self._run(server.identify())
+        except (AuthenticationError, ConnectionFailedError) as error:
+            raise server.advise(error, profile) from error
+        return Server(found.product, found.version, [*(each.reason for each in http.warnings), *found.notes])
+
+    @hookimpl
+    async def ping(self) -> Health:
+        """See `dragoman_api.hookspecs.DriverSpec.ping`."""
+        try:
+            return await self._run(server.look())
+        except DragomanError as error:
+            return Health(ok=False, reason=error.message, code=error.code)
+
+    # objects
+
+    @hookimpl
+    async def list_objects(self) -> list[Object]:
+        """See `dragoman_api.hookspecs.DriverSpec.list_objects`."""
+        return await self._run(objects.list_objects(self._features))
+
+    @hookimpl
+    async def describe_object(self, name: str) -> Description:
+        """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
+        self._views.pop(name, None)
+        return (await self._view(name)).describe()
+
+    # grid
+
+    @hookimpl
+    async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
+        """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
+        if (view := self._views.get(request.object)) is None:
+            raise ObjectNotFoundError(f"'{request.object}' was not described on this connection yet")
+        return filters.compile_filter(request, view)
+
+    @hookimpl
+    async def fetch_page(self, request: PageRequest) -> Page:
+        """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
+        return await self._run(paging.page(request, await self._view(request.object)))
+
+    @hookimpl
+    async def fetch_cell(self, request: CellRequest) -> Cell:
+        """See `dragoman_api.hookspecs.DriverSpec.fetch_cell`."""
+        return await self._run(paging.fetch_cell(request, await self._view(request.key.object)))
+
+    @hookimpl
+    async def count_rows(self, request: CountRequest) -> int:
+        """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
+        return await self._run(paging.count(request, await self._view(request.object)))
+
+    # sending
+
+    async def _view(self, name: str) -> View:
+        if name not in self._views:
+            self._views[name] = await self._run(schema.view(name, self._features))
+        return self._views[name]
+
+    async def _run(self, exchange: Exchange[T]) -> T:
+        """Carry out an exchange: send what it yields, hand it what is answered."""
+        try:
+            requests = next(exchange)
+            while True:
+                try:
+                    replies = await self._send_all(requests)
+                except DragomanError as error:
+                    requests = exchange.throw(error)
+                else:
+                    requests = exchange.send(replies)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        except AuthenticationError as error:
+            raise server.rejected(error, self._profile) from error
+        finally:
+            exchange.close()
+
+    async def _send_all(self, requests: Sequence[HttpRequest]) -> list[Reply]:
+        if len(requests) == 1:
+            return [await self._send(requests[0])]
+        replies: dict[int, Reply] = {}
+        failures: list[DragomanError] = []
+        limiter = anyio.CapacityLimiter(_TOGETHER)
+
+        async def one(at: int, request: HttpRequest) -> None:
+            async with limiter:
+                try:
+                    replies[at] = await self._send(request)
+                except DragomanError as error:
+                    failures.append(error)
+                    tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            for at, request in enumerate(requests):
+                tasks.start_soon(one, at, request)
+        if failures:
+            raise failures[0]
+        return [replies[at] for at in range(len(requests))]
+
+    async def _send(self, request: HttpRequest) -> Reply:
+        """Send one request; one that changes nothing is sent again after a while to a server that is busy."""
+        read = not routes.writes(request)
+        for pause in (*_PAUSES, 0):
+            reply = await self._http.request(
+                request.method, request.path, body=request.body, content_type=request.content_type, read=read
+            )
+            if not (pause and read and reply.status == 429):
+                break
+            await anyio.sleep(_pause(reply, pause))
+        return reply
+
+
+def _pause(reply: Reply, usual: float) -> float:
+    """Give the seconds to wait: what the server asks for within reason, else the usual with jitter."""
+    asked = str(reply.headers.get("Retry-After") or "")
+    return min(float(asked), _LONGEST_PAUSE) if asked.isdecimal() else usual * (0.5 + random.random())  # noqa: S311

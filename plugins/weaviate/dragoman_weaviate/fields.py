@@ -1,0 +1,221 @@
+"""Columns of a collection: which family a property's type is, which operators run on it, and why others do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from dragoman_api import Column, ColumnKind, Operator
+
+from .definitions import Property
+
+if TYPE_CHECKING:
+    from .server import Features
+
+Op = Operator
+
+
+class Family(StrEnum):
+    """Types that filter, sort and are edited alike."""
+
+    ID = "id"
+    TEXT = "text"
+    INT = "int"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    UUID = "uuid"
+    GEO = "geoCoordinates"
+    PHONE = "phoneNumber"
+    BLOB = "blob"
+    OBJECT = "object"
+    REFERENCE = "reference"
+    VECTOR = "vector"
+    OTHER = "other"
+
+
+_FAMILIES = {family.value: family for family in Family} | {"string": Family.TEXT, "blobHash": Family.BLOB}
+_KINDS = {
+    Family.ID: ColumnKind.TEXT,
+    Family.TEXT: ColumnKind.TEXT,
+    Family.INT: ColumnKind.NUMBER,
+    Family.NUMBER: ColumnKind.NUMBER,
+    Family.BOOLEAN: ColumnKind.BOOLEAN,
+    Family.DATE: ColumnKind.DATE,
+    Family.UUID: ColumnKind.TEXT,
+    Family.GEO: ColumnKind.GEO,
+    Family.BLOB: ColumnKind.BINARY,
+    Family.OTHER: ColumnKind.OTHER,
+}
+
+EQUALITY = (Op.EQ, Op.NE)
+LISTS = (Op.IN, Op.NOT_IN)
+COMPARISONS = (Op.GT, Op.GE, Op.LT, Op.LE)
+PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
+NULLS = (Op.NULL, Op.NOT_NULL)
+EMPTINESS = (Op.EMPTY, Op.NOT_EMPTY)
+NEGATED = (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS)
+
+ORDERED = (Family.INT, Family.NUMBER, Family.DATE)
+SCALARS = (Family.TEXT, Family.BOOLEAN, Family.UUID, *ORDERED)
+WORDWISE = ("word", "lowercase", "whitespace")
+"""Tokenizations that take a text apart into words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One column and what the server knows of it.
+
+    Attributes:
+        name: Of the column.
+        prop: The server's name of it; empty for the uuid and the vector.
+        type: As the server calls it, with ``[]`` where it holds several.
+        family: What it is filtered, sorted and edited as.
+        array: It holds several values.
+        spec: Its definition, None for the uuid and the vector.
+        null_state: The collection indexes which rows lack a value.
+        length: The collection indexes how long values are.
+    """
+
+    name: str
+    prop: str = ""
+    type: str
+    family: Family
+    array: bool = False
+    spec: Property | None = None
+    null_state: bool = False
+    length: bool = False
+
+    @property
+    def path(self) -> list[str]:
+        """Give the path by which a filter and a sort name the column."""
+        return ["id"] if self.family is Family.ID else [self.prop]
+
+    @property
+    def range_only(self) -> bool:
+        """Tell whether only the index for ranges is there; NotEqual then misses rows without a value."""
+        return self.spec is not None and self.spec.ranged and not self.spec.filterable
+
+    @property
+    def exact_tokens(self) -> bool:
+        """Tell whether a text is kept as one token, in its letter case."""
+        return self.spec is not None and self.spec.tokenization == "field"
+
+    @property
+    def sort_reason(self) -> str:
+        """Say why a sort on it has no effect or an arbitrary one; empty where it works."""
+        if self.family in (Family.ID, Family.TEXT, Family.BOOLEAN, *ORDERED) and not self.array:
+            return ""
+        return f"Weaviate does not sort by a property of type {self.type}" if self.prop else "vectors have no order"
+
+    @property
+    def edit_reason(self) -> str:
+        """Say why no change may name it; empty where one may."""
+        if self.family is Family.REFERENCE:
+            return "the server appends references instead of replacing them: use the console, PUT …/references/NAME"
+        if self.type == "blobHash":
+            return "the server computes it"
+        return {Family.ID: "the key of a row cannot be changed", Family.VECTOR: "vectors are never written back"}.get(
+            self.family, ""
+        )
+
+    def support(self, features: Features) -> tuple[tuple[Operator, ...], dict[str, str]]:
+        """Tell which operators run on the column, and for each other one why not."""
+        if blanket := self._no_filter():
+            return (), {"filter": blanket}
+        reasons = {op: reason for op in Op if (reason := self._reason(op, features))}
+        return tuple(op for op in Op if op not in reasons), {str(op): reason for op, reason in reasons.items()}
+
+    def column(self, features: Features) -> Column:
+        """Describe the column."""
+        operators, reasons = self.support(features)
+        about = {"sort": self.sort_reason, "edit": self.edit_reason}
+        structured = self.array or self.family in (Family.OBJECT, Family.PHONE, Family.REFERENCE, Family.VECTOR)
+        path = {Family.ID: ("id",), Family.VECTOR: ("vector",)}.get(self.family, ("properties", self.prop))
+        return Column(
+            name=self.name,
+            type=self.type,
+            kind=ColumnKind.JSON if structured else _KINDS[self.family],
+            key=self.family is Family.ID,
+            read_only=bool(self.edit_reason),
+            sortable=not self.sort_reason,
+            operators=operators,
+            reasons=reasons | {name: reason for name, reason in about.items() if reason},
+            path=path,
+        )
+
+    def _no_filter(self) -> str:
+        match self.family:
+            case Family.ID:
+                return ""
+            case Family.VECTOR:
+                return "vectors take no filter; search by vector in the console, with nearVector"
+            case Family.REFERENCE:
+                return "it refers to other objects; filter it by a path in the console"
+            case Family.GEO:
+                return "coordinates take only WithinGeoRange, in the console; the server answers others with nothing"
+            case Family.PHONE | Family.BLOB | Family.OTHER:
+                return f"Weaviate does not filter properties of type {self.type}"
+            case Family.OBJECT:
+                return "Weaviate does not filter inside objects (a preview, WEAVIATE_PREVIEW_NESTED_FILTERING)"
+        spec = self.spec
+        if spec is None or not (spec.filterable or spec.searchable or spec.ranged):
+            return "it has no inverted index (indexFilterable, indexSearchable and indexRangeFilters are off)"
+        if not spec.filterable and not (self.family is Family.TEXT or spec.ranged):
+            return "it is not indexed for filters (indexFilterable is off)"
+        return ""
+
+    def _reason(self, op: Operator, features: Features) -> str:
+        """Say why an operator does not run here; empty where it does."""
+        if op is Op.REGEX:
+            return "Weaviate has no equivalent of regular expressions; use contains, starts or ends"
+        if op in EQUALITY or op in LISTS:
+            return self._no_equality(op, features)
+        if op in COMPARISONS or op is Op.BETWEEN:
+            if self.family not in ORDERED:
+                return "greater and less compare numbers and dates only"
+            return "two bounds may hold for different elements of an array" if self.array and op is Op.BETWEEN else ""
+        if op in PATTERNS:
+            return self._no_pattern(op, features)
+        if op in NULLS:
+            return self._no_null()
+        return self._no_emptiness()
+
+    def _no_equality(self, op: Operator, features: Features) -> str:
+        if op in NEGATED and self.array and not features.complement:
+            return "below 1.24 the server's NotEqual asks for another element"
+        if op in NEGATED and self.range_only and not features.negation:
+            return "with the index for ranges alone, below 1.33, rows without a value would be missing"
+        return ""
+
+    def _no_pattern(self, op: Operator, features: Features) -> str:
+        if self.family is not Family.TEXT:
+            return "it compares text only"
+        tokenization = self.spec.tokenization if self.spec else ""
+        if tokenization not in (*WORDWISE, "field"):
+            return f"the tokenization {tokenization!r} cuts texts into pieces that patterns do not meet"
+        if op is Op.NOT_CONTAINS and not features.negation:
+            return "servers below 1.33 have no working Not"
+        return ""
+
+    def _no_null(self) -> str:
+        if self.family is Family.ID:
+            return "every row has a uuid"
+        return "" if self.null_state else "the collection does not index nulls (indexNullState is off)"
+
+    def _no_emptiness(self) -> str:
+        if self.family is Family.ID or (self.family is Family.UUID and not self.array):
+            return "a uuid has no length; the server would answer wrongly"
+        if self.family is not Family.TEXT and not self.array:
+            return f"a value of type {self.type} has no length"
+        return "" if self.length else "the collection does not index lengths (indexPropertyLength is off)"
+
+
+def family_of(types: list[str]) -> tuple[Family, bool]:
+    """Tell the family of a data type, and whether it holds several values; a capital begins a collection's name."""
+    if not types:
+        return Family.OTHER, False
+    if types[0][:1].isupper():
+        return Family.REFERENCE, False
+    return _FAMILIES.get(types[0].removesuffix("[]"), Family.OTHER), types[0].endswith("[]")

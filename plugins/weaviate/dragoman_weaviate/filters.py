@@ -1,0 +1,103 @@
+"""Filter rows to a filter: each runs as asked, or is refused with its reason; none is ever left out (W38)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api import (
+    CompiledFilter,
+    Explanation,
+    Filter,
+    FilterNotSupportedError,
+    FilterRequest,
+    QueryError,
+    RawQuery,
+)
+
+from .clauses import clause
+from .exchange import encode
+from .graphql import Where, literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .schema import View
+
+_NO_RAW = "Weaviate has no query text for a grid; write a GraphQL query in the console"
+_SHOWN = 300  # characters of a clause in an explanation
+
+
+def compile_filter(request: FilterRequest, view: View) -> CompiledFilter:
+    """Translate filter rows, or refuse those that cannot run.
+
+    Raises:
+        FilterNotSupportedError: One or several rows cannot run; details name the first.
+    """
+    if request.match not in ("all", "any"):
+        raise FilterNotSupportedError(f"match is 'all' or 'any', not {request.match!r}; nothing was sent")
+    clauses: list[Where] = []
+    explained: list[Explanation] = []
+    refused: list[FilterNotSupportedError] = []
+    for number, row in enumerate(request.rows):
+        notes: list[str] = []
+        if isinstance(row, RawQuery):
+            refused.append(_refusal(row, _NO_RAW, view))
+            continue
+        try:
+            clauses.append(_clause(row, view, notes))
+        except ValueError as reason:
+            refused.append(_refusal(row, str(reason), view))
+            continue
+        text = literal(clauses[-1])
+        shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+        explained.append(Explanation(row=number, clause=shown, exact=not notes, approximations=notes))
+    if refused or not clauses:
+        raise _together(refused)
+    operator = "And" if request.match == "all" else "Or"
+    where = clauses[0] if len(clauses) == 1 else {"operator": operator, "operands": clauses}
+    return CompiledFilter(object=request.object, body=encode(where), rows=explained)
+
+
+def where_of(name: str, given: CompiledFilter | None) -> Where | None:
+    """Give the clause of a compiled filter.
+
+    Raises:
+        QueryError: It was compiled for another object.
+    """
+    if given is None:
+        return None
+    if given.object != name:
+        raise QueryError(f"the filter was compiled for '{given.object}', not for '{name}'")
+    return msgspec.json.decode(given.body, type=Where)
+
+
+def _clause(row: Filter, view: View, notes: list[str]) -> Where:
+    field = view.fields.get(row.column)
+    if field is None:
+        raise ValueError("there is no such column")
+    operators, reasons = field.support(view.features)
+    if row.op not in operators:
+        raise ValueError(reasons.get("filter") or reasons[row.op])
+    if row.group is not None:
+        raise ValueError("it is no leaf of a nested array, so the row cannot be bound to one element of it")
+    return clause(row, field, view.features, notes)
+
+
+def _refusal(row: Filter | RawQuery, reason: str, view: View) -> FilterNotSupportedError:
+    column, op = ("Raw SQL", None) if isinstance(row, RawQuery) else (row.column, row.op)
+    if isinstance(row, RawQuery):
+        text = "the Raw row"
+    else:
+        text = f"'{row.column} {row.op}{'' if row.value is None else f' {row.value}'}'"
+    hint = f"describe '{view.name}' to see its columns and their operators"
+    details = {"column": column, "operator": None if op is None else str(op), "reason": reason}
+    return FilterNotSupportedError(f"{text}: {reason}; nothing was sent", hint=hint, details=details)
+
+
+def _together(refused: Sequence[FilterNotSupportedError]) -> FilterNotSupportedError:
+    if len(refused) < 2:
+        return refused[0] if refused else FilterNotSupportedError("the filter has no rows; nothing was sent")
+    text = "; ".join(each.message.removesuffix("; nothing was sent") for each in refused)
+    return FilterNotSupportedError(f"{text}; nothing was sent", hint=refused[0].hint, details=refused[0].details)

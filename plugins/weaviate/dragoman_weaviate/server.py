@@ -1,0 +1,133 @@
+"""Which server answers to the credentials, what its version can do, and whether it still answers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman_api import AuthenticationError, Health, Profile, QueryError, Server
+from dragoman_api.connections import AuthScheme
+from dragoman_api.errors import ServerNotSupportedError
+
+from . import faults
+from .exchange import Exchange, Reply, ask, get
+
+if TYPE_CHECKING:
+    from dragoman_api import DragomanError
+
+_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_HOSTED = (".weaviate.cloud", ".weaviate.network", ".weaviate.io", ".semi.technology")
+HOSTED_HINT = "the hosted service needs HTTPS on port 443 (SSL Mode Required or Verify Identity) and an API key"
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a server of a version can do, by comparison of its releases."""
+
+    version: tuple[int, int, int] = (1, 38, 0)
+
+    @property
+    def cursor(self) -> bool:
+        """Lists go on after an id."""
+        return self.version >= (1, 18, 0)
+
+    @property
+    def contains(self) -> bool:
+        """Filters take ContainsAny."""
+        return self.version >= (1, 21, 0)
+
+    @property
+    def negation(self) -> bool:
+        """Filters take ContainsNone and a Not that works; introspection shows Not long before."""
+        return self.version >= (1, 33, 0)
+
+    @property
+    def complement(self) -> bool:
+        """NotEqual finds all rows that Equal does not."""
+        return self.version >= (1, 24, 0)
+
+    @property
+    def literal_patterns(self) -> bool:
+        """Like takes all characters but its two wildcards as they are, not as a regular expression."""
+        return self.version >= {22: (1, 22, 13), 23: (1, 23, 5)}.get(self.version[1], (1, 24, 0))
+
+    @property
+    def aliases(self) -> bool:
+        """Collections have aliases."""
+        return self.version >= (1, 32, 0)
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    version: str
+
+
+class _Own(msgspec.Struct, frozen=True):
+    roles: list[dict[str, Any]] | None = None
+
+
+def identify() -> Exchange[tuple[Server, Features]]:
+    """Prove with a request that needs the credentials that a Weaviate answers (W25).
+
+    Raises:
+        AuthenticationError: 401.
+        ServerNotSupportedError: Something else answered.
+    """
+    meta, own = yield [get("/v1/meta"), get("/v1/users/own-info")]
+    if meta.status in (401, 403):
+        raise faults.error(meta)
+    try:
+        number = faults.decode(meta, _Meta).version
+        match = _VERSION.match(number)
+    except QueryError:
+        match = None
+    if match is None:
+        raise ServerNotSupportedError(
+            f"something that is no Weaviate answered GET /v1/meta with HTTP {meta.status}",
+            hint="check Host and Port of the connection",
+        )
+    found = (int(match[1]), int(match[2]), int(match[3] or 0))
+    notes = [f"Weaviate {number} is older than 1.19 and untested"] if found < (1, 19, 0) else []
+    return Server("Weaviate", number, [*notes, *_rights(own)]), Features(found)
+
+
+def _rights(own: Reply) -> list[str]:
+    """Say what only role-based access tells: no rights at all, or none to write."""
+    if own.status != 200:
+        return []
+    roles = faults.decode(own, _Own).roles
+    if roles is None:
+        return []
+    actions = {str(each.get("action")) for role in roles for each in role.get("permissions") or []}
+    if not actions:
+        return ["the key has no rights on this server: it sees no collection"]
+    return ["the key may read only"] if all(action.startswith("read_") for action in actions) else []
+
+
+def look() -> Exchange[Health]:
+    """Look whether the connection works; the readiness endpoints never look at the key (W25, W35)."""
+    faults.check((yield from ask(get("/v1/meta"))))
+    return Health(ok=True)
+
+
+def rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
+    """Say which credentials were rejected, and what the hosted service needs (W34, W36)."""
+    said = error.message.removeprefix(error.prefix)
+    edit = f"dragoman connections edit {profile.name}"
+    where = f"{profile.host}:{profile.port}"
+    if profile.auth_scheme is AuthScheme.NONE:
+        what, hint = f"{where} asks for a key, and Auth Method is None", f"{edit} --auth-method api-key"
+    elif "no authentication scheme is configured" in said:
+        what, hint = f"{where} takes no key", f"{edit} --auth-method none"
+    else:
+        what, hint = f"the API key was rejected by {where}", f"{edit}     enter the new key and connect again"
+    return AuthenticationError(f"{what} (401): {said}", hint=f"{hint}; {HOSTED_HINT}", details=error.details)
+
+
+def advise(error: DragomanError, profile: Profile) -> DragomanError:
+    """Add to a failed connection what the hosted service needs (W34)."""
+    if profile.host.lower().endswith(_HOSTED) and HOSTED_HINT not in error.hint:
+        error.hint = f"{error.hint}; {HOSTED_HINT}" if error.hint else HOSTED_HINT
+    return error

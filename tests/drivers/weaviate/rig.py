@@ -1,0 +1,240 @@
+"""A server to test on, fake or real, and the driver connected to it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+
+from dragoman_api import (
+    CompiledFilter,
+    ConsoleText,
+    ExportRequest,
+    Filter,
+    FilterRequest,
+    HttpRequest,
+    Page,
+    PageRequest,
+    PlanRequest,
+    Profile,
+    RawQuery,
+    Sort,
+)
+from dragoman_api.connections import AuthScheme, Secrets, SslMode
+from dragoman_api.http import Http
+from dragoman_api.testing.target import opened
+from dragoman_weaviate.driver import Driver
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Sequence
+
+    from dragoman_api import Answer, Outcome, Plan
+    from dragoman_api.changes import Change
+
+TYPES = {
+    "title": "text",
+    "code": {"dataType": ["text"], "tokenization": "field"},
+    "pages": "int",
+    "price": "number",
+    "available": "boolean",
+    "published": "date",
+    "shelf": "uuid",
+    "tags": "text[]",
+    "sizes": "int[]",
+    "place": "geoCoordinates",
+    "phone": "phoneNumber",
+    "cover": "blob",
+    "author": {
+        "dataType": ["object"],
+        "nestedProperties": [{"name": "name", "dataType": ["text"]}, {"name": "born", "dataType": ["int"]}],
+    },
+}
+"""One property of nearly every type."""
+
+INDEXED = {"indexNullState": True, "indexPropertyLength": True, "indexTimestamps": True}
+
+
+def key(number: int) -> str:
+    """Give a uuid that spreads over the range of all, and is the same each time."""
+    return str(UUID(int=(number * 0x9E3779B97F4A7C15F39CC0605CEDC834) % 2**128))
+
+
+def properties(types: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, **(spec if isinstance(spec, dict) else {"dataType": [spec]})} for name, spec in types.items()
+    ]
+
+
+def profile(url: str, **more: Any) -> Profile:
+    """Make a profile of a server without credentials."""
+    scheme, _, rest = url.partition("://")
+    host, _, port = rest.rpartition(":")
+    mode = SslMode.DISABLED if scheme == "http" else SslMode.REQUIRED_SKIP_VERIFY
+    given = {"name": "library", "type": "weaviate", "host": host, "port": int(port), "ssl_mode": mode}
+    return Profile(**given | more)
+
+
+def keyed(api_key: str) -> dict[str, Any]:
+    """Give what a profile needs for an API key."""
+    return {"auth_scheme": AuthScheme.BEARER, "secrets": Secrets(values={"api_key": api_key})}
+
+
+class Rig:
+    """A connected driver, a way past it to the server, and collections that are removed at the end."""
+
+    def __init__(self, driver: Driver, http: Http, log: list[HttpRequest]) -> None:
+        self.driver, self.http, self.log = driver, http, log
+        self.fake: Any = None
+        self.record: dict[str, Any] = {}
+        self._made: list[str] = []
+
+    async def call(self, method: str, path: str, body: object = None) -> Any:
+        """Send a request past the driver; it must succeed."""
+        reply = await self.raw(method, path, body)
+        assert reply.status < 300, f"{method} {path}: {reply.text[:500]}"
+        return json.loads(reply.body) if reply.body else None
+
+    async def raw(self, method: str, path: str, body: object = None) -> Any:
+        """Send a request past the driver and give whatever is answered."""
+        text = body if body is None or isinstance(body, str) else json.dumps(body)
+        return await Http.request(self.http, method, path, body=text)
+
+    async def collection(
+        self,
+        types: dict[str, Any],
+        objects: Iterable[dict[str, Any]] = (),
+        *,
+        shards: int = 1,
+        index: dict[str, bool] | None = None,
+        name: str = "",
+        **more: Any,
+    ) -> str:
+        """Make a collection; objects get a uuid by their number, and vectors where they hold `vector`."""
+        name = f"T{uuid4().hex[:8]}_{name or 'Books'}"
+        vectors = {} if "vectorConfig" in more else {"vectorizer": "none", "vectorIndexType": "flat"}
+        sharding = {} if "multiTenancyConfig" in more else {"shardingConfig": {"desiredCount": shards}}
+        definition = {
+            "class": name,
+            "properties": properties(types),
+            "invertedIndexConfig": INDEXED if index is None else index,
+        }
+        await self.call("POST", "/v1/schema", definition | vectors | sharding | more)
+        self._made.append(name)
+        await self.load(name, objects)
+        return name
+
+    async def load(self, name: str, objects: Iterable[dict[str, Any]], *, tenant: str | None = None) -> None:
+        """Store objects under their numbers, unless they say their id."""
+        items = []
+        for number, each in enumerate(objects):
+            values = dict(each)
+            item = {"class": name, "id": values.pop("id", key(number))}
+            item |= {part: values.pop(part) for part in ("vector", "vectors") if part in values}
+            items.append(item | {"properties": values} | ({"tenant": tenant} if tenant else {}))
+        for start in range(0, len(items), 500):
+            done = await self.call("POST", "/v1/batch/objects", {"objects": items[start : start + 500]})
+            failed = [each["result"] for each in done if each["result"].get("errors")]
+            assert not failed, str(failed)[:1000]
+
+    async def filter(self, name: str, *rows: Filter | RawQuery, match: str = "all") -> CompiledFilter:
+        """Describe a collection and compile filter rows for it."""
+        await self.driver.describe_object(name)
+        return await self.driver.compile_filter(FilterRequest(object=name, rows=list(rows), match=match))
+
+    async def page(
+        self, name: str, *rows: Filter | RawQuery, sort: Sequence[Sort] = (), match: str = "all", **more: Any
+    ) -> Page:
+        """Fetch a page, filtered and sorted."""
+        compiled = await self.filter(name, *rows, match=match) if rows else None
+        return await self.driver.fetch_page(PageRequest(object=name, filter=compiled, sort=list(sort), **more))
+
+    async def ids(
+        self, name: str, *rows: Filter | RawQuery, match: str = "all", sort: Sequence[Sort] = ()
+    ) -> list[str]:
+        """Give the ids that a filter leaves; in order where a sort is given, else sorted."""
+        page = await self.page(name, *rows, match=match, sort=sort, limit=1000)
+        found = [each.id for each in page.keys]
+        return found if sort else sorted(found)
+
+    async def numbers(self, name: str, *rows: Filter | RawQuery, match: str = "all") -> list[int]:
+        """Give the numbers of the objects that a filter leaves."""
+        by_key = {key(number): number for number in range(1000)}
+        return sorted(by_key[each] for each in await self.ids(name, *rows, match=match))
+
+    async def export(self, name: str, *rows: Filter, **more: Any) -> list[Any]:
+        """Export a collection and give its lines."""
+        compiled = await self.filter(name, *rows) if rows else None
+        lines: list[Any] = []
+        request = ExportRequest(object=name, filter=compiled, **more)
+        async with aclosing(self.driver.export_rows(request)) as parts:
+            async for part in parts:
+                found = [json.loads(line) for line in part.data.splitlines()]
+                assert len(found) == part.rows
+                lines += found
+        return lines
+
+    async def plan(self, *changes: Change) -> Plan:
+        """Plan changes, as the host does: the plan tells them."""
+        plan = await self.driver.plan_change(PlanRequest(changes=list(changes)))
+        return msgspec.structs.replace(plan, changes=list(changes))
+
+    async def apply(self, *changes: Change) -> list[Outcome]:
+        """Plan and apply changes; refusals are outcomes too, in the order of the changes."""
+        plan = await self.plan(*changes)
+        outcomes = [*plan.refusals, *await self.driver.apply_change(plan)]
+        return sorted(outcomes, key=lambda outcome: outcome.change)
+
+    async def stored(self, name: str, uuid: str, **query: str) -> dict[str, Any] | None:
+        """Give an object as it is stored; None where there is none."""
+        text = "&".join(f"{each}={value}" for each, value in query.items())
+        reply = await self.raw("GET", f"/v1/objects/{name}/{uuid}" + (f"?{text}" if text else ""))
+        assert reply.status in (200, 404), reply.text
+        return json.loads(reply.body) if reply.status == 200 else None
+
+    async def console(self, text: str) -> list[Answer]:
+        """Run a console text."""
+        parsed = await self.driver.parse_console(ConsoleText(text))
+        return [await self.driver.execute_console(each) for each in parsed]
+
+    def sent(self, method: str = "", path: str = "") -> list[HttpRequest]:
+        """Give what the driver has sent, by method and a part of the path."""
+        return [each for each in self.log if each.method.startswith(method) and path in each.path]
+
+    async def remove(self) -> None:
+        """Remove what the test made."""
+        for name in self._made:
+            await self.raw("DELETE", f"/v1/schema/{name}")
+
+
+@asynccontextmanager
+async def connected(given: Profile) -> AsyncIterator[Rig]:
+    """Connect a driver."""
+    driver = Driver()
+    async with AsyncExitStack() as stack:
+        log = await stack.enter_async_context(opened(driver, given))
+        rig = Rig(driver, driver._http, log)
+        stack.push_async_callback(rig.remove)
+        yield rig
+
+
+@asynccontextmanager
+async def on_server(record: dict[str, Any], **more: Any) -> AsyncIterator[Rig]:
+    """Connect a driver to a real server."""
+    if record["api_keys"]:
+        more = keyed(record["api_keys"]["admin"]) | more
+    async with connected(profile(record["url"], **more)) as rig:
+        rig.record = record
+        yield rig
+
+
+def needs(record: dict[str, Any], *, access: str = "", **settings: str) -> None:
+    """Skip a test that another engine has to show."""
+    if access and record["access"] != access:
+        pytest.skip(f"needs an engine with access {access}")
+    for name, value in settings.items():
+        if record["settings"].get(name) != value:
+            pytest.skip(f"needs an engine with {name}={value}")
