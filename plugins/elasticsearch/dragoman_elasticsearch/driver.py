@@ -92,7 +92,7 @@ class Driver:
         server.check_key(profile)
         self._http, self._profile = http, profile
         found, self._features = await self._run(server.identify(profile))
-        return Server(found.product, found.version, [*(each.reason for each in http.warnings), *found.notes])
+        return found
 
     @hookimpl
     async def ping(self) -> Health:

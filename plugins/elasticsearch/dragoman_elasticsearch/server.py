@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 TAGLINE = "You Know, for Search"
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+OLDEST, NEWEST = 7, 9
+"""Major versions that were tried."""
+
 _SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
 
 
@@ -84,7 +87,10 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
     genuine = _header(reply) if found >= (7, 14, 0) else about.get("tagline") == TAGLINE
     if not genuine:
         raise _refusal(f"a server that calls itself {number} and is not Elasticsearch")
-    notes = _version_notes(found, flavor, allowed=profile.options.get("untested_versions") is True)
+    if found[0] > NEWEST and profile.options.get("untested_versions") is not True:
+        hint = f"dragoman connections edit {profile.name} --untested-versions     to try it all the same"
+        raise _refusal(f"Elasticsearch {number}", hint=hint)
+    notes = _version_notes(found, flavor)
     return Server("Elasticsearch", number, notes), Features(found, oss=flavor == "oss")
 
 
@@ -102,17 +108,15 @@ def _header(reply: Reply) -> bool:
     return reply.headers.get("X-Elastic-Product") == "Elasticsearch"
 
 
-def _refusal(what: str) -> ServerNotSupportedError:
-    return ServerNotSupportedError(
-        f"{what} answered; this driver works with {_SUPPORTED}", hint="check Host and Port of the connection"
-    )
+def _refusal(what: str, *, hint: str = "check Host and Port of the connection") -> ServerNotSupportedError:
+    return ServerNotSupportedError(f"{what} answered; this driver works with {_SUPPORTED}", hint=hint)
 
 
-def _version_notes(version: tuple[int, int, int], flavor: str, *, allowed: bool) -> list[str]:
+def _version_notes(version: tuple[int, int, int], flavor: str) -> list[str]:
     number = ".".join(map(str, version))
-    if version[0] not in (7, 8, 9):
-        if version[0] < 7 or not allowed:
-            raise _refusal(f"Elasticsearch {number}")
+    if version[0] < OLDEST:
+        raise _refusal(f"Elasticsearch {number}")
+    if version[0] > NEWEST:
         return [f"Elasticsearch {number} is newer than this driver and untested"]
     return [f"{flavor} build: untested"] if flavor == "serverless" else []
 

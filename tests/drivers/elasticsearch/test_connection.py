@@ -73,6 +73,9 @@ def test_E3_anything_else_is_refused_with_the_reason(answer: Any, headers: Mappi
 def test_E3_a_newer_major_is_taken_on_request_with_a_warning() -> None:
     found, _ = identified(reply(about("10.0.0"), headers=HEADER), untested_versions=True)
     assert found.notes == ["Elasticsearch 10.0.0 is newer than this driver and untested"]
+    with pytest.raises(ServerNotSupportedError) as caught:
+        identified(reply(about("10.0.0"), headers=HEADER))
+    assert "--untested-versions" in caught.value.hint
 
 
 def test_serverless_is_taken_with_a_warning() -> None:
@@ -257,8 +260,9 @@ async def test_E8_skipping_verification_overrides_both_modes_and_is_said(certifi
         for mode in (SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY):
             given = profile(fake.url, ssl_mode=mode, skip_tls_verification=True)
             async with connected(given, version="8.19.21") as es:
+                assert any("Skip TLS Verification is on" in note.reason for note in es.http.warnings)
                 found = await es.driver.connect(given, es.http)
-                assert any("Skip TLS Verification is on" in note for note in found.notes)
+                assert found.notes == [], "the host adds the client's warnings, once"
 
 
 async def test_E12_disabled_is_plain_http_without_fallback(certificates: Certificates) -> None:
