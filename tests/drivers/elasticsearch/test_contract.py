@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from drivers.elasticsearch.rig import Rig, on_fake, on_server
 
-from dragoman_api import CellRequest
-from dragoman_api.testing import DriverContract, Target, deviates
+from dragoman_api.testing import DriverContract, Target
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -81,26 +80,7 @@ async def target_of(es: Rig) -> Target:
     )
 
 
-class Contract(DriverContract):
-    @deviates("a score belongs to a query; one cell has none")
-    async def test_a_cell_alone_is_the_cell_of_the_page(self, target: Target) -> None:
-        """`fetch_cell` gives what the page shows; a cut cell is the beginning of the whole value and ``...``."""
-        await target.describe()
-        page = await target.page(limit=60)
-        cut = 0
-        for row in (page.rows[0], *(row for row in page.rows if row.is_cut("extra"))):
-            for name, shown in row.to_dict().items():
-                whole = await target.driver.fetch_cell(CellRequest(key=row.key, column=name))
-                if row.is_cut(name):
-                    cut += 1
-                    assert whole.startswith(str(shown).removesuffix("..."))
-                    assert len(whole) > len(str(shown))
-                elif name != "_score":
-                    assert (type(whole), whole) == (type(shown), shown), name
-        assert cut == 1
-
-
-class TestContractOnFake(Contract):
+class TestContractOnFake(DriverContract):
     @pytest.fixture(scope="class", params=["8.19.21", "7.10.2"])
     async def target(self, request: pytest.FixtureRequest) -> AsyncIterator[Target]:
         async with on_fake(request.param) as es:
@@ -108,7 +88,7 @@ class TestContractOnFake(Contract):
 
 
 @pytest.mark.live("elasticsearch")
-class TestContractOnServer(Contract):
+class TestContractOnServer(DriverContract):
     @pytest.fixture(scope="class")
     async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:
         async with on_server(live_server) as es:
