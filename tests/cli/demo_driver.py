@@ -158,9 +158,10 @@ class Driver:
     async def parse_console(self, text):
         requests = []
         for number, line in enumerate(text.text.splitlines(), 1):
-            if not line.strip():
+            line = line.partition("#")[0].strip()
+            if not line:
                 continue
-            method, _, path = line.strip().partition(" ")
+            method, _, path = line.partition(" ")
             if not path.startswith("/"):
                 raise ConsoleSyntaxError(
                     f"line {number}: {line!r} is no request", details={"line": number, "column": 1}
@@ -179,6 +180,13 @@ class Driver:
             return Answer(kind=AnswerKind.JSON, status=404, request=request.request, text=text)
         if path == "/text":
             return Answer(kind=AnswerKind.TEXT, status=200, request=request.request, text="plain \x1b[31mred\n")
+        if path == "/several":
+            pages = [Page(columns=COLUMNS[:1], cells=[["1"]]), Page(columns=COLUMNS[:1], cells=[["2"], ["3"]])]
+            last = Answer(kind=AnswerKind.GRID, status=200, request=request.request, page=pages[1], title="second")
+            return Answer(
+                kind=AnswerKind.GRID, status=200, request=request.request, page=pages[0], text='{"all":[1,2]}',
+                title="first", failed="1 of 2 failed", next=last,
+            )  # fmt: skip
         text = '{"n":1.10000000000000000001,"path":"' + path + '"}'
         notes = [Note(code="partial", reason="one shard failed")] if path == "/partial" else []
         return Answer(kind=AnswerKind.JSON, status=200, request=request.request, text=text, notes=notes)

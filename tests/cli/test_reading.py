@@ -132,6 +132,70 @@ def test_a_file_of_requests_is_told_line_by_line_and_stops_when_asked(shop, tmp_
     assert len(shop("console", "shop", "-f", "-", typed=file.read_text(), code=1).out.splitlines()) == 3
 
 
+SMOKE = """# what must hold
+GET /${what}      # expect status 200
+GET /missing
+# expect status 404
+GET /y
+# expect n >= 2
+# expect path = /y
+# expect path contains z
+GET /several
+GET /z
+"""
+
+
+def test_a_file_is_held_to_what_it_expects(shop, tmp_path):
+    file = tmp_path / "smoke.es"
+    file.write_text(SMOKE)
+    lines = shop("console", "shop", "-f", file, "--var", "what=x", code=1).out.splitlines()
+    assert [line.split("  ")[0] for line in lines if line[0] != " "] == [
+        "1 GET /x", "2 GET /missing", "3 GET /y", "4 GET /several", "5 GET /z",
+    ]  # fmt: skip
+    assert [line.split()[-1] for line in lines] == ["ok", "ok", f"{file}:6", f"{file}:8", f"{file}:9", "ok"]
+    assert f"200  FAILED  expect n >= 2, got 1.10000000000000000001   {file}:6" in lines[2]
+    assert lines[3].split("  ")[-1] == f'expect path contains z, got "/y"   {file}:8'.split("  ")[-1]
+    assert "FAILED  1 of 2 failed   " in lines[4]
+    stopped = shop("console", "shop", "-f", file, "--var", "what=x", "--stop-on-error", code=1).out.splitlines()
+    assert [line.split()[0] for line in stopped] == ["1", "2", "3", "FAILED"]
+
+
+def test_a_file_that_is_run_for_a_program_is_one_document(shop, tmp_path):
+    file = tmp_path / "smoke.es"
+    file.write_text(SMOKE)
+    found = shop("console", "shop", "-f", file, "--var", "what=x", "--json", code=1).document
+    assert (found["requests"], found["failed"]) == (5, 2)
+    assert [each["line"] for each in found["answers"]] == [2, 3, 5, 9, 10]
+    third, fourth = found["answers"][2:4]
+    assert [(each["line"], each["holds"]) for each in third["expectations"]] == [(6, False), (7, True), (8, False)]
+    assert third["failures"][1] == {"reason": 'expect path contains z, got "/y"', "line": 8}
+    assert fourth["failures"] == [{"reason": "1 of 2 failed", "line": 9}]
+    assert (fourth["title"], [part["title"] for part in fourth["more"]]) == ("first", ["second"])
+    assert fourth["more"][0]["page"]["rows"] == [{"id": "2"}, {"id": "3"}]
+
+
+def test_an_answer_of_several_parts_is_shown_part_by_part_and_can_have_failed(shop):
+    done = shop("console", "shop", "GET /several", code=1)
+    assert done.out == "first\nid\n1\nsecond\nid\n2\n3\n"
+    assert done.err == "  1 GET /several  200\n  failed: 1 of 2 failed   line 1\n"
+    assert shop("console", "shop", "GET /several", "--format", "csv", code=1).out == "id\n1\nid\n2\n3\n"
+
+
+def test_what_cannot_be_filled_in_or_expected_sends_nothing(shop, tmp_path):
+    file = tmp_path / "smoke.es"
+    for text, code in {
+        "GET /a\nGET /${no}": "variable-unknown",
+        "GET /a\n# expect much": "expectation-syntax",
+        "# expect status 200\nGET /a": "expectation-syntax",
+    }.items():
+        file.write_text(text)
+        done = shop("console", "shop", "-f", file, code=2)
+        assert f"error[{code}]" in done.err
+        assert done.out == "", "a request that is answered has a line"
+    assert "NAME=VALUE" in shop("console", "shop", "GET /a", "--var", "a b=1", code=2).err
+    assert shop("console", "shop", "GET /a", "--var", "unused=1").code == 0
+
+
 def test_the_console_wants_either_a_text_or_a_file(shop):
     assert "either TEXT or -f FILE" in shop("console", "shop", code=2).err
 
