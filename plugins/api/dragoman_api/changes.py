@@ -22,13 +22,19 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
         id: Its primary key, None to let the server make one.
         replace: It may take the place of a row with that id.
         tenant: Whose row it is, where the object has tenants.
+        routing: What the server needs besides the id to find it again, as in `RowKey`.
+        guard: What the row whose place it takes must still be, as in `RowKey`; only with `replace`.
+        document: The whole row as the server stores it, as JSON text that goes out as it stands; without `values`.
     """
 
     object: str
-    values: Values
+    values: Values = {}
     id: str | None = None
     replace: bool = False
     tenant: str | None = None
+    routing: str | None = None
+    guard: dict[str, int | str] = {}
+    document: str | None = None
 
 
 class Update(msgspec.Struct, frozen=True, tag="update", forbid_unknown_fields=True):
@@ -91,6 +97,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         id: The row's id, as far as there is one.
         reason: One sentence; empty when applied as asked.
         key: Where the row now is, with the guard for a further change.
+        doubt: A failure after which it is not known whether the change was carried out.
     """
 
     change: int
@@ -98,19 +105,40 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     id: str | None = None
     reason: str = ""
     key: RowKey | None = None
+    doubt: bool = False
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes to plan together; `changes[n]` is what outcome n speaks of."""
+    """Changes to plan together; `changes[n]` is what outcome n speaks of.
+
+    Several changes of one row are carried out in their order.
+
+    Attributes:
+        changes: What is to be done.
+        undo: What takes each row back is wanted as well; every new row gets its id in the plan.
+    """
 
     changes: list[Change]
+    undo: bool = False
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One request of a plan and the changes it carries out."""
+    """One request of a plan and the changes it carries out.
+
+    Attributes:
+        request: Exactly what is sent.
+        changes: The numbers of its changes.
+        rows: The same by row, in the order of the request, where it carries several rows; their changes end alike.
+    """
 
     request: HttpRequest
     changes: list[int]
+    rows: list[list[int]] = []
+
+    @property
+    def by_row(self) -> list[list[int]]:
+        """Give the changes of each row, in the order of the request."""
+        return self.rows or [self.changes]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -121,12 +149,15 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         refusals: Outcomes of the changes that are not sent: skipped or refused, with the reason.
         notes: What a person should know before sending.
         changes: What was planned; the host fills it in, outcomes count from it.
+        undo: What takes the rows back, one change for each row of each request in order, guarded so that it only
+            finds a row as the plan leaves it; empty unless asked for.
     """
 
     planned: list[PlannedRequest]
     refusals: list[Outcome] = []
     notes: list[Note] = []
     changes: list[Change] = []
+    undo: list[Change] = []
 
     @property
     def requests(self) -> list[HttpRequest]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,121 +23,181 @@ from dragoman_api import (
     Plan,
     PlannedRequest,
     PlanRequest,
+    QueryError,
     Update,
 )
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError
 
-from . import edits, faults, objects
+from . import edits, faults, objects, writes
+from .documents import Stored
 from .exchange import Exchange, encode, get, segment, target
 from .mapping import View
+from .rows import Key, Refusal, Row, find
 
 if TYPE_CHECKING:
-    from .documents import Stored
+    from collections.abc import Sequence
+
+    from dragoman_api import RowKey
+    from dragoman_api.changes import Change
+
     from .fields import Field
 
 ID_BYTES = 512
 """Length of an `_id` at most, in bytes of UTF-8."""
 
+_BATCH = 500  # rows of one _mget
+_BROKEN = "the stored document is no proper JSON (a comment, half a character): only its own bytes would bring it back"
 _UNSAFE = re.compile(r'[*,?/\\<>|"#%:\s]|^[-_+.]')
-
-
-class _Refusal(Exception):  # noqa: N818 - not an error: a change that is not sent
-    """A change is not sent, and why."""
-
-    def __init__(self, reason: str, *, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 class _Settings(msgspec.Struct, frozen=True):
     settings: dict[str, str] = {}
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Planner:
-    """One plan in the making, and what was learned of its objects."""
+    """One plan in the making, and what was learned of its objects and rows."""
 
     views: dict[str, View]
-    notes: list[Note] = field(default_factory=list)
+    undo: bool
+    notes: dict[tuple[str, str], Note] = field(default_factory=dict)
     settings: dict[str, Mapping[str, _Settings] | None] = field(default_factory=dict)
-    rows: set[tuple[str, str]] = field(default_factory=set)
+    found: dict[tuple[str, Key], tuple[Stored, bool] | DragomanError] = field(default_factory=dict)
+    rows: dict[object, Row] = field(default_factory=dict)
+    drops: list[PlannedRequest] = field(default_factory=list)
 
-    def change(self, change: Insert | Update | Delete | Drop) -> Exchange[HttpRequest]:
-        """Turn one change into its request."""
+    def read(self, changes: Sequence[Change]) -> Exchange[None]:
+        """Read the rows that a set of changes speaks of, many at once."""
+        wanted: dict[str, dict[Key, None]] = {}
+        for change in changes:
+            if isinstance(change, (Update, Delete)) and change.key.id:
+                wanted.setdefault(change.key.object, {})[change.key.id, change.key.routing] = None
+            elif isinstance(change, Insert) and change.id and change.replace and (self.undo or change.guard):
+                wanted.setdefault(change.object, {})[change.id, change.routing] = None
+        for name, keys in wanted.items():
+            try:
+                yield from self._known(name)
+            except (ObjectNotFoundError, QueryError):
+                continue  # each of the changes says so
+            for batch in (list(keys)[at : at + _BATCH] for at in range(0, len(keys), _BATCH)):
+                read = yield from find(name, batch)
+                self.found |= {(name, key): hit for key, hit in zip(batch, read, strict=True)}
+
+    def change(self, number: int, change: Change) -> Exchange[None]:
+        """Let one change have its effect on its row."""
         if isinstance(change, Insert):
-            return (yield from self._insert(change))
-        if isinstance(change, Drop):
-            return (yield from self._drop(change.object))
-        return (yield from self._row(change))
+            row = yield from self._insert(change, number)
+        elif isinstance(change, Drop):
+            request = yield from self._drop(change.object)
+            return self.drops.append(PlannedRequest(request=request, changes=[number]))
+        elif isinstance(change, Update):
+            row = yield from self._update(change)
+        else:
+            row = yield from self._row(change.key)
+            if not row.exact and self.undo:
+                raise Refusal(_BROKEN)
+            row.now, row.whole = None, False
+            row.ways.clear()
+        return row.changes.append(number)
 
-    def _insert(self, change: Insert) -> Exchange[HttpRequest]:
-        options = yield from self._options(change.object)
+    def _insert(self, change: Insert, number: int) -> Exchange[Row]:
+        if change.guard and not change.replace:
+            raise Refusal("a guard speaks of a row that is there; give 'replace' to write over it")
+        refresh = yield from self._refresh(change.object)
+        if change.document is not None and not change.values:
+            document = edits.whole(change.document)
+        else:
+            document = yield from self._filled(change)
+        # An id of its own makes the row one that the undo can name, before it is written.
+        key = secrets.token_urlsafe(15) if change.id is None and self.undo else change.id
+        if key is not None and not 0 < len(key.encode()) <= ID_BYTES:
+            raise Refusal(f"an _id has 1 to {ID_BYTES} bytes")
+        address = number if key is None else (change.object, (key, change.routing))
+        row = self.rows.get(address)
+        if row is None:
+            hit = self.found.get(address) if isinstance(address, tuple) else None
+            if isinstance(hit, tuple):
+                row = self._stored(change.object, (change.id or "", change.routing), hit, refresh=refresh)
+            elif change.guard:
+                raise Refusal("the row that it was to replace is gone", status=OutcomeStatus.CONFLICT)
+            else:
+                blind = change.replace and hit is None
+                row = Row(index=change.object, id=key, routing=change.routing, refresh=refresh, blind=blind)
+                self.rows[address] = row
+        elif row.now is not None and not change.replace:
+            raise Refusal("an earlier change of the set writes this row; 'replace' would write over it")
+        row.expect(change.guard)
+        row.now, row.whole = document, True
+        return row
+
+    def _filled(self, change: Insert) -> Exchange[bytes]:
+        if change.document is not None:
+            raise Refusal("it has both values and a document; give one of the two")
         view = yield from self._view(change.object)
-        tree: edits.Tree = {}
         given = {name: value for name, value in change.values.items() if value is not None}
-        for found, value in _typed(view, given):
-            edits.plant(tree, found.keys, value)
-        where = f"/{target(change.object)}/_doc"
-        if change.id is None:
-            return HttpRequest("POST", _path(where, options), encode(tree))
-        if not 0 < len(change.id.encode()) <= ID_BYTES:
-            raise _Refusal(f"an _id has 1 to {ID_BYTES} bytes")
-        self._once(change.object, change.id)
-        # A plain PUT would silently overwrite a document that has this id.
-        options = options if change.replace else {"op_type": "create", **options}
-        return HttpRequest("PUT", _path(f"{where}/{segment(change.id)}", options), encode(tree))
+        return encode(edits.tree({found.keys: value for found, value in _typed(view, given)})).encode()
 
-    def _row(self, change: Update | Delete) -> Exchange[HttpRequest]:
-        key = change.key
-        options = yield from self._options(key.object)
-        if isinstance(change, Update):
-            view = yield from self._view(key.object)
-            typed = _typed(view, change.values)
-        hit: Stored = yield from objects.document(key.object, key.id, key.routing)
-        guard = key.guard or hit.key.guard
-        options = {"if_seq_no": guard.get("seq_no"), "if_primary_term": guard.get("primary_term"), **options}
-        options |= {"routing": segment(key.routing)} if key.routing else {}
-        where, name = f"/{target(hit.index)}", segment(key.id)  # the concrete index: an alias may hold several
-        self._once(hit.index, key.id)
-        if isinstance(change, Delete):
-            return HttpRequest("DELETE", _path(f"{where}/_doc/{name}", options))
-        return self._write(hit, view, typed, (where, name, options))
-
-    def _write(
-        self, hit: Stored, view: View, typed: list[tuple[Field, object]], to: tuple[str, str, dict[str, Any]]
-    ) -> HttpRequest:
-        (where, name, options), source = to, bytes(hit.source)
-        if not source:
-            raise _Refusal("the index keeps no documents (_source), so none can be changed")
+    def _update(self, change: Update) -> Exchange[Row]:
+        yield from self._refresh(change.key.object)
+        view = yield from self._view(change.key.object)
+        typed = _typed(view, change.values)
+        row = yield from self._row(change.key)
+        document = row.now or b""
+        if not document:
+            raise Refusal("the index keeps no documents (_source), so none can be changed")
         if view.synthetic and any(isinstance(value, (list, dict)) for _, value in typed):
-            raise _Refusal("the index rebuilds its documents (synthetic _source): arrays come back changed")
-        ways = [(edits.spelled(source, found), value) for found, value in typed]
-        if any(isinstance(value, dict) for _, value in ways):
-            # A partial update merges objects, so a removed key would stay; the whole document is written instead.
-            for way, value in ways:
-                source = edits.replaced(source, way, value)
-            return HttpRequest("PUT", _path(f"{where}/_doc/{name}", options), source.decode())
-        tree: edits.Tree = {}
-        for way, value in ways:
-            edits.plant(tree, way, value)
-        if digits := edits.rewritten(source):
+            raise Refusal("the index rebuilds its documents (synthetic _source): arrays come back changed")
+        ways = {edits.spelled(document, found): value for found, value in typed}
+        edits.tree(ways)
+        # A partial update merges objects, so a removed key would stay; the whole document is written instead.
+        whole = row.whole or any(isinstance(value, dict) for value in ways.values())
+        if not row.exact and (whole or self.undo):
+            raise Refusal(_BROKEN)
+        if not whole and (digits := edits.rewritten(document)):
             reason = f"a partial update makes the server write numbers anew: {digits} may come back with other digits"
-            self.notes.append(Note(code="digits-rewritten", reason=reason))
-        return HttpRequest("POST", _path(f"{where}/_update/{name}", options), encode({"doc": tree}))
+            self.notes.setdefault(("digits-rewritten", ""), Note(code="digits-rewritten", reason=reason))
+        for way, value in ways.items():
+            document = edits.replaced(document, way, value)
+        row.now, row.whole, row.ways = document, whole, row.ways | ways
+        return row
+
+    def _row(self, key: RowKey) -> Exchange[Row]:
+        if not key.id:
+            raise Refusal("the row has no _id, so no request can name it", status=OutcomeStatus.SKIPPED)
+        address = (key.object, (key.id, key.routing))
+        if (row := self.rows.get(address)) is None:
+            refresh = yield from self._refresh(key.object)
+            hit = self.found[address]
+            if isinstance(hit, DragomanError):
+                raise hit
+            row = self._stored(*address, hit, refresh=refresh)
+        if row.now is None:
+            raise Refusal("an earlier change of the set deletes this row")
+        row.expect(key.guard)
+        return row
+
+    def _stored(self, name: str, key: Key, hit: tuple[Stored, bool], *, refresh: bool) -> Row:
+        stored, exact = hit
+        source = bytes(stored.source)
+        if self.undo and not source:
+            raise Refusal("the index keeps no documents (_source), so nothing could be taken back")
+        # The concrete index, for an alias may hold several; the stored routing, for PUT without it would lose it.
+        at = (stored.index, (stored.id, stored.routing))
+        guard = {f"if_{name}": value for name, value in stored.key.guard.items()}
+        fresh = Row(
+            index=stored.index, id=stored.id, routing=stored.routing, refresh=refresh, before=source, now=source,
+            guard=guard, exact=exact,
+        )  # fmt: skip
+        row = self.rows[name, key] = self.rows.setdefault(at, fresh)
+        return row
 
     def _drop(self, name: str) -> Exchange[HttpRequest]:
         if not name or name == "_all" or _UNSAFE.search(name) or name != name.lower():
-            raise _Refusal(f"{name!r} is not the exact name of one index; a drop takes no pattern and no list")
+            raise Refusal(f"{name!r} is not the exact name of one index; a drop takes no pattern and no list")
         found = yield from self._known(name)
         if found is not None and list(found) != [name]:
-            raise _Refusal(f"'{name}' is an alias or a data stream of {', '.join(found)}; drop the index itself")
+            raise Refusal(f"'{name}' is an alias or a data stream of {', '.join(found)}; drop the index itself")
         return HttpRequest("DELETE", f"/{segment(name)}")
-
-    def _once(self, index: str, key: str) -> None:
-        # The second request would carry the guard of before the first, and conflict with it.
-        if (index, key) in self.rows:
-            raise _Refusal(f"the plan changes '{key}' already; merge the changes or plan them one after the other")
-        self.rows.add((index, key))
 
     def _view(self, name: str) -> Exchange[View]:
         if name not in self.views:
@@ -149,14 +210,14 @@ class _Planner:
             self.settings[name] = yield from settings(name)
         return self.settings[name]
 
-    def _options(self, name: str) -> Exchange[dict[str, Any]]:
+    def _refresh(self, name: str) -> Exchange[bool]:
         found = yield from self._known(name)
         if any(each.settings.get("index.refresh_interval") == "-1" for each in (found or {}).values()):
             # wait_for would wait until somebody refreshes.
             reason = f"'{name}' refreshes on request only (index.refresh_interval is -1): a search sees this later"
-            self.notes.append(Note(code="refresh-off", reason=reason))
-            return {}
-        return {"refresh": "wait_for"}
+            self.notes.setdefault(("refresh-off", name), Note(code="refresh-off", reason=reason))
+            return False
+        return True
 
 
 def plan(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
@@ -166,19 +227,34 @@ def plan(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
         request: The changes.
         views: What is known of objects; grows.
     """
-    planner = _Planner(views)
-    planned, refusals = [], []
+    planner = _Planner(views=views, undo=request.undo)
+    refusals: list[Outcome] = []
+
+    def refuse(number: int, reason: str, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
+        row = _id(request.changes[number])
+        refusals.append(Outcome(change=number, status=status, id=row, reason=reason))
+
+    yield from planner.read(request.changes)
     for number, change in enumerate(request.changes):
         try:
-            made = yield from planner.change(change)
-            planned.append(PlannedRequest(request=made, changes=[number]))
-        except _Refusal as refusal:
-            status, reason = refusal.status, str(refusal)
-            refusals.append(Outcome(change=number, status=status, id=_id(change), reason=reason))
-        except (ValueError, ObjectNotFoundError, RowNotFoundError) as error:
-            reason = error.message if isinstance(error, DragomanError) else str(error)
-            refusals.append(Outcome(change=number, status=OutcomeStatus.REFUSED, id=_id(change), reason=reason))
-    return Plan(planned=planned, refusals=refusals, notes=planner.notes)
+            yield from planner.change(number, change)
+        except Refusal as refusal:
+            refuse(number, str(refusal), refusal.status)
+        except (ValueError, ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError) as error:
+            refuse(number, error.message if isinstance(error, DragomanError) else str(error))
+    made = []
+    for row in {id(row): row for row in planner.rows.values() if row.changes}.values():
+        if (write := row.write(undo=request.undo)) is not None:
+            made.append(write)
+        for number in () if write else row.changes:
+            refuse(number, "a later change of the set deletes the row again", OutcomeStatus.SKIPPED)
+    sent = list(writes.plan(made))
+    return Plan(
+        planned=[*(planned for planned, _ in sent), *planner.drops],
+        refusals=sorted(refusals, key=lambda outcome: outcome.change),
+        notes=list(planner.notes.values()),
+        undo=[write.undo for _, batch in sent for write in batch if write.undo is not None],
+    )
 
 
 def _id(change: Insert | Update | Delete | Drop) -> str | None:
@@ -206,17 +282,12 @@ def _typed(view: View, values: Mapping[str, object]) -> list[tuple[Field, object
         elif reason:
             faulty.append(f"{name}: {reason}")
     if faulty:
-        raise _Refusal("; ".join([*faulty, *leaves]))
+        raise Refusal("; ".join([*faulty, *leaves]))
     if leaves:
-        raise _Refusal("; ".join(leaves), status=OutcomeStatus.SKIPPED)
+        raise Refusal("; ".join(leaves), status=OutcomeStatus.SKIPPED)
     if not typed:
-        raise _Refusal("there is nothing to write")
+        raise Refusal("there is nothing to write")
     return typed
-
-
-def _path(path: str, options: Mapping[str, Any]) -> str:
-    query = "&".join(f"{name}={value}" for name, value in options.items() if value is not None)
-    return f"{path}?{query}" if query else path
 
 
 def settings(name: str) -> Exchange[Mapping[str, _Settings] | None]:

@@ -67,6 +67,7 @@ T = TypeVar("T")
 _WALKS = 4  # contexts one connection keeps open on the server
 _FREE_SECONDS = 2.0
 _PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
+_WRITE_PAUSES = (0.2, 0.6, 1.8, 5.4)  # the same for rows that it turned away, and did not write
 
 
 @dataclass(slots=True)
@@ -169,7 +170,12 @@ class Driver:
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
-        return await self._run(outcomes.apply(plan))
+        sending = outcomes.Sending(plan)
+        for pause in (*_WRITE_PAUSES, 0.0):
+            if not await self._run(sending.send()) or not pause:
+                break
+            await anyio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter
+        return sending.outcomes
 
     # console
 

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
+from dragoman_api import Json
+
 from . import literals
 from .documents import number, parse
 from .exchange import encode
 from .fields import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .fields import Field
 
@@ -34,10 +36,10 @@ def edited(field: Field, value: object) -> object:
     Raises:
         ValueError: The value does not fit the column; the text says why.
     """
-    if isinstance(value, str):
-        value = str(value)  # msgspec takes no subclass of str, and Json is one
-        if value.lstrip()[:1] in ("[", "{"):
-            value = _parsed(value, objects=field.family in _OBJECTS)
+    if isinstance(value, Json):
+        value = _parsed(str(value), objects=True)  # whatever it is, a text included, it is meant so
+    elif isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        value = _parsed(value, objects=field.family in _OBJECTS)
     if value is None:
         return None
     if field.family is Family.NESTED:
@@ -106,18 +108,21 @@ def _spelled(document: bytes, parts: Sequence[str]) -> tuple[str, ...] | None:
     return None
 
 
-def plant(tree: Tree, way: Sequence[str], value: object) -> None:
-    """Put a value into a tree of objects, making the objects on the way.
+def tree(ways: Mapping[tuple[str, ...], object]) -> Tree:
+    """Make the tree of objects that holds values at their ways.
 
     Raises:
-        ValueError: Another value stands in the way.
+        ValueError: One value stands in the way of another.
     """
-    for key in way[:-1]:
-        inner = tree.setdefault(key, {})
-        tree = inner if isinstance(inner, dict) else {way[-1]: inner}
-    if way[-1] in tree:
-        raise ValueError(f"'{way[-1]}' is changed as a whole and in part")
-    tree[way[-1]] = value
+    made: Tree = {}
+    for way, value in ways.items():
+        if any(way[:end] in ways for end in range(1, len(way))):
+            raise ValueError(f"'{way[-1]}' is changed as a whole and in part")
+        at = made
+        for key in way[:-1]:
+            at = at.setdefault(key, {})
+        at[way[-1]] = value
+    return made
 
 
 def replaced(document: bytes, way: Sequence[str], value: object) -> bytes:
@@ -126,6 +131,19 @@ def replaced(document: bytes, way: Sequence[str], value: object) -> bytes:
     inner = replaced(bytes(keys.get(way[0], b"")), way[1:], value) if way[1:] else encode(value).encode()
     keys[way[0]] = Raw(inner)
     return msgspec.json.encode(keys)
+
+
+def whole(text: str) -> bytes:
+    """Give the bytes of a document that is written as it stands.
+
+    Raises:
+        ValueError: It is no JSON object.
+    """
+    try:
+        _object.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise ValueError(f"the document is no JSON object: {error}") from None
+    return text.encode()
 
 
 def rewritten(document: bytes) -> str:

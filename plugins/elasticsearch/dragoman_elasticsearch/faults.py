@@ -51,6 +51,7 @@ class Fault(msgspec.Struct, frozen=True):
     type: str = ""
     types: frozenset[str] = frozenset()
     reasons: tuple[str, ...] = ()
+    wait: int = 0
 
     @property
     def text(self) -> str:
@@ -65,6 +66,13 @@ class Fault(msgspec.Struct, frozen=True):
         """Tell whether the document is not what the request expected."""
         return self.type == "version_conflict_engine_exception"
 
+    @property
+    def busy(self) -> bool:
+        """Tell whether waiting helps: 429 alone does not say so, a blocked index is 429 too."""
+        if not self.type:
+            return self.status == 429  # of a proxy
+        return self.status in (429, 500, 503) and not self.types.isdisjoint(BUSY)
+
 
 def read(reply: Reply) -> Fault:
     """Read an error answer; `error` may be a plain string, the body HTML or empty (413, HEAD)."""
@@ -72,14 +80,20 @@ def read(reply: Reply) -> Fault:
         body = msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         body = None
-    error = body.get("error") if isinstance(body, dict) else None
+    after = str(reply.headers.get("Retry-After", ""))
+    found = describe(reply.status, body.get("error") if isinstance(body, dict) else None)
+    return msgspec.structs.replace(found, wait=int(after)) if after.isdecimal() else found
+
+
+def describe(status: int, error: object) -> Fault:
+    """Read what an answer, or one row of it, gives as its error; a row names no root cause."""
     if isinstance(error, str):
-        return Fault(reply.status, reasons=(error,))
+        return Fault(status, reasons=(error,))
     if not isinstance(error, dict):
-        return Fault(reply.status)
-    causes = list(_causes(error))
+        return Fault(status)
+    causes = list(_causes(error if "root_cause" in error else {**error, "root_cause": [error]}))
     return Fault(
-        reply.status,
+        status,
         # Reduce-phase failures have an empty root_cause: then the deepest cause is all there is.
         causes[0][0] or next((kind for kind, _ in reversed(causes) if kind), ""),
         frozenset(kind for kind, _ in causes),
@@ -134,14 +148,16 @@ def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
 
 
 def busy(reply: Reply) -> bool:
-    """Tell whether waiting helps: 429 alone does not say so, a blocked index is 429 too."""
-    return reply.status in (429, 500, 503) and not read(reply).types.isdisjoint(BUSY)
+    """Tell whether waiting helps."""
+    return reply.status in (429, 500, 503) and read(reply).busy
 
 
 def error(fault: Fault) -> DragomanError:
     """Build the error an answer stands for; 429, 500 and 503 say little without the type beside them."""
     text = fault.text
     details: dict[str, Detail] = {"status": fault.status, "type": fault.type}
+    if fault.busy or fault.wait:
+        details["retry_after"] = fault.wait
     if fault.status == 401:
         return AuthenticationError(text or "the server gives no reason", details=details)
     if window := _WINDOW.search(text):

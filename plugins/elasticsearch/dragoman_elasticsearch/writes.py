@@ -1,0 +1,119 @@
+"""Writes of single rows, and the exact requests that carry them: one each, or many in one `_bulk` request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api import HttpRequest, PlannedRequest
+from dragoman_api.changes import Change
+
+from .exchange import encode, segment, target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+BULK_BYTES = 2 * 2**20
+"""Bytes of one bulk request at most; one element of a driver's answer has 4 MiB."""
+
+BULK_ROWS = 5_000
+NDJSON = "application/x-ndjson"
+
+
+@dataclass(slots=True, kw_only=True)
+class Write:
+    """What becomes of one row.
+
+    Attributes:
+        action: As `_bulk` calls it: create, index, update or delete.
+        index: Where the row is; concrete, unless it is new.
+        id: None lets the server make one.
+        body: JSON text, None for a delete.
+        guard: `if_seq_no` and `if_primary_term`, or empty.
+        routing: Of the row.
+        refresh: Wait until searches see it.
+        changes: The numbers of the changes it carries out.
+        undo: What takes it back, if that is wanted.
+    """
+
+    action: str
+    index: str
+    id: str | None
+    body: str | None = None
+    guard: Mapping[str, int | str] = field(default_factory=dict)
+    routing: str | None = None
+    refresh: bool = True
+    changes: list[int] = field(default_factory=list)
+    undo: Change | None = None
+
+    def planned(self) -> PlannedRequest:
+        """Make the row's own request (E28-E30)."""
+        method = (
+            "DELETE" if self.action == "delete" else "POST" if self.action == "update" or self.id is None else "PUT"
+        )
+        kind = "_update" if self.action == "update" else "_doc"
+        options = {
+            "op_type": "create" if self.action == "create" and self.id is not None else None,  # PUT alone overwrites
+            **self.guard,
+            "refresh": _refresh(self.refresh),
+            "routing": None if self.routing is None else segment(self.routing),
+        }
+        where = f"/{target(self.index)}/{kind}" + ("" if self.id is None else f"/{segment(self.id)}")
+        return PlannedRequest(request=HttpRequest(method, path(where, options), self.body), changes=self.changes)
+
+    def lines(self) -> str:
+        """Make the row's lines of a bulk request, whose path names the index."""
+        about: dict[str, Any] = {} if self.id is None else {"_id": self.id}
+        about |= self.guard if self.routing is None else {**self.guard, "routing": self.routing}
+        return encode({self.action: about}) + "\n" + ("" if self.body is None else f"{self.body}\n")
+
+
+def path(path: str, options: Mapping[str, object]) -> str:
+    """Add options to a path; None for one that is left out."""
+    query = "&".join(f"{name}={value}" for name, value in options.items() if value is not None)
+    return f"{path}?{query}" if query else path
+
+
+def _refresh(wanted: bool) -> str | None:  # noqa: FBT001 - its only word
+    return "wait_for" if wanted else None
+
+
+def plan(writes: Sequence[Write]) -> Iterator[tuple[PlannedRequest, list[Write]]]:
+    """Gather the writes of an index in bulk requests; a single one, and a body of several lines, goes by itself.
+
+    `_bulk` holds each row to its own guard and routing, and answers for each (seen on 7.10 to 9.5).
+    """
+    batches: dict[tuple[str, bool], list[Write]] = {}
+    for write in writes:
+        if "\n" in (write.body or "") or "\r" in (write.body or ""):  # its bytes are kept, and a line has none
+            yield write.planned(), [write]
+        else:
+            batches.setdefault((write.index, write.refresh), []).append(write)
+    for (index, refresh), batch in batches.items():
+        where = path(f"/{target(index)}/_bulk", {"refresh": _refresh(refresh)})
+        for part in _parts(batch):
+            if len(part) == 1:
+                yield part[0].planned(), part
+            else:
+                request = HttpRequest("POST", where, "".join(write.lines() for write in part), NDJSON)
+                yield joined(request, [write.changes for write in part]), part
+
+
+def joined(request: HttpRequest, rows: list[list[int]]) -> PlannedRequest:
+    """Make the plan of a bulk request."""
+    return PlannedRequest(request=request, changes=[number for row in rows for number in row], rows=rows)
+
+
+def _parts(batch: Sequence[Write]) -> Iterator[list[Write]]:
+    part: list[Write] = []
+    size = 0
+    for write in batch:
+        length = len(write.lines().encode())
+        if part and (size + length > BULK_BYTES or len(part) == BULK_ROWS):
+            yield part
+            part, size = [], 0
+        part.append(write)
+        size += length
+    if part:
+        yield part
