@@ -8,29 +8,39 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from dragoman_api import (
+    Answer,
     AuthenticationError,
     Cell,
     CellRequest,
     CompiledFilter,
+    ConsoleRequest,
+    ConsoleText,
     CountRequest,
     Description,
+    ExportPart,
+    ExportRequest,
     FilterRequest,
     Health,
     Http,
     HttpRequest,
     Object,
+    Outcome,
     Page,
     PageRequest,
+    Plan,
+    PlanRequest,
     Profile,
     Server,
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 
-from . import filters, objects, paging, routes, schema, server
+from . import answers, changes, console, exports, filters, objects, outcomes, paging, routes, schema, server
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
+
+    from anyio.streams.memory import MemoryObjectSendStream
 
     from .exchange import Exchange, Reply
     from .schema import View
@@ -59,7 +69,7 @@ class Driver:
             found, self._features = await self._run(server.identify())
         except (AuthenticationError, ConnectionFailedError) as error:
             raise server.advise(error, profile) from error
-        return Server(found.product, found.version, [*(each.reason for each in http.warnings), *found.notes])
+        return found
 
     @hookimpl
     async def ping(self) -> Health:
@@ -105,6 +115,70 @@ class Driver:
     async def count_rows(self, request: CountRequest) -> int:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         return await self._run(paging.count(request, await self._view(request.object)))
+
+    # changes
+
+    @hookimpl
+    async def plan_change(self, request: PlanRequest) -> Plan:
+        """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
+        by_query = self._profile.options.get("delete_route") == "query"
+        return await self._run(changes.plan(request, self._features, by_query=by_query))
+
+    @hookimpl
+    async def apply_change(self, plan: Plan) -> list[Outcome]:
+        """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
+        return await self._run(outcomes.apply(plan, self._features))
+
+    # console
+
+    @hookimpl
+    async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
+        """See `dragoman_api.hookspecs.DriverSpec.parse_console`."""
+        return console.parse(text.text)
+
+    @hookimpl
+    async def execute_console(self, request: ConsoleRequest) -> Answer:
+        """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
+        return await self._run(answers.execute(request, self._features))
+
+    # exports
+
+    @hookimpl
+    async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
+        """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
+        export = exports.Export(request, await self._view(request.object))
+        await self._run(export.count())
+        failure: DragomanError | None = None
+        async with anyio.create_task_group() as tasks:
+            outlet, inlet = anyio.create_memory_object_stream[exports.Piece | DragomanError](len(export.lanes))
+            with inlet, outlet:
+                for lane in export.lanes:
+                    tasks.start_soon(self._read_lane, export, lane, outlet.clone())
+                outlet.close()
+                try:
+                    async for piece in inlet:
+                        if isinstance(piece, DragomanError):
+                            failure = piece
+                            break
+                        yield export.part(piece)
+                except GeneratorExit:  # inside a group of exceptions it would no longer end the iteration
+                    pass
+                tasks.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _read_lane(
+        self, export: exports.Export, lane: exports.Lane, outlet: MemoryObjectSendStream[exports.Piece | DragomanError]
+    ) -> None:
+        with outlet:
+            try:
+                ends = False
+                while not ends:
+                    for piece in await self._run(export.pieces(lane)):
+                        ends = piece.ends
+                        await outlet.send(piece)
+            except DragomanError as error:
+                await outlet.send(error)
 
     # sending
 

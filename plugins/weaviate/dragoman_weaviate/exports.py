@@ -1,0 +1,241 @@
+"""Exports: the whole collection in ranges of ids that are read side by side, or what a filter leaves of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import DragomanError, ExportPart, ExportRequest, QueryError
+from dragoman_api.errors import WindowExceededError
+from dragoman_api.exports import ExportForm
+
+from . import faults, graphql, rows
+from .exchange import Exchange, ask, encode, get
+from .fields import Family
+from .filters import where_of
+from .graphql import Where
+from .schema import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LANES = 4
+_REST, _SEARCH = 1_000, 2_000  # rows of one request; a search evaluates its filter for every page
+_LEAST = 20
+_BYTES = 4 * 2**20  # of one part, about
+
+
+class _Row(msgspec.Struct, rename="camel", omit_defaults=True):
+    """One object as an export holds it; what it stores stays bytes."""
+
+    collection: str = msgspec.field(name="class")
+    id: str
+    creation_time_unix: int = 0
+    last_update_time_unix: int = 0
+    properties: Raw = Raw(b"{}")
+    vector: Raw = Raw()
+    vectors: Raw = Raw()
+    tenant: str | None = None
+
+
+class _Bulk(msgspec.Struct, omit_defaults=True):
+    """One object as the server's batch endpoint takes it."""
+
+    collection: str = msgspec.field(name="class")
+    id: str
+    properties: Raw
+    vector: Raw = Raw()
+    vectors: Raw = Raw()
+    tenant: str | None = None
+
+
+class _List(msgspec.Struct):
+    objects: list[_Row] | None = None
+
+
+class _Checkpoint(msgspec.Struct):
+    """Ranges that are not at their end: behind which id each goes on, and its last."""
+
+    lanes: list[tuple[str, str]]
+
+
+_list = msgspec.json.Decoder(_List)
+
+
+@dataclass(slots=True)
+class Lane:
+    """One range of ids.
+
+    Attributes:
+        position: The id behind which the next page begins, empty for the start.
+        bound: The last id that belongs to it, empty for none.
+        size: Rows of the next page.
+        most: Rows of a page at most.
+        told: The id of the last row that was handed on.
+        ended: Its last row was handed on.
+    """
+
+    position: str
+    bound: str
+    size: int
+    most: int
+    told: str
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some lines of one lane, the id of the last, and whether the lane ends with it."""
+
+    lane: Lane
+    lines: list[bytes]
+    last: str
+    ends: bool = False
+
+
+@dataclass(slots=True)
+class Export:
+    """One export on its way.
+
+    Attributes:
+        request: What is wanted.
+        view: The collection.
+        tenant: Whose rows.
+        where: What the filter leaves.
+        total: Rows of all, where they could be counted.
+    """
+
+    request: ExportRequest
+    view: View
+    tenant: str | None = None
+    where: Where | None = None
+    lanes: list[Lane] = field(default_factory=list)
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        """Cut the ids into ranges, or go on with those of a checkpoint.
+
+        Raises:
+            QueryError: The checkpoint is none, a tenant is missing, or the server is too old for a cursor.
+        """
+        self.tenant = self.view.tenant(self.request.tenant)
+        self.where = where_of(self.request.object, self.request.filter)
+        if not self.view.features.cursor:
+            raise QueryError("servers below 1.18 have no cursor, so an export would stop at the window")
+        size = _REST if self.where is None else _SEARCH
+        bounds = [f"{at * 256 // _LANES - 1:02x}{'ffffff-ffff-ffff-ffff-ffffffffffff'}" for at in range(1, _LANES)]
+        ranges = list(zip(["", *bounds], [*bounds, ""], strict=True))
+        if self.request.checkpoint is not None:
+            try:
+                ranges = msgspec.json.decode(self.request.checkpoint, type=_Checkpoint).lanes
+            except msgspec.DecodeError as error:
+                raise QueryError(f"the checkpoint is none of this driver: {error}") from error
+        self.lanes = [Lane(position, bound, size, size, position) for position, bound in ranges]
+
+    @property
+    def vectors(self) -> bool:
+        """Tell whether vectors are wanted: they would be most of the bytes, so only those who name them get them."""
+        return "vector" in (self.request.columns or ())
+
+    def count(self) -> Exchange[None]:
+        """Learn how many rows there are; without GraphQL nobody knows."""
+        try:
+            self.total = yield from graphql.count_of(self.view, self.where, self.tenant)
+        except DragomanError:
+            self.total = None
+
+    def pieces(self, lane: Lane) -> Exchange[list[Piece]]:
+        """Fetch the next page of a lane; nothing at its end.
+
+        Raises:
+            QueryError: The server repeats itself or answers nothing: the export would not be whole.
+        """
+        found = yield from self._smaller(lane)
+        ends = len(found) < lane.size
+        if lane.bound and found and found[-1].id > lane.bound:
+            found, ends = [row for row in found if row.id <= lane.bound], True
+        if any(row.id <= lane.position for row in found[:1]) or not all(row.id for row in found):
+            raise QueryError(
+                f"the export is not whole: the server repeats itself behind {lane.position or 'the start'}"
+            )
+        pieces = list(self._cut(lane, found))
+        if pieces:
+            line = sum(map(len, pieces[-1].lines)) // len(pieces[-1].lines)
+            lane.position, lane.size = found[-1].id, min(lane.most, max(_LEAST, _BYTES // max(1, line)))
+        pieces = pieces or [Piece(lane, [], lane.position)]
+        pieces[-1].ends = ends
+        return pieces
+
+    def part(self, piece: Piece) -> ExportPart:
+        """Make a part of the export: the checkpoint says where every lane goes on behind this part."""
+        piece.lane.told, piece.lane.ended = piece.last, piece.ends
+        checkpoint = _Checkpoint([(lane.told, lane.bound) for lane in self.lanes if not lane.ended])
+        data = b"".join(line + b"\n" for line in piece.lines)
+        return ExportPart(data=data, rows=len(piece.lines), total=self.total, checkpoint=encode(checkpoint))
+
+    def _smaller(self, lane: Lane) -> Exchange[list[_Row]]:
+        """Ask for less where an answer was too long, or too long in coming."""
+        while True:
+            try:
+                return (yield from (self._listed(lane) if self.where is None else self._found(lane)))
+            except WindowExceededError as error:  # the server's limit is lower than usual, and it says how low
+                lane.most = lane.size = int(str(error.details["window"]))
+            except DragomanError as error:
+                if "status" in error.details or error.details.get("sent") is False or lane.size <= _LEAST:
+                    raise
+                lane.size = max(_LEAST, lane.size // 4)
+
+    def _listed(self, lane: Lane) -> Exchange[list[_Row]]:
+        request = get(
+            "/v1/objects",
+            **{"class": self.view.target},
+            limit=lane.size,
+            after=lane.position or None,
+            include="vector" if self.vectors else None,
+            tenant=self.tenant,
+        )
+        return faults.decode((yield from ask(request)), _list).objects or []
+
+    def _found(self, lane: Lane) -> Exchange[list[_Row]]:
+        edges = [("GreaterThan", lane.position), ("LessThanEqual", lane.bound)]
+        clauses = [{"path": ["id"], "operator": op, "valueText": edge} for op, edge in edges if edge]
+        where: Where = {"operator": "And", "operands": [self.where, *clauses]} if clauses else self.where or {}
+        fields = [each for each in self.view.fields.values() if self.vectors or each.family is not Family.VECTOR]
+        asked = graphql.search(self.view, fields=fields, where=where, limit=lane.size, tenant=self.tenant)
+        items, doubtful = rows.from_graphql(graphql.objects((yield from ask(asked)), self.view), self.view)
+        yield from rows.repaired(items, doubtful, self.view, self.tenant)
+        return [
+            _Row(
+                collection=item.collection,
+                id=item.id,
+                creation_time_unix=item.creation_time_unix,
+                last_update_time_unix=item.last_update_time_unix,
+                properties=Raw(encode(item.properties or {}).encode()),
+                vector=item.vector,
+                vectors=item.vectors,
+            )
+            for item in items
+        ]
+
+    def _cut(self, lane: Lane, found: list[_Row]) -> Iterator[Piece]:
+        """Write rows as lines, in pieces that travel well."""
+        lines: list[bytes] = []
+        size = 0
+        for row in found:
+            lines.append(self._line(row))
+            size += len(lines[-1])
+            if size >= _BYTES or row is found[-1]:
+                yield Piece(lane, lines, row.id)
+                lines, size = [], 0
+
+    def _line(self, row: _Row) -> bytes:
+        properties = row.properties if bytes(row.properties) != b"null" else Raw(b"{}")
+        if self.request.form is ExportForm.DOCUMENTS:
+            return bytes(properties)
+        row.tenant = self.tenant  # lists do not repeat it
+        if self.request.form is ExportForm.ROWS:
+            return encode(row).encode()
+        return encode(_Bulk(row.collection, row.id, properties, row.vector, row.vectors, row.tenant)).encode()
