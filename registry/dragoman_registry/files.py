@@ -23,12 +23,12 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Replace a file as a whole: after a crash it holds the old bytes or the new ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with draft.open("wb") as file:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:  # noqa: PTH123
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import anyio.to_thread
 import msgspec
 
 from dragoman_api import events
@@ -15,16 +17,23 @@ from dragoman_api.cells import exact_number
 from dragoman_api.changes import Delete, Drop, Insert, OutcomeStatus, PlanRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import ConsoleText
-from dragoman_api.errors import ConfigurationError, DragomanError, FilterNotSupportedError, SandboxError
-from dragoman_api.exports import ExportRequest
+from dragoman_api.errors import (
+    ConfigurationError,
+    DragomanError,
+    DriverFaultError,
+    FilterNotSupportedError,
+    SandboxError,
+    UnsupportedOperationError,
+)
+from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 
-from .exports import ExportResult, ExportTarget, make_format
+from .exports import Export, Source, choose, choose_columns
 from .variables import fill
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -38,6 +47,7 @@ if TYPE_CHECKING:
     from dragoman_api.filters import CompiledFilter, Filter
     from dragoman_api.grid import Page, RowKey, Sort
 
+    from .exports import ExportResult
     from .loader import Link
 
 DEADLINES = {
@@ -55,6 +65,9 @@ DEADLINES = {
 }
 """Seconds each hook may take before the driver is taken for hung."""
 
+MAX_ANSWERS = 1_000
+"""Answers to one console request at most."""
+
 
 class Session:
     """An open connection.
@@ -68,9 +81,10 @@ class Session:
         type: Its database type.
     """
 
-    def __init__(self, link: Link, *, emit: Callable[[Event], None]) -> None:
+    def __init__(self, link: Link, *, emit: Callable[[Event], None], keep_alive: int = 300) -> None:
         self._link = link
         self._emit = emit
+        self._keep_alive = keep_alive
         self._described: dict[str, int] = {}
         self._describing = anyio.Lock()
         self._healthy = True
@@ -178,6 +192,7 @@ class Session:
         columns: Sequence[str] | None = None,
         total: bool = True,
         cursor: str | None = None,
+        tenant: str | None = None,
     ) -> Page:
         """Fetch one page of rows; see `dragoman_api.grid.PageRequest` for the arguments.
 
@@ -188,6 +203,7 @@ class Session:
         if offset < 0 or not 1 <= limit <= MAX_ROWS:
             text = f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}"
             raise ConfigurationError(text)
+        self._check_tenant(tenant)
         compiled = await self._filter(object, filters, match)
         request = PageRequest(
             object=object,
@@ -198,6 +214,7 @@ class Session:
             columns=None if columns is None else list(columns),
             total=total,
             cursor=cursor,
+            tenant=tenant,
         )
         began = time.perf_counter()
         page: Page = await self._call("fetch_page", self._about("fetch_page", object), request=request)
@@ -212,9 +229,17 @@ class Session:
         )
         return page
 
-    async def count(self, object: str, *, filters: Sequence[Filter | RawQuery] = (), match: str = "all") -> int:  # noqa: A002
+    async def count(
+        self,
+        object: str,  # noqa: A002
+        *,
+        filters: Sequence[Filter | RawQuery] = (),
+        match: str = "all",
+        tenant: str | None = None,
+    ) -> int:
         """Count the rows of an object under a filter, exactly."""
-        request = CountRequest(object=object, filter=await self._filter(object, filters, match))
+        self._check_tenant(tenant)
+        request = CountRequest(object=object, filter=await self._filter(object, filters, match), tenant=tenant)
         return await self._call("count_rows", self._about("count_rows", object), request=request)  # type: ignore[no-any-return]
 
     async def cell(self, key: RowKey, column: str) -> Cell:
@@ -223,8 +248,14 @@ class Session:
         request = CellRequest(key=key, column=column)
         return await self._call("fetch_cell", self._about("fetch_cell", key.object), request=request)  # type: ignore[no-any-return]
 
+    def _check_tenant(self, tenant: str | None) -> None:
+        if tenant is not None and "tenants" not in self._link.generation.manifest.capabilities:
+            raise UnsupportedOperationError(f"the driver {self.plugin} knows no tenants, so not {tenant!r} either")
+
     async def plan(self, *changes: Change) -> Plan:
         """Turn changes into the exact requests that would carry them out; nothing is written."""
+        for change in changes:
+            self._check_tenant(change.tenant if isinstance(change, Insert) else None)
         for name in sorted({_object_of(change) for change in changes if not isinstance(change, Drop)}):
             await self._know(name)
         call = self._about("plan_change", _object_of(changes[0]) if changes else None, changes=changes)
@@ -296,37 +327,73 @@ class Session:
 
     async def console(self, text: str, *, variables: Mapping[str, str] | None = None) -> list[Answer]:
         """Send every request of a console text, in order; see `parse` for the arguments."""
-        return [await self.execute(request) for request in await self.parse(text, variables=variables)]
+        answers: list[Answer] = []
+        for request in await self.parse(text, variables=variables):
+            answer: Answer | None = await self.execute(request)
+            most = len(answers) + MAX_ANSWERS
+            while answer is not None:
+                if len(answers) == most:
+                    raise DriverFaultError(f"more than {MAX_ANSWERS:,} answers to one request")
+                answers.append(msgspec.structs.replace(answer, next=None))
+                answer = answer.next
+        return answers
 
     async def ping(self) -> Health:
         """Look whether the connection still works; a change of health is an event (W35)."""
         try:
             health: Health = await self._call("ping", self._about("ping"))
         except DragomanError as error:
-            health = Health(ok=False, reason=error.message)
+            health = Health(ok=False, reason=error.message, code=error.code)
         if health.ok != self._healthy:
             self._healthy = health.ok
             state = "ok" if health.ok else "failed"
-            self._emit(events.ConnectionHealthChanged(connection=self.name, state=state, reason=health.reason))
+            about: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
+            self._emit(events.ConnectionHealthChanged(state=state, **about))
         return health
 
     @asynccontextmanager
-    async def _parts(
-        self, object: str, *, filters: Sequence[Filter | RawQuery], match: str  # noqa: A002
-    ) -> AsyncIterator[AsyncIterator[ExportPart]]:
-        compiled = await self._filter(object, filters, match)
+    async def _parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:
         hooks = await self._link.hooks()
-        await hooks.ask(self._about("export_rows", object))
-        request = ExportRequest(object=object, filter=compiled)
+        await hooks.ask(self._about("export_rows", request.object))
         async with aclosing(hooks.stream("export_rows", request=request)) as parts:
             yield parts
 
     async def rows(
-        self, object: str, *, filters: Sequence[Filter | RawQuery] = (), match: str = "all"  # noqa: A002
-    ) -> AsyncIterator[dict[str, Any]]:
-        """Iterate over the stored documents of an object, in constant memory; integers of any size stay exact."""
+        self,
+        object: str,  # noqa: A002
+        *,
+        form: str = "documents",
+        filters: Sequence[Filter | RawQuery] = (),
+        match: str = "all",
+        columns: Sequence[str] | None = None,
+        tenant: str | None = None,
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Iterate over the rows of an object, in constant memory; integers of any size stay exact.
+
+        Who leaves the iteration early closes it, so that the server is left in order:
+        ``async with aclosing(session.rows(...)) as rows``.
+
+        Args:
+            object: Its name.
+            form: ``documents`` as they are stored, or ``rows`` with id and metadata.
+            filters: Rows of the filter.
+            match: ``all`` or ``any``.
+            columns: What is wanted; a driver may leave out what is costly and not named.
+            tenant: Whose rows, where the object has tenants.
+        """
+        if form not in list(ExportForm):
+            raise ConfigurationError(f"form is {form!r}; it can be {', '.join(ExportForm)}")
+        self._check_tenant(tenant)
+        request = ExportRequest(
+            object=object,
+            filter=await self._filter(object, filters, match),
+            form=ExportForm(form),
+            columns=None if columns is None else list(columns),
+            tenant=tenant,
+            keep_alive=self._keep_alive,
+        )
         decoder = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number)
-        async with self._parts(object, filters=filters, match=match) as parts:
+        async with self._parts(request) as parts:
             async for part in parts:
                 for line in part.data.splitlines():
                     yield decoder.decode(line)
@@ -336,63 +403,63 @@ class Session:
         object: str,  # noqa: A002
         *,
         to: Path | BinaryIO,
-        format: str = "ndjson",  # noqa: A002
+        format: str | None = None,  # noqa: A002
+        compress: str | None = None,
         filters: Sequence[Filter | RawQuery] = (),
         match: str = "all",
+        columns: Sequence[str] | None = None,
+        tenant: str | None = None,
+        keep_alive: int | None = None,
+        resume: bool = False,
+        manifest: bool = True,
     ) -> ExportResult:
         """Export an object, or what a filter leaves of it, in constant memory.
 
         Args:
             object: Its name.
             to: A path, which appears only when the export is complete, or an open binary stream.
-            format: ``ndjson`` (documents as stored) or ``csv``.
+            format: ``documents`` as they are stored, also called ``ndjson``; ``rows`` with id and metadata; ``csv``;
+                ``bulk`` for the server's own bulk endpoint; ``parquet``. None goes by the file's name.
+            compress: ``gzip`` or ``zstd``; None goes by the file's name.
             filters: Rows of the filter.
             match: ``all`` or ``any``.
+            columns: Of a CSV or Parquet file, in order; None for all.
+            tenant: Whose rows, where the object has tenants.
+            keep_alive: Seconds for which an interrupted export can be resumed; None for what `config.toml` says.
+            resume: Go on where an interrupted export of the same rows into the same file ended.
+            manifest: Write ``FILE.manifest.json`` beside the file.
 
         Returns:
-            Rows, bytes, checksum and duration.
+            What the manifest says: rows, bytes, checksum and the rest.
 
         Raises:
-            ExportError: The target cannot be written.
-            QueryError: The server's answer was partial; no file is left.
+            ConfigurationError: There is no such format or column, or a package for it is missing.
+            ExportError: The target cannot be written, or not be resumed.
+            QueryError: The server's answer was partial; nothing stands under the file's name.
         """
-        began = time.perf_counter()
-        target = ExportTarget(to)
-        rows = 0
-        about: dict[str, Any] = {"connection": self.name, "object": object}
-        self._emit(events.ExportStarted(**about, target=target.name))
-        try:
-            columns = [column.name for column in (await self.describe(object)).columns if not column.read_only]
-            writer = make_format(format, columns)
-            async with target, self._parts(object, filters=filters, match=match) as parts:
-                await target.write(writer.head())
-                async for part in parts:
-                    await target.write(writer.convert(part.data))
-                    rows += part.rows
-                    self._emit(events.ExportProgressed(**about, rows=rows, bytes=target.bytes, total=part.total))
-                target.complete()
-        except BaseException as error:
-            code, reason = (error.code, error.message) if isinstance(error, DragomanError) else ("stopped", repr(error))
-            self._emit(events.ExportFailed(**about, target=target.name, code=code, reason=reason))
-            raise
-        result = ExportResult(
-            target=target.name,
-            rows=rows,
-            bytes=target.bytes,
-            sha256=target.sha256,
-            seconds=time.perf_counter() - began,
+        source = Source(
+            connection=self.name,
+            object=object,
+            server=f"{self.server.product} {self.server.version}",
+            plugin=self.plugin,
+            version=self.plugin_version,
         )
-        self._emit(
-            events.ExportFinished(
-                **about,
-                target=result.target,
-                rows=rows,
-                bytes=result.bytes,
-                sha256=result.sha256,
-                seconds=result.seconds,
+        shape = await anyio.to_thread.run_sync(partial(choose, to, format=format, compress=compress))
+        export = Export(source, to=to, shape=shape, resume=resume, emit=self._emit)
+        with export.reporting():
+            self._check_tenant(tenant)
+            compiled = await self._filter(object, filters, match)
+            table = choose_columns(await self.describe(object), columns) if shape.tabular else []
+            named = [column.name for column in table] if shape.tabular else columns
+            request = ExportRequest(
+                object=object,
+                filter=compiled,
+                form=shape.form,
+                columns=None if named is None else list(named),
+                tenant=tenant,
+                keep_alive=keep_alive or self._keep_alive,
             )
-        )
-        return result
+            return await export.run(request, columns=table, manifest=manifest, parts=self._parts)
 
 
 def _object_of(change: Change) -> str:

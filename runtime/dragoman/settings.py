@@ -6,7 +6,7 @@ import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
@@ -66,11 +66,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             for development.
         automations: Entry points of the group `dragoman.automations` to run, by name.
         registries: In the order they are asked, before the bundled one.
+        keep_alive: Seconds for which an interrupted export can be resumed, where the server must hold something for it.
     """
 
     sandbox: Literal["auto", "require", "off"] = "auto"
     automations: list[str] = []
     registries: list[RegistryEntry] = []
+    keep_alive: Annotated[int, msgspec.Meta(ge=1)] = 300
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -109,26 +111,13 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     Raises:
         ConfigurationError: It cannot be written; the old one is as it was.
     """
+    from dragoman_registry import files
+
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, data, mode)
+        files.write(path, data, mode=mode)
     except OSError as error:
         hint = f"make {path.parent} writable, or set {HOME_VARIABLE} to a folder that is"
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}", hint=hint) from error
-
-
-def _replace(path: Path, data: bytes, mode: int) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    try:
-        with open(handle, "wb") as file:  # noqa: PTH123 - a descriptor, opened with its mode
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def change_settings(paths: Paths, key: str, value: object) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import anyio
+
 from dragoman_api import hookimpl
 from dragoman_api.cells import CutText, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest, Update
@@ -29,10 +31,24 @@ ROWS = [
     {"id": "3", "title": None, "price": 3, "tags": [{"deep": [1, 2]}]},
 ]
 COLUMNS = [
-    Column(name="id", type="keyword", kind=ColumnKind.TEXT, key=True, read_only=True),
-    Column(name="title", type="text", kind=ColumnKind.TEXT, operators=(Operator.EQ,), reasons={"sort": "text"}),
-    Column(name="price", type="double", kind=ColumnKind.NUMBER, sortable=True, operators=(Operator.EQ, Operator.GE)),
-    Column(name="tags", type="nested", kind=ColumnKind.JSON),
+    Column(name="id", path=("id",), type="keyword", kind=ColumnKind.TEXT, key=True, read_only=True),
+    Column(
+        name="title",
+        path=("title",),
+        type="text",
+        kind=ColumnKind.TEXT,
+        operators=(Operator.EQ,),
+        reasons={"sort": "text"},
+    ),
+    Column(
+        name="price",
+        path=("price",),
+        type="double",
+        kind=ColumnKind.NUMBER,
+        sortable=True,
+        operators=(Operator.EQ, Operator.GE),
+    ),
+    Column(name="tags", path=("tags",), type="nested", kind=ColumnKind.JSON),
 ]
 
 
@@ -57,7 +73,7 @@ class Driver:
 
     @hookimpl
     async def describe_object(self, name):
-        if name not in ("books", "orders"):
+        if name not in ("books", "orders", "ledger", "tape"):
             raise ObjectNotFoundError(f"there is no object {name!r}")
         return Description(object=name, columns=COLUMNS, structure='{"mappings":\n{}}')
 
@@ -193,6 +209,15 @@ class Driver:
 
     @hookimpl
     async def export_rows(self, request):
+        if request.object in ("ledger", "tape"):  # a long one: the ledger breaks once in its middle, the tape is slow
+            for at in range(int(request.checkpoint or 0), 100):
+                if request.object == "ledger" and at == 60 and request.checkpoint is None:
+                    raise QueryError("a shard failed")
+                if request.object == "tape":
+                    await anyio.sleep(0.03)
+                data = json.dumps({"id": str(at), "title": "x" * 5_000}).encode() + b"\n"
+                yield ExportPart(data=data, rows=1, total=100, checkpoint=str(at + 1))
+            return
         for at, row in enumerate(self._matching(request.filter)):
             if request.object == "orders" and at:
                 raise QueryError("a shard failed")

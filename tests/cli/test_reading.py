@@ -198,22 +198,3 @@ def test_what_cannot_be_filled_in_or_expected_sends_nothing(shop, tmp_path):
 
 def test_the_console_wants_either_a_text_or_a_file(shop):
     assert "either TEXT or -f FILE" in shop("console", "shop", code=2).err
-
-
-def test_an_export_to_stdout_is_the_documents_and_nothing_else(shop):
-    done = shop("export", "shop", "books")
-    assert [json.loads(line)["id"] for line in done.out.splitlines()] == ["1", "2", "3"]
-    assert done.err.startswith("  books  3/3  ")
-    assert done.err.endswith("rows/s  done\n")
-
-
-def test_an_export_to_a_file_takes_its_format_from_the_name(shop, tmp_path):
-    done = shop("export", "shop", "books", "-o", tmp_path / "b.csv", "--filter", "title = Oolong", "--json")
-    assert done.document["rows"] == 1
-    assert (tmp_path / "b.csv").read_text().splitlines()[0] == "title,price,tags"
-
-
-def test_a_failed_export_leaves_no_file(shop, tmp_path):
-    done = shop("export", "shop", "orders", "-o", tmp_path / "o.ndjson", code=1)
-    assert "error[query-failed]: a shard failed" in done.err
-    assert list(tmp_path.glob("*.ndjson*")) == []

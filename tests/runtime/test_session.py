@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from decimal import Decimal
 
@@ -17,7 +15,6 @@ from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import (
     ConfigurationError,
     FilterNotSupportedError,
-    QueryError,
     Refused,
     UnsupportedOperationError,
 )
@@ -165,50 +162,6 @@ async def test_W35_a_change_of_health_is_an_event_and_staying_the_same_is_none(o
         ]
 
 
-async def test_an_export_is_complete_or_not_there(open_memory, tmp_path):
-    async with open_memory() as runtime, runtime.open("memory") as session:
-        result = await session.export("books", to=tmp_path / "books.ndjson")
-        lines = (tmp_path / "books.ndjson").read_bytes().splitlines()
-        assert (len(lines), result.rows) == (23, 23)
-        assert result.bytes == (tmp_path / "books.ndjson").stat().st_size
-        assert last(runtime, "export.finished").sha256 == result.sha256
-        with pytest.raises(QueryError, match="shard"):
-            await session.export("scratch", to=tmp_path / "scratch.ndjson")
-        assert last(runtime, "export.failed").code == "query-failed"
-    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["books.ndjson"]
-
-
-async def test_an_export_never_destroys_the_file_it_would_replace(open_memory, tmp_path):
-    (tmp_path / "keep.ndjson").write_text("precious")
-    async with open_memory() as runtime, runtime.open("memory") as session:
-        with pytest.raises(QueryError):
-            await session.export("scratch", to=tmp_path / "keep.ndjson")
-    assert (tmp_path / "keep.ndjson").read_text() == "precious"
-
-
-async def test_a_full_disk_ends_an_export_with_a_clear_error(open_memory):
-    class Full(io.BytesIO):
-        name = "/full"
-
-        def write(self, data):
-            raise OSError(28, "No space left on device")
-
-    async with open_memory() as runtime, runtime.open("memory") as session:
-        with pytest.raises(Exception, match="No space left") as caught:
-            await session.export("books", to=Full())
-        assert caught.value.code == "export-failed"
-
-
-async def test_csv_has_one_line_per_row_and_quotes_what_needs_it(open_memory):
-    stream = io.BytesIO()
-    async with open_memory() as runtime, runtime.open("memory") as session:
-        await session.export("books", to=stream, format="csv", filters=[Filter("id", "in", ["1", "9"])])
-    head, *rows = csv.reader(io.StringIO(stream.getvalue().decode()))
-    assert head == ["title", "price", "stock", "available", "tags"]
-    assert [row[4] for row in rows] == ['["a","ä",null]'] * 2
-    assert [row[3] for row in rows] == ["false", ""]
-
-
 async def test_rows_iterates_over_whole_documents_with_exact_numbers(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         documents = [document async for document in session.rows("books")]
@@ -225,11 +178,7 @@ async def test_leaving_an_iteration_early_ends_the_stream(open_memory):
         assert await session.count("books") == 23
 
 
-async def test_an_unknown_format_and_a_missing_hook_are_said(open_memory, make_runtime, tmp_path):
-    async with open_memory() as runtime, runtime.open("memory") as session:
-        with pytest.raises(ConfigurationError, match="xlsx"):
-            await session.export("books", to=tmp_path / "x", format="xlsx")
-        runtime.registries.remove("registry")
+async def test_a_missing_hook_is_said(make_runtime):
     async with make_runtime() as runtime, runtime.open("demo") as session:
         assert not session.can("fetch_page")
         with pytest.raises(UnsupportedOperationError):

@@ -210,11 +210,13 @@ class ConsoleExecuted(Event, frozen=True, kw_only=True, tag="console.executed"):
 
 
 class ExportStarted(Event, frozen=True, kw_only=True, tag="export.started"):
-    """An export began."""
+    """An export began; `resumed` rows were there already, `replaced` rows of an unfinished one are thrown away."""
 
     connection: str
     object: str
     target: str
+    resumed: int = 0
+    replaced: int | None = None
 
 
 class ExportProgressed(Event, frozen=True, kw_only=True, tag="export.progressed"):

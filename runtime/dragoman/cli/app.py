@@ -79,6 +79,7 @@ def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | 
         options: What holds before the words are read.
         wait: Runs the coroutine of a command that has one.
     """
+    options.words = tuple(words)
     try:
         with options.cleanup:
             result = cli.main(words, prog_name="dragoman", standalone_mode=False, obj=options)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import NOT_APPLIED
+from .grid import TENANT
 from .options import CONNECTION, OBJECT, Command, attended, opens, take_pairs
 from .output import plain, plain_lines, say, say_notes, write_json, write_table
 
@@ -94,16 +95,17 @@ async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Valu
 @SET
 @click.option("--id", "id_", metavar="ID", help="The row's id; the server makes one where none is given.")
 @click.option("--replace", is_flag=True, help="Write over a row that is there already.")
+@TENANT
 @DRY_RUN
 @opens
 async def insert(
     options: Options, session: Session, *, object: str, pairs: tuple[str, ...], id_: str | None, replace: bool,
-    dry_run: bool,
+    tenant: str | None, dry_run: bool,
 ) -> int | None:  # fmt: skip
     """Write a new row."""
     from dragoman_api.changes import Insert
 
-    change = Insert(object, await _values(session, object, pairs), id_, replace=replace)
+    change = Insert(object, await _values(session, object, pairs), id_, replace=replace, tenant=tenant)
     return await _carry_out(options, session, change, dry_run=dry_run)
 
 

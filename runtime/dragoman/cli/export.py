@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import inspect
+import re
+import shlex
 import sys
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
 from .errors import FAILED
-from .grid import filtered, near_names
+from .grid import COLUMNS, TENANT, filtered, near_names, parse_names
 from .options import CONNECTION, OBJECT, Command, load_file, opens, script_fault
-from .output import plain_lines, write_json
+from .output import plain_lines, say, say_notes, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import AsyncIterator, Coroutine
     from typing import Any
 
     from dragoman.session import Session
 
     from .options import Options
+
+
+FINAL = ("resume-refused", "export-running")
+"""Codes of errors after which resuming would meet the same again."""
 
 
 class _SafeStream:
@@ -43,23 +50,70 @@ class _SafeStream:
 @OBJECT
 @filtered
 @click.option("-o", "--output", metavar="FILE", help="Appears only when it is complete; stdout when left out.")
-@click.option("--format", type=click.Choice(["ndjson", "csv"]), help="By the file's name when left out, else ndjson.")
+@click.option("--format", type=click.Choice(["documents", "ndjson", "rows", "csv", "bulk", "parquet"]),
+              help="By the file's name when left out, else documents.")  # fmt: skip
+@click.option("--compress", type=click.Choice(["gzip", "zstd"]), help="By the file's name when left out.")
+@COLUMNS
+@TENANT
+@click.option("--resume", is_flag=True, help="Go on where an interrupted export of the same rows to FILE ended.")
+@click.option("--keep-alive", metavar="TIME", help="How long it can be resumed: 90s, 30m, 2h.")
+@click.option("--no-manifest", is_flag=True, help="Write no FILE.manifest.json.")
 @opens
 async def export(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    output: str | None, format: str | None,
+    output: str | None, format: str | None, compress: str | None, columns: str | None, tenant: str | None,
+    resume: bool, keep_alive: str | None, no_manifest: bool,
 ) -> None:  # fmt: skip
     """Export an object, or what a filter leaves of it, however large."""
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)
-    to = Path(output) if output else stream
-    by_name = "csv" if output and output.endswith(".csv") else "ndjson"
-    async with near_names(session, object):
-        result = await session.export(object, to=to, format=format or by_name, filters=rows, match=match)
+    async with near_names(session, object), _resumable(options, Path(output) if output else None):
+        result = await session.export(
+            object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
+            match=match, columns=parse_names(columns), tenant=tenant, keep_alive=_seconds(keep_alive),
+            resume=resume, manifest=not no_manifest,
+        )  # fmt: skip
+    say_notes(result.notes)
     if options.json and output:
         write_json(result)
+
+
+@asynccontextmanager
+async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]:
+    """Tell how an export that was interrupted goes on, with the words it was typed with."""
+    import anyio
+    import anyio.to_thread
+
+    from dragoman.exports import unfinished
+    from dragoman_api.errors import DragomanError
+
+    try:
+        yield
+    except BaseException as error:
+        known = error if isinstance(error, DragomanError) else None
+        if file is None or (known and known.code in FINAL):
+            raise
+        with anyio.CancelScope(shield=True):
+            resumable = await anyio.to_thread.run_sync(unfinished, file)
+        if resumable:
+            words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
+            if known:
+                known.hint = shlex.join(words)
+            else:
+                say(f"to go on: {shlex.join(words)}")
+        raise
+
+
+def _seconds(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,6})([smhd]?)", text)
+    seconds = int(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]] if found else 0
+    if not seconds:
+        raise click.UsageError(f"--keep-alive {text!r} is no time: 90s, 30m, 2h")
+    return seconds
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True})

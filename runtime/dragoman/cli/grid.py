@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 FORMAT = click.option("--format", default="table", type=click.Choice(output.FORMATS), help="How rows are written.")
+COLUMNS = click.option("--columns", metavar="A,B,…", help="Only these columns, in this order.")
+TENANT = click.option("--tenant", metavar="NAME", help="Whose rows, where the object has tenants.")
 
 
 def filtered(function: F) -> F:
@@ -35,6 +37,11 @@ def filtered(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def parse_names(text: str | None) -> list[str] | None:
+    """Read the names of columns; None where nothing is said."""
+    return [name.strip() for name in text.split(",")] if text else None
 
 
 @asynccontextmanager
@@ -133,7 +140,8 @@ async def describe(options: Options, session: Session, *, object: str, structure
 @click.option("--sort", multiple=True, metavar="[-]COL", help="A column, descending with a hyphen. Repeatable.")
 @click.option("--limit", default=100, show_default=True, type=int, help="Rows of the page.")
 @click.option("--offset", default=0, type=int, help="Rows before the page.")
-@click.option("--columns", metavar="A,B,…", help="Only these columns.")
+@COLUMNS
+@TENANT
 @click.option("--cursor", metavar="NEXT", help="Go on after an earlier page: its `next`.")
 @click.option("--explain", is_flag=True, help="Tell what becomes of each row of the filter.")
 @click.option("--no-total", is_flag=True, help="Do not count all matching rows.")
@@ -141,8 +149,8 @@ async def describe(options: Options, session: Session, *, object: str, structure
 @opens
 async def page(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    sort: tuple[str, ...], limit: int, offset: int, columns: str | None, cursor: str | None, explain: bool,
-    no_total: bool, format: str,
+    sort: tuple[str, ...], limit: int, offset: int, columns: str | None, tenant: str | None, cursor: str | None,
+    explain: bool, no_total: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
     from .filters import parse_rows, parse_sort
@@ -155,10 +163,9 @@ async def page(
             compiled = await session.compile(object, filters=rows, match=match)
             if shape != "json":
                 _explain(rows, compiled)
-        names = [name.strip() for name in columns.split(",")] if columns else None
         found = await session.page(
-            object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit, columns=names,
-            total=not no_total, cursor=cursor,
+            object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
+            columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
         )  # fmt: skip
     if shape == "json":
         output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
@@ -190,16 +197,18 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
 @CONNECTION
 @OBJECT
 @filtered
+@TENANT
 @opens
 async def count(
-    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str
-) -> None:
+    options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
+    tenant: str | None,
+) -> None:  # fmt: skip
     """Count rows exactly."""
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)
     async with near_names(session, object):
-        number = await session.count(object, filters=rows, match=match)
+        number = await session.count(object, filters=rows, match=match, tenant=tenant)
     output.write_json({"count": number}) if options.json else sys.stdout.write(f"{number}\n")
 
 

@@ -30,6 +30,7 @@ class Options:
     """The global options of one command line.
 
     Attributes:
+        words: Of the command line, as they were typed.
         shared: In the shell, the open Session that every line uses.
         current: The Runtime of this command.
         cleanup: What ends with the command.
@@ -42,6 +43,7 @@ class Options:
     quiet: bool = False
     home: str | None = None
     sandbox: Literal["auto", "require", "off"] | None = None
+    words: tuple[str, ...] = ()
     shared: Any = None
     current: Any = None
     cleanup: ExitStack = field(default_factory=ExitStack)

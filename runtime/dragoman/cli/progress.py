@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING
 
 from dragoman_api import events
@@ -21,6 +22,8 @@ class Progress:
         self._bar: Bar | None = None
         self._task: TaskID | None = None
         self._total: int | None = None
+        self._resumed = 0
+        self._began = 0.0
         self._what = ""
 
     def show(self, event: events.Event) -> None:
@@ -42,16 +45,24 @@ class Progress:
             case events.RegistryFailed():
                 self._end(f"registry {plain(event.registry)} was left out: {plain(event.reason)}")
             case events.ExportStarted():
-                self._begin(plain(event.object))
-                self._total = None
+                if event.replaced is not None:
+                    rows = f" of {show_count(event.replaced)} rows" if event.replaced else ""
+                    self._end(f"an unfinished export{rows} is replaced")
+                self._total, self._resumed, self._began = None, event.resumed, time.monotonic()
+                self._begin(plain(event.object), done=event.resumed)
             case events.ExportProgressed():
                 self._total = event.total
-                self._advance(self._what, event.rows, event.total)
+                seconds = time.monotonic() - self._began
+                self._advance(f"{self._what}  {self._rows(event.rows, seconds)}", event.rows, event.total)
             case events.ExportFinished():
-                rate = f"{float(f'{event.rows / max(event.seconds, 1e-6):.2g}'):,.0f} rows/s"
-                self._end(f"{self._what}  {show_count(event.rows)}/{show_count(self._total)}  {rate}  done")
+                self._end(f"{self._what}  {self._rows(event.rows, event.seconds)}  done")
             case events.ExportFailed():
                 self._end(f"{self._what}  failed" if "BrokenPipe" not in event.reason else "")
+
+    def _rows(self, rows: int, seconds: float) -> str:
+        """Say how far an export is and how fast this run of it goes."""
+        rate = float(f"{(rows - self._resumed) / max(seconds, 1e-6):.2g}")
+        return f"{show_count(rows)}/{show_count(self._total)}  {rate:,.0f} rows/s"
 
     def close(self) -> None:
         """Take a bar that still moves off the terminal: what it showed was interrupted."""
@@ -59,17 +70,18 @@ class Progress:
             self._bar.stop()
             self._bar = None
 
-    def _begin(self, what: str) -> None:
+    def _begin(self, what: str, *, done: int | None = None) -> None:
         self._what = what
         if not sys.stderr.isatty():
             return
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
 
-        columns = (TextColumn("  {task.description}", markup=False), BarColumn(), TimeElapsedColumn())
+        clock = TimeElapsedColumn() if done is None else TimeRemainingColumn()
+        columns = (TextColumn("  {task.description}", markup=False), BarColumn(), clock)
         self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task(what, total=None)
+        self._task = self._bar.add_task(what, total=None, completed=done or 0)
         self._bar.start()
 
     def _advance(self, what: str, done: int, total: int | None) -> None:

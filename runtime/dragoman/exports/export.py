@@ -1,0 +1,308 @@
+"""One export from beginning to end: parts are read, and beside that turned into bytes and written."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import anyio
+import msgspec
+from anyio.to_thread import run_sync
+
+from dragoman_api import events
+from dragoman_api.errors import DragomanError, ExportError
+from dragoman_api.exports import ExportPart
+
+from .formats import Compressor, Csv
+from .results import Checkpoint, ExportResult, Identity
+from .targets import FileTarget, Target
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from anyio.abc import TaskGroup
+    from anyio.streams.memory import MemoryObjectReceiveStream
+
+    from dragoman_api.columns import Column, Note
+    from dragoman_api.events import Event
+    from dragoman_api.exports import ExportRequest
+
+    from .formats import Shape
+
+    Parts = Callable[[ExportRequest], AbstractAsyncContextManager[AsyncIterator[ExportPart]]]
+
+CHECKPOINT_SECONDS = 1.0
+CHECKPOINT_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where an export comes from.
+
+    Attributes:
+        connection: The connection's name.
+        object: What is exported.
+        server: Product and version.
+        plugin: The driver's id.
+        version: Of the driver.
+    """
+
+    connection: str
+    object: str
+    server: str
+    plugin: str
+    version: str
+
+
+class Export:
+    """One export into one target; used once."""
+
+    def __init__(
+        self, source: Source, *, to: Path | BinaryIO, shape: Shape, resume: bool, emit: Callable[[Event], None]
+    ) -> None:
+        """Begin.
+
+        Args:
+            source: What is told of it.
+            to: A path, or an open stream.
+            shape: How it is written.
+            resume: Go on after the checkpoint of an earlier run.
+            emit: Told what happens.
+        """
+        self._source, self._shape, self._resume, self._emit = source, shape, resume, emit
+        self._target = FileTarget(to) if isinstance(to, Path) else Target(to)
+        self._began = time.perf_counter()
+        self._started = _now()
+        self._resumed = 0
+        self._rows = 0
+        self._driver: str | None = None  # the driver's checkpoint of the last part written
+        self._torn = False  # a write failed: what was written since the last checkpoint cannot be relied on
+        self._secured: Checkpoint | None = None
+        self._securing = False
+        self._marked = (0, self._began)  # bytes and time of the last checkpoint
+        inside = shape.format == "parquet"
+        self._compressor = Compressor(shape.compression) if shape.compression and not inside else None
+
+    @contextmanager
+    def reporting(self) -> Iterator[None]:
+        """Tell of a failure by an event, whatever it is."""
+        try:
+            yield
+        except BaseException as error:
+            code, reason = (error.code, error.message) if isinstance(error, DragomanError) else ("stopped", repr(error))
+            self._tell(events.ExportFailed, target=self._target.name, code=code, reason=reason)
+            raise
+
+    def _tell(self, kind: Callable[..., Event], **fields: Any) -> None:
+        self._emit(kind(connection=self._source.connection, object=self._source.object, **fields))
+
+    async def run(
+        self, request: ExportRequest, *, columns: Sequence[Column], manifest: bool, parts: Parts
+    ) -> ExportResult:
+        """Export.
+
+        Args:
+            request: What the driver is asked for; its checkpoint is filled in here.
+            columns: Of a table.
+            manifest: Write a manifest beside the file.
+            parts: Streams the parts of a request.
+
+        Raises:
+            ExportError: The target cannot be written, or not be resumed.
+            DragomanError: What the driver raised; nothing stands under the final name.
+        """
+        self._table = Csv(columns) if self._shape.format == "csv" else None
+        self._identity = Identity(
+            connection=self._source.connection,
+            driver=self._source.plugin,
+            object=request.object,
+            tenant=request.tenant,
+            filter=request.filter.body if request.filter else None,
+            format=self._shape.format,
+            compression=self._shape.compression,
+            columns=request.columns,
+        )
+        try:
+            await run_sync(self._open)
+            try:
+                await run_sync(self._begin)
+                if not (self._secured and self._secured.driver is None):
+                    await self._stream(msgspec.structs.replace(request, checkpoint=self._driver), parts)
+                notes = await run_sync(self._make, columns)
+                await run_sync(self._target.place)
+            except BaseException as error:
+                with anyio.CancelScope(shield=True):  # a cancelled export must still leave things in order
+                    await run_sync(self._give_up, error)
+                raise
+            result = self._result(request, notes)
+            if manifest and isinstance(self._target, FileTarget):
+                await run_sync(self._target.tell, result)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await run_sync(self._target.close)
+        told = {name: getattr(result, name) for name in ("target", "rows", "bytes", "sha256", "seconds")}
+        self._tell(events.ExportFinished, **told)
+        return result
+
+    def _open(self) -> None:
+        self._target.open()
+        replaced = None
+        if self._resume:
+            if not isinstance(self._target, FileTarget):
+                raise ExportError("only a file can be resumed", hint="name it with -o", code="resume-refused")
+            found = self._secured = self._target.resume(self._identity)
+            self._rows, self._driver, self._started = found.rows, found.driver, found.started
+            self._resumed = found.resumed + 1
+        elif isinstance(self._target, FileTarget):
+            replaced = self._target.left_over()
+        self._tell(events.ExportStarted, target=self._target.name, resumed=self._rows, replaced=replaced)
+
+    def _begin(self) -> None:
+        if not self._resume:
+            self._target.begin()
+            self._write(self._table.head() if self._table else b"")
+        self._marked = (self._target.bytes, time.perf_counter())
+
+    # the stream -------------------------------------------------------------------------------------------------------
+
+    async def _stream(self, request: ExportRequest, parts: Parts) -> None:
+        send, receive = anyio.create_memory_object_stream[ExportPart](1)
+        failure: DragomanError | None = None
+        try:
+            # The receiving end closes last: a reader whose writer failed is cancelled, and has no error of its own.
+            with receive:
+                async with anyio.create_task_group() as tasks, send:
+                    tasks.start_soon(self._take, receive, tasks)
+                    try:
+                        async with parts(request) as stream:
+                            async for part in stream:
+                                await send.send(part)
+                    except DragomanError as error:  # what arrived before it is still written
+                        failure = error
+        except BaseExceptionGroup as group:
+            raise _innermost(group) from None
+        if failure is not None:
+            raise failure
+
+    async def _take(self, parts: MemoryObjectReceiveStream[ExportPart], tasks: TaskGroup) -> None:
+        async for part in parts:
+            checkpoint = await run_sync(self._put, part)
+            if checkpoint is not None:
+                tasks.start_soon(self._secure, checkpoint)
+            self._tell(events.ExportProgressed, rows=self._rows, bytes=self._target.bytes, total=part.total)
+
+    def _put(self, part: ExportPart) -> Checkpoint | None:
+        """Write one part; give a checkpoint when it is time for one."""
+        try:
+            self._write(self._table.convert(part.data) if self._table else part.data)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise ExportError(f"a row after the first {self._rows:,} cannot be read: {error}") from error
+        self._rows += part.rows
+        self._driver = part.checkpoint
+        size, at = self._marked
+        due = self._target.bytes - size >= CHECKPOINT_BYTES or time.perf_counter() - at >= CHECKPOINT_SECONDS
+        return self._mark() if due and self._driver is not None and not self._securing else None
+
+    def _write(self, data: bytes) -> None:
+        self._torn = True
+        self._target.write(self._compressor.compress(data) if self._compressor and data else data)
+        self._torn = False
+
+    def _mark(self) -> Checkpoint:
+        """End a member of the compression, so that the file may be cut off here, and give the checkpoint."""
+        if self._compressor:
+            self._torn = True
+            self._target.write(self._compressor.end())
+            self._torn = False
+        self._marked = (self._target.bytes, time.perf_counter())
+        return Checkpoint(
+            identity=self._identity,
+            part=self._target.part.name if isinstance(self._target, FileTarget) else "",
+            offset=self._target.bytes,
+            sha256=self._target.sha256,
+            rows=self._rows,
+            driver=self._driver,
+            started=self._started,
+            resumed=self._resumed,
+        )
+
+    async def _secure(self, checkpoint: Checkpoint) -> None:
+        assert isinstance(self._target, FileTarget)
+        self._securing = True
+        await run_sync(self._target.secure, checkpoint)
+        self._secured, self._securing = checkpoint, False
+
+    # the end ----------------------------------------------------------------------------------------------------------
+
+    def _make(self, columns: Sequence[Column]) -> list[Note]:
+        """Finish the bytes; a Parquet file is made only now, out of rows that are all known."""
+        if self._compressor:
+            # Even nothing at all is a member, or it could not be unpacked.
+            self._target.write(self._compressor.compress(b"") + self._compressor.end())
+        if self._shape.format != "parquet":
+            return []
+        from .parquet import write_parquet
+
+        assert isinstance(self._target, FileTarget)
+        if self._driver is not None:
+            self._driver = None
+            self._target.secure(self._mark())
+        with self._target.guarding():
+            notes = write_parquet(
+                self._target.part, self._target.made, columns=columns, compression=self._shape.compression
+            )
+        self._target.take(self._target.made)
+        return notes
+
+    def _give_up(self, error: BaseException) -> None:
+        """Keep what can be resumed, remove the rest."""
+        if isinstance(self._target, FileTarget) and self._driver is not None and not self._torn:
+            try:
+                checkpoint = self._mark()
+                self._target.secure(checkpoint)
+                self._secured = checkpoint
+            except DragomanError:  # the disk is full; the checkpoint before this one still holds
+                pass
+        if self._secured is None:
+            self._target.discard()
+        elif isinstance(error, DragomanError):
+            error.hint = error.hint or "export with resume=True to go on"
+
+    def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:
+        return ExportResult(
+            target=self._target.name,
+            connection=self._source.connection,
+            object=request.object,
+            tenant=request.tenant,
+            filter=request.filter.rows if request.filter else [],
+            format=self._shape.format,
+            compression=self._shape.compression,
+            columns=request.columns,
+            rows=self._rows,
+            bytes=self._target.bytes,
+            sha256=self._target.sha256,
+            server=self._source.server,
+            driver=f"{self._source.plugin} {self._source.version}",
+            started=self._started,
+            finished=_now(),
+            seconds=time.perf_counter() - self._began,
+            resumed=self._resumed,
+            notes=notes,
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _innermost(error: BaseException) -> BaseException:
+    """Take the error out of the groups that task groups put around it; what has a code says most."""
+    while isinstance(error, BaseExceptionGroup):
+        known = error.subgroup(DragomanError)
+        error = (known or error).exceptions[0]
+    return error

@@ -1,0 +1,209 @@
+"""Parquet out of exported rows: a column has its mapped type where every value fits, else one that loses nothing."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import anyio.from_thread
+import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
+
+from dragoman_api.columns import ColumnKind, Note
+
+from .values import ValueReader, items_of, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from dragoman_api.columns import Column
+
+GROUP_ROWS = 65_536
+GROUP_CELLS = 1_000_000
+GROUP_BYTES = 32 << 20
+"""Bounds of one row group: it is built in memory."""
+
+_INTEGERS = frozenset(("long", "integer", "int", "short", "byte", "token_count", "unsigned_long"))
+_EXACT = 1 << 53
+"""Up to here a float holds every integer."""
+
+# More than six digits of a second would be cut off by a timestamp in microseconds.
+_DATE = re.compile(rb'"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?"')
+
+
+class _Facts:
+    """What was seen in one column."""
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+        self._seen: set[str] = set()
+        self._low = self._high = 0
+        self.array = column.type.endswith("[]")
+
+    def learn(self, value: bytes, *, inside: bool = False) -> None:
+        """Take one value into account."""
+        first = value[:1]
+        if first == b'"':
+            self._seen.add("date" if self._column.kind is ColumnKind.DATE and _is_date(value) else "text")
+        elif first in b"tf":
+            self._seen.add("bool")
+        elif first == b"[" and not inside:
+            self.array = True
+            for item in items_of(value):
+                self.learn(item, inside=True)
+        elif first in b"[{":
+            self._seen.add("json")
+        elif first != b"n":
+            self._number(value)
+
+    def _number(self, value: bytes) -> None:
+        if value.lstrip(b"-").isdigit():
+            self._seen.add("integer")
+            number = int(value) if len(value) < 40 else 1 << 99
+            self._low, self._high = min(self._low, number), max(self._high, number)
+        else:
+            self._seen.add("float" if _is_exact(value.decode()) else "digits")
+
+    def decide(self) -> tuple[pa.DataType, Callable[[bytes], Any], str]:
+        """Choose the type of the column, how a value becomes one, and what must be said about it."""
+        kind, seen = self._column.kind, self._seen
+        if kind is ColumnKind.JSON or "json" in seen:
+            self.array = False
+            return pa.string(), _as_json, ""
+        mapped = self._mapped()
+        if not seen or self._fits(mapped):
+            return mapped, _MAKERS[mapped], ""
+        other = next((each for each in (pa.string(), pa.int64(), pa.uint64(), pa.float64()) if self._fits(each)), None)
+        if other is None:
+            self.array = False
+        text = f"not every value is a {self._column.type}: the column is {other or 'JSON text'}"
+        return other or pa.string(), _MAKERS[other] if other else _as_json, text
+
+    def _mapped(self) -> pa.DataType:
+        name = self._column.type.removesuffix("[]")
+        match self._column.kind:
+            case ColumnKind.NUMBER if name == "unsigned_long":
+                return pa.uint64()
+            case ColumnKind.NUMBER:
+                return pa.int64() if name in _INTEGERS else pa.float64()
+            case ColumnKind.BOOLEAN:
+                return pa.bool_()
+            case ColumnKind.DATE:
+                return _TIMESTAMP
+        return pa.string()
+
+    def _fits(self, wanted: pa.DataType) -> bool:
+        low, high = _RANGES.get(wanted, (0, 0))
+        return self._seen <= _HOLDS[wanted] and ("integer" not in self._seen or low <= self._low <= self._high <= high)
+
+
+def _is_exact(text: str) -> bool:
+    """Tell whether a float gives the number back."""
+    from decimal import Decimal
+
+    value = repr(float(text))
+    return value == text or (len(text) < 400 and Decimal(value) == Decimal(text))
+
+
+def _is_date(value: bytes) -> bool:
+    if not _DATE.fullmatch(value):
+        return False
+    try:
+        _as_time(value)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _as_time(value: bytes) -> datetime:
+    time = datetime.fromisoformat(value[1:-1].decode())
+    return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+
+
+def _as_json(value: bytes) -> str:
+    return value.decode(errors="backslashreplace")
+
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+_MAKERS: dict[pa.DataType, Callable[[bytes], Any]] = {
+    pa.string(): text_of,
+    pa.int64(): int,
+    pa.uint64(): int,
+    pa.float64(): float,
+    pa.bool_(): lambda value: value == b"true",
+    _TIMESTAMP: _as_time,
+}
+_HOLDS = {
+    pa.string(): {"text", "date"},
+    pa.int64(): {"integer"},
+    pa.uint64(): {"integer"},
+    pa.float64(): {"integer", "float"},
+    pa.bool_(): {"bool"},
+    _TIMESTAMP: {"date"},
+}
+_RANGES = {
+    pa.int64(): (-(1 << 63), (1 << 63) - 1),
+    pa.uint64(): (0, (1 << 64) - 1),
+    pa.float64(): (-_EXACT, _EXACT),
+}
+
+
+def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], compression: str | None) -> list[Note]:
+    """Make a Parquet file of a file of rows, in constant memory: one reading for the types, one for the values.
+
+    Returns:
+        Which columns do not have their mapped type, and why.
+    """
+    facts = [_Facts(column) for column in columns]
+    reader = ValueReader([column.path for column in columns])
+    for group in _groups(source, len(columns)):
+        for line in group:
+            for fact, value in zip(facts, reader.read(line), strict=True):
+                if value is not None:
+                    fact.learn(value)
+    chosen = [fact.decide() for fact in facts]
+    types = [pa.list_(kind) if fact.array else kind for fact, (kind, _, _) in zip(facts, chosen, strict=True)]
+    makers = [_items(make) if fact.array else make for fact, (_, make, _) in zip(facts, chosen, strict=True)]
+    fields = [
+        pa.field(column.name, type_, metadata={"type": column.type})
+        for column, type_ in zip(columns, types, strict=True)
+    ]
+    with ParquetWriter(target, schema := pa.schema(fields), compression=compression or "snappy") as writer:
+        for group in _groups(source, len(columns)):
+            made: list[list[Any]] = [[] for _ in columns]
+            for line in group:
+                for values, make, value in zip(made, makers, reader.read(line), strict=True):
+                    values.append(None if value is None else make(value))
+            arrays = [pa.array(values, type=type_) for values, type_ in zip(made, types, strict=True)]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+    told = zip(columns, chosen, strict=True)
+    return [Note(code="type-changed", column=column.name, reason=text) for column, (_, _, text) in told if text]
+
+
+def _items(make: Callable[[bytes], Any]) -> Callable[[bytes], list[Any]]:
+    """Make lists of values; a single one, which the server takes for an array of one, becomes that."""
+
+    def made(value: bytes) -> list[Any]:
+        items = items_of(value) if value[:1] == b"[" else [value]
+        return [None if item == b"null" else make(item) for item in items]
+
+    return made
+
+
+def _groups(source: Path, columns: int) -> Iterator[list[bytes]]:
+    """Give the lines of each row group."""
+    most = max(1, min(GROUP_ROWS, GROUP_CELLS // max(columns, 1)))
+    group: list[bytes] = []
+    size = 0
+    with source.open("rb") as file:
+        for line in file:
+            group.append(line)
+            size += len(line)
+            if len(group) >= most or size >= GROUP_BYTES:
+                anyio.from_thread.check_cancelled()  # a person need not wait for the whole file
+                yield group
+                group, size = [], 0
+    if group:
+        yield group

@@ -1,0 +1,325 @@
+"""An export is one complete file, or none: digests, compression, formats, locks, and what lies beside it (E32)."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import os
+import stat
+from pathlib import Path
+
+import anyio
+import pytest
+from backports import zstd
+
+from dragoman import Filter
+from dragoman.exports import choose
+from dragoman_api.columns import ColumnKind
+from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_api.testing.memory import MemoryDriver
+from dragoman_api.testing.memory_server import BOOKS, MemoryServer
+from exporting import Line, breaks_before
+
+
+@pytest.fixture
+def line():
+    return Line()
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir() if path.is_file())
+
+
+async def test_the_file_appears_only_when_it_is_complete(line, tmp_path):
+    target = tmp_path / "books.ndjson"
+    there = []
+
+    async def look():
+        there.append(await anyio.Path(target).exists())
+
+    line.before = lambda number: look()
+    result = await line(target)
+    assert there == [False] * 5
+    lines = target.read_bytes().splitlines()
+    assert [json.loads(line)["title"] for line in lines] == [row["title"] for row in BOOKS.values()]
+    assert (result.rows, result.bytes) == (23, target.stat().st_size)
+    assert result.sha256 == hashlib.sha256(target.read_bytes()).hexdigest()
+    assert files(tmp_path) == ["books.ndjson", "books.ndjson.manifest.json"]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    assert line.last("export.finished").sha256 == result.sha256
+    assert line.last("export.progressed").total == 23
+
+
+async def test_the_manifest_says_what_the_file_is(line, tmp_path):
+    target = tmp_path / "some.csv.gz"
+    result = await line(target, filters=[Filter("stock", "=", 1)], columns=["title", "id"])
+    told = json.loads((tmp_path / "some.csv.gz.manifest.json").read_bytes())
+    assert told["sha256"] == hashlib.sha256(target.read_bytes()).hexdigest() == result.sha256
+    assert told["bytes"] == target.stat().st_size
+    assert (told["object"], told["format"], told["compression"], told["columns"]) == (
+        "books", "csv", "gzip", ["title", "id"],
+    )  # fmt: skip
+    assert told["filter"][0]["clause"] == "stock = 1"
+    assert (told["server"], told["driver"], told["resumed"], told["rows"]) == ("Memory 1.0", "memory 1.0.0", 0, 5)
+    assert told["started"] <= told["finished"]
+
+
+async def test_the_manifest_can_be_left_out_and_an_old_one_does_not_stay(line, tmp_path):
+    await line(tmp_path / "books.ndjson")
+    await line(tmp_path / "books.ndjson", manifest=False)
+    assert files(tmp_path) == ["books.ndjson"]
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "chosen"),
+    [
+        ("a", {}, ("documents", None)),
+        ("a.ndjson.zst", {}, ("documents", "zstd")),
+        ("a.csv", {}, ("csv", None)),
+        ("a.csv.gz", {}, ("csv", "gzip")),
+        ("a.parquet", {}, ("parquet", None)),
+        ("a.gz", {"format": "rows"}, ("rows", "gzip")),
+        ("a.csv", {"format": "ndjson", "compress": "zstd"}, ("documents", "zstd")),
+    ],
+)
+def test_a_format_is_what_is_said_or_what_the_name_says(tmp_path, name, given, chosen):
+    shape = choose(tmp_path / name, format=given.get("format"), compress=given.get("compress"))
+    assert (shape.format, shape.compression) == chosen
+
+
+@pytest.mark.parametrize(
+    ("to", "given", "reason"),
+    [
+        ("x", {"format": "xlsx"}, "xlsx"),
+        ("x", {"compress": "rar"}, "rar"),
+        ("x.parquet.gz", {}, "compressed inside"),
+        (None, {"format": "parquet"}, "cannot be streamed"),
+    ],
+)
+def test_what_no_file_can_be_is_refused(tmp_path, to, given, reason):
+    with pytest.raises(ConfigurationError, match=reason) as caught:
+        choose(tmp_path / to if to else io.BytesIO(), format=given.get("format"), compress=given.get("compress"))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(("name", "module"), [("a.parquet", "pyarrow"), ("a.zst", "backports.zstd")])
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, monkeypatch, name, module):
+    import importlib.util
+    import sys
+
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match=module) as caught:
+        choose(tmp_path / name, format=None, compress=None)
+    assert caught.value.hint == f"pip install 'dragoman[{'parquet' if module == 'pyarrow' else 'zstd'}]'"
+
+
+@pytest.mark.parametrize(("name", "unpack"), [("b.ndjson.gz", gzip.decompress), ("b.ndjson.zst", zstd.decompress)])
+async def test_a_compressed_export_unpacks_to_the_same_bytes_wherever_it_was_checkpointed(
+    line, tmp_path, monkeypatch, name, unpack
+):
+    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 0)
+    await line(tmp_path / name)
+    await line(tmp_path / "plain")
+    assert unpack((tmp_path / name).read_bytes()) == (tmp_path / "plain").read_bytes()
+    await line(tmp_path / name, name="scratch")
+    assert unpack((tmp_path / name).read_bytes()) == b""
+
+
+async def test_rows_have_id_and_metadata(line, tmp_path):
+    await line(tmp_path / "rows", format="rows")
+    first = json.loads((tmp_path / "rows").read_bytes().splitlines()[0])
+    assert first["id"] == "1"
+    assert first["row"] == BOOKS["1"]
+
+
+async def test_a_format_that_the_driver_lacks_is_its_own_error(line, tmp_path):
+    with pytest.raises(Exception, match="no bulk endpoint"):
+        await line(tmp_path / "bulk", format="bulk")
+    assert files(tmp_path) == []
+
+
+# CSV ------------------------------------------------------------------------------------------------------------------
+
+
+def table(*rows, kinds):
+    server = MemoryServer(kinds=kinds, objects={"books": {str(at): row for at, row in enumerate(rows)}})
+    return Line(MemoryDriver(server, part_rows=5))
+
+
+async def test_csv_has_the_key_and_every_column_and_can_be_read_back(line, tmp_path):
+    await line(tmp_path / "b.csv")
+    head, *rows = csv.reader(io.StringIO((tmp_path / "b.csv").read_bytes().decode()))
+    assert head == ["id", "title", "price", "stock", "available", "tags"]
+    assert [row[0] for row in rows] == [*BOOKS]
+    assert rows[0][5] == '["a","ä",null]'
+    assert [row[2] for row in rows[:2]] == ["12", str(2**63 + 2)]
+    assert rows[8][4] == ""
+
+
+async def test_csv_takes_the_columns_that_are_named_in_their_order(line, tmp_path):
+    await line(tmp_path / "b.csv", columns=["stock", "id"], filters=[Filter("id", "=", "7")])
+    assert (tmp_path / "b.csv").read_bytes() == b"stock,id\r\n2,7\r\n"
+    assert line.requests[0].columns == ["stock", "id"]
+
+
+@pytest.mark.parametrize(("names", "reason"), [(["titel"], "no column 'titel'"), (["id", "id"], "named twice")])
+async def test_a_column_that_cannot_be_exported_is_said_before_anything_is_written(line, tmp_path, names, reason):
+    with pytest.raises(ConfigurationError, match=reason) as caught:
+        await line(tmp_path / "b.csv", columns=names)
+    assert caught.value.details["column"] == names[0]
+    assert files(tmp_path) == []
+    assert line.last("export.failed").code == "configuration-invalid"
+
+
+async def test_csv_keeps_every_digit_and_tells_null_from_an_empty_text(tmp_path):
+    line = table({"v": 1, "t": 'say "hi",\nthen go'}, {"t": ""}, {"v": None, "t": None},
+                 kinds={"v": ColumnKind.NUMBER, "t": ColumnKind.TEXT})  # fmt: skip
+    stored = [
+        b'{"id":"0","row":{"v":1.10,"t":"=1+1"}}',
+        b'{"id":"1","row":{"v":[1.50, 123456789012345678901234567890]}}',
+    ]
+
+    async def export_rows(request):
+        from dragoman_api.exports import ExportPart
+
+        yield ExportPart(data=b"\n".join(stored) + b"\n", rows=2)
+
+    await line(tmp_path / "a.csv")
+    assert (tmp_path / "a.csv").read_bytes() == b'id,v,t\r\n0,1,"say ""hi"",\nthen go"\r\n1,,""\r\n2,,\r\n'
+    line.driver.export_rows = export_rows
+    await line(tmp_path / "b.csv")
+    assert (tmp_path / "b.csv").read_bytes().splitlines()[1:] == [
+        b"0,1.10,=1+1",
+        b'1,"[1.50, 123456789012345678901234567890]",',
+    ]
+
+
+async def test_a_row_that_is_no_json_is_a_clear_error(line, tmp_path):
+    async def export_rows(request):
+        from dragoman_api.exports import ExportPart
+
+        yield ExportPart(data=b'{"id":"1"\n', rows=1)
+
+    line.driver.export_rows = export_rows
+    with pytest.raises(ExportError, match="a row after the first 0 cannot be read"):
+        await line(tmp_path / "b.csv")
+    assert files(tmp_path) == []
+
+
+# failures -------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_cannot_be_resumed_leaves_nothing(line, tmp_path):
+    line.checkpoints = False
+    line.before = breaks_before(3, QueryError("a shard failed"))
+    with pytest.raises(QueryError, match="shard"):
+        await line(tmp_path / "books.ndjson")
+    assert files(tmp_path) == []
+    assert line.last("export.failed").code == "query-failed"
+    assert line.closed == 1
+
+
+async def test_a_failed_export_never_touches_the_file_it_would_replace(line, tmp_path):
+    (tmp_path / "keep.ndjson").write_text("precious")
+    line.before = breaks_before(3, QueryError("a shard failed"))
+    with pytest.raises(QueryError):
+        await line(tmp_path / "keep.ndjson")
+    assert (tmp_path / "keep.ndjson").read_text() == "precious"
+
+
+async def test_a_full_disk_ends_an_export_with_a_clear_error(line):
+    class Full(io.BytesIO):
+        name = "/full"
+
+        def write(self, data):
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(ExportError, match="/full cannot be written: No space left"):
+        await line(Full())
+
+
+async def test_a_closed_pipe_is_passed_on_for_the_command_line_to_end_quietly(line):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb", buffering=0) as stream, pytest.raises(BrokenPipeError):
+        await line(stream)
+    assert line.closed == 1
+
+
+@pytest.mark.parametrize("place", ["missing/x.ndjson", "folder", "/dev/null"])
+async def test_a_place_that_takes_no_file_is_refused_and_left_as_it_is(line, tmp_path, place):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(ExportError) as caught:
+        await line(tmp_path / place)
+    assert caught.value.hint
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    assert files(tmp_path) == []
+
+
+async def test_a_folder_that_goes_away_meanwhile_is_an_error(line, tmp_path):
+    import shutil
+
+    (tmp_path / "gone").mkdir()
+
+    async def remove():
+        await anyio.to_thread.run_sync(shutil.rmtree, tmp_path / "gone")
+
+    line.checkpoints = False
+    line.before = lambda number: remove() if number == 3 else None
+    with pytest.raises(ExportError, match="No such file"):
+        await line(tmp_path / "gone" / "x.ndjson")
+
+
+async def test_a_second_export_to_the_same_file_is_refused_while_the_first_runs(line, tmp_path):
+    other = Line()
+
+    async def try_it():
+        with pytest.raises(ExportError, match="another export") as caught:
+            await other(tmp_path / "x.ndjson")
+        assert caught.value.code == "export-running"
+
+    line.before = lambda number: try_it() if number == 2 else None
+    result = await line(tmp_path / "x.ndjson")
+    assert len((tmp_path / "x.ndjson").read_bytes().splitlines()) == result.rows == 23
+
+
+async def test_the_writer_works_beside_the_reader(line):
+    """While bytes are written, the next part is fetched already."""
+    reading = anyio.Event()
+    seen = []
+
+    class Slow(io.BytesIO):
+        def write(self, data):
+            seen.append(anyio.from_thread.run(self._wait))
+            return super().write(data)
+
+        async def _wait(self):
+            with anyio.move_on_after(2):
+                await reading.wait()
+            return reading.is_set()
+
+    line.before = lambda number: reading.set() if number == 2 else None
+    await line(Slow())
+    assert seen[0] is True
+
+
+async def test_memory_does_not_grow_with_the_export(line, tmp_path):
+    import tracemalloc
+
+    from dragoman_api.exports import ExportPart
+
+    async def export_rows(request):
+        for _ in range(300):
+            yield ExportPart(data=b'{"id":"1","row":{"title":"x"}}\n' * 8_000, rows=8_000)
+
+    line.driver.export_rows = export_rows
+    tracemalloc.start()
+    await line(tmp_path / "big.ndjson.gz")
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 4_000_000
