@@ -24,6 +24,7 @@ PACKAGES = {
         "dragoman_registry": "registry",
         "dragoman_api": "plugins/api",
         "dragoman_elasticsearch": "plugins/elasticsearch",
+        "dragoman_weaviate": "plugins/weaviate",
     }.items()
 }
 HEAVY = {"aiohttp", "pydantic", "rich", "tomlkit", "hypothesis", "pytest", "installer", "packaging"}

@@ -6,11 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-DRIVERS = Path(__file__).parents[1] / "plugins/elasticsearch"
+PLUGINS = Path(__file__).parents[1] / "plugins"
 SCRIPT = """
 import doctest, importlib, pkgutil, sys
+sys.path += sys.argv[1:]
 failed = attempted = 0
-for package in ("dragoman", "dragoman_worker", "dragoman_registry", "dragoman_api", "dragoman_elasticsearch"):
+packages = ["dragoman", "dragoman_worker", "dragoman_registry", "dragoman_api"]
+for package in [*packages, "dragoman_elasticsearch", "dragoman_weaviate"]:
     for found in pkgutil.walk_packages(importlib.import_module(package).__path__, package + "."):
         if not found.name.endswith("__main__"):
             result = doctest.testmod(importlib.import_module(found.name))
@@ -22,6 +24,7 @@ sys.exit(failed > 0)
 
 def test_the_examples_in_docstrings_run():
     """In an interpreter of their own: importing everything would hide what other tests look at."""
-    done = subprocess.run([sys.executable, "-c", SCRIPT], cwd=DRIVERS, capture_output=True, text=True)
+    drivers = [str(PLUGINS / name) for name in ("elasticsearch", "weaviate")]
+    done = subprocess.run([sys.executable, "-c", SCRIPT, *drivers], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(done.stdout) > 10

@@ -10,7 +10,7 @@ from pathlib import Path
 import wheelhouse
 from dragoman_registry import publish
 
-DRIVERS = ("elasticsearch",)
+DRIVERS = ("elasticsearch", "weaviate")
 
 
 def bundle(folder: Path) -> list[str]:

@@ -23,18 +23,17 @@ def test_browse_lists_the_drivers_before_anything_is_installed(shell):
     """P4: the entry carries the product's name as its label."""
     out = shell("dragoman plugins browse").out
     assert out.splitlines()[0].split() == ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REACHES"]
-    assert re.search(
-        r"^elasticsearch +Elasticsearch Driver +elasticsearch +1\.0\.0 +available +the connection's host and port$",
-        out,
-        re.MULTILINE,
-    )
+    for name, label in (("elasticsearch", "Elasticsearch Driver"), ("weaviate", "Weaviate Driver")):
+        entry = rf"^{name} +{label} +{name} +1\.0\.0 +available +the connection's host and port$"
+        assert re.search(entry, out, re.MULTILINE)
     assert "elasticsearch" not in shell("dragoman plugins list").out
 
 
 def test_adding_a_connection_offers_the_download_before_the_form(shell):
     """P2, P5: choose the type, download, form, saved and connected."""
     terminal = Terminal(shell, "connections", "add", "shop")
-    assert "elasticsearch (not installed)" in terminal.answer("Type:", "1") + terminal.seen
+    offered = terminal.answer("Type:", "1") + terminal.seen
+    assert "1) elasticsearch (not installed)  2) weaviate (not installed)" in offered
     assert "Download Elasticsearch Driver 1.0.0" in terminal.answer("[Y/n]", "y")
     assert "installed elasticsearch 1.0.0" in terminal.answer("Host", "127.0.0.1")
     terminal.answer("Port", str(shell.port))
