@@ -50,7 +50,9 @@ def _dispatch(arguments: argparse.Namespace, given: Sequence[str], command: Sequ
     if arguments.verb == "stop":
         print(json.dumps(background.stop(arguments.state), indent=2))
         return 0
-    engines, code = fleet.usable(choose_engines(arguments.engines))
+    # What runs in the background shares this machine's network.
+    isolated = arguments.verb in {"install", "run"} or arguments.shared_network
+    engines, code = fleet.usable(choose_engines(arguments.engines), isolated=isolated)
     if not engines:
         return code
     return _with_engines(engines, arguments, given, command) or code
@@ -98,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
         "--certificate", choices=SERVER_NAMES, default=usual.certificate, help="what a server with TLS shows"
     )
     starting.add_argument("--patience", type=float, default=usual.patience, metavar="SECONDS")
+    starting.add_argument("--shared-network", action="store_true", help="do without a network namespace")
     keeping = argparse.ArgumentParser(add_help=False)
     keeping.add_argument("--state", type=_path, default=cache() / "state.json", help="default: %(default)s")
 
@@ -106,8 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         verb = verbs.add_parser(name, parents=[engines, starting, keeping], help="run in the background, until `stop`")
         verb.add_argument("--hours", type=float, default=12.0, help="end by itself after this (default: %(default)s)")
     verbs.add_parser("stop", parents=[keeping], help="stop what `start` started")
-    run = verbs.add_parser("run", parents=[engines, starting], help="run ENGINE... -- COMMAND...")
-    run.add_argument("--shared-network", action="store_true", help="do not make a network namespace")
+    verbs.add_parser("run", parents=[engines, starting], help="run ENGINE... -- COMMAND...")
     return parser
 
 

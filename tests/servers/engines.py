@@ -36,12 +36,17 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine(ABC):
-    """One version of one engine in one configuration."""
+    """One version of one engine in one configuration.
+
+    Attributes:
+        exposed: It listens on all interfaces whatever its settings, so it belongs into a network of its own.
+    """
 
     id: str
     type: str
     version: str
     proves: str
+    exposed: bool = False
 
     @abstractmethod
     def obstacle(self) -> Obstacle | None:
@@ -63,8 +68,9 @@ class Engine(ABC):
 def all_engines() -> list[Engine]:
     """List every engine of every family, in the order in which tests should meet them."""
     from servers.elasticsearch import ENGINES as ELASTICSEARCH
+    from servers.weaviate import ENGINES as WEAVIATE
 
-    return [*ELASTICSEARCH]
+    return [*ELASTICSEARCH, *WEAVIATE]
 
 
 def choose_engines(names: Sequence[str]) -> list[Engine]:

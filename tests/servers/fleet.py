@@ -7,14 +7,24 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from servers.faults import EXIT_FAILED, EXIT_UNAVAILABLE, EngineUnavailableError, engines_are_required, narrate
+from servers.faults import (
+    EXIT_FAILED,
+    EXIT_UNAVAILABLE,
+    EngineUnavailableError,
+    Obstacle,
+    engines_are_required,
+    narrate,
+)
 from servers.folders import run_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from servers.engines import Engine, Options, Server
-    from servers.faults import Obstacle
+
+
+OPEN_TO_ALL = "listens on all interfaces"
+"""What keeps an exposed engine off a network that it shares with others."""
 
 
 def describe(engines: Sequence[Engine]) -> list[dict[str, Any]]:
@@ -36,15 +46,15 @@ def describe(engines: Sequence[Engine]) -> list[dict[str, Any]]:
     return described
 
 
-def usable(engines: Sequence[Engine]) -> tuple[list[Engine], int]:
-    """Leave out, aloud, what cannot run here.
+def usable(engines: Sequence[Engine], *, isolated: bool = True) -> tuple[list[Engine], int]:
+    """Leave out, aloud, what cannot run here, or not without a network of its own.
 
     Returns:
         The others, and the exit code that the missing ones call for: 0 when nothing is missing that should be there.
     """
     kept, codes = [], {0}
     for engine in engines:
-        obstacle = engine.obstacle()
+        obstacle = engine.obstacle() or (None if isolated or not engine.exposed else _needs_isolation(engine))
         if obstacle is None:
             kept.append(engine)
         else:
@@ -53,6 +63,11 @@ def usable(engines: Sequence[Engine]) -> tuple[list[Engine], int]:
     # 1 says "must be here and is not", 3 "is not here"; the worse one of several wins.
     worst = EXIT_FAILED if EXIT_FAILED in codes else max(codes)
     return kept, worst if kept or worst else EXIT_UNAVAILABLE
+
+
+def _needs_isolation(engine: Engine) -> Obstacle:
+    remedy = f"run {engine.id} -- COMMAND, which gives it a network of its own; --shared-network lets others reach it"
+    return Obstacle(reason=OPEN_TO_ALL, remedy=remedy, excused=True)
 
 
 def _exit_code(obstacle: Obstacle, *, alone: bool) -> int:

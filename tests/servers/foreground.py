@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from servers.background import write_records
-from servers.faults import EngineError, narrate
-from servers.fleet import install, running
+from servers.faults import EngineError, EngineUnavailableError, narrate
+from servers.fleet import OPEN_TO_ALL, install, running
 from servers.network import isolate
 from servers.processes import die_with_parent
 
@@ -31,7 +31,7 @@ def run(engines: Sequence[Engine], options: Options, command: Sequence[str], *, 
     """
     install(engines)  # first: there is no way out of the namespace
     if isolated:
-        _isolate_or_say()
+        _isolate_or_say([engine.id for engine in engines if engine.exposed])
     with running(engines, options) as servers:
         records = [server.record for server in servers]
         live = Path(records[0]["data_dir"]) / "live.json"
@@ -39,8 +39,11 @@ def run(engines: Sequence[Engine], options: Options, command: Sequence[str], *, 
         return _wait_for(command, live)
 
 
-def _isolate_or_say() -> None:
+def _isolate_or_say(exposed: Sequence[str]) -> None:
     reason = isolate()
+    if reason and exposed:
+        remedy = "root, or sysctl kernel.unprivileged_userns_clone=1; --shared-network lets others reach it"
+        raise EngineUnavailableError(", ".join(exposed), f"{OPEN_TO_ALL}, and {reason}", remedy=remedy)
     if reason:
         narrate(
             f"NOT ISOLATED: no network namespace here ({reason}).\n"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from servers.faults import EngineError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -27,8 +27,10 @@ _TAIL_LINES = 30
 class Process:
     """One server: its process group, its log, and an orderly end."""
 
-    def __init__(self, name: str, command: Sequence[str], *, folder: Path) -> None:
-        """Start the command, in a session of its own, with its output in a log.
+    def __init__(
+        self, name: str, command: Sequence[str], *, folder: Path, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Start the command, in a session of its own, with its output in a log and all or this environment.
 
         Its standard input is a pipe that ends when this process ends, however it dies.
         """
@@ -38,6 +40,7 @@ class Process:
             self._child = subprocess.Popen(
                 command,
                 cwd=folder,
+                env=environment,
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -109,6 +112,15 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
         for each in sockets:
             each.bind((host, 0))
         return [each.getsockname()[1] for each in sockets]
+
+
+def free_neighbours(host: str = "127.0.0.1") -> int:
+    """Find a port such that nobody listens on it nor on the one above it."""
+    while True:
+        (port,) = free_ports(1, host)
+        with contextlib.suppress(OSError), socket.socket() as other:
+            other.bind((host, port + 1))
+            return port
 
 
 @contextmanager

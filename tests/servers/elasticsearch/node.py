@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import sys
@@ -12,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from servers.certificates import make_certificates
 from servers.elasticsearch.build import java_arguments
-from servers.elasticsearch.rest import Rest
 from servers.elasticsearch.security import make_api_keys, make_users, write_user_files
 from servers.faults import EngineError
 from servers.processes import Process, free_ports
+from servers.rest import Rest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,7 +68,7 @@ class Node:
         process = Process(self._name, self._command(jdk), folder=self._home)
         try:
             rest = self._rest()
-            process.wait_until(rest.is_ready, seconds=self._options.patience)
+            process.wait_until(lambda: _is_ready(rest), seconds=self._options.patience)
             record = self._record(process, rest)
             record["started_in"] = round(time.monotonic() - began, 2)
             yield process, record
@@ -113,8 +114,9 @@ class Node:
 
     def _rest(self) -> Rest:
         user = self._users.get("superuser")
-        login = (user["username"], user["password"]) if user else None
-        return Rest(self._url, authority=self._config / "ca.crt" if self._tls else None, login=login)
+        basic = base64.b64encode(f"{user['username']}:{user['password']}".encode()).decode() if user else ""
+        authority = self._config / "ca.crt" if self._tls else None
+        return Rest(self._url, authority=authority, authorization=basic and f"Basic {basic}")
 
     def _record(self, process: Process, rest: Rest) -> dict[str, Any]:
         status, root = rest.send("GET", "/")
@@ -155,6 +157,15 @@ def _settings(port: int, transport: int) -> dict[str, Any]:
         # A developer's disk is often fuller than the server likes.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }
+
+
+def _is_ready(rest: Rest) -> bool:
+    """Tell whether the node serves its indices; it listens before it does."""
+    try:
+        status, health = rest.send("GET", "/_cluster/health?wait_for_status=yellow&timeout=1s")
+    except OSError:
+        return False
+    return status == 200 and not health["timed_out"]
 
 
 def _hosts() -> list[str]:

@@ -12,7 +12,7 @@ from servers.faults import EngineError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from servers.elasticsearch.rest import Rest
+    from servers.rest import Rest
 
 READABLE = "readable-*"
 """The only indices that the reader and the reading API key may see."""

@@ -1,8 +1,7 @@
-"""The few requests that starting a node takes, with the standard library."""
+"""The few requests that starting a server takes, with the standard library."""
 
 from __future__ import annotations
 
-import base64
 import json
 import ssl
 import urllib.error
@@ -15,15 +14,14 @@ if TYPE_CHECKING:
 
 
 class Rest:
-    """Talks JSON to one node."""
+    """Talks JSON to one server."""
 
-    def __init__(self, url: str, *, authority: Path | None = None, login: tuple[str, str] | None = None) -> None:
+    def __init__(self, url: str, *, authority: Path | None = None, authorization: str = "") -> None:
         """Trust the authority, whatever name the certificate has: some tests want a wrong one."""
         self._url = url
         self._headers = {"Content-Type": "application/json"}
-        if login:
-            token = base64.b64encode(":".join(login).encode()).decode()
-            self._headers["Authorization"] = f"Basic {token}"
+        if authorization:
+            self._headers["Authorization"] = authorization
         # A proxy of the environment has no business between this machine and itself.
         handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
         if authority:
@@ -33,7 +31,7 @@ class Rest:
         self._opener = urllib.request.build_opener(*handlers)
 
     def send(self, method: str, path: str, body: object = None) -> tuple[int, dict[str, Any]]:
-        """Send a request; give the status and the answer.
+        """Send a request; give the status and the answer, `{}` where it is empty.
 
         Raises:
             OSError: Nobody listens, or the connection broke.
@@ -42,17 +40,9 @@ class Rest:
         request = urllib.request.Request(self._url + path, data=data, headers=self._headers, method=method)
         try:
             with self._opener.open(request, timeout=30) as answer:
-                return answer.status, json.load(answer)
+                return answer.status, json.loads(answer.read() or b"{}")
         except urllib.error.HTTPError as refusal:
             with refusal:
                 return refusal.code, {"error": refusal.read().decode(errors="replace")}
         except HTTPException as broken:
             raise ConnectionError(str(broken)) from broken
-
-    def is_ready(self) -> bool:
-        """Tell whether the node serves its indices; it listens before it does."""
-        try:
-            status, health = self.send("GET", "/_cluster/health?wait_for_status=yellow&timeout=1s")
-        except OSError:
-            return False
-        return status == 200 and not health["timed_out"]
