@@ -21,6 +21,12 @@ from .sorting import SHARD_DOC, Keys, reverse
 KEEP_ALIVE = "2m"
 """How long the server keeps a context that nobody uses; each request renews it."""
 
+KEPT = 1_000
+"""Rows that stay in hand behind the place of a scroll, which goes forward only."""
+
+SKIPPED = {"_source": False, "stored_fields": "_none_"}
+"""Rows that are passed over need their sort values only, not even ids."""
+
 _MARKS = 4_096  # bookmarks of one walk at most
 _Mark = tuple[Raw, ...]
 
@@ -29,10 +35,10 @@ class _Opened(msgspec.Struct, frozen=True):
     id: str
 
 
-def open_context(name: str, preference: str = "") -> Exchange[str]:
+def open_context(name: str, preference: str = "", keep_alive: str = KEEP_ALIVE) -> Exchange[str]:
     """Open a point in time and give its id; ids grow with the shards, so they travel in bodies only."""
     more = f"&preference={preference}" if preference else ""
-    reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={KEEP_ALIVE}{more}")
+    reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{more}")
     return faults.decode(reply, _Opened).id
 
 
@@ -112,7 +118,7 @@ class Walk:
             goal = offset + limit if backward else offset
             skipping = at > goal if backward else at < goal
             size = min(self.window, abs((goal if skipping else end) - at))
-            hits = yield from self._step(at, size, {"_source": False} if skipping else options, backward=backward)
+            hits = yield from self._step(at, size, SKIPPED if skipping else options, backward=backward)
             at += -len(hits) if backward else len(hits)
             if not skipping:
                 rows += hits
@@ -236,12 +242,11 @@ class Scroll:
             if not found.hits.hits:
                 break
             self._take(found)
-        self._at, self._rest = self._drop(offset)
-        return list(self._rest[:limit])
+        return list(self._rest[offset - self._at :][:limit])
 
     def _drop(self, offset: int) -> tuple[int, Sequence[Read]]:
-        """Let go of the rows before an offset."""
-        gone = min(max(offset - self._at, 0), len(self._rest))
+        """Let go of the rows before an offset, but for some pages to which a reader may turn back."""
+        gone = min(max(offset - KEPT - self._at, 0), len(self._rest))
         return self._at + gone, self._rest[gone:]
 
     def _take(self, found: Found[Read]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
-MANY = 10_640
 
 
 def keys(*sorts: Sort, mappings: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
@@ -195,6 +195,18 @@ class PageRules:
             page = await es.page(alias, sort=[Sort(column)])
             assert (page.total, len(page.cells)) == (2, 2)
 
+    async def test_E41_the_switch_is_past_row_10000_whatever_the_index_says(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}], settings={"index.max_result_window": 20_000})
+
+        def walked() -> bool:
+            return any("_pit" in each.path or "scroll" in each.path for each in es.log)
+
+        assert (await es.page(name, offset=9_990, limit=10)).notes == []
+        assert not walked()
+        page = await es.page(name, offset=9_991, limit=10)
+        assert walked()
+        assert [note.code for note in page.notes] == ["snapshot"]
+
     async def test_E42_a_lowered_window_is_the_clusters_error_with_the_remedy(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}], settings={"index.max_result_window": 500})
         with pytest.raises(WindowExceededError) as caught:
@@ -241,7 +253,37 @@ class TestPagesOnServer(PageRules, OnServer):
     pass
 
 
-# beyond 10,000 rows
+# beyond the window
+
+
+@dataclass(frozen=True)
+class Deep:
+    """A big index, and the window that pages reach by offset."""
+
+    es: Rig
+    name: str
+    window: int
+
+    @property
+    def many(self) -> int:
+        return self.window + self.window * 64 // 1_000
+
+    async def page(self, offset: int, limit: int, *rows: Filter | RawQuery, **more: Any) -> Page:
+        return await self.es.page(self.name, *rows, offset=offset, limit=limit, **{"columns": ["_id"], **more})
+
+    @classmethod
+    async def of(cls, es: Rig, window: int) -> Deep:
+        properties = {
+            "n": {"type": "long"},
+            "g": {"type": "keyword"},
+            "t": {"type": "text"},
+            "h": {"type": "half_float"},
+        }
+        many = cls(es, "", window).many
+        rows = ({"n": at, "g": f"g{at % 7}", "t": "word " * (at % 3), "h": at % 5 + 0.5} for at in range(many))
+        sparse = [{name: value for name, value in row.items() if (row["n"] + len(name)) % 11} for row in rows]
+        settings = {"number_of_shards": 2, "index.max_result_window": window}
+        return cls(es, await es.index(properties, sparse, settings=settings), window)
 
 
 class DeepRules:
@@ -252,79 +294,78 @@ class DeepRules:
     def anyio_backend(cls) -> str:
         return "asyncio"
 
-    @staticmethod
-    async def fill(es: Rig) -> str:
-        properties = {
-            "n": {"type": "long"},
-            "g": {"type": "keyword"},
-            "t": {"type": "text"},
-            "h": {"type": "half_float"},
-        }
-        rows = ({"n": at, "g": f"g{at % 7}", "t": "word " * (at % 3), "h": at % 5 + 0.5} for at in range(MANY))
-        sparse = [{name: value for name, value in row.items() if (row["n"] + len(name)) % 11} for row in rows]
-        return await es.index(properties, sparse, settings={"number_of_shards": 2})
-
     @pytest.mark.parametrize(
         "sort",
         [(), (Sort("h"), Sort("g", descending=True))],
         ids=["unsorted", "sorted"],
     )
     async def test_E41_pages_tile_the_result_forward_backward_and_on_jumps(
-        self, big: tuple[Rig, str], sort: tuple[Sort, ...]
+        self, big: Deep, sort: tuple[Sort, ...]
     ) -> None:
-        es, name = big
-        size = 1_330
+        size = big.window * 133 // 1_000
 
         async def page(offset: int) -> list[str]:
-            got = await es.page(name, sort=sort, offset=offset, limit=size, columns=["_id"])
-            assert got.total == MANY
+            got = await big.page(offset, size, sort=sort)
+            assert got.total == big.many
             return [str(key.id) for key in got.keys]
 
-        offsets = list(range(0, MANY, size))
+        offsets = list(range(0, big.many, size))
         forward = {offset: await page(offset) for offset in offsets}
         tiled = [key for offset in offsets for key in forward[offset]]
-        assert len(tiled) == len(set(tiled)) == MANY
+        assert len(tiled) == len(set(tiled)) == big.many
         for offset in reversed(offsets[-3:]):
             assert await page(offset) == forward[offset]
-        for offset in (10_050, MANY - 40, 9_900, 10_400):
+        for offset in (big.window + 5, big.many - 4, big.window - 10, big.window + 40):
             got = await page(offset)
             assert got == tiled[offset : offset + size]
-        assert await page(MANY + 5) == []
+        assert await page(big.many + 5) == []
 
-    async def test_E41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: tuple[Rig, str]) -> None:
+    async def test_E41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: Deep) -> None:
         """The last page is reached from behind, not by reading everything before it."""
-        es, name = big
-        if not es.driver._features.point_in_time:
+        if not big.es.driver._features.point_in_time:
             pytest.skip("scrolls go forward only")
-        await es.driver.close()
-        mark = len(es.log)
-        page = await es.page(name, sort=[Sort("n")], offset=MANY - 10, limit=100, columns=["_id"])
+        await big.es.driver.close()
+        mark = len(big.es.log)
+        page = await big.page(big.many - 10, 100, sort=[Sort("n")])
         assert len(page.keys) == 10
-        sizes = [json.loads(each.body or "{}").get("size") for each in es.log[mark:] if "_search" in each.path]
+        sizes = [json.loads(each.body or "{}").get("size") for each in big.es.log[mark:] if "_search" in each.path]
         assert sizes == [0, 10]
 
-    async def test_E41_only_pages_past_the_threshold_use_a_walk(self, big: tuple[Rig, str]) -> None:
-        es, name = big
-        await es.driver.close()
-        mark = len(es.log)
-        await es.page(name, offset=9_990, limit=10)
-        assert not [each for each in es.log[mark:] if "_pit" in each.path or "scroll" in each.path]
-        page = await es.page(name, offset=9_991, limit=10)
-        assert [each for each in es.log[mark:] if "_pit" in each.path or "scroll" in each.path]
-        assert [note.code for note in page.notes] == ["snapshot"]
+    async def test_E41_a_reader_who_turns_back_does_not_begin_anew(self, big: Deep) -> None:
+        """From a bookmark, by the reversed sort; below 7.12 out of the rows that are still in hand."""
+        await big.page(big.window, 10, sort=[Sort("n")])
+        there = await big.page(big.window + 20, 10, sort=[Sort("n")])
+        mark = len(big.es.log)
+        back = await big.page(big.window + 10, 10, sort=[Sort("n")])
+        assert len({key.id for key in [*back.keys, *there.keys]}) == 20
+        asked = [each for each in big.es.log[mark:] if "search" in each.path]
+        assert len(asked) == (1 if big.es.driver._features.point_in_time else 0)
 
-    async def test_a_raw_query_keeps_its_order_of_score_past_the_switch(self, big: tuple[Rig, str]) -> None:
-        es, name = big
-        shallow = await es.page(name, RawQuery("n:>=0 OR t:word"), offset=9_000, limit=1_000, columns=["_id", "_score"])
-        deep = await es.page(name, RawQuery("n:>=0 OR t:word"), offset=9_500, limit=1_000, columns=["_id", "_score"])
-        if es.driver._features.point_in_time:  # a scroll computes the same scores and does not show them
+    async def test_C1_rows_that_are_passed_over_bring_neither_document_nor_id(self, big: Deep) -> None:
+        if not big.es.driver._features.point_in_time:
+            pytest.skip("a scroll shows what it passes over")
+        await big.es.driver.close()
+        mark = len(big.es.log)
+        page = await big.page(big.many // 2, big.window // 2 + 5, sort=[Sort("n")], columns=["n"])
+        assert all(key.id for key in page.keys)
+        bodies = [json.loads(each.body or "{}") for each in big.es.log[mark:] if each.path.startswith("/_search")]
+        passed = [body for body in bodies if body.get("stored_fields") == "_none_"]
+        assert [body["size"] for body in passed] in ([big.many // 2], [big.many - big.many // 2 - big.window // 2 - 5])
+        assert all(body["_source"] is False for body in passed)
+
+    async def test_a_raw_query_keeps_its_order_of_score_past_the_switch(self, big: Deep) -> None:
+        size, half = big.window // 10, big.window // 20
+        raw, columns = RawQuery("n:>=0 OR t:word"), ["_id", "_score"]
+        shallow = await big.page(big.window - size, size, raw, columns=columns)
+        deep = await big.page(big.window - half, size, raw, columns=columns)
+        if big.es.driver._features.point_in_time:  # a scroll computes the same scores and does not show them
             assert [row["_score"] for row in deep.rows] == sorted((row["_score"] for row in deep.rows), reverse=True)
-        assert [key.id for key in deep.keys][:500] == [key.id for key in shallow.keys][500:]
+        assert [key.id for key in deep.keys][:half] == [key.id for key in shallow.keys][half:]
 
-    async def test_what_a_walk_holds_on_the_server_is_freed(self, big: tuple[Rig, str]) -> None:
-        es, name = big
+    async def test_what_a_walk_holds_on_the_server_is_freed(self, big: Deep) -> None:
+        es = big.es
         for at in range(6):  # more results than walks are kept
-            await es.page(name, Filter("n", ">=", at), offset=10_000, limit=5, columns=["_id"])
+            await big.page(big.window, 5, Filter("n", ">=", at))
         await es.driver.close()
         opened = [
             each for each in es.log if each.method == "POST" and ("/_pit?" in each.path or "?scroll=" in each.path)
@@ -332,67 +373,69 @@ class DeepRules:
         closed = [each for each in es.log if each.method == "DELETE" and each.path in ("/_pit", "/_search/scroll")]
         assert len(opened) == len(closed)
 
-    async def test_an_expired_context_is_renewed_and_said(self, big: tuple[Rig, str]) -> None:
-        es, name = big
-        before = await es.page(name, sort=[Sort("g")], offset=10_100, limit=50, columns=["_id"])
+    async def test_an_expired_context_is_renewed_and_said(self, big: Deep) -> None:
+        es, offset = big.es, big.window + 10
+        before = await big.page(offset, 15, sort=[Sort("g")])
         [walking] = [each.walk for each in es.driver._walks.values()]
         request = walking.close()
         assert request is not None
         await es.call(request.method, request.path, request.body)
-        after = await es.page(name, sort=[Sort("g")], offset=10_100 + 50, limit=50, columns=["_id"])
-        again = await es.page(name, sort=[Sort("g")], offset=10_100, limit=50, columns=["_id"])
+        after = await big.page(offset + 15, 15, sort=[Sort("g")])
+        again = await big.page(offset, 15, sort=[Sort("g")])
         assert again.keys == before.keys
         assert {key.id for key in after.keys}.isdisjoint(key.id for key in before.keys)
         said = {note.code for page in (after, again) for note in page.notes}
         assert "snapshot-renewed" in said or not es.driver._features.point_in_time
         await es.driver.close()
 
-    async def test_describing_an_object_again_lets_its_snapshots_go(self, big: tuple[Rig, str]) -> None:
-        es, name = big
-        await es.page(name, offset=10_000, limit=5, columns=["_id"])
-        await es.driver.describe_object(name)
-        assert es.log[-1].method == "DELETE"
-        assert not es.driver._walks
+    async def test_describing_an_object_again_lets_its_snapshots_go(self, big: Deep) -> None:
+        await big.page(big.window, 5)
+        await big.es.driver.describe_object(big.name)
+        assert big.es.log[-1].method == "DELETE"
+        assert not big.es.driver._walks
 
-    async def test_pages_may_span_what_the_server_hands_out_at_once(self, big: tuple[Rig, str]) -> None:
-        es, name = big
-        await es.driver.close()
-        whole = await es.page(name, sort=[Sort("g")], offset=9_800, limit=600, columns=["_id"])
-        await es.driver.close()
-        for offset in (9_900, 9_950, 10_100, 9_850):  # a scroll hands out 1,000 rows at once
-            page = await es.page(name, sort=[Sort("g")], offset=offset, limit=300, columns=["_id"])
-            assert page.keys == whole.keys[offset - 9_800 :][:300]
-        await es.driver.close()
+    async def test_pages_may_span_what_the_server_hands_out_at_once(self, big: Deep) -> None:
+        """A scroll hands out 1,000 rows at once."""
+        await big.es.driver.close()
+        begin, size = big.window - big.window // 50, big.window * 6 // 100
+        whole = await big.page(begin, size, sort=[Sort("g")])
+        await big.es.driver.close()
+        for part in (10, 15, 30, 5):
+            offset = begin + big.window * part // 1_000
+            page = await big.page(offset, size // 2, sort=[Sort("g")])
+            assert page.keys == whole.keys[offset - begin :][: size // 2]
+        await big.es.driver.close()
 
-    async def test_two_pages_at_once_share_a_walk_and_are_both_right(self, big: tuple[Rig, str]) -> None:
-        es, name = big
+    async def test_two_pages_at_once_share_a_walk_and_are_both_right(self, big: Deep) -> None:
         got: dict[int, list[str]] = {}
 
         async def fetch(offset: int) -> None:
-            page = await es.page(name, sort=[Sort("n")], offset=offset, limit=100, columns=["n"])
+            page = await big.page(offset, 10, sort=[Sort("n")], columns=["n"])
             got[offset] = [key.id for key in page.keys]
 
         async with anyio.create_task_group() as group:
-            for offset in (10_300, 10_000, 10_200, 10_100):
-                group.start_soon(fetch, offset)
-        assert len({key for keys_ in got.values() for key in keys_}) == 400
+            for offset in (30, 0, 20, 10):
+                group.start_soon(fetch, big.window + offset)
+        assert len({key for keys_ in got.values() for key in keys_}) == 40
 
 
 class TestDeepOnFake(DeepRules):
+    """With a tenth of the window, which the option takes from the index: the walks are the same."""
+
     @pytest.fixture(scope="class", params=["8.19.21", "7.10.2"])
     @classmethod
-    async def big(cls, request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[tuple[Rig, str]]:
-        async with on_fake(request.param) as es:
-            yield es, await cls.fill(es)
+    async def big(cls, request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Deep]:
+        async with on_fake(request.param, options={"window": "index"}) as es:
+            yield await Deep.of(es, 1_000)
 
 
 @pytest.mark.live("elasticsearch")
 class TestDeepOnServer(DeepRules):
     @pytest.fixture(scope="class")
     @classmethod
-    async def big(cls, live_server: dict[str, Any], anyio_backend: str) -> AsyncIterator[tuple[Rig, str]]:
+    async def big(cls, live_server: dict[str, Any], anyio_backend: str) -> AsyncIterator[Deep]:
         async with on_server(live_server) as es:
-            yield es, await cls.fill(es)
+            yield await Deep.of(es, 10_000)
 
 
 def test_C2_a_search_after_of_another_length_is_never_sent() -> None:
@@ -428,17 +471,17 @@ def test_C2_every_walk_ends_in_the_tiebreaker() -> None:
 @pytest.mark.fake_only(reason="a network that fails in the middle of a walk")
 @pytest.mark.parametrize("version", ["8.19.21", "7.10.2"])
 async def test_a_walk_goes_on_after_the_network_failed(version: str) -> None:
-    async with on_fake(version) as es:
+    async with on_fake(version, options={"window": "index"}) as es:
         assert es.fake is not None
-        name = await DeepRules.fill(es)
-        whole = (await es.page(name, sort=[Sort("n")], offset=10_000, limit=200)).keys
+        big = await Deep.of(es, 1_000)
+        whole = (await big.page(1_000, 40, sort=[Sort("n")])).keys
         await es.driver.close()
         point = es.driver._features.point_in_time
-        es.fake.misbehave("cut", on="/_search" if point else "/_search/scroll", after=2, times=1)
+        es.fake.misbehave("cut", on="/_search" if point else "/_search/scroll", after=2 if point else 0, times=1)
         with pytest.raises(ConnectionFailedError):
-            await es.page(name, sort=[Sort("n")], offset=10_000, limit=100)
-        first = await es.page(name, sort=[Sort("n")], offset=10_000, limit=100)
-        second = await es.page(name, sort=[Sort("n")], offset=10_100, limit=100)
+            await big.page(1_000, 20, sort=[Sort("n")])
+        first = await big.page(1_000, 20, sort=[Sort("n")])
+        second = await big.page(1_020, 20, sort=[Sort("n")])
         assert [*first.keys, *second.keys] == whole
 
 
