@@ -29,10 +29,12 @@ from .frames import FROM_HOST, receive
 from .hooks import EXPORT, HOOKS
 from .lockdown.confine import Confinement
 from .loop import Broker, BrokerLoop
-from .wire import Call, Cancel, Chunk, Config, Credit, Failure, Part, Ready, Result, Secret
+from .wire import Call, Cancel, Chunk, Config, Credit, Failure, Ready, Result, Secret
 
 if TYPE_CHECKING:
     from dragoman_api.exports import ExportPart
+
+    from .wire import Message
 
 _FAULT_TEXT = 500  # characters of a foreign exception that leave the process
 
@@ -127,20 +129,19 @@ class Service:
                     self._credits[call_id].release()
 
     async def _answer(self, call: Call) -> None:
-        end: Result | Failure = Failure(id=call.id, code="cancelled", message="cancelled")
+        end: tuple[Message, ...] = (Failure(id=call.id, code="cancelled", message="cancelled"),)
         with anyio.CancelScope() as scope:
             self._scopes[call.id] = scope
             try:
-                rest = await (self._export(call) if call.hook == EXPORT else self._call(call))
-                end = Result(call.id, Raw(rest))
+                end = await (self._export(call) if call.hook == EXPORT else self._call(call))
             except BaseException as error:
                 if scope.cancel_called and isinstance(error, asyncio.CancelledError):
                     raise
-                end = Failure.of(call.id, _describe(error, f"{call.hook} failed inside the driver"))
+                end = (Failure.of(call.id, _describe(error, f"{call.hook} failed inside the driver")),)
         del self._scopes[call.id]
-        self._channel.send(end)
+        self._channel.send(*end)
 
-    async def _call(self, call: Call) -> bytes:
+    async def _call(self, call: Call) -> tuple[Message, ...]:
         names, request = self._argument(call)
         arguments = {names[0]: request} if names else {}
         if isinstance(request, Profile):
@@ -153,11 +154,11 @@ class Service:
             result = replace(result, notes=[*result.notes, *(note.reason for note in said)])
         if call.hook == "close":
             await self._http.aclose()
-        pieces, rest = values.take_apart(result)
-        for path, piece, extended in pieces:
-            self._channel.send(Part(call.id, path, Raw(piece), extended))
+        parts, rest = values.take_apart(result, call=call.id)
+        for part in parts[:-1]:
+            self._channel.send(part)
             await self._channel.drain()
-        return rest
+        return (*parts[-1:], Result(call.id, Raw(rest)))  # one write, which wakes the host once
 
     def _argument(self, call: Call) -> tuple[tuple[str, ...], Any]:
         hook = getattr(self._manager.hook, call.hook)
@@ -166,7 +167,7 @@ class Service:
         names = tuple(hook.spec.argnames)
         return names, values.decode_request(HOOKS[call.hook].request, call.request) if names else None
 
-    async def _export(self, call: Call) -> bytes:
+    async def _export(self, call: Call) -> tuple[Message, ...]:
         credit = self._credits[call.id] = anyio.Semaphore(wire.CREDITS)
         pipe = await self._broker.pipe(call.id)
         try:
@@ -177,7 +178,7 @@ class Service:
         finally:
             os.close(pipe)
             del self._credits[call.id]
-        return values.encode(None)
+        return (Result(call.id, Raw(values.encode(None))),)
 
     async def _export_part(self, call: int, part: ExportPart, pipe: int, credit: anyio.Semaphore) -> None:
         size = len(part.data)

@@ -6,13 +6,14 @@ A result of more than a MiB is taken apart at its lists and texts, and each part
 
 from __future__ import annotations
 
-import marshal
+from contextlib import suppress
 from decimal import Decimal, DecimalException
 from functools import cache
-from itertools import chain
+from types import NoneType
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Raw
 from msgspec.msgpack import Ext
 from msgspec.structs import replace
 
@@ -23,7 +24,7 @@ from dragoman_api.console import Answer
 from dragoman_api.grid import MAX_ROWS, Page
 
 from .frames import FROM_CHILD
-from .wire import MALFORMED, PART
+from .wire import MALFORMED, PART, Part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +40,8 @@ _TEXT_PIECE = PART // 4  # characters, of at most four bytes each
 MAX_RESULT = 64 << 20
 """Bytes of all parts of one result at most."""
 
+_JSON_KINDS = {Json, NoneType}
+_PLAIN_KINDS = {NoneType, bool, int, float, str}
 _Meta = msgspec.Meta
 _Plain = None | bool | int | float | str
 _PLAIN_CELLS: Any = Annotated[list[Annotated[list[_Plain], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
@@ -63,7 +66,18 @@ def _extension(value: object) -> Ext:
     raise ValueFaultError(f"a value of type {type(value).__name__} cannot leave the driver")
 
 
+def _text(value: object) -> str:
+    """Encode what a column of JSON texts holds."""
+    if value.__class__ is Json:
+        return str(value)
+    raise ValueFaultError(f"a value of type {type(value).__name__} cannot leave the driver")
+
+
 _encoder = msgspec.msgpack.Encoder(enc_hook=_extension)
+_plain = msgspec.msgpack.Encoder()
+_numeric = msgspec.msgpack.Encoder(decimal_format="number")
+_textual = msgspec.msgpack.Encoder(enc_hook=_text)
+_swift = msgspec.msgpack.Encoder(enc_hook=str)  # the same, where it is known that nothing else comes
 
 
 def freeze(value: object) -> object:
@@ -75,7 +89,7 @@ def freeze(value: object) -> object:
             if value.bit_length() > _MAX_BITS:
                 return _extension(Decimal(value))
             return Ext(_INT, value.to_bytes(value.bit_length() // 8 + 1, signed=True))
-        case Decimal():
+        case Decimal() | Json():
             return _extension(value)
         case list() | tuple():
             return [freeze(item) for item in value]
@@ -119,14 +133,14 @@ def _thaw_extension(code: int, content: Buffer) -> int | Decimal | Json:
     raise ValueFaultError(f"an extension type {code} of {len(data):,} bytes")
 
 
-def encode(value: object) -> bytes:
+def encode(value: object, encoder: msgspec.msgpack.Encoder = _encoder) -> bytes:
     """Encode a request or a result; big integers and Decimals in it must be frozen.
 
     Raises:
         ValueFaultError: Something in it cannot travel.
     """
     try:
-        return _encoder.encode(value)
+        return encoder.encode(value)
     except (OverflowError, UnicodeEncodeError, TypeError, RecursionError) as error:
         raise ValueFaultError(f"a value cannot leave this process: {error}") from error
 
@@ -140,7 +154,7 @@ def encode_request(request: object) -> bytes:
     return encode(_with_changes(request, freeze))
 
 
-def decode_request(kind: Any, body: msgspec.Raw) -> Any:
+def decode_request(kind: Any, body: Raw) -> Any:
     """Decode a hook's argument, which comes from the trusted host."""
     return _with_changes(_decoder(kind).decode(body), thaw)
 
@@ -155,63 +169,72 @@ def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
     return replace(request, changes=changes)
 
 
-def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool]:
-    """Encode rows, and tell whether they need extension types."""
-    try:
-        # marshal refuses whatever is not exactly a builtin: twice as fast as a look at each cell's type.
-        marshal.dumps(cells)
-        plain = True
-    except ValueError:
-        plain = False
-    if plain or Decimal not in map(type, chain.from_iterable(cells)):
+def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]]:
+    """Encode rows; tell whether they need extension types, and which columns hold nothing but JSON texts."""
+    with suppress(ValueFaultError):  # Json, or a big integer
+        encoded = encode(cells, _plain)
+        # msgspec writes a Decimal by itself; to write all twice is quicker than to look at the type of each cell.
+        if encoded == encode(cells, _numeric):
+            return encoded, False, ()
+    columns: list[Any] = list(zip(*cells, strict=True))
+    kinds = [set(map(type, column)) for column in columns]
+    json = tuple(at for at, kind in enumerate(kinds) if Json in kind and kind <= _JSON_KINDS)
+    others = set(range(len(columns))).difference(json)
+    odd = {at for at in others if not kinds[at] <= _PLAIN_KINDS}
+    while True:
+        for at in odd:
+            columns[at] = list(map(freeze, columns[at]))
         try:
-            return encode(cells), not plain
+            rows = list(zip(*columns, strict=True)) if odd else cells
+            return encode(rows, _textual if odd else _swift), bool(odd), json
         except ValueFaultError:
-            pass  # a big integer, perhaps
-    return encode(freeze(cells)), True
+            if odd == others:
+                raise
+            odd = others  # a big integer may be anywhere
 
 
 # taking a result apart ------------------------------------------------------------------------------------------------
 
-Piece = tuple[str, bytes, bool]
-"""Path of the field, the encoded piece, and whether it needs extension types."""
 
-
-def take_apart(value: object) -> tuple[list[Piece], bytes]:
+def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
     """Split a hook's result: cells always, other lists and texts when the rest is more than one part.
 
+    Args:
+        value: The result.
+        call: Number of the call.
+
     Returns:
-        The pieces in order, each about `PART` bytes at most where it has more than one element, and the encoded rest.
+        The parts in order, each about `PART` bytes at most where it has more than one element, and the encoded rest.
 
     Raises:
         ValueFaultError: Something in it cannot travel.
     """
     _check_shape(value)
-    pieces: list[Piece] = []
-    value = _without(value, "", pieces, large=False)
+    parts: list[Part] = []
+    value = _without(value, "", parts, call, large=False)
     rest = encode(value)
     if len(rest) > PART:
-        rest = encode(_without(value, "", pieces, large=True))
-    longest = max(len(rest), *(len(piece) for _, piece, _ in pieces), 0)
+        rest = encode(_without(value, "", parts, call, large=True))
+    longest = max(len(rest), *(len(memoryview(part.piece)) for part in parts), 0)
     if longest > FROM_CHILD - _ENVELOPE:
         raise ValueFaultError(f"one element of the answer has {longest:,} bytes; {FROM_CHILD:,} are allowed")
-    return pieces, rest
+    return parts, rest
 
 
-def _without(value: Any, path: str, pieces: list[Piece], *, large: bool) -> Any:
-    """Move cells, or all that is large, from a value to the pieces."""
+def _without(value: Any, path: str, parts: list[Part], call: int, *, large: bool) -> Any:
+    """Move cells, or all that is large, from a value to the parts."""
     if isinstance(value, msgspec.Struct):
         changed: dict[str, Any] = {}
         for name in value.__struct_fields__:
             field, at = getattr(value, name), f"{path}.{name}" if path else name
             if name == "cells" and field and isinstance(value, Page):
-                pieces += ((at, *piece) for piece in _cell_slices(field))
+                parts += (Part(call, at, *piece) for piece in _cell_slices(field))
                 changed[name] = []
             elif isinstance(field, msgspec.Struct) or (large and _is_large(field)):
-                changed[name] = _without(field, at, pieces, large=large)
+                changed[name] = _without(field, at, parts, call, large=large)
         return replace(value, **changed) if changed else value
     if large and isinstance(value, (list, str)):
-        pieces += ((path, piece, False) for piece in _slices(value))
+        parts += (Part(call, path, Raw(piece)) for piece in _slices(value))
         return [] if isinstance(value, list) else type(value)("")
     return freeze(value) if isinstance(value, (int, Decimal)) else value
 
@@ -233,10 +256,10 @@ def _slices(value: list[Any] | str) -> Iterator[bytes]:
             yield from _slices(half)
 
 
-def _cell_slices(cells: list[list[Cell]]) -> Iterator[tuple[bytes, bool]]:
-    encoded, extended = _encode_cells(cells)
+def _cell_slices(cells: list[list[Cell]]) -> Iterator[tuple[Raw, bool, tuple[int, ...]]]:
+    encoded, extended, json = _encode_cells(cells)
     if len(encoded) <= PART or len(cells) == 1:
-        yield encoded, extended
+        yield Raw(encoded), extended, json
     else:
         for half in _halves(cells):
             yield from _cell_slices(half)
@@ -286,20 +309,25 @@ class Assembly:
         self._pieces: dict[str, list[Any]] = {}
         self._size = 0
 
-    def add(self, path: str, piece: msgspec.Raw, *, extended: bool) -> None:
+    def add(self, part: Part) -> None:
         """Take one part.
 
         Raises:
             FAULTS: It is malformed, belongs nowhere, or is one too many.
         """
+        path, piece = part.path, part.piece
         self._size += len(memoryview(piece)) + _ENVELOPE
         if self._size > MAX_RESULT:
             raise ValueFaultError(f"a result of more than {MAX_RESULT:,} bytes")
         kind = _piece_type(self._kind, path)
         pieces = self._pieces.setdefault(path, [])
         if kind is Page:
-            cells = _decoder(_CELLS if extended else _PLAIN_CELLS).decode(piece)
-            pieces += _thaw_cells(cells) if extended else cells
+            cells = _decoder(_CELLS if part.extended else _PLAIN_CELLS).decode(piece)
+            if part.extended:
+                _thaw_cells(cells)
+            for at in part.json:
+                _mark_texts(cells, at)
+            pieces += cells
             if len(pieces) > MAX_ROWS:
                 raise ValueFaultError(f"a page of more than {MAX_ROWS:,} rows")
         elif kind is str:
@@ -307,7 +335,7 @@ class Assembly:
         else:
             pieces += _decoder(kind).decode(piece)
 
-    def finish(self, rest: msgspec.Raw) -> Any:
+    def finish(self, rest: Raw) -> Any:
         """Give the whole result.
 
         Raises:
@@ -322,12 +350,23 @@ class Assembly:
         return value
 
 
-def _thaw_cells(cells: list[list[Any]]) -> list[list[Any]]:
+def _thaw_cells(cells: list[list[Any]]) -> None:
     for row in cells:
         for at, cell in enumerate(row):
             if type(cell) is Ext:
                 row[at] = _thaw_extension(cell.code, cell.data)
-    return cells
+
+
+def _mark_texts(cells: list[list[Any]], at: int) -> None:
+    """Make JSON of the texts of a column that travelled as plain ones."""
+    for row in cells:
+        if len(row) <= at:
+            raise ValueFaultError(f"a row without a column {at:,}")
+        cell = row[at]
+        if cell.__class__ is str:
+            row[at] = Json(cell)
+        elif cell is not None:
+            raise ValueFaultError(f"a {type(cell).__name__} where all texts are JSON")
 
 
 def _put(value: Any, path: list[str], pieces: list[Any]) -> Any:

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import Detail, DragomanError, from_code
 
 from .frames import frame
@@ -132,12 +133,14 @@ class Part(Message, frozen=True, tag="part"):
         path: Dotted name of the result's field that the piece belongs to; empty for the result itself.
         piece: Elements of a list, or characters of a text.
         extended: Cells among it need extension types.
+        json: Columns whose texts are all JSON; they travel as plain texts.
     """
 
     id: int
     path: Name
     piece: msgspec.Raw
     extended: bool = False
+    json: Annotated[tuple[Annotated[int, msgspec.Meta(ge=0)], ...], msgspec.Meta(max_length=MAX_COLUMNS)] = ()
 
 
 class Result(Message, frozen=True, tag="res"):

@@ -17,10 +17,10 @@ from dragoman_api.changes import HttpRequest, Insert, PlanRequest
 from dragoman_api.columns import Column, Description, Note, Object
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.grid import MAX_ROWS, Page, RowKey
-from dragoman_worker import values
+from dragoman_worker import values, wire
 from dragoman_worker.frames import FROM_CHILD
 from dragoman_worker.values import FAULTS, Assembly, ValueFaultError, take_apart
-from dragoman_worker.wire import PART
+from dragoman_worker.wire import PART, Part
 
 decimals = st.decimals(allow_nan=False, allow_infinity=False).filter(lambda n: abs(n.adjusted()) < 4_000)
 texts = st.text(max_size=20)
@@ -31,11 +31,11 @@ cells = st.one_of(
 
 
 def carry(value: Any, kind: Any) -> Any:
-    pieces, rest = take_apart(value)
-    assert all(len(piece) < FROM_CHILD for _, piece, _ in pieces)
+    parts, rest = take_apart(value, call=1)
+    assert all(len(bytes(part.piece)) < FROM_CHILD for part in parts)
     assembly = Assembly(kind)
-    for path, piece, extended in pieces:
-        assembly.add(path, Raw(piece), extended=extended)
+    for part in parts:
+        assembly.add(part)
     return assembly.finish(Raw(rest))
 
 
@@ -68,18 +68,19 @@ def test_a_large_page_travels_in_bounded_parts_and_arrives_whole() -> None:
     rows: list[list[Cell]] = [[at, "x" * 500, None, Json("[1]")] for at in range(8_000)]
     keys = [RowKey("books", f"{at:0200}", guard={"seq_no": at, "primary_term": 1}) for at in range(8_000)]
     page = Page(columns=columns(4), cells=rows, keys=keys, notes=[Note(code="cut", reason="x")], total=9, next="n")
-    pieces, rest = take_apart(page)
-    assert [path for path, _, _ in pieces] == sorted(path for path, _, _ in pieces)
-    assert {path for path, _, _ in pieces} == {"cells", "keys"}
-    assert max(len(piece) for _, piece, _ in pieces) <= PART >= len(rest)
+    parts, rest = take_apart(page, call=1)
+    paths = [part.path for part in parts]
+    assert paths == sorted(paths)
+    assert set(paths) == {"cells", "keys"}
+    assert max(len(bytes(part.piece)) for part in parts) <= PART >= len(rest)
     assert carry(page, Page | None) == page
 
 
 @pytest.mark.parametrize("text", ["a" * 3_000_000, "€" * 1_000_000, "😀" * 700_000])
 def test_a_long_text_travels_in_parts_by_characters(text: str) -> None:
-    pieces, _ = take_apart(Json(text))
-    assert len(pieces) > 2
-    assert max(len(piece) for _, piece, _ in pieces) <= PART + 10
+    parts, _ = take_apart(Json(text), call=1)
+    assert len(parts) > 2
+    assert max(len(bytes(part.piece)) for part in parts) <= PART + 10
     assert exact(carry(Json(text), Cell)) == exact(Json(text))
 
 
@@ -103,7 +104,7 @@ def test_texts_and_lists_inside_a_result_travel_in_parts_too() -> None:
 )
 def test_a_page_whose_shape_is_wrong_does_not_leave_the_driver(page: Page) -> None:
     with pytest.raises(ValueFaultError, match="row"):
-        take_apart(page)
+        take_apart(page, call=1)
 
 
 @pytest.mark.parametrize("number", [10**5_000, Decimal(10**5_000), Decimal("1e99999")], ids=["int", "long", "high"])
@@ -114,12 +115,12 @@ def test_a_number_longer_than_python_prints_arrives_as_its_json_text(number: Cel
 @pytest.mark.parametrize("cell", [object(), "\ud800"])
 def test_what_cannot_travel_is_a_fault_with_a_reason(cell: Any) -> None:
     with pytest.raises(ValueFaultError):
-        take_apart(Page(columns=columns(1), cells=[[cell]]))
+        take_apart(Page(columns=columns(1), cells=[[cell]]), call=1)
 
 
 def test_an_element_too_large_for_any_frame_is_a_fault() -> None:
     with pytest.raises(ValueFaultError, match="bytes"):
-        take_apart(Page(columns=columns(1), cells=[["x" * (FROM_CHILD + 1)]]))
+        take_apart(Page(columns=columns(1), cells=[["x" * (FROM_CHILD + 1)]]), call=1)
 
 
 def test_values_of_changes_reach_the_driver_with_their_types() -> None:
@@ -134,8 +135,8 @@ def test_values_of_changes_reach_the_driver_with_their_types() -> None:
 pack = msgspec.msgpack.encode
 
 
-def add(kind: Any, path: str, piece: bytes, *, extended: bool = False) -> None:
-    Assembly(kind).add(path, Raw(piece), extended=extended)
+def add(kind: Any, path: str, piece: bytes, *, extended: bool = False, json: tuple[int, ...] = ()) -> None:
+    Assembly(kind).add(Part(1, path, Raw(piece), extended, json))
 
 
 @pytest.mark.parametrize(
@@ -163,6 +164,19 @@ def test_a_part_that_makes_no_sense_is_a_fault(path: str, piece: bytes, extended
         add(Page | None, path, piece, extended=extended)
 
 
+@pytest.mark.parametrize("cell", [1, 1.5, True, Ext(3, b"[]")])
+def test_a_column_of_json_texts_that_holds_something_else_is_a_fault(cell: Any) -> None:
+    with pytest.raises(ValueFaultError, match="where all texts are JSON"):
+        add(Page | None, "cells", pack([["[]"], [cell]]), extended=True, json=(0,))
+
+
+def test_a_column_of_json_texts_that_is_not_there_is_a_fault() -> None:
+    with pytest.raises(ValueFaultError, match="without a column"):
+        add(Page | None, "cells", pack([["[]"]]), json=(1,))
+    with pytest.raises(FAULTS):
+        wire.decoder(wire.ChildMessage).decode(wire.pack(Part(1, "cells", Raw(pack([["[]"]])), json=(-1,)))[4:])
+
+
 def test_deep_nesting_is_a_fault_and_no_crash() -> None:
     with pytest.raises(FAULTS):
         Assembly(Page | None).finish(Raw(b"\x91" * 1_000_000))
@@ -181,16 +195,16 @@ def test_rows_and_bytes_of_a_result_are_bounded_as_a_whole() -> None:
 def flood(kind: Any, path: str, piece: bytes, *, times: int) -> None:
     assembly = Assembly(kind)
     for _ in range(times):
-        assembly.add(path, Raw(piece), extended=False)
+        assembly.add(Part(1, path, Raw(piece)))
 
 
 def test_parts_that_do_not_fit_the_rest_are_a_fault() -> None:
     assembly = Assembly(Page | None)
-    assembly.add("cells", Raw(pack([[1, 2]])), extended=False)
+    assembly.add(Part(1, "cells", Raw(pack([[1, 2]]))))
     with pytest.raises(ValueFaultError, match="not as long"):
         assembly.finish(Raw(pack(Page(columns=columns(1)))))
     assembly = Assembly(Page | None)
-    assembly.add("cells", Raw(pack([[1]])), extended=False)
+    assembly.add(Part(1, "cells", Raw(pack([[1]]))))
     with pytest.raises(FAULTS):
         assembly.finish(Raw(pack(None)))
 

@@ -63,7 +63,7 @@ class _Leaf:
         return str(self.spec.get("type", "object"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class View:
     """One object as the grid sees it: an index, or the union of all that its name resolves to (E17).
 

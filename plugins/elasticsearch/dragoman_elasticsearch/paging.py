@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -51,6 +52,7 @@ class Grid:
         request: As it came.
         view: The object.
         fields: Columns of the page.
+        reader: Reads their cells.
         keys: What the server sorts by.
         notes: Sort keys that were dropped.
         query: What is asked.
@@ -63,6 +65,7 @@ class Grid:
     request: PageRequest
     view: View
     fields: list[Field]
+    reader: Reader
     keys: Keys
     notes: list[Note]
     query: Raw
@@ -116,17 +119,14 @@ class Grid:
         return self._page(hits, notes, walk.total if self.request.total else None)
 
     def _options(self) -> dict[str, Any]:
-        reader = self._reader()
+        reader = self.reader
         options: dict[str, Any] = {"seq_no_primary_term": True}
         # A filtered _source would come back re-written (1.10 as 1.1): all of it, or none.
         options |= {} if reader.needs_source else {"_source": False}
         return options | ({"fields": reader.computed} if reader.computed else {})
 
-    def _reader(self) -> Reader:
-        return Reader(self.fields, nested_names(self.view))
-
     def _page(self, hits: Sequence[Read], notes: Iterable[Note], total: int | None) -> Page:
-        reader = self._reader()
+        reader = self.reader
         return Page(
             columns=[self.view.columns.get(each.name) or column(each) for each in self.fields],
             cells=reader.cells(hits),
@@ -147,10 +147,12 @@ def grid(request: PageRequest, view: View, *, window: int, preference: str, conn
         raise QueryError(f"a page has an offset from 0 and a limit from 1, not {request.offset} and {request.limit}")
     keys, notes = compile_sort(request.sort, view)
     query, raw = filter_query(request.object, request.filter)
+    fields, reader = _chosen(view, None if request.columns is None else tuple(request.columns))
     return Grid(
         request=request,
         view=view,
-        fields=_choose(view, request.columns),
+        fields=fields,
+        reader=reader,
         keys=keys,
         notes=notes,
         query=query,
@@ -189,7 +191,13 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
         stored = yield from document(request.key.object, request.key.id, request.key.routing)
         source = parse(bytes(stored.source)) if bytes(stored.source) else None
         hit = Read(index=stored.index, id=stored.id, source=source)
-    return whole(reader.values(hit)[0])
+    return whole(reader.columns([hit])[0][0])
+
+
+@lru_cache(maxsize=16)
+def _chosen(view: View, names: tuple[str, ...] | None) -> tuple[list[Field], Reader]:
+    fields = _choose(view, names)
+    return fields, Reader(fields, nested_names(view))
 
 
 def nested_names(view: View) -> list[str]:

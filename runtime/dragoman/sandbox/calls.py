@@ -41,7 +41,7 @@ class Reply:
     def take(self, message: Part | Chunk | Result) -> None:
         """Collect parts; the result ends the wait."""
         if isinstance(message, Part):
-            self._assembly.add(message.path, message.piece, extended=message.extended)
+            self._assembly.add(message)
         elif isinstance(message, Result):
             value = self._assembly.finish(message.value)
             if not self.future.done():

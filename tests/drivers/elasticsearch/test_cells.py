@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dragoman_api import CellRequest, CutText, Json
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError
-from dragoman_elasticsearch.documents import Read, Reader, parse
+from dragoman_elasticsearch.documents import _MISSING, Read, Reader, _follow, _numbers, _ways, number, parse
 from dragoman_elasticsearch.mapping import SPECIAL
 from dragoman_elasticsearch.search import _mended
 
@@ -154,6 +154,41 @@ def test_no_document_of_whatever_shape_breaks_a_page(value: Any) -> None:
     properties = NESTED | {"a": {"properties": {"b": {"type": "long"}}}}
     for document in ({"n": value}, {"a": value}, {"a.b": value}, value if isinstance(value, dict) else {}):
         cells(properties, json.dumps(document))
+
+
+TREES = st.recursive(
+    st.none() | st.integers(0, 9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "c", "a.b", "b.c"]), inner),
+    max_leaves=9,
+)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["a", "b", "a.b", "a.b.c"]), TREES), max_size=4), st.booleans())
+def test_a_page_read_by_columns_holds_what_its_documents_hold_one_by_one(documents: Any, nested: bool) -> None:
+    leaf = {"type": "long"}
+    inner = {"type": "nested" if nested else "object", "properties": {"c": leaf, "a": leaf}}
+    found = view({"properties": {"a": {"type": "nested", "properties": {"b": inner, "c": leaf}}, "b": inner}})
+    fields = [each for each in found.fields.values() if each not in SPECIAL]
+    arrays = frozenset(each.name for each in fields if each.type == "nested")
+    columns = Reader(fields, arrays).columns([Read(source=document) for document in documents])
+    ways = [_ways(each.field.split("."), "", arrays) for each in fields]
+    assert columns == [
+        [None if value is _MISSING else value for value in (_follow(document, way) for document in documents)]
+        for way in ways
+    ]
+
+
+@given(
+    st.lists(
+        st.decimals(-1, 1, places=6).map(lambda number: f"{number:f}")
+        | st.floats(allow_nan=False, allow_infinity=False).map(repr)
+        | st.integers(-400, 400).map(lambda exponent: f"1e{exponent}"),
+        max_size=3,
+    )
+)
+def test_numbers_are_read_together_as_they_are_one_by_one(texts: list[str]) -> None:
+    together = list(_numbers([msgspec.Raw(text.encode()) for text in texts]))
+    assert [(type(each), str(each)) for each in together] == [(type(each), str(each)) for each in map(number, texts)]
 
 
 class CellRules:
