@@ -208,7 +208,7 @@ class _Work:
             trees = []
             for index, path in enumerate(paths):
                 self._tell("unpack")
-                _unpack(path, staging / f"tree-{index}")
+                unpack(path, staging / f"tree-{index}")
                 trees.append(self._store.trees.keep(staging / f"tree-{index}"))
         return manifest, trees
 
@@ -277,8 +277,9 @@ class _Work:
                 yield Fault("manifest", f"$.{key}: the manifest says {mine!r}, the index {theirs!r}.")
 
 
-def _unpack(wheel: Path, target: Path) -> None:
-    from installer import install as unpack
+def unpack(wheel: Path, target: Path) -> None:
+    """Unpack a wheel that was checked into a new folder, which is then one to import from."""
+    from installer import install
     from installer.destinations import SchemeDictionaryDestination
     from installer.sources import WheelFile as Source
 
@@ -292,4 +293,4 @@ def _unpack(wheel: Path, target: Path) -> None:
     schemes = dict.fromkeys(("purelib", "platlib"), str(target))
     destination = SchemeDictionaryDestination(schemes, interpreter="", script_kind="posix")
     with Library.open(wheel) as source:
-        unpack(source, destination, {"INSTALLER": b"dragoman\n"})
+        install(source, destination, {"INSTALLER": b"dragoman\n"})

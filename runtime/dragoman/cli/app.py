@@ -27,6 +27,7 @@ _ROOMS = {
     "delete": "changes:delete",
     "describe": "grid:describe",
     "doctor": "doctor:doctor",
+    "driver": "driver:driver",
     "drop": "changes:drop",
     "export": "export:export",
     "insert": "changes:insert",

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from dragoman_api.connections import Profile
+
+    Opener = Callable[[type, Profile], AbstractAsyncContextManager[Any]]
 
 Server = dict[str, Any]
 
@@ -19,20 +26,26 @@ _MARKERS = (
     "fake_only(reason): a rule that no engine here can show",
 )
 
-pytest.register_assert_rewrite(f"{__package__}.promises")
+_PROMISES = f"{__package__}.promises"
+
+pytest.register_assert_rewrite(_PROMISES)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--live``."""
+    """Add ``--live``, and what ``dragoman driver test`` passes."""
     text = "JSON list of real servers, each with type, engine, version and url; tests marked `live` run on them"
-    parser.getgroup("dragoman").addoption("--live", metavar="FILE.json", type=Path, help=text)
+    group = parser.getgroup("dragoman")
+    group.addoption("--live", metavar="FILE.json", type=Path, help=text)
+    group.addoption("--open-with", metavar="MODULE:NAME", help="what `open_driver` opens drivers with: a sandbox")
+    group.addoption("--report", metavar="FILE.json", type=Path, help="write what became of each test of the contract")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Read the servers and register the part that collects what the end of the run says."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
-    config.pluginmanager.register(_Live(_read(config.getoption("--live"))), "dragoman-live")
+    live = _Live(_read(config.getoption("--live")), report=config.getoption("--report"))
+    config.pluginmanager.register(live, "dragoman-live")
 
 
 def _read(path: Path | None) -> list[Server] | None:
@@ -51,8 +64,10 @@ def _read(path: Path | None) -> list[Server] | None:
 class _Live:
     """What one run knows of servers, and what it has proven on them."""
 
-    def __init__(self, servers: list[Server] | None) -> None:
+    def __init__(self, servers: list[Server] | None, *, report: Path | None = None) -> None:
         self.servers = servers
+        self.report = report
+        self.contract: dict[str, dict[str, str]] = {}
         self.results: Counter[tuple[str, str]] = Counter()
         self.of_test: dict[str, str] = {}
         self.listed: dict[str, list[str]] = {"fake_only": [], "deviates": []}
@@ -79,20 +94,36 @@ class _Live:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Remember what the end of the run has to list."""
         for item in session.items:
+            if getattr(getattr(item, "function", None), "__module__", "").startswith(_PROMISES):
+                self.contract[item.nodeid] = {"test": item.name, "engine": "fake", "outcome": "passed", "reason": ""}
             for mark in item.iter_markers("fake_only"):
                 reason = mark.args[0] if mark.args else mark.kwargs.get("reason", "")
                 self.listed["fake_only"].append(f"{item.nodeid}: {reason}")
             if reason := getattr(getattr(item, "function", None), "deviation", ""):
                 self.listed["deviates"].append(f"{item.nodeid}: {reason}")
+                self.contract[item.nodeid] = {
+                    "test": item.name, "engine": "fake", "outcome": "passed", "reason": f"deviates: {reason}"
+                }  # fmt: skip
             callspec = getattr(item, "callspec", None)
             if callspec is not None and callspec.params.get("live_server"):
                 self.of_test[item.nodeid] = _name(callspec.params["live_server"])
+            if item.nodeid in self.contract and item.get_closest_marker("live"):
+                self.contract[item.nodeid]["engine"] = self.of_test.get(item.nodeid, "no server")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count results by engine."""
         engine = self.of_test.get(report.nodeid)
         if engine and (report.when == "call" or (report.when == "setup" and not report.passed)):
             self.results[engine, report.outcome] += 1
+        if report.nodeid in self.contract and report.outcome != "passed":
+            # A skip is told as file, line and reason; a failure by what was raised.
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else _crash(report)
+            self.contract[report.nodeid] |= {"outcome": report.outcome, "reason": reason}
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the report."""
+        if self.report is not None:
+            self.report.write_text(json.dumps(list(self.contract.values()), indent=1), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """List engines, rules that only a fake shows, and deviations from the contract."""
@@ -109,6 +140,11 @@ class _Live:
                     write(line)
 
 
+def _crash(report: pytest.TestReport) -> str:
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message if crash is not None else report.longrepr)
+
+
 def _name(server: Server) -> str:
     engine, version = str(server["engine"]), str(server["version"])
     return engine if version in engine else f"{engine} {version}"
@@ -120,3 +156,26 @@ def live_server(request: pytest.FixtureRequest, record_testsuite_property: Calla
     server: Server = request.param
     record_testsuite_property("engine", _name(server))
     return server
+
+
+@pytest.fixture(scope="session")
+def open_driver(pytestconfig: pytest.Config) -> Opener:
+    """Give what opens a driver for a profile, as an async context manager.
+
+    Use it as ``async with open_driver(Driver, profile) as driver``. Under plain pytest the driver runs in this process,
+    where a debugger reaches it; under ``dragoman driver test`` it runs in its sandbox.
+    """
+    if not (wanted := pytestconfig.getoption("--open-with")):
+        return _opened_here
+    module, _, name = wanted.partition(":")
+    opener: Opener = getattr(import_module(module), name)
+    return opener
+
+
+@asynccontextmanager
+async def _opened_here(driver: type, profile: Profile) -> AsyncIterator[Any]:
+    from .target import opened
+
+    made = driver()
+    async with opened(made, profile):
+        yield made

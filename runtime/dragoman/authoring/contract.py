@@ -1,0 +1,156 @@
+"""The contract of a driver, run by its author's tests: on the fake, on real servers, in the sandbox; and the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from dragoman.versions import installed_version
+from dragoman_api.errors import ConfigurationError
+from dragoman_worker.hooks import HOOKS
+
+from .sandboxed import OPENER, VARIABLE
+
+if TYPE_CHECKING:
+    from dragoman.sandbox.policy import Policy
+
+    from .project import Built
+
+REPORT = "report.json"
+TEST_SECONDS = 1_800
+
+
+@dataclass(kw_only=True)
+class Tested:
+    """What became of the contract; the contents of a conformance report.
+
+    Attributes:
+        plugin: The plugin's id.
+        version: Of the distribution.
+        wheel: The file that was tested.
+        sha256: Of that file.
+        api: Version of `dragoman-api`, whose contract it is.
+        python: Version of Python.
+        system: Operating system and machine.
+        sandbox: The level the driver ran at; ``none`` where the tests opened it by other means.
+        denied: Addresses it wanted to reach and must not.
+        engines: Passed, skipped and failed tests of the contract by what they ran on.
+        hooks: Hooks the driver does not implement; their tests were skipped.
+        skips: Why tests were skipped, and how many each time.
+        deviations: Tests of the contract that the author replaced, and why.
+        failures: Tests that failed, and why.
+    """
+
+    plugin: str
+    version: str
+    wheel: str
+    sha256: str
+    api: str
+    python: str
+    system: str
+    sandbox: str = "none"
+    denied: list[str] = field(default_factory=list)
+    engines: dict[str, dict[str, int]] = field(default_factory=dict)
+    hooks: list[str] = field(default_factory=list)
+    skips: dict[str, int] = field(default_factory=dict)
+    deviations: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def count(self, outcome: str) -> int:
+        """Count tests of the contract, on every engine."""
+        return sum(engine.get(outcome, 0) for engine in self.engines.values())
+
+    @property
+    def passed(self) -> bool:
+        """Tell whether the contract was held, and by a driver in a sandbox."""
+        return bool(self.count("passed")) and not (self.failures or self.denied) and self.sandbox != "none"
+
+    def __str__(self) -> str:
+        failed = f", {self.count('failed')} failed" if self.count("failed") else ""
+        without = f" (hooks not implemented: {', '.join(self.hooks)})" if self.hooks else ""
+        counts = f"{self.count('passed')} passed{failed}, {self.count('skipped')} skipped{without}"
+        return f"contract: {counts} · sandbox {self.sandbox}"
+
+
+def run_contract(made: Built, *, policy: Policy = "auto", live: Path | None = None) -> tuple[Tested, str]:
+    """Run an author's tests on the built wheel and write `report.json` into the working tree. Blocks.
+
+    Args:
+        made: The wheel, unpacked.
+        policy: Of the sandbox.
+        live: List of real servers, as the pytest plugin of `dragoman_api.testing` reads it.
+
+    Returns:
+        What became of the contract, and what pytest said.
+
+    Raises:
+        WheelRejectedError: The wheel has faults.
+        ConfigurationError: The tests could not be run: there are none, pytest is missing, or the list cannot be read.
+    """
+    made.expect_sound()
+    with TemporaryDirectory(prefix="dragoman-") as temporary:
+        notes, results = Path(temporary) / "notes.ndjson", Path(temporary) / "results.json"
+        told = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
+        words = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]
+        words += ["--open-with", OPENER, "--report", str(results), *(["--live", str(live.absolute())] if live else [])]
+        done = subprocess.run(  # noqa: S603 - this interpreter, on the author's own tests
+            words, cwd=made.project, env={**os.environ, VARIABLE: json.dumps(told)}, capture_output=True, text=True,
+            timeout=TEST_SECONDS, check=False,
+        )  # fmt: skip
+        said = done.stdout + done.stderr
+        if done.returncode not in (0, 1) or not results.is_file():
+            raise _not_run(made.project, said)
+        lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.is_file() else []
+        tested = _tested(made, json.loads(results.read_text(encoding="utf-8")), lines)
+    if done.returncode and not tested.failures:  # a test beside the contract
+        tested.failures += re.findall(r"^(?:FAILED|ERROR) (.+)$", said, re.MULTILINE) or ["pytest failed"]
+    (made.project / REPORT).write_text(
+        json.dumps(asdict(tested), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+    return tested, said
+
+
+def _tested(made: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]]) -> Tested:
+    assert made.report.name is not None
+    levels = sorted({note["sandbox"] for note in notes})
+    tested = Tested(
+        plugin=made.name,
+        version=made.report.name.version,
+        wheel=made.wheel.name,
+        sha256=made.report.sha256,
+        api=installed_version("dragoman-api"),
+        sandbox=", ".join(levels) or "none",
+        denied=sorted({each for note in notes for each in note["denied"]}),
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+    )
+    counts: dict[str, Counter[str]] = {}
+    ran = [test for test in tests if test["engine"] != "no server"]
+    for test in ran:
+        counts.setdefault(test["engine"], Counter())[test["outcome"]] += 1
+        said = f"{test['test']} on {test['engine']}: {test['reason']}"
+        if test["outcome"] == "failed":
+            tested.failures.append(said)
+        elif test["reason"].startswith("deviates: "):
+            tested.deviations.append(said)
+    tested.engines = {name: dict(count) for name, count in counts.items()}
+    tested.skips = dict(
+        Counter(test["reason"].removeprefix("Skipped: ") for test in ran if test["outcome"] == "skipped")
+    )
+    tested.hooks = sorted(HOOKS.keys() - {*made.report.manifest.hooks} - {"close"}) if made.report.manifest else []
+    return tested
+
+
+def _not_run(project: Path, said: str) -> ConfigurationError:
+    last = next(iter(reversed(said.strip().splitlines())), "")
+    hint = "pip install 'dragoman[author]'" if "No module named pytest" in said else "python -m pytest"
+    return ConfigurationError(f"the tests of {project} could not be run: {last}", hint=hint, code="tests-not-run")

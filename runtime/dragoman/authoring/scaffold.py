@@ -1,0 +1,93 @@
+"""A new driver's folder: small, whole, and passing its own tests."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from string import Template
+from typing import TYPE_CHECKING
+
+from dragoman.offers import offer_for_type, read_offers
+from dragoman.versions import installed_version
+from dragoman_api.errors import ConfigurationError, RegistryError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dragoman_registry.index import Registry
+    from dragoman_registry.store import Store
+
+_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_OURS = ("api", "worker", "registry")  # dragoman_api and its like are modules of the host
+
+_PLACES = {
+    "__init__.py": "{package}/__init__.py",
+    "driver.py": "{package}/driver.py",
+    "driver.json": "{package}/driver.json",
+    "fake.py": "tests/fake.py",
+    "test_contract.py": "tests/test_contract.py",
+    "gitignore": ".gitignore",
+}
+
+
+def scaffold(
+    name: str,
+    *,
+    type: str,  # noqa: A002 - the field's word
+    port: int,
+    into: Path,
+    registries: Sequence[Registry],
+    store: Store,
+) -> Path:
+    """Write the folder of a new driver. Blocks.
+
+    Args:
+        name: The plugin's id; the folder and the distribution are called ``dragoman-NAME``.
+        type: The database type it serves.
+        port: The usual one of its servers.
+        into: Where the folder goes.
+        registries: Whose types are taken.
+        store: Whose types are taken as well.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ConfigurationError: A name cannot be used or is taken, or the folder exists.
+    """
+    for what, given in (("name", name), ("type", type)):
+        if not _ID.fullmatch(given) or (what == "name" and given in _OURS):
+            hint = "lower-case letters, digits and single hyphens, a letter first: my-database"
+            raise ConfigurationError(f"{given!r} cannot be the {what} of a driver", hint=hint)
+    if (taken := _taken(name, type, registries, store)) is not None:
+        raise ConfigurationError(
+            taken, hint="choose another --type or NAME; dragoman plugins browse shows what is there"
+        )
+    folder = into / f"dragoman-{name}"
+    if folder.exists():
+        raise ConfigurationError(f"{folder} is there already", hint="choose another NAME, or work on in that folder")
+    package = f"dragoman_{name.replace('-', '_')}"
+    api = ".".join(installed_version("dragoman-api").split(".")[:2])
+    label = type.replace("-", " ").title()
+    values = {"name": name, "type": type, "port": port, "package": package, "label": label, "api": api}
+    for source in files(__package__).joinpath("template").iterdir():
+        made = source.name.removesuffix(".in")
+        file = folder / _PLACES.get(made, made).format(package=package)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(Template(source.read_text(encoding="utf-8")).safe_substitute(values), encoding="utf-8")
+    return folder
+
+
+def _taken(name: str, kind: str, registries: Sequence[Registry], store: Store) -> str | None:
+    for wanted in (kind, name):
+        if (installed := store.active(wanted)) is not None:
+            return f"{wanted!r} is taken by the installed driver {installed.plugin}"
+    try:
+        if (offer := offer_for_type(registries, kind)) is not None:
+            return f"the type {kind!r} is served by {offer.project.project} of the registry {offer.registry.name!r}"
+        if name in {offer.project.plugin for offer in read_offers(registries)[0]}:
+            return f"a driver called {name!r} is in a configured registry"
+    except RegistryError:
+        pass  # a registry that cannot be read keeps nobody from starting; publishing looks again
+    return None

@@ -1,0 +1,100 @@
+"""For authors of drivers: make one, check it, test it, publish it, run it from its working tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import FAILED
+from .options import Group, Options
+
+if TYPE_CHECKING:
+    from dragoman.sandbox.policy import Policy
+
+PATH = click.argument("path", default=".", type=click.Path(path_type=Path))
+WHEELS = click.option(
+    "--wheels",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Wheels of its dependencies instead of PATH/wheels.",
+)
+
+
+@click.group("driver", cls=Group)
+def driver() -> None:
+    """Write a driver: scaffold, check, test, publish, link."""
+
+
+def _policy(options: Options) -> Policy:
+    from dragoman.settings import read_settings
+
+    return options.sandbox or read_settings(options.paths()).sandbox
+
+
+@driver.command("new")
+@click.argument("name")
+@click.option("--type", "kind", metavar="TYPE", help="The database type it serves; NAME when left out.")
+@click.option("--port", type=click.IntRange(1, 65535), required=True, help="The usual port of its servers.")
+@click.pass_obj
+def new(options: Options, name: str, kind: str | None, port: int) -> None:
+    """Make the folder of a new driver, which passes check and test as it is."""
+    from dragoman.authoring.scaffold import scaffold
+    from dragoman.registries import Registries
+    from dragoman_registry.store import Store
+
+    paths = options.paths()
+    registries, store = Registries(paths).open(), Store(paths.data)
+    folder = scaffold(name, type=kind or name, port=port, into=Path(), registries=registries, store=store)
+    package = folder.name.replace("-", "_")
+    made = f"{package}/driver.json, {package}/driver.py, tests/test_contract.py"
+    text = f"created {folder}: {made}; it passes check and test as it is"
+    options.result({"created": str(folder), "files": sorted(str(f) for f in folder.rglob("*") if f.is_file())}, text)
+
+
+@driver.command("check")
+@PATH
+@WHEELS
+@click.pass_obj
+async def check(options: Options, path: Path, wheels: Path | None) -> int | None:
+    """Build the wheel and look at everything that can be wrong with it, also in the sandbox."""
+    import anyio.to_thread
+
+    from dragoman.authoring import check as checks
+    from dragoman.authoring.project import built
+
+    making = built(path, wheels=wheels)
+    made = await anyio.to_thread.run_sync(options.cleanup.enter_context, making)
+    found = await checks.check(made, policy=_policy(options), cache=options.paths().cache)
+    rules, faults = len(checks.rules()), len(found.faults)
+    document: dict[str, Any] = {
+        "wheel": made.wheel.name, "sha256": made.report.sha256, "rules": rules, "faults": found.faults,
+        "sandbox": found.sandbox, "import_seconds": found.import_seconds,
+    }  # fmt: skip
+    options.listing(document, [], [[fault.code, str(fault)] for fault in found.faults])
+    if not options.json:
+        level = f" · sandbox {found.sandbox}" if found.sandbox else " · not tried in the sandbox"
+        click.echo(f"check: {rules} rules, {faults} faults{level}")
+    return FAILED if faults else None
+
+
+@driver.command("test")
+@PATH
+@WHEELS
+@click.option("--live", metavar="FILE.json", type=click.Path(path_type=Path), help="Real servers to test on as well.")
+@click.pass_obj
+def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -> int | None:
+    """Run the contract in the sandbox: on the author's fake, and on the servers of a list."""
+    from dragoman.authoring.contract import REPORT, run_contract
+    from dragoman.authoring.project import built
+
+    with built(path, wheels=wheels) as made:
+        tested, said = run_contract(made, policy=_policy(options), live=live)
+    if not tested.passed:
+        options.say(said)
+    reasons = [*tested.failures, *(f"it wanted to reach {each}" for each in tested.denied)]
+    options.listing(tested, [], [["failed", reason.partition("\n")[0]] for reason in reasons])
+    if not options.json:
+        click.echo(f"{tested} · {REPORT}")
+    return None if tested.passed else FAILED

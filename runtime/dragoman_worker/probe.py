@@ -1,0 +1,116 @@
+"""A driver that loads another one and notes what it reaches for: a tripwire for its author, no part of the sandbox."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from dragoman_api.columns import Description
+from dragoman_api.connections import Server
+from dragoman_api.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+    from dragoman_api.connections import Profile
+    from dragoman_api.http import Http
+
+CONNECT_SECONDS = 3.0
+ENTRY = f"{__name__}:Probe"
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGES = frozenset(
+    f"os.{name}"
+    for name in "remove rename mkdir rmdir chmod chown link symlink truncate utime setxattr".split()  # noqa: SIM905
+)
+_PROGRAMS = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "pty.")
+
+
+class Probe:
+    """Imports a driver in `describe_object` and calls its `connect`; the answers say what was attempted."""
+
+    def __init__(self) -> None:
+        self._notes: list[list[str]] = []
+        self._stage = ""
+        sys.addaudithook(self._hear)
+
+    @hookimpl
+    async def describe_object(self, name: str) -> Description:
+        """Import ``package.module:Class``, make one, and tell how long that took and what it tried."""
+        module, _, attribute = name.partition(":")
+        self._package, failure, began = module.partition(".")[0], "", time.perf_counter()
+        try:
+            with self._stages("import"):
+                self._driver = getattr(import_module(module), attribute)()
+        except BaseException as error:  # noqa: BLE001 - whatever a module does while it is imported
+            failure = f"{type(error).__name__}: {error}"
+        found = {"seconds": time.perf_counter() - began, "failure": failure, "notes": self._notes}
+        return Description(object=name, columns=[], structure=json.dumps(found))
+
+    @hookimpl
+    async def connect(self, profile: Profile, http: Http) -> Server:
+        """Let the driver connect to a server that only refuses, and tell what it tried."""
+        try:
+            with self._stages("connect"), anyio.move_on_after(CONNECT_SECONDS):
+                await self._driver.connect(profile, http)
+        except BaseException:  # noqa: BLE001, S110 - it is meant to fail
+            pass
+        return Server("probe", json.dumps(self._notes))
+
+    @contextmanager
+    def _stages(self, name: str) -> Iterator[None]:
+        self._stage = name
+        try:
+            yield
+        finally:
+            self._stage = ""
+
+    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if not self._stage:
+            return
+        stage, self._stage = self._stage, ""  # what is done here is not the driver's
+        try:
+            if (note := _note(event, args)) is not None:
+                self._notes.append([stage, *note, self._where()])
+        finally:
+            self._stage = stage
+
+    def _where(self) -> str:
+        frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the driver's own line
+        while frame is not None:
+            path = frame.f_code.co_filename.replace(os.sep, "/")
+            if f"/{self._package}/" in path:
+                return f"{self._package}/{path.rpartition(f'/{self._package}/')[2]}:{frame.f_lineno}"
+            frame = frame.f_back
+        return ""
+
+
+def _note(event: str, args: tuple[Any, ...]) -> tuple[str, str] | None:
+    """Give what an audit event is an attempt at, and at what; None for what no driver is held to."""
+    if event in ("open", "os.listdir", "os.scandir") or event in _CHANGES:
+        path = args[0]
+        if not isinstance(path, str | bytes | os.PathLike):
+            return None
+        flags = args[2] if event == "open" and isinstance(args[2], int) else 0
+        written = event in _CHANGES or flags & _WRITES or (event == "open" and set(args[1] or "") & set("wax+"))
+        return "write" if written else "list" if event != "open" else "read", os.fsdecode(path)
+    if event.startswith(_PROGRAMS):
+        return "run", str(args[0] if args else event)
+    if event == "ctypes.dlopen":
+        return "load", str(args[0])
+    if event in ("socket.connect", "socket.bind", "socket.sendto"):
+        return "reach", str(args[1])
+    if event.startswith("socket.get") and event != "socket.gethostname":
+        return "reach", str(args[0])
+    if event == "socket.__new__" and args[1] in (socket.AF_UNIX, socket.AF_NETLINK):
+        return "reach", f"a socket of family {args[1]}"
+    return None
