@@ -142,6 +142,7 @@ class Http:
         headers: Mapping[str, str] | None = None,
         timeout: float = 60,  # noqa: ASYNC109 - the word drivers know; a scope of anyio does the work
         read: bool | None = None,
+        limit: int | None = None,
     ) -> Response:
         """Send one request and give its answer, whatever its status.
 
@@ -154,13 +155,14 @@ class Http:
             timeout: Seconds until the whole answer is here.
             read: It changes nothing on the server, so it may be sent again, once, when a kept connection turns out
                 to be closed. None takes GET and HEAD for reads. Anything else is never sent twice.
+            limit: Bytes of this answer at most, where that is less than the client's limit.
 
         Returns:
             Status, headers and the whole body.
 
         Raises:
             ConnectionFailedError: No whole answer came; ``details["sent"]`` is False if nothing reached the server.
-            QueryError: The path or the method cannot be sent, or the answer is longer than the limit.
+            QueryError: The path or the method cannot be sent, or the answer is longer than ``details["limit"]``.
         """
         if not _PATH.fullmatch(path):
             raise QueryError(
@@ -175,11 +177,11 @@ class Http:
         try:
             with anyio.fail_after(timeout):
                 try:
-                    return await self._send(method, path, data, given)
+                    return await self._send(method, path, data, given, limit)
                 except _Disconnected:
                     if not resend:
                         raise
-                    return await self._send(method, path, data, given)
+                    return await self._send(method, path, data, given, limit)
         except aiohttp.ConnectionTimeoutError as error:
             hint = "check Host, Port and the firewalls between"
             reason = f"no connection within {_CONNECT} s"
@@ -259,30 +261,34 @@ class Http:
                 text = text.replace(secret, "…")
         return f": {_diagnosis.shorten(text)}" if text.strip() else ""
 
-    async def _send(self, method: str, path: str, data: bytes | None, headers: dict[str, str]) -> Response:
+    async def _send(
+        self, method: str, path: str, data: bytes | None, headers: dict[str, str], limit: int | None
+    ) -> Response:
         if self._session is None:
             raise RuntimeError("the client is not open: use 'async with'")
         url = URL(self._origin + path, encoded=True)
         payload = io.BytesIO(data) if data is not None and len(data) >= _BIG else data
         async with self._session.request(method, url, data=payload, headers=headers, allow_redirects=False) as answer:
-            body = await self._read(answer)
+            body = await self._read(answer, min(limit or self._body_limit, self._body_limit))
             self._answered = True
         if answer.status == 400 and self._ssl is None and any(text in body for text in _diagnosis.HTTPS_PORT):
             raise _diagnosis.plain_on_tls(self.profile)
         return Response(answer.status, answer.headers, body)
 
-    async def _read(self, answer: aiohttp.ClientResponse) -> bytes:
+    async def _read(self, answer: aiohttp.ClientResponse, limit: int) -> bytes:
         parts, size = [], answer.content_length or 0
-        if size <= self._body_limit:
+        if size <= limit:
             size = 0
             async for part in answer.content.iter_any():
                 parts.append(part)
-                if (size := size + len(part)) > self._body_limit:
+                if (size := size + len(part)) > limit:
                     break
             else:
                 return parts[0] if len(parts) == 1 else b"".join(parts)
         raise QueryError(
-            f"the answer is longer than {self._body_limit:,} bytes", hint="ask for fewer rows or columns at a time"
+            f"the answer is longer than {limit:,} bytes",
+            hint="ask for fewer rows or columns at a time",
+            details={"limit": limit},
         )
 
 

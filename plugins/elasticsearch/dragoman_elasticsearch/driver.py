@@ -6,6 +6,7 @@ import random
 from collections import OrderedDict
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -33,12 +34,10 @@ from dragoman_api import (
     Plan,
     PlanRequest,
     Profile,
-    QueryError,
     Server,
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
-from dragoman_api.exports import ExportForm
 
 from . import (
     answers,
@@ -53,11 +52,13 @@ from . import (
     routes,
     search,
     server,
+    slices,
+    stream,
     walks,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
 
     from .exchange import Exchange, Reply
     from .mapping import View
@@ -194,14 +195,15 @@ class Driver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
-        if request.checkpoint is not None:
-            raise QueryError("an export of this driver begins anew each time", hint="export without a checkpoint")
         query, _ = paging.filter_query(request.object, request.filter)
-        scrolls = not self._features.point_in_time
-        export = exports.Export(request.object, query, metadata=request.form is ExportForm.ROWS, scrolls=scrolls)
+        export = exports.Export(request, query, scrolls=not self._features.point_in_time)
         try:
-            while (part := await self._run(export.part())) is not None:
-                yield part
+            await self._run(export.open())
+            once = partial(self._run, pauses=(), limit=slices.LIMIT)
+            async with stream.pages(export.slices, once) as pages:
+                while not export.finished:
+                    if (part := export.part(await pages.receive())) is not None:
+                        yield part
         finally:
             await self._free(export)
 
@@ -229,13 +231,13 @@ class Driver:
             if (request := held.close()) is not None:
                 await self._send(request)
 
-    async def _run(self, exchange: Exchange[T]) -> T:
+    async def _run(self, exchange: Exchange[T], *, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> T:
         """Carry out an exchange: send what it yields, hand it what is answered."""
         try:
             request = next(exchange)
             while True:
                 try:
-                    reply = await self._send(request)
+                    reply = await self._send(request, pauses, limit)
                 except DragomanError as error:
                     request = exchange.throw(error)
                 else:
@@ -248,13 +250,14 @@ class Driver:
         finally:
             exchange.close()
 
-    async def _send(self, request: HttpRequest) -> Reply:
+    async def _send(self, request: HttpRequest, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> Reply:
         """Send one request; one that changes nothing is sent again after a while where waiting helps."""
         # A page of a scroll moves it: sent twice, it would skip rows.
         read = not routes.writes(request.method, request.path) and not request.path.startswith("/_search/scroll")
-        for pause in (*_PAUSES, 0):
+        for pause in (*pauses, 0):
+            kind = request.content_type
             reply = await self._http.request(
-                request.method, request.path, body=request.body, content_type=request.content_type, read=read
+                request.method, request.path, body=request.body, content_type=kind, read=read, limit=limit
             )
             if not (pause and read and faults.busy(reply)):
                 break

@@ -1,130 +1,221 @@
-"""Exports: the stored documents of a whole object as newline-delimited JSON, not capped by the window (E32)."""
+"""Exports: the rows of a whole object as newline-delimited JSON, not capped by the window, resumable (E32)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from itertools import chain
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import Raw
 
-from dragoman_api import ExportPart
-from dragoman_api.errors import QueryError, WindowExceededError
+from dragoman_api import ExportPart, HttpRequest
+from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.exports import ExportForm
 
 from . import walks
 from .documents import compact
 from .exchange import Exchange, encode, target
-from .search import STORED, Found, search
+from .search import search
+from .slices import DOCUMENTS, NOTHING, ROWS, Mark, Slice, Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman_api import HttpRequest
+    from dragoman_api import ExportRequest
 
-    from .documents import Stored
+    from .slices import Document, Page, Row
 
-# `_shard_doc` alone would make the server look through the whole result for every page, `_doc` alone loses rows.
-_SORT = [{"_doc": {"order": "asc"}}, {"_shard_doc": {"order": "asc"}}]
-_FIRST, _LEAST, _MOST = 1_000, 100, 10_000  # rows of one request
-_BYTES = 4 * 2**20  # of one part, about
+_SLICES, _MOST_SLICES = 4, 16  # at least, as far as the rows are worth it, and at most
+_SCROLLS = 8  # a scroll holds a context per slice and shard, and 500 are open at most
+_WORTH = 5_000  # rows of a slice
+_ROOM, _PAGE = 32 * 2**20, 8 * 2**20  # bytes of all pages on their way, and of one
+_HOLD = 120  # seconds the server keeps a context at least: a page has to travel, and be written
+_CHECKPOINT = 64_000  # bytes; a point in time over some hundred shards has a longer name than that
+
+_encoder = msgspec.json.Encoder()
 
 
-class _Line(msgspec.Struct, omit_defaults=True):
-    index: str = msgspec.field(name="_index")
-    id: str = msgspec.field(name="_id")
+class _Line(msgspec.Struct, omit_defaults=True, gc=False):
+    index: Raw = msgspec.field(name="_index")
+    id: Raw = msgspec.field(name="_id")
     source: Raw = msgspec.field(name="_source")
-    routing: str | None = msgspec.field(name="_routing", default=None)
+    routing: Raw = msgspec.field(name="_routing", default=NOTHING)
 
 
-@dataclass(slots=True)
+class _Address(msgspec.Struct, omit_defaults=True, gc=False):
+    index: Raw = msgspec.field(name="_index")
+    id: Raw = msgspec.field(name="_id")
+    routing: Raw = NOTHING
+
+
+class _Action(msgspec.Struct, gc=False):
+    index: _Address
+
+
+class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    object: str
+    form: ExportForm
+    filter: str
+    pit: str
+    total: int
+    rows: int
+    marks: list[Mark | bool]
+
+
 class Export:
-    """One export on its way: a point in time, or a scroll where the server has none that keeps every row.
+    """One export on its way.
 
     Attributes:
-        name: The object.
-        query: What is asked.
-        metadata: Each line is the document with its index, id and routing.
-        scrolls: The server knows scrolls only.
-        window: Rows one request may ask for.
+        slices: Its parts, walked at the same time; known once it is open.
     """
 
-    name: str
-    query: Raw
-    metadata: bool
-    scrolls: bool
-    window: int = _MOST
-    _context: str = ""
-    _after: tuple[Raw, ...] = ()
-    _size: int = _FIRST
-    _total: int | None = None
+    def __init__(self, request: ExportRequest, query: Raw, *, scrolls: bool) -> None:
+        """Prepare.
 
-    def part(self) -> Exchange[ExportPart | None]:
-        """Fetch the next part; None at the end.
+        Args:
+            request: What to export.
+            query: Its filter.
+            scrolls: The server has no points in time that keep every row.
+        """
+        decoder = DOCUMENTS if request.form is ExportForm.DOCUMENTS else ROWS
+        self._source = Source(request.object, query, decoder, f"{max(request.keep_alive, _HOLD)}s")
+        self._request, self._scrolls = request, scrolls
+        self._filter = sha256(bytes(query)).hexdigest()
+        self._marks: list[Mark | bool] = []
+        self._rows = self._total = 0
+        self.slices: list[Slice] = []
+
+    @property
+    def finished(self) -> bool:
+        """Tell whether all slices have been given out to their ends."""
+        return all(mark is True for mark in self._marks)
+
+    def open(self) -> Exchange[None]:
+        """Fix what is exported, count it, and part it into slices; or find what a checkpoint stands for.
 
         Raises:
-            QueryError: A shard failed or a time-out made the result partial: the export would not be whole.
+            QueryError: A checkpoint leads nowhere, code `export-not-resumable`; or a shard failed.
         """
-        try:
-            found = yield from self._next()
-        except WindowExceededError as error:  # the index allows smaller pages only, and says how small
-            self.window = self._size = int(str(error.details["window"]))
-            found = yield from self._next()
-        if found.partial():
-            raise QueryError(f"the export is not whole: {found.partial()[0].reason}")
-        self._total = found.count if self._total is None else self._total
-        hits = found.hits.hits
+        source = self._source
+        if self._request.checkpoint is not None:
+            yield from self._resume(self._request.checkpoint)
+        else:
+            if not self._scrolls:
+                source.pit = yield from walks.open_context(source.name, keep_alive=source.hold)
+            shards, self._total = yield from self._count()
+            self._marks = [False] * self._parallel(shards)
+        source.room = min(_PAGE, _ROOM // max(len(self._marks), 1))
+        scroll, of = "" if self._scrolls else None, len(self._marks)
+        self.slices = [Slice(source, at, of, mark, scroll) for at, mark in enumerate(self._marks) if mark is not True]
+
+    def part(self, page: Page | Exception) -> ExportPart | None:
+        """Make a page a part; None for one without rows.
+
+        Raises:
+            DragomanError: What came in place of the page.
+            QueryError: All slices are at their ends, and the rows are not as many as there were.
+        """
+        if isinstance(page, Exception):
+            raise page
+        hits, self._marks[page.slice] = page.hits, page.mark
+        self._rows += len(hits)
+        total = sum(each.rows for each in self.slices) if self._scrolls else self._total
+        if self.finished and self._rows != total:
+            raise QueryError(f"the export is not whole: {self._rows:,} rows of {total:,} came")
         if not hits:
             return None
-        self._after = hits[-1].sort
         data = self._lines(hits)
-        self._size = min(self.window, max(_LEAST, _BYTES * len(hits) // len(data)))
-        return ExportPart(data=data, rows=len(hits), total=self._total)
+        if not self._scrolls:
+            self._source.fit(len(hits), len(data))
+        return ExportPart(data=data, rows=len(hits), total=self._total, checkpoint=self._checkpoint())
 
     def close(self) -> HttpRequest | None:
-        """Give the request that frees what the server holds."""
-        if not self._context:
+        """Give the request that frees what the server holds; None while it holds what a checkpoint stands for."""
+        scrolls = [each.scroll for each in self.slices if each.scroll]
+        if scrolls:
+            return HttpRequest("DELETE", "/_search/scroll", encode({"scroll_id": scrolls}))
+        waiting = self._request.keep_alive and (self._rows and not self.finished)
+        return walks.close_context(self._source.pit) if self._source.pit and not waiting else None
+
+    def _count(self) -> Exchange[tuple[int, int]]:
+        source = self._source
+        body: dict[str, object] = {"size": 0, "query": source.query, "track_total_hits": True}
+        where = f"/{target(source.name)}" if self._scrolls else ""
+        if not self._scrolls:
+            body["pit"] = {"id": source.pit, "keep_alive": source.hold}
+        found = yield from search(f"{where}/_search?allow_partial_search_results=false", body, source.decoder)
+        source.check(found)
+        return found.shards.total, found.count or 0
+
+    def _parallel(self, shards: int) -> int:
+        """Give the number of slices: a multiple of the shards, so that they are of one size and none looks twice."""
+        most = -(-self._total // _WORTH)
+        if self._scrolls:
+            return min(most, shards, _SCROLLS)
+        return min(most, _MOST_SLICES, shards * -(-_SLICES // max(shards, 1)))
+
+    def _resume(self, text: str) -> Exchange[None]:
+        try:
+            found = msgspec.json.decode(text, type=_Checkpoint)
+        except msgspec.DecodeError as error:
+            raise _refusal(f"the checkpoint cannot be read ({error})") from error
+        request = self._request
+        others = [
+            f"{what} (then {then!r}, now {now!r})"
+            for what, then, now in (
+                ("object", found.object, request.object),
+                ("form", found.form, request.form),
+                ("filter", found.filter[:12], self._filter[:12]),
+            )
+            if then != now
+        ]
+        if others:
+            raise _refusal(f"the checkpoint is of another {', '.join(others)}")
+        if self._scrolls:
+            raise _refusal("this server has no points in time to go on in")
+        self._marks, self._rows, self._total = found.marks, found.rows, found.total
+        if self.finished:
+            return
+        self._source.pit = found.pit
+        try:
+            _, total = yield from self._count()
+        except (ObjectNotFoundError, QueryError) as error:
+            raise _refusal(f"the server no longer holds what was exported: {error.message}") from error
+        if total != found.total:
+            raise _refusal(f"the checkpoint is of {found.total:,} rows, and the server finds {total:,}")
+
+    def _checkpoint(self) -> str | None:
+        if self._scrolls or not self._request.keep_alive:
             return None
-        return walks.close_scroll(self._context) if self.scrolls else walks.close_context(self._context)
+        text = encode(
+            _Checkpoint(
+                object=self._request.object,
+                form=self._request.form,
+                filter=self._filter,
+                pit=self._source.pit,
+                total=self._total,
+                rows=self._rows,
+                marks=self._marks,
+            )
+        )
+        return text if len(text) <= _CHECKPOINT else None
 
-    def _next(self) -> Exchange[Found[Stored]]:
-        return self._scroll() if self.scrolls else self._search()
-
-    def _search(self) -> Exchange[Found[Stored]]:
-        if not self._context:
-            self._context = yield from walks.open_context(self.name)
-        body: dict[str, Any] = {
-            "size": self._size,
-            "query": self.query,
-            "pit": {"id": self._context, "keep_alive": walks.KEEP_ALIVE},
-            "sort": _SORT,
-            "track_total_hits": self._total is None,
-        }
-        if self._after:
-            body["search_after"] = self._after
-        found = yield from search("/_search?allow_partial_search_results=false", body, STORED)
-        self._context = found.pit_id or self._context
-        return found
-
-    def _scroll(self) -> Exchange[Found[Stored]]:
-        if self._context:
-            body: dict[str, Any] = {"scroll": walks.KEEP_ALIVE, "scroll_id": self._context}
-            found = yield from search("/_search/scroll", body, STORED)
-        else:
-            body = {"size": self._size, "query": self.query, "sort": ["_doc"], "track_total_hits": True}
-            where = f"/{target(self.name)}/_search?scroll={walks.KEEP_ALIVE}&allow_partial_search_results=false"
-            found = yield from search(where, body, STORED)
-        self._context = found.scroll_id or self._context
-        return found
-
-    def _lines(self, hits: Sequence[Stored]) -> bytes:
-        if not all(bytes(hit.source) for hit in hits):
-            raise QueryError(f"'{self.name}' keeps no documents (_source), so there is nothing to export")
-        sources = [_one_line(bytes(hit.source)) for hit in hits]
-        if self.metadata:
-            lines = (_Line(hit.index, hit.id, Raw(text), hit.routing) for hit, text in zip(hits, sources, strict=True))
-            sources = [encode(line).encode() for line in lines]
-        return b"\n".join(sources) + b"\n"
+    def _lines(self, hits: Sequence[Document]) -> bytes:
+        sources = [hit.source for hit in hits]
+        if any(source is NOTHING for source in sources):
+            raise QueryError(f"'{self._source.name}' keeps no documents (_source), so there is nothing to export")
+        whole = b"".join(sources)
+        if b"\n" in whole or b"\r" in whole:
+            sources = [Raw(compact(bytes(source))) for source in sources]
+        if self._request.form is ExportForm.DOCUMENTS:
+            return b"\n".join([*sources, b""])
+        rows = zip(cast("Sequence[Row]", hits), sources, strict=True)
+        if self._request.form is ExportForm.ROWS:
+            return _encoder.encode_lines([_Line(row.index, row.id, source, row.routing) for row, source in rows])
+        pairs = ((_Action(_Address(row.index, row.id, row.routing)), source) for row, source in rows)
+        return _encoder.encode_lines(list(chain.from_iterable(pairs)))
 
 
-def _one_line(source: bytes) -> bytes:
-    return compact(source) if b"\n" in source or b"\r" in source else source
+def _refusal(reason: str) -> QueryError:
+    return QueryError(reason, hint="export anew, without the checkpoint", code="export-not-resumable")

@@ -14,7 +14,7 @@ from dragoman_api import Note
 from dragoman_api.errors import QueryError
 
 from . import faults
-from .documents import Hit, Read, Stored
+from .documents import Read
 from .exchange import Exchange, post, raw, target
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dragoman_api import HttpRequest
 
 T = TypeVar("T")
-H = TypeVar("H", bound=Hit)
+H = TypeVar("H")
 MATCH_ALL = raw('{"match_all":{}}')
 
 
@@ -113,7 +113,6 @@ def _mended(body: bytes) -> bytes:
 
 
 READ = Decoder(Found[Read], float_hook=Raw)
-STORED = Decoder(Found[Stored])
 
 
 def search(path: str, body: dict[str, Any], decoder: Decoder[Found[H]]) -> Exchange[Found[H]]:
@@ -122,7 +121,7 @@ def search(path: str, body: dict[str, Any], decoder: Decoder[Found[H]]) -> Excha
     Args:
         path: With its parameters.
         body: The query and what belongs to it.
-        decoder: `READ` or `STORED`.
+        decoder: Of the rows, `READ` for a grid's.
 
     Raises:
         DragomanError: The server's refusal.

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from contextlib import aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
-from drivers.elasticsearch.replies import Answers, reply
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 
 from dragoman_api import ExportPart, ExportRequest, Filter, QueryError
-from dragoman_api.errors import ConnectionFailedError
+from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
 from dragoman_api.exports import ExportForm
-from dragoman_elasticsearch import exports
+from dragoman_elasticsearch import slices
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 
 async def parts(es: Rig, name: str, **more: Any) -> list[ExportPart]:
     async with aclosing(es.driver.export_rows(ExportRequest(object=name, **more))) as stream:
         return [part async for part in stream]
+
+
+async def begin(es: Rig, name: str, *, taken: int, **more: Any) -> list[ExportPart]:
+    """Take some parts and leave the export."""
+    request = ExportRequest(**{"object": name, **more})
+    found: list[ExportPart] = []
+    async with aclosing(es.driver.export_rows(request)) as stream:
+        async for part in stream:
+            found.append(part)
+            if len(found) == taken:
+                break
+    return found
+
+
+async def exhaust(stream: AsyncIterator[ExportPart]) -> None:
+    async for _ in stream:
+        pass
+
+
+def walkers() -> list[str]:
+    return [name for task in asyncio.all_tasks() if "dragoman_elasticsearch" in (name := task.get_name())]
 
 
 def lines(found: list[ExportPart]) -> list[bytes]:
@@ -34,8 +59,12 @@ class ExportRules:
         assert [part.total for part in found] == [10_640] * len(found)
         assert len(found) >= 2
         opened = [each for each in es.sent("POST") if "/_pit?" in each.path or "?scroll=" in each.path]
-        assert len(opened) == 1
-        assert [each for each in es.log if each.method == "DELETE" and each.path in ("/_pit", "/_search/scroll")]
+        (closed,) = [each for each in es.log if each.method == "DELETE"]
+        if es.version >= (7, 12):
+            assert (len(opened), closed.path) == (1, "/_pit")
+        else:
+            freed = json.loads(closed.body or "")["scroll_id"]
+            assert (len(opened), closed.path, len(set(freed))) == (3, "/_search/scroll", 3)
 
     async def test_E32_documents_leave_as_they_are_stored(self, es: Rig) -> None:
         """C35: digits, escapes and the order of keys; only line breaks between tokens go."""
@@ -72,17 +101,79 @@ class ExportRules:
         name = await es.index({"n": {"type": "long"}}, rows, settings={"index.max_result_window": 50})
         assert len(lines(await parts(es, name))) == 230
 
-    async def test_an_export_that_is_left_early_frees_what_it_holds(self, es: Rig) -> None:
-        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(3000)])
-        async with aclosing(es.driver.export_rows(ExportRequest(object=name))) as stream:
-            async for _ in stream:
-                break
-        assert es.log[-1].method == "DELETE"
-        assert es.log[-1].path in ("/_pit", "/_search/scroll")
-
     async def test_a_missing_index_is_told(self, es: Rig) -> None:
-        with pytest.raises(Exception, match="no such index"):
+        with pytest.raises(ObjectNotFoundError, match="no such index"):
             await parts(es, "t-nosuch")
+
+    async def test_what_bulk_takes_back(self, es: Rig) -> None:
+        stored = ['{"z":1.10,"a":1e400,"s":"\\u00fc \\n"}', '{"big":123456789012345678901234567890}']
+        name = await es.index(mapping={"dynamic": False}, documents=stored)
+        odd = await es.raw("PUT", f"/{name}/_doc/a%22%2F%C3%BC?routing=r%22&refresh=true", '{\n "n": 1.50\n}')
+        assert odd.status == 201
+        found = await parts(es, name, form=ExportForm.BULK)
+        assert [part.rows for part in found] == [3]
+        for key in ("0", "1", "a%22%2F%C3%BC?routing=r%22"):
+            await es.call("DELETE", f"/{name}/_doc/{key}")
+        answer = await es.call("POST", "/_bulk?refresh=true", found[0].data.decode())
+        assert not answer["errors"]
+        assert [await es.source(name, key) for key in ("0", "1", "a%22%2F%C3%BC?routing=r%22")] == [
+            *stored, '{"n":1.50}'
+        ]  # fmt: skip
+
+    async def test_documents_that_are_not_kept_cannot_be_exported(self, es: Rig) -> None:
+        name = await es.index(mapping={"_source": {"enabled": False}}, documents=[{"n": 1}])
+        with pytest.raises(QueryError, match="keeps no documents"):
+            await parts(es, name)
+
+    async def test_the_rest_behind_a_checkpoint_is_exact_whatever_was_written_since(self, es: Rig) -> None:
+        """PIT item 2: slice and last sort values go on in the same point in time, in another process too."""
+        name = await es.index({"n": {"type": "long"}}, ({"n": at} for at in range(5_600)))
+        first = await begin(es, name, taken=2)
+        if es.version < (7, 12):
+            assert [part.checkpoint for part in first] == [None, None]
+            return
+        await es.load(name, ({"n": -at} for at in range(300)))
+        await es.call("DELETE", f"/{name}/_doc/5599?refresh=true")
+        found = first[:1]  # the second part was lost with the program that took it
+        while rest := await begin(es, name, taken=1, checkpoint=found[-1].checkpoint):
+            found += rest
+        assert sorted(json.loads(line)["n"] for line in lines(found)) == list(range(5_600))
+        assert {part.total for part in found} == {5_600}
+
+    async def test_a_checkpoint_whose_point_in_time_is_gone_is_refused(self, es: Rig) -> None:
+        if es.version < (7, 12):
+            pytest.skip("there are no checkpoints")
+        name = await es.index({"n": {"type": "long"}}, ({"n": at} for at in range(6_000)))
+        found = await parts(es, name)
+        assert es.sent("DELETE", "/_pit"), "an export that came to its end frees what it held"
+        assert await parts(es, name, checkpoint=found[-1].checkpoint) == [], "nothing is left to be had"
+        with pytest.raises(QueryError, match="no longer holds what was exported") as caught:
+            await parts(es, name, checkpoint=found[0].checkpoint)
+        assert caught.value.code == "export-not-resumable"
+
+    async def test_an_export_that_is_left_early_leaves_no_task_and_frees_what_nobody_can_use(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, ({"n": at} for at in range(6_000)))
+        for keep_alive in (0, 300):
+            async with aclosing(es.driver.export_rows(ExportRequest(object=name, keep_alive=keep_alive))) as stream:
+                first = await anext(stream)
+                assert walkers()
+            assert not walkers()
+            last = es.log[-1]
+            kept = keep_alive and es.version >= (7, 12)
+            assert (first.checkpoint is not None) == bool(kept)
+            assert (last.method == "DELETE" and last.path in ("/_pit", "/_search/scroll")) != bool(kept)
+
+    async def test_a_page_is_asked_for_before_the_one_before_it_is_taken(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, ({"n": at} for at in range(4_900)))
+        async with aclosing(es.driver.export_rows(ExportRequest(object=name))) as stream:
+            await anext(stream)
+            sent = len(es.log)
+            await anyio.sleep(0.3)  # the taker writes
+            ahead = len(es.log)
+            await anyio.sleep(0.2)
+            assert sent < ahead == len(es.log), "one page ahead, and no more"
+            rest = [part async for part in stream]
+        assert rest
 
 
 class TestExportsOnFake(ExportRules, OnFake):
@@ -93,42 +184,77 @@ class TestExportsOnServer(ExportRules, OnServer):
     pass
 
 
-async def test_a_checkpoint_is_refused_and_none_is_given() -> None:
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        ({"object": "b"}, "another object"),
+        ({"form": ExportForm.ROWS}, "another form"),
+        ({"filter": True}, "another filter"),
+        ({"checkpoint": "{"}, "cannot be read"),
+        ({"checkpoint": "{}"}, "cannot be read"),
+    ],
+)
+async def test_a_checkpoint_of_something_else_is_refused(other: dict[str, Any], reason: str) -> None:
     async with on_fake("8.19.21") as es:
-        name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
-        assert [part.checkpoint for part in await parts(es, name)] == [None]
-        with pytest.raises(QueryError, match="begins anew"):
-            await parts(es, name, checkpoint="x")
+        names = [await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(1100)]) for _ in range(2)]
+        (first,) = await begin(es, names[0], taken=1)
+        if other.pop("filter", None):
+            other["filter"] = await es.filter(names[0], Filter("n", "<", 7))
+        if "object" in other:
+            other["object"] = names[1]
+        mark = len(es.log)
+        with pytest.raises(QueryError, match=reason) as caught:
+            await begin(es, taken=1, **{"name": names[0], "checkpoint": first.checkpoint, **other})
+        assert caught.value.code == "export-not-resumable"
+        assert "anew" in caught.value.hint
+        assert len(es.log) == mark, "nothing was sent"
 
 
-@pytest.mark.fake_only(reason="no engine here loses a shard on request")
-@pytest.mark.parametrize("more", [{"_shards": {"total": 2, "failed": 1}}, {"timed_out": True}])
-def test_a_partial_page_fails_the_export(more: dict[str, Any]) -> None:
-    export = exports.Export("x", exports.Raw(b"{}"), metadata=False, scrolls=False)
-    hits = {"hits": {"hits": [{"_index": "x", "_id": "1", "_source": {}, "sort": [1, 1]}]}}
-    with pytest.raises(QueryError, match="the export is not whole"):
-        Answers(reply({"id": "p"}), reply(hits | more)).run(export.part())
+async def test_a_server_without_points_in_time_resumes_nothing() -> None:
+    async with on_fake("8.19.21") as es, on_fake("7.10.2") as old:
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(1100)])
+        (first,) = await begin(es, name, taken=1)
+        with pytest.raises(QueryError, match="no points in time"):
+            await parts(old, name, checkpoint=first.checkpoint)
 
 
-def test_documents_that_are_not_kept_cannot_be_exported() -> None:
-    export = exports.Export("x", exports.Raw(b"{}"), metadata=False, scrolls=False)
-    hits = {"hits": {"hits": [{"_index": "x", "_id": "1", "sort": [1, 1]}]}}
-    with pytest.raises(QueryError, match="keeps no documents"):
-        Answers(reply({"id": "p"}), reply(hits)).run(export.part())
+@pytest.mark.fake_only(reason="a server that forgets its contexts")
+async def test_a_point_in_time_lost_in_the_middle_ends_the_export_by_name() -> None:
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(4900)])
+        async with aclosing(es.driver.export_rows(ExportRequest(object=name))) as stream:
+            await anext(stream)
+            es.fake.cluster.contexts.clear()
+            with pytest.raises(QueryError, match="no longer holds") as caught:
+                await exhaust(stream)
+        assert caught.value.code == "context-lost"
+        assert "keep-alive" in caught.value.hint
 
 
-def test_C2_an_export_goes_on_behind_the_last_row_with_the_tiebreaker() -> None:
-    export = exports.Export("x", exports.Raw(b"{}"), metadata=False, scrolls=False)
-    hits = {"hits": {"hits": [{"_index": "x", "_id": "1", "_source": {}, "sort": [7, 9223372036854775807]}]}}
-    first = Answers(reply({"id": "p1"}), reply(hits | {"pit_id": "p2"}))
-    first.run(export.part())
-    second = Answers(reply({"hits": {"hits": []}}))
-    assert second.run(export.part()) is None
-    body = json.loads(second.asked[0].body or "")
-    assert body["search_after"] == [7, 9223372036854775807]
-    assert [next(iter(key)) for key in body["sort"]] == ["_doc", "_shard_doc"]
-    assert body["pit"]["id"] == "p2", "the newest id is used"
-    assert "allow_partial_search_results=false" in second.asked[0].path
+async def test_answers_that_are_too_long_are_asked_for_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "LIMIT", 200_000)
+    async with on_fake("8.19.21") as es:
+        rows = [{"n": at, "t": "x" * (60_000 if at % 50 == 7 else 10)} for at in range(1500)]
+        name = await es.index(mapping={"dynamic": False}, documents=rows)
+        found = await parts(es, name)
+        assert sorted(json.loads(line)["n"] for line in lines(found)) == list(range(1500))
+        assert max(len(part.data) for part in found) < 200_000
+    monkeypatch.setattr(slices, "LIMIT", 50_000)
+    async with on_fake("8.19.21") as es:
+        name = await es.index(mapping={"dynamic": False}, documents=rows[:10])
+        with pytest.raises(QueryError, match="longer than 50,000 bytes"):
+            await parts(es, name)
+
+
+@pytest.mark.fake_only(reason="a network that fails once in the middle of an export")
+@pytest.mark.parametrize("trouble", ["cut", "drop"])
+async def test_a_page_that_is_lost_on_its_way_is_asked_for_again(trouble: Any) -> None:
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(3000)])
+        es.fake.misbehave(trouble, on="/_search", after=2, times=2)
+        assert sorted(json.loads(line)["n"] for line in lines(await parts(es, name))) == list(range(3000))
 
 
 @pytest.mark.fake_only(reason="a network that fails in the middle of an export")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from dragoman_api.cells import Json
 from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.testing.promises.filters import announced
 
@@ -41,13 +42,32 @@ class ExportPromises:
             lines = _lines(await _export(target, filter=compiled, form=ExportForm.ROWS))
             assert len(lines) == len(set(lines)) == await target.count(where=compiled), row
 
+    async def test_an_exported_row_holds_each_column_where_its_path_says(self, target: Target) -> None:
+        """What `Column.path` leads to in a row is what a page shows of it, for every column that has one."""
+        target.needs("describe_object", "export_rows", "fetch_page")
+        columns = [column for column in (await target.describe()).columns if column.path]
+        if not (keys := [column.path for column in columns if column.key]):
+            pytest.skip("exported rows have no key to find them by")
+        names = [column.name for column in columns]
+        lines = _lines(await _export(target, form=ExportForm.ROWS, columns=names))
+        exported = {_find(row, keys[0]): row for row in map(msgspec.json.decode, lines)}
+        for row in await target.all_rows(columns=names):
+            for column in [column for column in columns if not row.is_cut(column.name)]:
+                cell = row[column.name]
+                shown = msgspec.json.decode(cell.encode()) if isinstance(cell, Json) else cell
+                assert _find(exported[row.key.id], column.path) == shown, f"{column.name} of {row.key.id}"
+
     async def test_an_export_goes_on_behind_a_checkpoint(self, target: Target) -> None:
-        """Resumed at the checkpoint of a part, an export gives the rest: no row twice, none missing."""
-        parts = await _export(target, form=ExportForm.ROWS)
-        if parts[0].checkpoint is None:
+        """Left after a part and resumed at its checkpoint, an export gives the rest: no row twice, none missing."""
+        target.needs("describe_object", "export_rows")
+        await target.describe()
+        request = ExportRequest(object=target.object, form=ExportForm.ROWS)
+        async with aclosing(target.driver.export_rows(request)) as stream:
+            first = await anext(stream)
+        if first.checkpoint is None:
             pytest.skip("exports cannot be resumed")
-        rest = await _export(target, form=ExportForm.ROWS, checkpoint=parts[0].checkpoint)
-        lines = _lines([parts[0], *rest])
+        rest = await _export(target, form=ExportForm.ROWS, checkpoint=first.checkpoint)
+        lines = _lines([first, *rest])
         assert len(lines) == len(set(lines)) == target.rows
 
 
@@ -60,6 +80,23 @@ async def _export(target: Target, **more: Any) -> list[ExportPart]:
             parts.append(part)
             assert sum(each.rows for each in parts) <= target.rows, "the export has more rows than the object"
     return parts
+
+
+def _find(row: Any, path: tuple[str, ...]) -> Any:
+    """Follow a path: the last member as it stands, else part by part through objects and arrays."""
+    for member in path[:-1]:
+        row = row[member]
+    return _follow(row, path[-1])
+
+
+def _follow(value: Any, name: str) -> Any:
+    if isinstance(value, list):
+        return [_follow(item, name) for item in value]
+    if not isinstance(value, dict) or name in value:
+        return value.get(name) if isinstance(value, dict) else None
+    ends = [end for end in range(len(name) - 1, 0, -1) if name[end] == "." and name[:end] in value]
+    found = (_follow(value[name[:end]], name[end + 1 :]) for end in ends)
+    return next((each for each in found if each is not None), None)
 
 
 def _lines(parts: list[ExportPart]) -> list[bytes]:
