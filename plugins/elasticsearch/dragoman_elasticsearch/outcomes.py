@@ -136,7 +136,11 @@ class Sending:
         rows = list(_rows(planned))
         index = rows[0].index
         if planned.request.method != "DELETE" and index not in self._seen:
-            yield from settings(index)  # it may have been dropped since the plan, and the write would revive it
+            try:
+                yield from settings(index)  # it may have been dropped since the plan, and the write would revive it
+            except DragomanError as error:
+                error.details["sent"] = False  # the write, that is
+                raise
             self._seen.add(index)
         reply = yield planned.request
         busy, doubted = [], []
