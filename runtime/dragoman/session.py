@@ -390,7 +390,7 @@ class Session:
             form=ExportForm(form),
             columns=None if columns is None else list(columns),
             tenant=tenant,
-            keep_alive=self._keep_alive,
+            keep_alive=0,
         )
         decoder = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number)
         async with self._parts(request) as parts:
@@ -457,7 +457,7 @@ class Session:
                 form=shape.form,
                 columns=None if named is None else list(named),
                 tenant=tenant,
-                keep_alive=keep_alive or self._keep_alive,
+                keep_alive=(keep_alive or self._keep_alive) if export.resumable else 0,
             )
             return await export.run(request, columns=table, manifest=manifest, parts=self._parts)
 

@@ -88,6 +88,11 @@ class Export:
         inside = shape.format == "parquet"
         self._compressor = Compressor(shape.compression) if shape.compression and not inside else None
 
+    @property
+    def resumable(self) -> bool:
+        """Tell whether it can go on after an interruption, if the driver can."""
+        return self._target.resumable
+
     @contextmanager
     def reporting(self) -> Iterator[None]:
         """Tell of a failure by an event, whatever it is."""

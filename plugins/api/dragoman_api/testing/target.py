@@ -100,11 +100,18 @@ class Target:
             return count
         return len(await self.all_rows(name, where=where))
 
-    async def all_rows(self, name: str = "", *, where: CompiledFilter | None = None, limit: int = 1000) -> list[Row]:
+    async def all_rows(
+        self,
+        name: str = "",
+        *,
+        where: CompiledFilter | None = None,
+        columns: list[str] | None = None,
+        limit: int = 1000,
+    ) -> list[Row]:
         """Read page after page until one is short."""
         rows: list[Row] = []
         while True:
-            page = await self.page(name, filter=where, offset=len(rows), limit=limit)
+            page = await self.page(name, filter=where, columns=columns, offset=len(rows), limit=limit)
             rows += page.rows
             if len(page.cells) < limit or len(rows) > self.rows + limit:
                 return rows

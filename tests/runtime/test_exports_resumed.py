@@ -1,0 +1,265 @@
+"""An export that was interrupted goes on where it is safe, or says why it cannot (E32, promise 8)."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+
+import anyio
+import pytest
+from backports import zstd
+from pyarrow import parquet
+
+from dragoman import Filter
+from dragoman_api.errors import ExportError, QueryError
+from exporting import Line, breaks_before
+
+UNPACK = {".gz": gzip.decompress, ".zst": zstd.decompress}
+
+
+@pytest.fixture(autouse=True)
+def checkpoint_after_every_part(monkeypatch):
+    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 0)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file()}
+
+
+def read(path):
+    if path.suffix == ".parquet":
+        return parquet.read_table(path).to_pylist()
+    return UNPACK.get(path.suffix, bytes)(path.read_bytes())
+
+
+async def interrupted(target, **more):
+    """Leave an unfinished export behind, fifteen rows of it safe."""
+    line = Line()
+    line.before = breaks_before(3, QueryError("a shard failed"))
+    with pytest.raises(QueryError):
+        await line(target, **more)
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("name", ["b.ndjson", "b.csv", "b.ndjson.gz", "b.csv.zst", "b.parquet"])
+async def test_E32_from_whatever_is_on_disk_at_any_moment_exactly_the_rows_come_out(tmp_path, name):
+    """Each moment's files are what a kill at that moment leaves: none doubled, none lost."""
+    line = Line()
+    (tmp_path / "whole").mkdir()
+
+    async def copy(number):
+        await anyio.sleep(0.02)  # let what was written so far become safe
+        await anyio.to_thread.run_sync(shutil.copytree, tmp_path / "whole", tmp_path / f"moment {number}")
+
+    line.before = copy
+    await line(tmp_path / "whole" / name)
+    moments = sorted(tmp_path.glob("moment *"))
+    assert len(moments) == 5
+    resumed = 0
+    for moment in moments:
+        again = Line()
+        if (moment / f".{name}.checkpoint").exists():
+            resumed += 1
+            safe = json.loads((moment / f".{name}.checkpoint").read_bytes())["rows"]
+            result = await again(moment / name, resume=True)
+            assert again.requests[0].checkpoint == str(safe)
+            assert (result.resumed, result.rows) == (1, 23)
+            assert again.last("export.started").resumed == safe
+            assert read(moment / name) == read(tmp_path / "whole" / name)
+            assert [*contents(moment)] == [name, f"{name}.manifest.json"]
+    assert resumed >= 3
+
+
+async def test_a_failure_keeps_everything_that_arrived_before_it(tmp_path):
+    await interrupted(tmp_path / "b.ndjson")
+    kept = json.loads((tmp_path / ".b.ndjson.checkpoint").read_bytes())
+    assert kept["rows"] == 15
+    line = Line()
+    await line(tmp_path / "b.ndjson", resume=True)
+    assert line.requests[0].checkpoint == "15"
+
+
+async def test_an_export_can_be_interrupted_again_and_again(tmp_path):
+    whole, parts = Line(), Line()
+    await whole(tmp_path / "whole")
+    for time in range(4):
+        parts.before = breaks_before(1, QueryError("a shard failed"))
+        with pytest.raises(QueryError):
+            await parts(tmp_path / "b.ndjson", resume=time > 0)
+    parts.before = lambda number: None
+    result = await parts(tmp_path / "b.ndjson", resume=True)
+    assert (tmp_path / "b.ndjson").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert result.resumed == 4
+
+
+async def test_bytes_behind_the_checkpoint_are_cut_off(tmp_path):
+    await interrupted(tmp_path / "b.ndjson")
+    with (tmp_path / ".b.ndjson.part").open("ab") as file:
+        file.write(b'{"half a row')
+    await Line()(tmp_path / "b.ndjson", resume=True)
+    assert len([json.loads(line) for line in (tmp_path / "b.ndjson").read_bytes().splitlines()]) == 23
+
+
+@pytest.mark.parametrize(
+    ("more", "difference"),
+    [
+        ({"name": "scratch"}, "another object"),
+        ({"filters": [Filter("stock", "=", 1)]}, "another filter"),
+        ({"format": "rows"}, "another format"),
+        ({"compress": "gzip"}, "another compression"),
+        ({"columns": ["title"]}, "another columns"),
+        ({"tenant": "acme"}, "another tenant"),
+    ],
+)
+async def test_another_export_does_not_go_on_with_it(tmp_path, more, difference):
+    await interrupted(tmp_path / "b.ndjson")
+    before = contents(tmp_path)
+    with pytest.raises(ExportError, match=difference) as caught:
+        await Line()(tmp_path / "b.ndjson", resume=True, **more)
+    assert caught.value.code == "resume-refused"
+    assert contents(tmp_path) == before
+
+
+def shorten(folder):
+    with (folder / ".b.ndjson.part").open("r+b") as file:
+        file.truncate(10)
+
+
+def alter(folder):
+    with (folder / ".b.ndjson.part").open("r+b") as file:
+        file.write(b'{"Title"')
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (shorten, "has 10 bytes"),
+        (alter, "was changed since"),
+        (lambda folder: (folder / ".b.ndjson.part").unlink(), "has 0 bytes"),
+        (lambda folder: (folder / ".b.ndjson.checkpoint").unlink(), "no readable checkpoint"),
+        (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"version":1,'), "no readable checkpoint"),
+        (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"version":9}'), "no readable checkpoint"),
+    ],
+)
+async def test_what_lies_there_and_does_not_fit_is_refused_and_left_alone(tmp_path, spoil, reason):
+    await interrupted(tmp_path / "b.ndjson")
+    spoil(tmp_path)
+    before = contents(tmp_path)
+    with pytest.raises(ExportError, match=reason) as caught:
+        await Line()(tmp_path / "b.ndjson", resume=True)
+    assert caught.value.code == "resume-refused"
+    assert caught.value.hint == "export without --resume to begin anew"
+    assert contents(tmp_path) == before
+
+
+async def test_there_may_be_nothing_to_resume(tmp_path):
+    with pytest.raises(ExportError, match="no readable checkpoint"):
+        await Line()(tmp_path / "b.ndjson", resume=True)
+    assert contents(tmp_path) == {}
+
+
+async def test_what_the_server_has_lost_is_its_own_refusal_and_deletes_nothing(tmp_path):
+    await interrupted(tmp_path / "b.ndjson")
+    before = contents(tmp_path)
+    line = Line()
+    line.before = breaks_before(0, QueryError("the point in time is gone", hint="export anew"))
+    with pytest.raises(QueryError, match="gone") as caught:
+        await line(tmp_path / "b.ndjson", resume=True)
+    assert caught.value.hint == "export anew"
+    after = contents(tmp_path)
+    assert after[".b.ndjson.part"] == before[".b.ndjson.part"]
+    assert json.loads(after[".b.ndjson.checkpoint"])["rows"] == 15
+
+
+async def test_without_being_asked_to_go_on_an_export_begins_anew_and_says_what_it_replaces(tmp_path):
+    await interrupted(tmp_path / "b.ndjson")
+    line = Line()
+    await line(tmp_path / "b.ndjson")
+    assert line.last("export.started").replaced == 15
+    assert line.requests[0].checkpoint is None
+    await line(tmp_path / "b.ndjson")
+    assert line.last("export.started").replaced is None
+
+
+async def test_a_checkpoint_is_written_after_the_data_it_speaks_of(tmp_path, monkeypatch):
+    """What it counts is on the disk before it: fsync of the part, then the checkpoint."""
+    import os
+
+    from dragoman_registry import files
+
+    order = []
+    real_fsync, real_write = os.fsync, files.write
+    part = tmp_path / ".b.ndjson.part"
+
+    def fsync(handle):
+        if part.exists() and os.path.samestat(os.fstat(handle), part.stat()):
+            order.append(("part", part.stat().st_size))
+        real_fsync(handle)
+
+    def write(path, data, **more):
+        if path.name.endswith(".checkpoint"):
+            order.append(("checkpoint", json.loads(data)["offset"]))
+        real_write(path, data, **more)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(files, "write", write)
+    await interrupted(tmp_path / "b.ndjson")
+    marks = [at for at, (kind, _) in enumerate(order) if kind == "checkpoint"]
+    assert marks
+    for at in marks:
+        assert order[at - 1][0] == "part"
+        assert order[at - 1][1] >= order[at][1]
+
+
+async def test_checkpoints_are_not_written_for_every_part(tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 60)
+    line = Line()
+    there = []
+
+    async def look(number):
+        there.append(await anyio.Path(tmp_path / ".b.ndjson.checkpoint").exists())
+
+    line.before = look
+    await line(tmp_path / "b.ndjson")
+    assert there == [False] * 5
+
+
+async def test_a_finished_stream_of_a_parquet_file_needs_the_server_no_more(tmp_path, monkeypatch):
+    def broken(*args, **more):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dragoman.exports.parquet.write_parquet", broken)
+        with pytest.raises(ExportError, match="No space left"):
+            await Line()(tmp_path / "b.parquet")
+    assert not (tmp_path / "b.parquet").exists()
+    line = Line()
+    await line(tmp_path / "b.parquet", resume=True)
+    assert line.requests == []
+    assert parquet.read_table(tmp_path / "b.parquet").num_rows == 23
+
+
+async def test_a_disk_that_is_full_keeps_the_checkpoint_before(tmp_path, monkeypatch):
+    from dragoman.exports.targets import FileTarget
+
+    real = FileTarget.write
+    left = [3]
+
+    def write(self, data):
+        left[0] -= 1
+        if left[0] < 0:
+            with self.guarding():
+                raise OSError(28, "No space left on device")
+        real(self, data)
+
+    line = Line()
+    line.before = lambda number: anyio.sleep(0.02)
+    with monkeypatch.context() as patch:
+        patch.setattr(FileTarget, "write", write)
+        with pytest.raises(ExportError, match="No space left"):
+            await line(tmp_path / "b.ndjson")
+    saved = json.loads((tmp_path / ".b.ndjson.checkpoint").read_bytes())
+    assert saved["rows"] in (5, 10)
+    await line(tmp_path / "b.ndjson", resume=True)
+    assert len((tmp_path / "b.ndjson").read_bytes().splitlines()) == 23
