@@ -264,11 +264,15 @@ def errors() -> Iterator[str]:
 
 def settings() -> Iterator[str]:
     """Write the keys of config.toml."""
-    from dragoman.settings import Settings
+    from dragoman.settings import Guard, Guards, Settings
 
-    known = attributes(Settings)
-    rows = ((code(name), code(note), code(default), known[name]) for name, note, default in fields(Settings))
-    yield from table(("key", "type", "default", ""), rows)
+    def rows(kind: type, texts: type) -> Iterator[tuple[str, ...]]:
+        known = attributes(texts)
+        return ((code(name), code(note), code(default), known.get(name, "")) for name, note, default in fields(kind))
+
+    yield from table(("key", "type", "default", ""), rows(Settings, Settings))
+    yield from ("", "`[guards]`, and the same without defaults for one connection below `[guards.connections.NAME]`:", "")
+    yield from table(("key", "type", "default", ""), (row for row in rows(Guards, Guard) if row[3]))
 
 
 def commands() -> Iterator[str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
 
 VETO_SECONDS = 30.0
-"""Time an automation has to decide; one that does not answer has not agreed."""
+"""Time an automation has to decide, unless it has `seconds` of its own; one that does not answer has not agreed."""
 
 
 def driver_hook_names() -> list[str]:
@@ -84,9 +84,9 @@ class Hooks:
         pending = self._manager.hook.before_call(call=call)
         vetoes: list[Refused] = []
 
-        async def decide(name: str, decision: Awaitable[None]) -> None:
+        async def decide(plugin: object, name: str, decision: Awaitable[None]) -> None:
             try:
-                with anyio.fail_after(VETO_SECONDS):
+                with anyio.fail_after(getattr(plugin, "seconds", VETO_SECONDS)):
                     await decision
             except Refused as veto:
                 text = veto.message if veto.message.startswith(f"{name}: ") else f"{name}: {veto.message}"
@@ -99,7 +99,7 @@ class Hooks:
 
         async with anyio.create_task_group() as tasks:  # pluggy calls the last registered first
             for implementation, decision in zip(reversed(implementations), pending, strict=True):
-                tasks.start_soon(decide, implementation.plugin_name, decision)
+                tasks.start_soon(decide, implementation.plugin, implementation.plugin_name, decision)
         if vetoes:
             veto = vetoes[0]
             connection = call.connection.name if call.connection else None

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
-import msgspec
 
 from dragoman_api.errors import (
     ConfigurationError,
@@ -20,6 +18,7 @@ from dragoman_registry.decision import Decision, Inputs, Outcome, decide
 
 from .listings import plain_permissions
 from .offers import Offer, offer_for_type, unknown_type
+from .questions import Question
 from .versions import installed_version
 
 if TYPE_CHECKING:
@@ -27,25 +26,9 @@ if TYPE_CHECKING:
     from dragoman_registry.store import Generation, Store
 
     from .installs import Installs
+    from .questions import Confirm
     from .registries import Registries
     from .sandbox.policy import Policy
-
-
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that needs a person's consent.
-
-    Attributes:
-        about: ``permissions``, ``sandbox``, or ``change``.
-        text: The question.
-        details: What a person should see before answering.
-    """
-
-    about: str
-    text: str
-    details: tuple[str, ...] = ()
-
-
-Confirm = Callable[[Question], Awaitable[bool]]
 
 
 class AutoInstall:

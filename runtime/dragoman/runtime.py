@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Self
 import anyio
 
 from dragoman_api import events
-from dragoman_api.errors import ConfigurationError, DragomanError
+from dragoman_api.errors import DragomanError
 from dragoman_api.forms import FieldKind
 from dragoman_registry.store import Store
 
 from ._bus import Bus
 from ._hooks import Hooks
 from .autoinstall import AutoInstall
+from .automations import named, shipped
 from .connections import Connections, check_values, make_profile
 from .installs import Installs
 from .loader import Link
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
     from dragoman_registry.store import Generation
 
     from ._bus import Subscription
-    from .autoinstall import Confirm
     from .connections import SavedConnection
+    from .questions import Confirm
     from .sandbox.policy import Policy
 
-AUTOMATIONS = "dragoman.automations"
-"""Entry points that `config.toml` may name; they never run only because they are installed."""
+AUDIT_LOG = "audit.ndjson"
+"""Name of the audit's record, among what happened."""
 
 LAST_EVENTS_SECONDS = 5.0
 
@@ -86,7 +87,9 @@ class Runtime:
         self.connections = Connections(self.paths)
         self.registries = Registries(self.paths)
         self._bus = Bus()
-        self._hooks = Hooks([*use, *_load_automations(self.settings.automations)], emit=self._bus.emit)
+        guards = shipped(self.settings.guards, confirm=confirm, log=self.paths.state / AUDIT_LOG)
+        automations = [*use, *named(self.settings.automations), *guards]
+        self._hooks = Hooks(automations, emit=self._bus.emit)
         self._policy: Policy = sandbox or self.settings.sandbox
         self._unattended = confirm is None
         self._spare: Spare | None = None
@@ -260,16 +263,3 @@ async def open(  # noqa: A001 - people write dragoman.open
         runtime.prewarm()
         async with runtime.open(name) as session:
             yield session
-
-
-def _load_automations(names: Sequence[str]) -> list[object]:
-    if not names:
-        return []
-    import importlib.metadata
-
-    found = {entry.name: entry for entry in importlib.metadata.entry_points(group=AUTOMATIONS)}
-    if missing := [name for name in names if name not in found]:
-        hint = f"installed are: {', '.join(sorted(found)) or 'none'}"
-        text = f"config.toml names automations that are not installed: {', '.join(missing)}"
-        raise ConfigurationError(text, hint=hint)
-    return [found[name].load() for name in names]

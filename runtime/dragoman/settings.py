@@ -58,6 +58,42 @@ class RegistryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     location: str
 
 
+Level = Literal["off", "confirm-drops", "confirm-writes", "read-only"]
+
+
+class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the automations that come with dragoman do for one connection; None leaves it to the general setting.
+
+    Attributes:
+        read_only: ``read-only`` refuses writes; ``confirm-writes`` and ``confirm-drops`` have a person confirm them,
+            and refuse where nobody is there.
+        cut_cells: Refuse to store the beginning of a long value in place of the whole (E23).
+        audit: Record every write and its outcome.
+    """
+
+    read_only: Level | None = None
+    cut_cells: bool | None = None
+    audit: bool | None = None
+
+
+class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The general settings of a `Guard`, and those of connections that differ from them, by name."""
+
+    read_only: Level = "off"
+    cut_cells: bool = True
+    audit: bool = False
+    connections: dict[str, Guard] = {}
+
+    def of(self, connection: str) -> Guards:
+        """Give what holds for one connection."""
+        special = msgspec.structs.asdict(self.connections.get(connection, Guard()))
+        return msgspec.structs.replace(self, **{key: value for key, value in special.items() if value is not None})
+
+    def any(self, switch: str) -> bool:
+        """Tell whether one of the switches is on for some connection."""
+        return any(getattr(each, switch) not in (False, "off") for each in (self, *map(self.of, self.connections)))
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The contents of `config.toml`.
 
@@ -65,12 +101,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         sandbox: ``auto`` takes the strongest level the machine gives, ``require`` refuses below full, ``off`` is
             for development.
         automations: Entry points of the group `dragoman.automations` to run, by name.
+        guards: What the automations that come with dragoman do.
         registries: In the order they are asked, before the bundled one.
         keep_alive: Seconds for which an interrupted export can be resumed, where the server must hold something for it.
     """
 
     sandbox: Literal["auto", "require", "off"] = "auto"
     automations: list[str] = []
+    guards: Guards = Guards()
     registries: list[RegistryEntry] = []
     keep_alive: Annotated[int, msgspec.Meta(ge=1)] = 300
 

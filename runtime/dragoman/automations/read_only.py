@@ -1,0 +1,54 @@
+"""Read-only connections, and those whose writes or drops a person confirms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from dragoman.questions import Question
+from dragoman_api.changes import Drop
+from dragoman_api.errors import Refused
+from dragoman_api.hookspecs import hookimpl
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dragoman.questions import Confirm
+    from dragoman.settings import Level
+    from dragoman_api.calls import Call
+
+SHOWN = 5
+"""Requests that a question shows; the rest are counted."""
+
+
+class ReadOnly:
+    """Refuses writes, or asks before them; the console's are those that `parse_console` marks."""
+
+    name: ClassVar = "read_only"
+    seconds: ClassVar = 600.0  # a person answers, and may read first
+
+    def __init__(self, level: Callable[[str], Level], *, confirm: Confirm | None) -> None:
+        self._level, self._confirm = level, confirm
+
+    @hookimpl
+    async def before_call(self, call: Call) -> None:
+        """See `dragoman_api.hookspecs.AutomationSpec.before_call`."""
+        if not call.writes or call.connection is None:
+            return
+        name = call.connection.name
+        level = self._level(name)
+        if level == "read-only":
+            hint = f'set read_only = "confirm-writes" below [guards.connections.{name}] in config.toml'
+            raise Refused(f"{name} is read-only", hint=hint)
+        drops = any(isinstance(change, Drop) for change in call.changes)
+        if level == "confirm-writes" or (level == "confirm-drops" and drops):
+            await self._ask(call, name)
+
+    async def _ask(self, call: Call, name: str) -> None:
+        shown = [f"{request.method} {request.path}" for request in call.requests[:SHOWN]]
+        if (more := len(call.requests) - SHOWN) > 0:
+            shown.append(f"and {more:,} more")
+        if self._confirm is None:
+            raise Refused(f"{name} wants a person's word for {shown[0]}, and nobody is here", hint="add --yes")
+        text = f"Send {'this' if len(call.requests) == 1 else 'these'} to {name}?"
+        if not await self._confirm(Question(about="change", text=text, details=tuple(shown))):
+            raise Refused("not confirmed")
