@@ -271,7 +271,7 @@ def settings() -> Iterator[str]:
         return ((code(name), code(note), code(default), known.get(name, "")) for name, note, default in fields(kind))
 
     yield from table(("key", "type", "default", ""), rows(Settings, Settings))
-    yield from ("", "`[guards]`, and the same without defaults for one connection below `[guards.connections.NAME]`:", "")
+    yield from ("", "`[guards]`, and the same for one connection below `[guards.connections.NAME]`:", "")
     yield from table(("key", "type", "default", ""), (row for row in rows(Guards, Guard) if row[3]))
 
 

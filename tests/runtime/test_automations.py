@@ -85,7 +85,7 @@ async def test_one_connection_may_do_what_the_others_may_not(open_memory):
 async def test_E23_what_a_grid_shows_of_a_cut_cell_is_not_stored_unless_switched_off(open_memory, value):
     async with open_memory("") as runtime, runtime.open("memory") as session:
         for change in (Update(KEY, {"tags": value}), Insert("books", {"tags": value})):
-            with pytest.raises(Refused, match="tags of .* is the beginning of a longer value") as caught:
+            with pytest.raises(Refused, match=r"tags of .* is the beginning of a longer value") as caught:
                 await session.plan(change)
             assert caught.value.hint.endswith("dragoman cell memory books ID tags")
         assert await session.plan(Update(KEY, {"title": "an ellipsis..."}))
