@@ -172,7 +172,7 @@ def _page(rows: list[Row], *, leading: Iterable[str] = ()) -> Page:
         del names[MAX_COLUMNS:]
     return Page(
         columns=[Column(name=name, type="", kind=ColumnKind.OTHER, read_only=True) for name in names],
-        cells=show([parse(bytes(row[name])) if name in row else None for row in rows] for name in names),
+        cells=show([[parse(bytes(row[name])) if name in row else None for name in names] for row in rows]),
         notes=notes,
     )
 

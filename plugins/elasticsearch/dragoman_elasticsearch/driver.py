@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
+import msgspec
 
 from dragoman_api import (
     Answer,
@@ -67,6 +68,7 @@ T = TypeVar("T")
 
 _WALKS = 4  # contexts one connection keeps open on the server
 _FREE_SECONDS = 2.0
+_WHY_SECONDS = 5.0  # for a reason that is nice to have
 _PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
 _WRITE_PAUSES = (0.2, 0.6, 1.8, 5.4)  # the same for rows that it turned away, and did not write
 
@@ -144,10 +146,15 @@ class Driver:
             window = min(window, await self._run(paging.window_setting(request.object)))
         name = self._profile.name
         grid = paging.grid(request, view, window=window, preference=self._preference, connection=name)
-        if not grid.deep:
-            return await self._run(grid.shallow_page())
-        async with self._walking(grid) as walk:
-            return await self._run(grid.deep_page(walk))
+        if grid.deep:
+            async with self._walking(grid) as walk:
+                return await self._run(grid.deep_page(walk))
+        page = await self._run(grid.shallow_page())
+        if grid.raw and not page.cells and request.offset == 0:
+            with anyio.move_on_after(_WHY_SECONDS), suppress(DragomanError):
+                why = await self._run(paging.why_nothing(request.object, grid.query))
+                page = msgspec.structs.replace(page, notes=[*page.notes, *why])
+        return page
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:

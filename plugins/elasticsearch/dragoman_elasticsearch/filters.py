@@ -78,7 +78,7 @@ def compile_filter(request: FilterRequest, view: View, features: Features, *, co
     refused: list[FilterNotSupportedError] = []
     for number, row in enumerate(request.rows):
         try:
-            rows.append(_raw(number, row) if isinstance(row, RawQuery) else _row(number, row, view, features))
+            rows.append(_raw(number, row, view) if isinstance(row, RawQuery) else _row(number, row, view, features))
         except ValueError as reason:
             refused.append(_refusal(row, str(reason), view, command))
     if refused:
@@ -131,11 +131,13 @@ def _refusal(row: Filter | RawQuery, reason: str, view: View, command: str) -> F
     )
 
 
-def _raw(number: int, row: RawQuery) -> _Row:
+def _raw(number: int, row: RawQuery, view: View) -> _Row:
     if not row.text.strip():
         raise ValueError("an empty query finds nothing; leave the row out")
+    hidden = [name for name, each in view.fields.items() if each.nested and f"{name}:" in row.text]
+    notes = [f"the Raw row does not look into nested arrays: '{name}' has no value for it" for name in hidden]
     # Without lenient a word searched in all fields fails on the first number or date.
-    return _Row(number, {"query_string": {"query": row.text, "lenient": True}})
+    return _Row(number, {"query_string": {"query": row.text, "lenient": True}}, approximations=notes)
 
 
 def _row(number: int, row: Filter, view: View, features: Features) -> _Row:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import secrets
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ WINDOW = 10_000
 """Rows that are reached by offset; beyond, pages come from a walk (E41). Fixed, whatever the index is set to."""
 
 _VOID = re.compile(r'MatchNoDocsQuery\("(.*?)"\)')
+_CAUSES = 3  # notes at most on why a query finds nothing
 
 
 def preference() -> str:
@@ -100,10 +102,7 @@ class Grid:
             found = yield from search(where, body, READ)
         except WindowExceededError as error:
             raise (yield from _explained(error, request, self.connection)) from error
-        notes = found.notes()
-        if self.raw and not found.hits.hits and request.offset == 0:
-            notes += yield from _why_nothing(request.object, self.query)
-        return self._page(found.hits.hits, notes, found.count)
+        return self._page(found.hits.hits, found.notes(), found.count)
 
     def deep_page(self, walk: Walk | Scroll) -> Exchange[Page]:
         """Fetch the page from a walk."""
@@ -260,11 +259,22 @@ class _Validated(msgspec.Struct, frozen=True):
     explanations: list[_Explained] = []
 
 
-def _why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
+def why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
     """Ask why a Raw row finds nothing: `lenient` turns bad values and refused patterns into an empty 200."""
     reply = yield post(f"/{target(name)}/_validate/query?explain=true", {"query": query})
-    if reply.status != 200:
-        return []
-    texts = (each.explanation or each.error for each in faults.decode(reply, _Validated).explanations)
-    causes = dict.fromkeys(cause for text in texts for cause in _VOID.findall(text))
-    return [Note(code="raw-query-void", column="Raw SQL", reason=f"nothing can match: {cause}") for cause in causes]
+    texts = [each.explanation or each.error for each in faults.decode(reply, _Validated).explanations]
+    causes = list(dict.fromkeys(cause for text in texts for cause in _causes(text)))
+    return [
+        Note(code="raw-query-void", column="Raw SQL", reason=f"a part of it can match nothing: {cause}")
+        for cause in causes[:_CAUSES]
+    ]
+
+
+def _causes(text: str) -> Iterable[str]:
+    """Give why parts of a query match nothing; a word searched in all fields may fail in some of them."""
+    causes = _VOID.findall(text)
+    numbers = itertools.count()
+    marked = _VOID.sub(lambda _: f"\0{next(numbers)}\0", text)
+    for run in re.finditer(r"(\| )?\0(\d+)\0(?: \| \0\d+\0)*( \|)?", marked):
+        if run[1] is None and run[3] is None:
+            yield causes[int(run[2])]

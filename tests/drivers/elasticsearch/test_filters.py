@@ -298,6 +298,7 @@ def test_C42_an_array_that_some_indices_lack_is_ignored_there() -> None:
         (Filter("d", "in", "2024-01,2024-02"), "range d", None),
         (Filter("k", "not-empty"), "exists k", None),
         (RawQuery("x"), "query_string", None),
+        (RawQuery("x AND n.a:5"), "query_string", "does not look into nested arrays: 'n.a'"),
     ],
 )
 def test_a_row_is_explained_in_the_servers_words_with_what_is_not_exact(
@@ -394,14 +395,30 @@ class FilterRules:
         assert await es.ids(books, *rows[:2]) == ["1"]
         assert await es.ids(books, *rows, match="any") == ["0", "1", "2"]
 
-    async def test_C21_a_raw_row_that_can_find_nothing_says_why(self, es: Rig, books: str) -> None:
+    @pytest.mark.parametrize(
+        ("text", "cause"),
+        [
+            ("i:abc", "number_format_exception"),
+            ("i:abc AND k:Apple", "number_format_exception"),
+            ("nosuch:5", "unmapped fields [nosuch]"),
+            ("k:nothing", None),
+            ("nothing", None),  # some fields cannot hold the word, others could
+        ],
+    )
+    async def test_C21_a_raw_row_that_can_find_nothing_says_why(
+        self, es: Rig, books: str, text: str, cause: str | None
+    ) -> None:
         """`lenient` answers bad values with 200 and no hits."""
-        page = await es.page(books, RawQuery("i:abc"))
+        page = await es.page(books, RawQuery(text))
         assert page.total == 0
-        [note] = page.notes
-        assert (note.code, note.column) == ("raw-query-void", "Raw SQL")
-        assert "number_format_exception" in note.reason
-        assert (await es.page(books, RawQuery("k:nothing"))).notes == []
+        assert [(note.code, note.column) for note in page.notes] == [("raw-query-void", "Raw SQL")] * bool(cause)
+        assert all(cause is not None and cause in note.reason for note in page.notes)
+
+    async def test_C21_only_an_empty_page_with_a_raw_row_is_asked_why(self, es: Rig, books: str) -> None:
+        await es.page(books, RawQuery("k:Apple"))
+        await es.page(books, Filter("k", "=", "nothing"))
+        await es.page(books, RawQuery("k:Apple"), offset=10)
+        assert es.sent("POST", "_validate") == []
 
     async def test_C22_a_syntax_error_is_told_with_its_place(self, es: Rig, books: str) -> None:
         with pytest.raises(QueryError, match=r"Failed to parse query \[k:\(\]: Cannot parse 'k:\(': Encountered"):
@@ -461,6 +478,19 @@ class TestFiltersOnServer(FilterRules, OnServer):
                 await es.page(name, Filter("k", "contains", "a"))
         finally:
             await es.call("PUT", "/_cluster/settings", {"transient": {setting: None}})
+
+
+@pytest.mark.fake_only(reason="no engine here refuses or delays one request only")
+@pytest.mark.parametrize("how", ["cut", "hang"])
+async def test_a_reason_that_is_not_to_be_had_does_not_fail_the_page(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman_elasticsearch.driver._WHY_SECONDS", 0.2)
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index({"i": {"type": "long"}}, [{"i": 1}])
+        es.fake.misbehave(how, on=f"/{name}/_validate", times=9)
+        page = await es.page(name, RawQuery("i:abc"))
+        assert (page.total, page.notes) == (0, [])
+        assert es.sent("POST", "_validate")
 
 
 async def test_compiling_without_a_description_is_refused() -> None:
