@@ -100,6 +100,8 @@ class Driver:
             return str(cell) == value if op == "=" else cell is not None and cell >= float(value)
 
         wanted = json.loads(compiled.body) if compiled else []
+        if compiled and any("nothing" in told.clause for told in compiled.rows):
+            return []
         return [row for row in ROWS if all(holds(row, *one) for one in wanted)]
 
     @hookimpl
@@ -116,6 +118,8 @@ class Driver:
         for key in request.sort:
             if key.column == "price":
                 rows = sorted(rows, key=lambda row: row["price"], reverse=key.descending)
+        if request.filter and not rows:
+            notes.append(Note(code="raw-query-void", reason="unmapped fields [nothing]"))
         shown = rows[request.offset : request.offset + request.limit]
         cut = request.object == "orders"
         return Page(

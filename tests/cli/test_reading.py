@@ -81,6 +81,21 @@ def test_count_is_a_bare_number(shop):
     assert shop("count", "shop", "books", "--json").document == {"count": 3}
 
 
+def test_a_count_of_nothing_says_why_a_raw_row_finds_nothing(shop):
+    done = shop("count", "shop", "books", "--raw", "nothing:1")
+    assert (done.out, done.err) == ("0\n", "  note[raw-query-void]: unmapped fields [nothing]\n")
+    assert shop("count", "shop", "books", "--filter", "title = nope").err == ""
+
+
+def test_E41_the_last_rows_are_one_option_away(shop):
+    done = shop("page", "shop", "books", "--last", "--limit", "2", "--columns", "id")
+    assert done.out == "id\n2\n3\n"
+    assert done.err == "  rows 2\N{EN DASH}3 of 3\n"
+    few = shop("page", "shop", "books", "--last", "--filter", "price >= 10", "--columns", "id")
+    assert few.out == "id\n1\n2\n"
+    assert "--last says where" in shop("page", "shop", "books", "--last", "--offset", "1", code=2).err
+
+
 def test_a_cell_is_whole_and_exact(shop):
     assert shop("cell", "shop", "orders", "3", "tags").out == '[{"deep":[1,2]}]\n'
     assert shop("cell", "shop", "books", "2", "title").out == "evil \x1b[31m\u202ered\x1b]0;owned\x07\nnext\n"

@@ -140,6 +140,7 @@ async def describe(options: Options, session: Session, *, object: str, structure
 @click.option("--sort", multiple=True, metavar="[-]COL", help="A column, descending with a hyphen. Repeatable.")
 @click.option("--limit", default=100, show_default=True, type=int, help="Rows of the page.")
 @click.option("--offset", default=0, type=int, help="Rows before the page.")
+@click.option("--last", is_flag=True, help="The last rows instead of the first.")
 @COLUMNS
 @TENANT
 @click.option("--cursor", metavar="NEXT", help="Go on after an earlier page: its `next`.")
@@ -150,11 +151,13 @@ async def describe(options: Options, session: Session, *, object: str, structure
 async def page(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
     sort: tuple[str, ...], limit: int, offset: int, columns: str | None, tenant: str | None, cursor: str | None,
-    explain: bool, no_total: bool, format: str,
+    last: bool, explain: bool, no_total: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
     from .filters import parse_rows, parse_sort
 
+    if last and (offset or cursor):
+        raise click.UsageError("--last says where the page is; it goes with neither --offset nor --cursor")
     rows, sorts = parse_rows(filters, raw), parse_sort(sort)
     shape = options.format_or(format)
     compiled = None
@@ -163,6 +166,8 @@ async def page(
             compiled = await session.compile(object, filters=rows, match=match)
             if shape != "json":
                 _explain(rows, compiled)
+        if last:
+            offset = max(0, await session.count(object, filters=rows, match=match, tenant=tenant) - limit)
         found = await session.page(
             object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
             columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
@@ -172,9 +177,9 @@ async def page(
         return
     output.write_page(found, format=shape, more="choose with --columns, or take --json")
     output.say_notes(found.notes)
-    first, last = found.offset + 1, found.offset + len(found.cells)
+    first, end = found.offset + 1, found.offset + len(found.cells)
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
-    options.say(f"rows {first:,}–{last:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
+    options.say(f"rows {first:,}–{end:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
     if found.next:
         options.say(f"next: --cursor {found.next}" if len(found.next) < 200 else "more: --json gives `next`")
 
@@ -185,7 +190,7 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
     lines = []
     for told in compiled.rows:
         meaning = "exact" if told.exact else "approximate: " + "; ".join(told.approximations)
-        if same := [other + 1 for other in told.same_element if other != told.row]:
+        if same := [other + 1 for other in told.same_element if other < told.row]:
             meaning += f", same element as {', '.join(map(str, same))}"
         lines.append([f"{told.row + 1} {show_row(rows[told.row])}", told.clause, meaning])
     first, second = (max(len(line[at]) for line in lines) for at in range(2))
@@ -209,6 +214,9 @@ async def count(
     rows = parse_rows(filters, raw)
     async with near_names(session, object):
         number = await session.count(object, filters=rows, match=match, tenant=tenant)
+        if raw and not number:  # only a page tells why it holds nothing
+            empty = await session.page(object, filters=rows, match=match, limit=1, total=False, tenant=tenant)
+            output.say_notes(empty.notes)
     output.write_json({"count": number}) if options.json else sys.stdout.write(f"{number}\n")
 
 
