@@ -1,4 +1,4 @@
-"""The pages by which pip and uv read a registry: PEP 503 and PEP 691, made from the catalog. Pure."""
+"""The pages of a registry, made from the catalog: PEP 503 and PEP 691 for pip and uv, one for people. Pure."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .index import Catalog, WheelFile
+
+FRONT = "../index.html"
+"""The page for people lies at the root of the registry, beside `targets/`."""
 
 META = {"api-version": "1.4"}
 
@@ -29,6 +32,7 @@ def pages(catalog: Catalog) -> dict[str, bytes]:
     names = [{"name": project} for project in sorted(offered)]
     made["simple/index.v1+json"] = _encode({"meta": META, "projects": names})
     made["simple/index.html"] = _html("Projects", [f'<a href="{name}/">{name}</a>' for name in sorted(offered)])
+    made[FRONT] = _front(catalog)
     return made
 
 
@@ -77,6 +81,26 @@ def _html(title: str, anchors: list[str]) -> bytes:
     head = f'<meta charset="utf-8"><meta name="pypi:repository-version" content="1.4"><title>{escape(title)}</title>'
     body = "\n".join(f"{anchor}<br>" for anchor in anchors)
     return f"<!DOCTYPE html>\n<html><head>{head}</head><body>\n{body}\n</body></html>\n".encode()
+
+
+def _front(catalog: Catalog) -> bytes:
+    blocks = []
+    for project in catalog.projects:
+        rows = [
+            f'<li><a href="targets/{escape(wheel.path)}">{escape(release.version)}</a>'
+            f' (<a href="targets/{escape(wheel.path)}.driver.json">manifest</a>) sha256 {wheel.sha256}'
+            f"{escape(f' yanked: {release.yanked}') if release.yanked is not None else ''}</li>"
+            for release in project.releases
+            if release.quarantined is None
+            for wheel in release.wheels
+        ]
+        asked = ", ".join(project.releases[0].permissions) if project.releases else ""
+        kinds = ", ".join(kind.name for kind in project.types)
+        head = f"<h2>{escape(project.label)}</h2><p>{escape(project.summary)}</p>"
+        blocks.append(f"{head}<p>type: {escape(kinds)}; may use: {escape(asked)}</p><ul>{''.join(rows)}</ul>")
+    title = '<meta charset="utf-8"><title>Drivers for dragoman</title>'
+    body = "\n".join(blocks) or "<p>No driver is published here yet.</p>"
+    return f"<!DOCTYPE html>\n<html><head>{title}</head><body>\n<h1>Drivers</h1>\n{body}\n</body></html>\n".encode()
 
 
 def _encode(value: object) -> bytes:

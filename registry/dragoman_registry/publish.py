@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -26,7 +26,7 @@ from .validation import Fault
 from .wheels import provided
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from .claims import Report
@@ -51,13 +51,22 @@ def init(path: Path) -> None:
         _write_index(path, Catalog())
 
 
-def build(wheels: Iterable[Path], *, to: Path, now: datetime | None = None) -> list[Release]:
+def build(
+    wheels: Iterable[Path],
+    *,
+    to: Path,
+    now: datetime | None = None,
+    beside: Mapping[str, Mapping[str, bytes]] | None = None,
+    dry_run: bool = False,
+) -> list[Release]:
     """Publish wheels: drivers, and the libraries their closed sets consist of. All of them, or none.
 
     Args:
         wheels: Files; one that is published already with the same bytes is left alone.
         to: A registry, made when it is not there.
         now: When they come in, for builds that can be repeated.
+        beside: File name of a driver's wheel → what lies beside it: ``report.json``, ``CHANGELOG.md``.
+        dry_run: Only look for faults.
 
     Returns:
         The releases the wheels belong to.
@@ -67,9 +76,10 @@ def build(wheels: Iterable[Path], *, to: Path, now: datetime | None = None) -> l
         IndexInvalidError: The registry is damaged.
         RegistryError: It cannot be written; what was published before still is.
     """
-    init(to)
-    with _writing(to), locked(to):
-        catalog = read_catalog(to)
+    if not dry_run:
+        init(to)
+    with _writing(to), nullcontext() if dry_run else locked(to):
+        catalog = read_catalog(to) if (to / "targets" / "catalog").exists() else Catalog()
         stamp = (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = {path: inspect(path, native=True) for path in wheels}
         faults = [replace(fault, where=path.name) for path, report in found.items() for fault in report.faults]
@@ -81,9 +91,10 @@ def build(wheels: Iterable[Path], *, to: Path, now: datetime | None = None) -> l
             shown = f"{faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
             pairs = tuple((fault.code, str(fault)) for fault in faults)
             raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)
-        for path, report in found.items():
-            _write_wheel(to, path, report)
-        _write_index(to, catalog)
+        for path, report in found.items() if not dry_run else ():
+            _write_wheel(to, path, report, (beside or {}).get(path.name, {}))
+        if not dry_run:
+            _write_index(to, catalog)
     names = {path.name for path in found}
     return [release for release in _releases(catalog) if names & {wheel.file for wheel in release.wheels}]
 
@@ -127,7 +138,7 @@ def verify(path: Path) -> list[Fault]:
     for release in _releases(catalog):
         for wheel in release.wheels:
             faults += _verify_wheel(targets, wheel, release)
-            listed |= {wheel.path, f"{wheel.path}.metadata", f"{wheel.path}.driver.json"}
+            listed |= {wheel.path, *(f"{wheel.path}.{kind}" for kind in ("metadata", "driver.json", "report.json"))}
     for wheel in catalog.libraries:
         faults += _verify_wheel(targets, wheel, None)
         listed |= {wheel.path, f"{wheel.path}.metadata"}
@@ -161,8 +172,7 @@ def _releases(catalog: Catalog) -> Iterator[Release]:
 
 
 def _immutable(catalog: Catalog, path: Path, report: Report) -> Iterator[Fault]:
-    listed = {wheel.file: wheel for release in _releases(catalog) for wheel in release.wheels}
-    listed |= {wheel.file: wheel for wheel in catalog.libraries}
+    listed = {wheel.file: wheel for wheel in _wheels(catalog)}
     if path.name in listed and listed[path.name].sha256 != report.sha256:
         yield Fault("immutable", "It is published with other bytes; raise the version.", path.name)
 
@@ -269,7 +279,20 @@ def _add(projects: dict[str, Project], libraries: dict[str, WheelFile], wheel: W
     projects[name] = replace(project, releases=tuple(newest))
 
 
-def _write_wheel(root: Path, path: Path, report: Report) -> None:
+def published(path: Path) -> dict[str, str]:
+    """Give the digest of every wheel a registry holds, by its file name; none where there is no registry yet."""
+    if not (path / "targets" / "catalog").exists():
+        return {}
+    catalog = read_catalog(path)
+    return {wheel.file: wheel.sha256 for wheel in _wheels(catalog)}
+
+
+def _wheels(catalog: Catalog) -> Iterator[WheelFile]:
+    yield from (wheel for release in _releases(catalog) for wheel in release.wheels)
+    yield from catalog.libraries
+
+
+def _write_wheel(root: Path, path: Path, report: Report, more: Mapping[str, bytes]) -> None:
     """Put a wheel and what lies beside it in place; nothing points there yet."""
     assert report.name is not None
     folder = root / "targets" / "wheels" / report.name.project
@@ -279,6 +302,11 @@ def _write_wheel(root: Path, path: Path, report: Report) -> None:
         docs = root / "targets" / "docs" / report.name.project / report.name.version
         if report.readme:
             write(docs / "README.md", report.readme.encode())
+        if "CHANGELOG.md" in more:
+            write(docs / "CHANGELOG.md", more["CHANGELOG.md"])
+        # The report of the bytes that are there already stays: it was published with them.
+        if "report.json" in more and not (folder / f"{path.name}.report.json").exists():
+            beside[f"{path.name}.report.json"] = more["report.json"]
     for name, data in beside.items():
         if not (folder / name).exists() or (folder / name).read_bytes() != data:
             write(folder / name, data)

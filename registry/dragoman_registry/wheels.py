@@ -200,4 +200,3 @@ def provided() -> dict[str, str]:
             if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
                 todo.append(str(canonicalize_name(requirement.name)))
     return owners
-

@@ -98,3 +98,20 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
     if not options.json:
         click.echo(f"{tested} · {REPORT}")
     return None if tested.passed else FAILED
+
+
+@driver.command("publish")
+@PATH
+@WHEELS
+@click.option("--to", required=True, metavar="DIR", type=click.Path(path_type=Path), help="The registry.")
+@click.option("--dry-run", is_flag=True, help="Do everything but write.")
+@click.pass_obj
+async def publish(options: Options, path: Path, wheels: Path | None, to: Path, dry_run: bool) -> None:
+    """Build, check, test and publish the driver into a registry folder; a published version never changes."""
+    from dragoman.authoring.publish import publish as run
+
+    done = await run(path, to=to, wheels=wheels, dry_run=dry_run, policy=_policy(options))
+    for note in (*done.notes, "unsigned: nothing but the digest vouches for these bytes"):
+        options.say(f"note: {note}")
+    tail = "" if dry_run else f" · open {to / 'index.html'}"
+    options.result(done, f"{done.state} {done.plugin} {done.version} (sha256 {done.sha256[:4]}…){tail}")

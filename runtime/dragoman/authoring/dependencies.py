@@ -1,0 +1,153 @@
+"""The closed set of a release: every wheel a driver needs beyond what the host brings, chosen when it is published."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from itertools import product
+from typing import TYPE_CHECKING
+
+from packaging.specifiers import SpecifierSet
+from packaging.tags import compatible_tags, cpython_tags, mac_platforms
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from dragoman_api.errors import ConfigurationError
+from dragoman_registry.claims import API
+from dragoman_registry.preflight import inspect
+from dragoman_registry.wheels import NotAWheel, parse_name, provided
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from packaging.requirements import Requirement
+
+FETCH_SECONDS = 600
+PYTHONS = tuple((3, minor) for minor in range(11, 15))
+SYSTEMS = {
+    f"Linux {machine}": [*(f"manylinux_2_{n}_{machine}" for n in range(39, 4, -1)), f"manylinux2014_{machine}"]
+    for machine in ("x86_64", "aarch64")
+} | {"macOS arm64": [*mac_platforms((14, 0), "arm64")], "Windows x86_64": ["win_amd64"]}
+"""Where a driver should run: platform tags by system, best first."""
+
+
+def close_set(
+    requirements: Sequence[Requirement], folder: Path, *, python: str = "", fetch: bool = False
+) -> tuple[list[Path], list[str]]:
+    """Choose the wheels of a closed set, every platform's. Blocks.
+
+    Each project is taken at its highest version that fits the requirement it is met with first; there is no search
+    for another combination, and a conflict is told.
+
+    Args:
+        requirements: Of the driver.
+        folder: Where the wheels lie.
+        python: Range of Python versions the driver is for.
+        fetch: Let pip download what is missing into the folder.
+
+    Returns:
+        The wheels, and a note for each system on which one is missing.
+
+    Raises:
+        ConfigurationError: A requirement has no wheel at all, or contradicts another.
+    """
+    host, todo = host_projects(), list(requirements)
+    chosen: dict[str, tuple[Version, list[Path]]] = {}
+    while todo:
+        requirement = todo.pop(0)
+        name = canonicalize_name(requirement.name)
+        if name in host:
+            continue
+        if requirement.extras:
+            raise _unmet(requirement, "extras are not resolved", "require what the extra names by itself")
+        if name in chosen:
+            if not requirement.specifier.contains(chosen[name][0], prereleases=True):
+                raise _unmet(
+                    requirement, f"{chosen[name][0]} was chosen already", "narrow the requirement of the driver"
+                )
+            continue
+        if (found := _best(requirement, folder)) is None and fetch:
+            _download(folder, str(requirement).partition(";")[0])
+            found = _best(requirement, folder)
+        if found is None:
+            hint = f"pip download --only-binary=:all: --dest {folder} {str(requirement).partition(';')[0]!r}"
+            raise _unmet(requirement, f"{folder} has no wheel of it", hint)
+        chosen[name] = found
+        todo += [each for wheel in found[1] for each in inspect(wheel, driver=False, native=True).requires]
+    notes = []
+    for project, (version, _) in chosen.items():
+        if fetch:
+            for system, pythons in _uncovered(_files(project, version, folder), python).items():
+                for minor in pythons:
+                    _download(folder, f"{project}=={version}", system=system, python=minor)
+        for system, pythons in _uncovered(_files(project, version, folder), python).items():
+            where = f"{system} with Python {', '.join(pythons)}"
+            notes.append(f"{project} {version} has no wheel for {where}: the driver cannot be installed there")
+    return sorted({file for name, (version, _) in chosen.items() for file in _files(name, version, folder)}), notes
+
+
+def host_projects() -> set[str]:
+    """Name the projects that the host brings for every driver."""
+    return {*provided().values()} - {"dragoman"} | {API}
+
+
+def _unmet(requirement: Requirement, reason: str, hint: str) -> ConfigurationError:
+    return ConfigurationError(f"{requirement} cannot be met: {reason}", hint=hint, code="dependency-missing")
+
+
+def _files(name: str, version: Version, folder: Path) -> list[Path]:
+    found = []
+    for file in sorted(folder.glob("*.whl")):
+        try:
+            parsed = parse_name(file.name)
+        except NotAWheel:
+            continue
+        if (parsed.project, parsed.version) == (name, str(version)):
+            found.append(file)
+    return found
+
+
+def _best(requirement: Requirement, folder: Path) -> tuple[Version, list[Path]] | None:
+    name = canonicalize_name(requirement.name)
+    spelled = [file.name.split("-") for file in folder.glob("*.whl")]
+    versions = {Version(parts[1]) for parts in spelled if canonicalize_name(parts[0]) == name}
+    fitting = sorted(requirement.specifier.filter(versions, prereleases=None))
+    return (fitting[-1], _files(name, fitting[-1], folder)) if fitting else None
+
+
+def _uncovered(files: Sequence[Path], python: str) -> dict[str, list[str]]:
+    """Give the versions of Python, by system, for which none of some wheels is."""
+    there = {tag for file in files for tag in parse_name(file.name).tags}
+    missing: dict[str, list[str]] = {}
+    for (system, platforms), version in product(SYSTEMS.items(), PYTHONS):
+        named = ".".join(map(str, version))
+        if python and not SpecifierSet(python).contains(f"{named}.99"):
+            continue
+        interpreter = f"cp{version[0]}{version[1]}"
+        accepted = (*cpython_tags(version, platforms=platforms), *compatible_tags(version, interpreter, platforms))
+        if not there & {str(tag) for tag in accepted}:
+            missing.setdefault(system, []).append(named)
+    return missing
+
+
+def _download(folder: Path, what: str, *, system: str = "", python: str = "") -> None:
+    """Let pip fetch one wheel; what it cannot get is noticed by whoever looks for it."""
+    if find_spec("pip") is None:
+        return
+    words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--dest", str(folder)]
+    if system:
+        words += ["--implementation", "cp", "--python-version", python]
+        words += [word for platform in SYSTEMS[system] for word in ("--platform", platform)]
+    subprocess.run([*words, what], capture_output=True, timeout=FETCH_SECONDS, check=False)  # noqa: S603 - pip itself
+
+
+def write_dependencies(manifest: Path, wheels: Sequence[Path]) -> None:
+    """Name wheels by hash in a `driver.json`; everything else in it stays."""
+    document = json.loads(manifest.read_text(encoding="utf-8"))
+    entries = [{"file": one.name, "sha256": hashlib.sha256(one.read_bytes()).hexdigest()} for one in wheels]
+    document["dependencies"] = entries
+    manifest.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

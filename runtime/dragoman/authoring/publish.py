@@ -1,0 +1,146 @@
+"""From a working tree to a published release: closed set, checks, contract, registry."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import anyio.to_thread
+import msgspec
+
+from dragoman_api.errors import ConfigurationError
+from dragoman_registry import publish as registry
+
+from .check import check
+from .contract import REPORT, Tested, run_contract
+from .dependencies import close_set, host_projects, write_dependencies
+from .project import Built, built
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
+
+    from dragoman.sandbox.policy import Policy
+    from dragoman_registry.claims import Report
+
+_NO_COPY = shutil.ignore_patterns(".git", ".venv", "dist", "__pycache__")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published:
+    """What became of a publication.
+
+    Attributes:
+        plugin: The plugin's id.
+        version: Of the distribution.
+        sha256: Of the driver's wheel.
+        wheels: Files of the release: the driver's, then those of its closed set.
+        state: ``published``, ``already published`` with the same bytes, or ``would be published``.
+        notes: What an author should know: a platform without a wheel.
+        report: The conformance report that lies beside the wheel.
+    """
+
+    plugin: str
+    version: str
+    sha256: str
+    wheels: list[str]
+    state: str
+    notes: list[str]
+    report: Tested
+
+
+async def publish(
+    path: Path, *, to: Path, wheels: Path | None = None, dry_run: bool = False, policy: Policy = "auto"
+) -> Published:
+    """Build, check, test and publish the driver of a working tree.
+
+    Dependencies beyond the host's are resolved now and written into `driver.json`, each wheel by its hash.
+
+    Args:
+        path: The working tree.
+        to: The registry, made when it is not there.
+        wheels: Where the wheels of the dependencies lie; None for the tree's folder ``wheels``, which pip fills.
+        dry_run: Do everything but write: neither into the registry nor into the working tree.
+        policy: Of the sandbox.
+
+    Raises:
+        WheelRejectedError: With every fault; the registry is unchanged.
+        ConfigurationError: It cannot be built, a dependency has no wheel, or the contract is not held.
+        RegistryError: The registry cannot be written.
+    """
+    with ExitStack() as stack:
+        if dry_run:
+            copy = Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-"))) / "tree"
+            await anyio.to_thread.run_sync(lambda: shutil.copytree(path, copy, ignore=_NO_COPY))
+            path = copy
+        made, notes = await anyio.to_thread.run_sync(_closed, stack, path, wheels)
+        checked = await check(made, policy=policy)
+        made.faults[:] = checked.faults
+        made.expect_sound()
+        tested = await anyio.to_thread.run_sync(_tested, made, policy)
+        return await anyio.to_thread.run_sync(_publish, made, tested, notes, to, dry_run)
+
+
+def _closed(stack: ExitStack, path: Path, wheels: Path | None) -> tuple[Built, list[str]]:
+    """Build, and build again if the closed set in the manifest is not the one its requirements give."""
+    folder = wheels or path / "wheels"
+    made = stack.enter_context(built(path, wheels=folder))
+    manifest = made.report.manifest
+    if manifest is None or not (needed := _beyond_the_host(made.report)):
+        return made, []
+    chosen, notes = close_set(needed, folder, python=made.report.requires_python, fetch=wheels is None)
+    listed = {(each.file, each.sha256) for each in manifest.dependencies}
+    if listed != {(file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in chosen}:
+        package = manifest.entry.partition(".")[0]
+        [source] = [
+            file for file in (path / package / "driver.json", path / "src" / package / "driver.json") if file.is_file()
+        ]
+        write_dependencies(source, chosen)
+        made = stack.enter_context(built(path, wheels=folder))
+    return made, notes
+
+
+def _beyond_the_host(report: Report) -> list[Requirement]:
+    from packaging.utils import canonicalize_name
+
+    host = host_projects()
+    return [each for each in report.requires if canonicalize_name(each.name) not in host]
+
+
+def _tested(made: Built, policy: Policy) -> Tested:
+    """Take the report of these very bytes if there is one, else run the contract now."""
+    try:
+        tested = msgspec.json.decode((made.project / REPORT).read_bytes(), type=Tested)
+    except (OSError, msgspec.DecodeError):
+        tested = None
+    if tested is None or tested.sha256 != made.report.sha256 or not tested.passed:
+        tested, _ = run_contract(made, policy=policy)
+    if not tested.passed:
+        reason = next(iter([*tested.failures, *tested.denied]), "no test of it ran in the sandbox")
+        text = f"{made.name} does not hold the contract and was not published: {reason}"
+        raise ConfigurationError(text, hint="dragoman driver test", code="contract-failed")
+    return tested
+
+
+def _publish(made: Built, tested: Tested, notes: list[str], to: Path, dry_run: bool) -> Published:  # noqa: FBT001 - passed to a thread
+    changelog = made.project / "CHANGELOG.md"
+    files = [made.wheel, *made.dependencies]
+    there = registry.published(to)
+    beside = {"report.json": msgspec.json.format(msgspec.json.encode(asdict(tested)), indent=1)}
+    if changelog.is_file():
+        beside["CHANGELOG.md"] = changelog.read_bytes()
+    [release] = registry.build(files, to=to, beside={made.wheel.name: beside}, dry_run=dry_run)
+    done = "would be published" if dry_run else "published"
+    return Published(
+        plugin=release.plugin,
+        version=release.version,
+        sha256=made.report.sha256,
+        wheels=[file.name for file in files],
+        state="already published" if there.get(made.wheel.name) == made.report.sha256 else done,
+        notes=notes,
+        report=tested,
+    )
