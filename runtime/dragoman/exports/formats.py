@@ -186,4 +186,4 @@ def _field(text: str) -> str:
 
 
 def _lines(rows: Iterable[Iterable[str]]) -> bytes:
-    return "".join([f"{','.join(row)}\r\n" for row in rows]).encode(errors="backslashreplace")
+    return "".join([f"{','.join(row)}\r\n" for row in rows]).encode()

@@ -25,6 +25,7 @@ GROUP_CELLS = 1_000_000
 GROUP_BYTES = 32 << 20
 """Bounds of one row group: it is built in memory."""
 
+_SCALARS = (ColumnKind.TEXT, ColumnKind.NUMBER, ColumnKind.BOOLEAN, ColumnKind.DATE)
 _INTEGERS = frozenset(("long", "integer", "int", "short", "byte", "token_count", "unsigned_long"))
 _EXACT = 1 << 53
 """Up to here a float holds every integer."""
@@ -68,20 +69,18 @@ class _Facts:
 
     def decide(self) -> tuple[pa.DataType, Callable[[bytes], Any], str]:
         """Choose the type of the column, how a value becomes one, and what must be said about it."""
-        kind, seen = self._column.kind, self._seen
-        if kind is ColumnKind.JSON or "json" in seen:
-            self.array = False
-            return pa.string(), _as_json, ""
         mapped = self._mapped()
-        if not seen or self._fits(mapped):
+        if mapped is not None and (not self._seen or self._fits(mapped)):
             return mapped, _MAKERS[mapped], ""
-        other = next((each for each in (pa.string(), pa.int64(), pa.uint64(), pa.float64()) if self._fits(each)), None)
-        if other is None:
-            self.array = False
+        others = (pa.string(), pa.int64(), pa.uint64(), pa.float64(), pa.bool_()) if mapped is not None else ()
+        other = next((each for each in others if self._fits(each)), None)
         text = f"not every value is a {self._column.type}: the column is {other or 'JSON text'}"
-        return other or pa.string(), _MAKERS[other] if other else _as_json, text
+        if other is not None:
+            return other, _MAKERS[other], text
+        self.array = False
+        return pa.string(), bytes.decode, text if self._column.kind in _SCALARS else ""
 
-    def _mapped(self) -> pa.DataType:
+    def _mapped(self) -> pa.DataType | None:
         name = self._column.type.removesuffix("[]")
         match self._column.kind:
             case ColumnKind.NUMBER if name == "unsigned_long":
@@ -92,6 +91,8 @@ class _Facts:
                 return pa.bool_()
             case ColumnKind.DATE:
                 return _TIMESTAMP
+            case ColumnKind.JSON:
+                return None
         return pa.string()
 
     def _fits(self, wanted: pa.DataType) -> bool:
@@ -120,10 +121,6 @@ def _is_date(value: bytes) -> bool:
 def _as_time(value: bytes) -> datetime:
     time = datetime.fromisoformat(value[1:-1].decode())
     return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
-
-
-def _as_json(value: bytes) -> str:
-    return value.decode(errors="backslashreplace")
 
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")

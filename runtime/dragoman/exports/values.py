@@ -41,12 +41,7 @@ class ValueReader:
 
 def text_of(value: bytes) -> str:
     """Give a value as a person reads it: texts without quotes, everything else as stored."""
-    if value[:1] == b'"':
-        try:
-            return _text(value)
-        except msgspec.DecodeError:  # half of a surrogate pair is no text, and stays as it is written
-            pass
-    return value.decode(errors="backslashreplace")
+    return _text(value) if value[:1] == b'"' else value.decode()
 
 
 def items_of(value: bytes) -> list[bytes]:

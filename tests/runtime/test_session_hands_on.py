@@ -1,0 +1,159 @@
+"""What a session hands on to a driver in its sandbox, and from it: tenants, keep-alive, parts of an answer, codes."""
+
+from __future__ import annotations
+
+import io
+import json
+from contextlib import aclosing
+
+import pytest
+
+import wheelhouse
+from dragoman import Insert
+from dragoman._hooks import driver_hook_names
+from dragoman_api.errors import ConfigurationError, DriverFaultError, UnsupportedOperationError
+
+ECHO = """
+import json
+from dragoman_api import (
+    Answer, AuthenticationError, Column, ExportPart, Health, Outcome, Page, Plan, PlannedRequest, hookimpl
+)
+from dragoman_api.console import AnswerKind
+from dragoman_api.testing.memory import MemoryDriver
+
+
+class Driver(MemoryDriver):
+    pings, open = 0, 0
+
+    @hookimpl
+    async def ping(self):
+        self.pings += 1
+        if self.pings == 1:
+            return Health(ok=False, reason="throttled", code="overloaded")
+        if self.pings == 3:
+            raise AuthenticationError("the key was revoked")
+        return Health(ok=True)
+
+    @hookimpl
+    async def fetch_page(self, request):
+        return Page(columns=[Column(name="tenant", type="text")], cells=[[request.tenant]])
+
+    @hookimpl
+    async def count_rows(self, request):
+        return len(request.tenant) if request.tenant else self.open
+
+    @hookimpl
+    async def export_rows(self, request):
+        self.open += 1
+        try:
+            said = {"tenant": request.tenant, "keep_alive": request.keep_alive, "form": request.form}
+            for _ in range(100):
+                yield ExportPart(data=json.dumps(said | {"columns": request.columns}).encode() + b"\\n", rows=1)
+        finally:
+            self.open -= 1
+
+    @hookimpl
+    async def execute_console(self, request):
+        answer = None
+        for at in reversed(range(int(request.request.path[1:]))):
+            said = {"kind": AnswerKind.TEXT, "status": 200, "request": request.request}
+            answer = Answer(**said, text=str(at), failed="odd" * (at % 2), next=answer)
+        return answer
+"""
+
+
+@pytest.fixture
+def open_echo(make_runtime):
+    def make(*capabilities):
+        driver = wheelhouse.Driver(
+            "echo", code=ECHO, hooks=driver_hook_names(), capabilities=["browse", "export", *capabilities]
+        )
+        return make_runtime(driver)
+
+    return make
+
+
+async def test_a_tenant_reaches_every_request_that_knows_one(open_echo, tmp_path):
+    async with open_echo("tenants") as runtime, runtime.open("echo") as session:
+        assert (await session.page("books", tenant="acme")).cells == [["acme"]]
+        assert await session.count("books", tenant="acme") == 4
+        assert [row["tenant"] async for row in session.rows("books", tenant="acme")] == ["acme"] * 100
+        await session.export("books", to=tmp_path / "b", tenant="acme")
+        assert json.loads((tmp_path / "b").read_bytes().splitlines()[0])["tenant"] == "acme"
+        assert (await session.plan(Insert("books", {"title": "x"}, tenant="acme"))).planned
+
+
+async def test_a_tenant_is_refused_before_anything_is_asked_where_the_manifest_claims_none(open_echo, tmp_path):
+    async with open_echo() as runtime, runtime.open("echo") as session:
+        calls = [
+            session.page("books", tenant="acme"),
+            session.count("books", tenant="acme"),
+            session.export("books", to=tmp_path / "b", tenant="acme"),
+            session.plan(Insert("books", {"title": "x"}, tenant="acme")),
+            anext(session.rows("books", tenant="acme")),
+        ]
+        for call in calls:
+            with pytest.raises(UnsupportedOperationError, match="echo knows no tenants"):
+                await call
+
+
+async def test_the_server_keeps_something_only_for_what_can_be_resumed(open_echo, tmp_path, home):
+    async def asked(session, **more):
+        await session.export("books", to=tmp_path / "b", **more)
+        return json.loads((tmp_path / "b").read_bytes().splitlines()[0])["keep_alive"]
+
+    async with open_echo() as runtime, runtime.open("echo") as session:
+        assert await asked(session) == 300
+        assert await asked(session, keep_alive=1800) == 1800
+        stream = io.BytesIO()
+        await session.export("books", to=stream)
+        assert json.loads(stream.getvalue().splitlines()[0])["keep_alive"] == 0
+        assert (await anext(session.rows("books")))["keep_alive"] == 0
+
+
+async def test_how_long_it_keeps_it_is_a_setting(open_echo, tmp_path, home):
+    runtime = open_echo()
+    file = home / "config/config.toml"
+    file.write_text("keep_alive = 1200\n" + file.read_text())
+    async with type(runtime)(spare=False) as again, again.open("echo") as session:
+        await session.export("books", to=tmp_path / "b")
+    assert json.loads((tmp_path / "b").read_bytes().splitlines()[0])["keep_alive"] == 1200
+    file.write_text("keep_alive = 0\n")
+    with pytest.raises(ConfigurationError, match="keep_alive"):
+        type(runtime)()
+
+
+async def test_rows_come_in_the_form_and_with_the_columns_that_are_wanted(open_echo):
+    async with open_echo() as runtime, runtime.open("echo") as session:
+        row = await anext(session.rows("books", form="rows", columns=["title"]))
+        assert (row["form"], row["columns"]) == ("rows", ["title"])
+        with pytest.raises(ConfigurationError, match="documents, rows, bulk"):
+            await anext(session.rows("books", form="tea"))
+
+
+async def test_an_iteration_that_is_closed_early_ends_at_the_driver(open_echo):
+    async with open_echo() as runtime, runtime.open("echo") as session:
+        async with aclosing(session.rows("books")) as rows:
+            await anext(rows)
+            assert await session.count("books") == 1
+        assert await session.count("books") == 0
+
+
+async def test_one_request_may_have_several_answers_and_a_driver_may_not_go_on_forever(open_echo):
+    async with open_echo() as runtime, runtime.open("echo") as session:
+        answers = await session.console("GET /3\nGET /1")
+        assert [answer.text for answer in answers] == ["0", "1", "2", "0"]
+        assert [answer.failed for answer in answers] == ["", "odd", "", ""]
+        assert not any(answer.next for answer in answers)
+        with pytest.raises(DriverFaultError):
+            await session.console("GET /1001")
+
+
+async def test_W35_a_change_of_health_has_the_code_of_its_error(open_echo):
+    async with open_echo() as runtime, runtime.open("echo") as session:
+        for _ in range(3):
+            await session.ping()
+        told = [event for event in runtime.seen if event.name == "connection.health_changed"]
+        assert [(event.state, event.code) for event in told] == [
+            ("failed", "overloaded"), ("ok", ""), ("failed", "authentication-failed"),
+        ]  # fmt: skip
