@@ -40,6 +40,9 @@ COLUMNS = (
     "g.id, g.plugin, g.project, g.version, g.registry, g.file, g.sha256, g.manifest, g.trees, g.locked, g.trusted,"
     " g.api, g.installed_at, p.active = g.id, p.disabled, p.pin"
 )
+LINKS = "links.json"
+"""Plugin id → the working tree it runs from (developer mode)."""
+
 ACTIVE_LOCK = "SELECT g.locked FROM generations g JOIN plugins p ON p.active = g.id WHERE p.plugin = ?"
 
 
@@ -88,6 +91,16 @@ class Generation:
         """Give the name a person reads."""
         return self.manifest.label
 
+    @property
+    def linked(self) -> bool:
+        """Tell whether it runs from its author's working tree: no wheel, and nothing vouches for its bytes."""
+        return not self.file
+
+    @property
+    def state(self) -> str:
+        """Say in one word how it stands."""
+        return "linked" if self.linked else "disabled" if self.disabled else "installed"
+
     def fits(self, api: str) -> bool:
         """Tell whether it runs with a version of `dragoman-api`; cheap for the version it was installed under."""
         if api == self.api:
@@ -95,6 +108,14 @@ class Generation:
         from packaging.specifiers import SpecifierSet
 
         return SpecifierSet(self.manifest.host_api).contains(api, prereleases=True)
+
+
+class _Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A driver of developer mode; its manifest is the one that was checked when it was linked."""
+
+    version: str
+    trees: tuple[str, ...]
+    manifest: Manifest
 
 
 class Store:
@@ -114,25 +135,39 @@ class Store:
         self._file = root / "state.db"
 
     def active(self, name: str) -> Generation | None:
-        """Find the active generation that serves a database type, or of a plugin.
+        """Find the active generation that serves a database type, or of a plugin; a linked working tree comes first.
 
         Raises:
-            RegistryError: The database is damaged.
+            RegistryError: The database is damaged, or a working tree is gone (code ``link-broken``).
         """
+        for found in self._linked():
+            if name in (found.plugin, *(kind.name for kind in found.manifest.types)):
+                if not found.trees[0].is_dir():
+                    message = f"{found.plugin} is linked to {found.trees[0]}, which is not there"
+                    hint = f"dragoman driver unlink {found.plugin}"
+                    raise RegistryError(message, code="link-broken", hint=hint)
+                return found
+        return self._active(name)
+
+    def _active(self, name: str) -> Generation | None:
         where = "p.plugin = coalesce((SELECT plugin FROM types WHERE type = :name), :name) AND p.active = g.id"
         return next(iter(self._select(where, name)), None)
 
     def installed(self) -> list[Generation]:
-        """List the active generation of every plugin. Raises as `active`."""
-        return self._select("p.active = g.id ORDER BY g.plugin")
+        """List the active generation of every plugin, linked ones first. Raises RegistryError for damaged files."""
+        linked = self._linked()
+        hidden = {found.plugin for found in linked}
+        return linked + [one for one in self._select("p.active = g.id ORDER BY g.plugin") if one.plugin not in hidden]
 
     def generations(self, plugin: str) -> list[Generation]:
         """List every generation of a plugin, the last active first. Raises as `active`."""
         return self._select("g.plugin = :name ORDER BY g.turn DESC", plugin)
 
     def verify(self, generation: Generation) -> list[Fault]:
-        """Compare the trees on disk with their digests; every bad file is named."""
-        return [fault for tree in generation.trees for fault in self.trees.verify(tree.name)]
+        """Compare the trees on disk with their digests; every bad file is named. A working tree has none."""
+        return (
+            [] if generation.linked else [fault for tree in generation.trees for fault in self.trees.verify(tree.name)]
+        )
 
     def pin_of(self, plugin: str) -> str | None:
         """Give the version a plugin is pinned to, installed or not. Raises as `active`."""
@@ -240,8 +275,53 @@ class Store:
                 database.execute(f"DELETE FROM {table} WHERE plugin = ?", (before.plugin,))  # noqa: S608 - three constants
         return before
 
+    def link(self, manifest: Manifest, *, version: str, trees: Sequence[Path]) -> Generation:
+        """Let a driver run from its author's working tree until it is unlinked; what is installed stays.
+
+        Args:
+            manifest: Checked.
+            version: Of the working tree.
+            trees: Folders to import from, the working tree first.
+        """
+        entry = _Link(version=version, trees=tuple(map(str, trees)), manifest=manifest)
+        self._write_links(manifest.id, entry)
+        return next(found for found in self._linked() if found.plugin == manifest.id)
+
+    def unlink(self, plugin: str) -> None:
+        """End what `link` began. Raises PluginNotFoundError if it is not linked."""
+        if plugin not in self._links():
+            raise PluginNotFoundError(f"{plugin} is not linked", hint="dragoman plugins list")
+        self._write_links(plugin, None)
+
+    def _links(self) -> dict[str, _Link]:
+        try:
+            return msgspec.json.decode((self.root / LINKS).read_bytes(), type=dict[str, _Link])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.DecodeError) as error:
+            message, hint = (
+                f"{self.root / LINKS} cannot be read: {error}",
+                f"remove {self.root / LINKS}, and link again",
+            )
+            raise RegistryError(message, code="state-damaged", hint=hint) from error
+
+    def _write_links(self, plugin: str, entry: _Link | None) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        with locked(self.root / ".state.lock"):
+            links = {name: link for name, link in self._links().items() if name != plugin}
+            write(self.root / LINKS, msgspec.json.encode(links | ({plugin: entry} if entry else {})))
+
+    def _linked(self) -> list[Generation]:
+        empty = lock.Locked(project="", version="", wheels=())
+        values: list[tuple[Any, ...]] = [
+            (0, name, "", f"{link.version}+linked", link.trees[0], "", "", link.manifest, tuple(map(Path, link.trees)),
+             empty, True, "", 0.0, True, False, None)
+            for name, link in sorted(self._links().items())
+        ]  # fmt: skip
+        return [Generation(**dict(zip(Generation.__dataclass_fields__, row, strict=True))) for row in values]
+
     def _expect(self, plugin: str) -> Generation:
-        if (found := self.active(plugin)) is None:
+        if (found := self._active(plugin)) is None:
             raise PluginNotFoundError(f"{plugin} is not installed", hint=f"dragoman plugins install {plugin}")
         return found
 

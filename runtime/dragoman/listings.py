@@ -20,7 +20,7 @@ class Listing:
         label: As a person reads it (P4).
         types: Database types it serves, by name.
         version: The newest that fits this host, or the installed one.
-        state: ``available``, ``installed``, ``update``, ``disabled`` or ``incompatible``.
+        state: ``available``, ``installed``, ``update``, ``disabled``, ``linked`` or ``incompatible``.
         reaches: What it can reach, in plain words.
         summary: One sentence.
         registry: Where it comes from.
@@ -64,7 +64,7 @@ def listing_of(generation: Generation) -> Listing:
         label=manifest.label,
         types=tuple(kind.name for kind in manifest.types),
         version=generation.version,
-        state="disabled" if generation.disabled else "installed",
+        state=generation.state,
         reaches=describe_reach(manifest.permissions),
         summary=manifest.summary,
         registry=generation.registry,

@@ -105,6 +105,8 @@ class Link:
         notes = list(self.server.notes)
         if self.sandbox != "full":
             notes.append(f"sandbox {self.sandbox}")
+        if self.generation.linked:
+            notes.append(f"the driver {self.generation.plugin} is linked: it runs from {self.generation.registry}")
         return notes
 
     def offers(self, hook: str) -> bool:

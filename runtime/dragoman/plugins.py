@@ -87,7 +87,7 @@ class Plugins:
         state = "available" if release else "incompatible"
         if generation is not None:
             update = release is not None and release.version != generation.version and generation.pin is None
-            state = "disabled" if generation.disabled else "update" if update else "installed"
+            state = "update" if update and generation.state == "installed" else generation.state
         return Listing(
             id=project.plugin,
             label=project.label,
@@ -181,7 +181,7 @@ class Plugins:
         """
         changed = []
         for generation in await anyio.to_thread.run_sync(self._store.installed):
-            if id not in (None, generation.plugin) or (id is None and generation.pin):
+            if generation.linked or id not in (None, generation.plugin) or (id is None and generation.pin):
                 continue
             offer = await anyio.to_thread.run_sync(find_offer, self._registries.open(), generation.plugin)
             choice = await anyio.to_thread.run_sync(self._installs.choose, offer)

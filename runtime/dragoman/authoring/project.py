@@ -47,7 +47,8 @@ class Built:
         project: The working tree.
         wheel: Below a folder that lives as long as the block of `built`.
         report: Of the preflight.
-        trees: The unpacked wheel and those of its dependencies that fit this machine; empty where there are faults.
+        fitting: The wheel and those of its dependencies that fit this machine.
+        trees: These, unpacked; empty where there are faults.
         faults: Of the build, the preflight and the dependencies.
         dependencies: The wheels the manifest names, as far as they are at hand.
     """
@@ -55,6 +56,7 @@ class Built:
     project: Path
     wheel: Path
     report: Report
+    fitting: tuple[Path, ...]
     trees: tuple[Path, ...]
     faults: list[Fault]
     dependencies: tuple[Path, ...] = ()
@@ -107,9 +109,15 @@ def built(path: Path, *, wheels: Path | None = None) -> Iterator[Built]:
             faults.append(Fault("not-reproducible", "Two builds gave different bytes."))
         dependencies, more = _dependencies(report, wheels or path / "wheels")
         faults += more
-        trees = () if faults else _unpacked([first, *dependencies], folder / "trees")
+        fitting = _fitting([first, *dependencies]) if report.name else ()
         yield Built(
-            project=path, wheel=first, report=report, trees=trees, faults=faults, dependencies=tuple(dependencies)
+            project=path,
+            wheel=first,
+            report=report,
+            fitting=fitting,
+            trees=() if faults else tuple(_unpacked(fitting, folder / "trees")),
+            faults=faults,
+            dependencies=tuple(dependencies),
         )
 
 
@@ -148,13 +156,18 @@ def _dependencies(report: Report, folder: Path) -> tuple[list[Path], list[Fault]
     return found, faults
 
 
-def _unpacked(wheels: Sequence[Path], folder: Path) -> tuple[Path, ...]:
+def _fitting(wheels: Sequence[Path]) -> tuple[Path, ...]:
+    """Choose the best wheel of each project for this machine."""
     tags, best = Host.here().tags, dict[str, tuple[int, Path]]()
     for wheel in wheels:
         name = wheel.name.partition("-")[0]
-        if (place := rank(wheel.name, tags)) is not None and place < best.get(name, (1 << 30, wheel))[0]:
+        if (place := rank(wheel.name, tags)) is not None and place < best.get(name, (len(tags), wheel))[0]:
             best[name] = (place, wheel)
+    return tuple(wheel for _, wheel in best.values())
+
+
+def _unpacked(wheels: Sequence[Path], folder: Path) -> Iterator[Path]:
     folder.mkdir()
-    for name, (_, wheel) in best.items():
-        unpack(wheel, folder / name)
-    return tuple(folder / name for name in best)
+    for wheel in wheels:
+        unpack(wheel, folder / wheel.stem)
+        yield folder / wheel.stem

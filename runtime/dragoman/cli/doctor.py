@@ -90,7 +90,10 @@ def _drivers(options: Options) -> Iterator[Finding]:
 
     store = Store(options.paths().data)
     for one in store.installed():
-        if faults := store.verify(one):
+        if one.linked:
+            found = f"{one.version}: runs from {one.registry}, nothing vouches for it"
+            yield f"driver {one.plugin}", "warning", found, f"dragoman driver unlink {one.plugin}"
+        elif faults := store.verify(one):
             yield f"driver {one.plugin}", "fault", str(faults[0]), f"dragoman plugins install {one.plugin}"
         else:
             yield f"driver {one.plugin}", "ok", f"{one.version}, every file as it was installed", ""

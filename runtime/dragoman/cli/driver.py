@@ -115,3 +115,28 @@ async def publish(options: Options, path: Path, wheels: Path | None, to: Path, d
         options.say(f"note: {note}")
     tail = "" if dry_run else f" · open {to / 'index.html'}"
     options.result(done, f"{done.state} {done.plugin} {done.version} (sha256 {done.sha256[:4]}…){tail}")
+
+
+@driver.command("link")
+@PATH
+@WHEELS
+@click.pass_obj
+async def link(options: Options, path: Path, wheels: Path | None) -> None:
+    """Let connections run the driver from its folder, in the sandbox, until it is unlinked: developer mode."""
+    from dragoman.authoring.link import link as run
+    from dragoman_registry.store import Store
+
+    one = await run(path, store=Store(options.paths().data), wheels=wheels, policy=_policy(options))
+    options.say("note: link it again after a change of driver.json; code is read afresh at each opening")
+    options.result({"linked": one.plugin, "path": one.registry}, f"linked {one.plugin} {one.version} to {one.registry}")
+
+
+@driver.command("unlink")
+@click.argument("id_", metavar="ID")
+@click.pass_obj
+def unlink(options: Options, id_: str) -> None:
+    """End developer mode for a driver."""
+    from dragoman_registry.store import Store
+
+    Store(options.paths().data).unlink(id_)
+    options.result({"unlinked": id_}, f"unlinked {id_}")

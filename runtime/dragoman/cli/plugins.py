@@ -101,7 +101,7 @@ def _record(generation: Generation) -> dict[str, object]:
         "label": generation.label,
         "types": ",".join(kind.name for kind in generation.manifest.types),
         "version": generation.version,
-        "state": "disabled" if generation.disabled else "installed",
+        "state": generation.state,
         "registry": generation.registry,
         "pin": generation.pin,
         "sha256": generation.sha256,
