@@ -132,6 +132,42 @@ def test_the_console_answers_a_table_as_csv(shell):
     assert out.splitlines()[0].startswith("health,status,index,uuid,pri,rep,docs.count")
 
 
+SMOKE = """GET /_cluster/health
+# expect status 200
+
+POST /${index}/_search
+{"size": 1, /* one will do */ "track_total_hits": true}
+# expect hits.hits.0._source exists
+# expect hits.total.value >= 20000
+GET /_cat/count/${index}?format=json
+"""
+
+
+def test_a_file_of_requests_is_held_to_what_it_expects(shell):
+    """E26: and stops at the first answer that is another."""
+    (shell.cwd / "smoke.es").write_text(SMOKE)
+    out = shell("dragoman console shop -f smoke.es --var index=orders --stop-on-error", status=1).out
+    health, search = out.splitlines()
+    assert re.fullmatch(r"1 GET /_cluster/health +200  ok", health)
+    got = r"expect hits.total.value >= 20000, got 12003   smoke\.es:7"
+    assert re.fullmatch(rf"2 POST /orders/_search +200  FAILED  {got}", search)
+
+
+def test_many_searches_in_one_request_cross_the_sandbox_as_grids(shell):
+    """E38."""
+    (shell.cwd / "many.es").write_text("GET /books/_msearch\n" + '{}\n{"size": 1}\n' * 60)
+    [answer] = json.loads(shell("dragoman console shop -f many.es --json").out)["answers"]
+    assert answer["title"] == "search 1 of 60"
+    assert [len(part["page"]["rows"]) for part in answer["more"]] == [1] * 15
+
+
+def test_the_last_rows_are_one_option_away(shell):
+    """E41: past row 10,000."""
+    result = shell("dragoman page shop orders --last --limit 3 --columns _id")
+    assert len(result.out.splitlines()) == 4
+    assert "rows 12,001–12,003 of 12,003" in result.err  # noqa: RUF001 - a range
+
+
 def test_a_server_that_is_down_is_a_connection_error(shell):
     """E40."""
     shell("dragoman connections add down --type elasticsearch --host 127.0.0.1 --port 1 --yes", status=3)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .exchange import Exchange, Reply
 
 Row = dict[str, Raw]
-MAX_PARTS = 50
-"""Grids of one answer at most; its text holds the rest."""
+MAX_PARTS = 16
+"""Grids of one answer at most, for each is nested in the one before; the answer's text holds the rest."""
 
 _LEADING = ("_id", "_index", "_score")
 _HIDDEN = ("_source", "fields", "_type")
@@ -96,7 +96,7 @@ def _formatted(body: bytes) -> str:
 def _shape(request: HttpRequest, reply: Reply, notes: list[Note]) -> Answer:
     text = _formatted(reply.body) if _is_json(reply) else ""
     if text:
-        answer = _read(request, reply, text)
+        answer = _read(request, reply, text, notes)
     else:
         text = reply.body.decode(errors="replace")
         if request.method == "HEAD":
@@ -109,7 +109,7 @@ def _shape(request: HttpRequest, reply: Reply, notes: list[Note]) -> Answer:
     return msgspec.structs.replace(answer, notes=notes)
 
 
-def _read(request: HttpRequest, reply: Reply, text: str) -> Answer:
+def _read(request: HttpRequest, reply: Reply, text: str, notes: list[Note]) -> Answer:
     plain = Answer(kind=AnswerKind.JSON, status=reply.status, request=request, text=text)
     try:
         if reply.body.lstrip()[:1] == b"[":
@@ -118,7 +118,7 @@ def _read(request: HttpRequest, reply: Reply, text: str) -> Answer:
     except msgspec.DecodeError:  # an array of other things, or keys of these names with another meaning
         return plain
     if found.responses and "_msearch" in routes.segments(request.path):
-        return _several(plain, found.responses)
+        return _several(plain, found.responses, notes)
     if reply.status < 300:
         plain = msgspec.structs.replace(plain, failed=_hidden(found, reply))
     if found.hits is None or bytes(found.aggregations) or bytes(found.suggest):
@@ -135,9 +135,12 @@ def _read(request: HttpRequest, reply: Reply, text: str) -> Answer:
     return msgspec.structs.replace(plain, kind=AnswerKind.GRID, page=page)
 
 
-def _several(whole: Answer, responses: list[Raw]) -> Answer:
+def _several(whole: Answer, responses: list[Raw], notes: list[Note]) -> Answer:
     """Give several searches a grid each; the first one keeps the text of all, and tells what failed among them."""
-    parts = [_read(whole.request, _Part(bytes(raw)), _formatted(bytes(raw))) for raw in responses]
+    if len(responses) > MAX_PARTS:
+        reason = f"the first {MAX_PARTS} of {len(responses)} searches are shown as grids"
+        notes.append(Note(code="answers-cut", reason=reason, hint="send fewer in one request"))
+    parts = [_read(whole.request, _Part(bytes(raw)), _formatted(bytes(raw)), notes) for raw in responses]
     failed = [part.failed for part in parts if part.failed]
     said = f"{len(failed)} of {len(parts)} searches failed; the first: {failed[0]}" if failed else ""
     answer: Answer | None = None
