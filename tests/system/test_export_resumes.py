@@ -1,0 +1,132 @@
+"""An export of a real driver is killed, interrupted, starved of its snapshot: nothing is doubled, nothing is lost."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shlex
+import signal
+import subprocess
+import time
+from collections import Counter
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+from pyarrow import parquet
+from tests.demo import sample
+
+from fakes.elasticsearch import FakeElasticsearch
+from stranger import Shell
+
+ROWS = 12_003
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Serve the sample from a thread of this process, so that a test can make it misbehave."""
+    with start_blocking_portal() as portal:
+        server = FakeElasticsearch(version="8.19.21")
+        with portal.wrap_async_context_manager(server):
+            portal.call(sample.load, server.url)
+            yield server
+
+
+@pytest.fixture(scope="module")
+def machine(cluster, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exporter")
+    (folder / "home").mkdir()
+    shell = Shell(home=folder / "home", cwd=folder, port=cluster.port)
+    shell("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
+    return shell
+
+
+@pytest.fixture
+def server(cluster):
+    yield cluster
+    cluster.behave()
+
+
+@pytest.fixture
+def shell(machine, tmp_path):
+    return Shell(home=machine.home, cwd=tmp_path, port=machine.port)
+
+
+def begun(shell, server, words):
+    """Start an export against a server that is slow from its third page on, and wait until some of it is safe."""
+    server.misbehave("slow", on="/_search", after=2, seconds=2)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(shell.words(*shlex.split(words)), env=shell.variables(), cwd=shell.cwd, **pipes)
+    for _ in range(800):
+        if list(shell.cwd.glob(".*.checkpoint")):
+            return process
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    raise AssertionError("nothing was ever safe")
+
+
+def killed(shell, server, words):
+    process = begun(shell, server, words)
+    process.kill()
+    process.communicate()
+    server.behave()
+    return json.loads((shell.cwd / ".orders.ndjson.checkpoint").read_bytes())
+
+
+def ids(path):
+    return Counter(json.loads(line)["_id"] for line in path.read_bytes().splitlines())
+
+
+def test_E32_killed_in_the_middle_and_resumed_an_export_has_every_document_once(shell, server):
+    """Promise 8, through the sandbox and against the server's own snapshot."""
+    target, export = shell.cwd / "orders.ndjson", "export shop orders --format rows -o orders.ndjson"
+    assert 0 < killed(shell, server, export)["rows"] < ROWS
+    assert not target.exists()
+    told = shell(f"dragoman {export} --resume --json").json
+    assert (told["rows"], told["resumed"]) == (ROWS, 1)
+    found = ids(target)
+    assert len(found) == sum(found.values()) == ROWS
+
+
+def test_an_interrupted_export_goes_on_by_the_command_it_names(shell, server):
+    process = begun(shell, server, "export shop orders --format rows -o 'my orders.ndjson'")
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    server.behave()
+    [line] = [line for line in said.splitlines() if "to go on: " in line]
+    shell(line.partition("to go on: ")[2])
+    found = ids(shell.cwd / "my orders.ndjson")
+    assert len(found) == sum(found.values()) == ROWS
+
+
+def test_a_snapshot_that_the_server_has_dropped_is_a_refusal_that_deletes_nothing(shell, server):
+    export = "export shop orders --format rows -o orders.ndjson"
+    kept = killed(shell, server, export)
+    kept["driver"] = kept["driver"].replace(json.loads(kept["driver"])["pit"], "AAAA")
+    (shell.cwd / ".orders.ndjson.checkpoint").write_text(json.dumps(kept))
+    done = shell(f"dragoman {export} --resume", status=1)
+    assert "error[export-not-resumable]: the server no longer holds what was exported" in done.err
+    assert "--resume" not in done.err
+    assert (shell.cwd / ".orders.ndjson.part").stat().st_size == kept["offset"] > 0
+    assert not (shell.cwd / "orders.ndjson").exists()
+
+
+def test_a_server_that_answers_nonsense_leaves_nothing_under_the_final_name(shell, server):
+    server.misbehave("garbage", on="/_search", after=1)
+    assert "error[" in shell("dragoman export shop orders -o orders.csv", status=1).err
+    assert not (shell.cwd / "orders.csv").exists()
+
+
+def test_every_format_of_one_index_has_the_same_rows(shell, server):
+    for words in ("-o o.csv.zst --format csv --compress gzip", "-o o.parquet", "-o o.bulk --format bulk"):
+        shell(f"dragoman export shop orders {words} --filter 'total >= 50'")
+    import gzip
+
+    table = parquet.read_table(shell.cwd / "o.parquet")
+    text = gzip.decompress((shell.cwd / "o.csv.zst").read_bytes()).decode()  # what is said wins over the name
+    found = [row["_id"] for row in csv.DictReader(io.StringIO(text))]
+    actions = [json.loads(line) for line in (shell.cwd / "o.bulk").read_bytes().splitlines()[::2]]
+    assert 0 < len(found) < ROWS
+    assert sorted(found) == sorted(table.column("_id").to_pylist())
+    assert sorted(found) == sorted(next(iter(action.values()))["_id"] for action in actions)
