@@ -45,7 +45,7 @@ def clause(row: Filter, field: Field, features: Features, notes: list[str]) -> W
             notes.append("what is empty counts as null too")
         return {"path": field.path, "operator": "IsNull", "valueBoolean": row.op is Op.NULL}
     if row.op in EMPTINESS:
-        if row.op is Op.EMPTY and field.null_state:
+        if row.op is Op.EMPTY and field.index.index_null_state:
             notes.append(f"rows without '{field.name}' match too")
         operator = "Equal" if row.op is Op.EMPTY else "GreaterThan"
         return {"path": [f"len({field.prop})"], "operator": operator, "valueInt": 0}
@@ -133,6 +133,12 @@ def _say_tokens(value: str, field: Field, notes: list[str]) -> None:
         return
     if not _has_token(value, field):
         raise ValueError(f"{value!r} holds no word, and the collection compares words")
+    stopwords = field.index.stopwords.words if _tokenization(field) == "word" else frozenset()
+    words = re.findall(r"[^\W_]+", value.lower())
+    if words and stopwords.issuperset(words):
+        raise ValueError(f"{value!r} holds only words that the collection does not index (stopwords)")
+    if not stopwords.isdisjoint(words):
+        _once(notes, "words that are not indexed (stopwords) are left out")
     _once(notes, "compares words: a text matches that holds them all, in any order")
 
 

@@ -31,9 +31,33 @@ class Property(Named, rename="camel"):
     ranged: bool = msgspec.field(name="indexRangeFilters", default=False)
 
 
-class _Index(msgspec.Struct, rename="camel"):
+_ENGLISH = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
+    "to was will with"
+)
+"""The server's preset of stopwords `en`."""
+
+
+class Stopwords(msgspec.Struct):
+    """Words that the server leaves out of texts and filters alike."""
+
+    preset: str = "en"
+    additions: list[str] | None = None
+    removals: list[str] | None = None
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Give them in lower case."""
+        usual = frozenset(_ENGLISH.split() if self.preset == "en" else ())
+        return (usual | {*map(str.lower, self.additions or [])}) - {*map(str.lower, self.removals or [])}
+
+
+class Index(msgspec.Struct, rename="camel"):
+    """What a collection indexes besides values."""
+
     index_null_state: bool = False
     index_property_length: bool = False
+    stopwords: Stopwords = msgspec.field(default_factory=Stopwords)
 
 
 class _Tenancy(msgspec.Struct):
@@ -51,7 +75,7 @@ class Collection(msgspec.Struct, rename="camel"):
     properties: list[Property] | None = None
     vectorizer: str = ""
     vector_config: dict[str, _Vector] | None = None
-    index: _Index = msgspec.field(name="invertedIndexConfig", default_factory=_Index)
+    index: Index = msgspec.field(name="invertedIndexConfig", default_factory=Index)
     tenancy: _Tenancy = msgspec.field(name="multiTenancyConfig", default_factory=_Tenancy)
 
     @property

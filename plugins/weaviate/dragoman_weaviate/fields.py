@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from dragoman_api import Column, ColumnKind, Operator
 
-from .definitions import Property
+from .definitions import Index, Property
 
 if TYPE_CHECKING:
     from .server import Features
@@ -74,8 +74,7 @@ class Field:
         family: What it is filtered, sorted and edited as.
         array: It holds several values.
         spec: Its definition, None for the uuid and the vector.
-        null_state: The collection indexes which rows lack a value.
-        length: The collection indexes how long values are.
+        index: What the collection indexes.
     """
 
     name: str
@@ -84,8 +83,7 @@ class Field:
     family: Family
     array: bool = False
     spec: Property | None = None
-    null_state: bool = False
-    length: bool = False
+    index: Index = field(default_factory=Index)
 
     @property
     def path(self) -> list[str]:
@@ -132,7 +130,8 @@ class Field:
         operators, reasons = self.support(features)
         about = {"sort": self.sort_reason, "edit": self.edit_reason}
         structured = self.array or self.family in (Family.OBJECT, Family.PHONE, Family.REFERENCE, Family.VECTOR)
-        path = {Family.ID: ("id",), Family.VECTOR: ("vector",)}.get(self.family, ("properties", self.prop))
+        vector = ("vectors",) if self.array else ("vector",)
+        path = {Family.ID: ("id",), Family.VECTOR: vector}.get(self.family, ("properties", self.prop))
         return Column(
             name=self.name,
             type=self.type,
@@ -202,14 +201,16 @@ class Field:
     def _no_null(self) -> str:
         if self.family is Family.ID:
             return "every row has a uuid"
-        return "" if self.null_state else "the collection does not index nulls (indexNullState is off)"
+        return "" if self.index.index_null_state else "the collection does not index nulls (indexNullState is off)"
 
     def _no_emptiness(self) -> str:
         if self.family is Family.ID or (self.family is Family.UUID and not self.array):
             return "a uuid has no length; the server would answer wrongly"
         if self.family is not Family.TEXT and not self.array:
             return f"a value of type {self.type} has no length"
-        return "" if self.length else "the collection does not index lengths (indexPropertyLength is off)"
+        if self.index.index_property_length:
+            return ""
+        return "the collection does not index lengths (indexPropertyLength is off)"
 
 
 def family_of(types: list[str]) -> tuple[Family, bool]:

@@ -49,7 +49,6 @@ class View:
     @cached_property
     def fields(self) -> dict[str, Field]:
         """Give the columns by name; a property that is called like one of ours is qualified."""
-        index = self.collection.index
         found = [Field(name="uuid", type="uuid", family=Family.ID)]
         for each in self.collection.properties or []:
             family, array = family_of(each.data_type)
@@ -61,20 +60,17 @@ class View:
                     family=family,
                     array=array,
                     spec=each,
-                    null_state=index.index_null_state,
-                    length=index.index_property_length,
+                    index=self.collection.index,
                 )
             )
-        found.append(Field(name="vector", type=self._vector_type(), family=Family.VECTOR))
+        type_ = f"vectors {', '.join(self.named_vectors)}" if self.named_vectors else "vector"
+        found.append(Field(name="vector", type=type_, family=Family.VECTOR, array=bool(self.named_vectors)))
         return {each.name: each for each in found}
 
     @property
     def named_vectors(self) -> list[str]:
         """Give the names of its vectors, where they have names."""
         return list(self.collection.vector_config or {})
-
-    def _vector_type(self) -> str:
-        return f"vectors {', '.join(self.named_vectors)}" if self.named_vectors else "vector"
 
     def choose(self, names: Sequence[str] | None) -> list[Field]:
         """Give the columns of a page.

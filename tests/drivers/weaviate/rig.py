@@ -128,13 +128,15 @@ class Rig:
         return name
 
     async def load(self, name: str, objects: Iterable[dict[str, Any]], *, tenant: str | None = None) -> None:
-        """Store objects under their numbers, unless they say their id."""
+        """Store objects under their numbers, unless they say their id; `properties` holds what clashes."""
         items = []
         for number, each in enumerate(objects):
             values = dict(each)
             item = {"class": name, "id": values.pop("id", key(number))}
             item |= {part: values.pop(part) for part in ("vector", "vectors") if part in values}
-            items.append(item | {"properties": values} | ({"tenant": tenant} if tenant else {}))
+            items.append(
+                item | {"properties": values.get("properties", values)} | ({"tenant": tenant} if tenant else {})
+            )
         for start in range(0, len(items), 500):
             done = await self.call("POST", "/v1/batch/objects", {"objects": items[start : start + 500]})
             failed = [each["result"] for each in done if each["result"].get("errors")]
@@ -238,3 +240,14 @@ def needs(record: dict[str, Any], *, access: str = "", **settings: str) -> None:
     for name, value in settings.items():
         if record["settings"].get(name) != value:
             pytest.skip(f"needs an engine with {name}={value}")
+
+
+class OnServer:
+    """Run the rules of a class on every real server of ``--live``."""
+
+    pytestmark = pytest.mark.live("weaviate")
+
+    @pytest.fixture
+    async def wv(self, live_server: dict[str, Any]) -> AsyncIterator[Rig]:
+        async with on_server(live_server) as rig:
+            yield rig

@@ -1,0 +1,76 @@
+"""Replies without a server, for exchanges that are pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from drivers.weaviate.rig import INDEXED, TYPES, properties
+from multidict import CIMultiDict
+
+from dragoman_api import HttpRequest
+from dragoman_weaviate import definitions
+from dragoman_weaviate.schema import View
+from dragoman_weaviate.server import Features
+
+if TYPE_CHECKING:
+    from dragoman_weaviate.exchange import Exchange
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Canned:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+def reply(body: Any = "", status: int = 200, headers: Mapping[str, str] | None = None) -> Canned:
+    """Make a reply; a text or bytes go as they are, anything else as JSON."""
+    data = body if isinstance(body, bytes) else body.encode() if isinstance(body, str) else json.dumps(body).encode()
+    return Canned(status, CIMultiDict({"Content-Type": "application/json", **(headers or {})}), data)
+
+
+@dataclass
+class Answers:
+    """Runs an exchange, hands it replies in order, and keeps what it asked for."""
+
+    replies: list[Canned]
+    asked: list[HttpRequest] = field(default_factory=list)
+
+    def __init__(self, *replies: Canned) -> None:
+        self.replies, self.asked = list(replies), []
+
+    def run(self, exchange: Exchange[T]) -> T:
+        try:
+            requests = next(exchange)
+            while True:
+                self.asked += requests
+                requests = exchange.send([self.replies.pop(0) for _ in requests])
+        except StopIteration as end:
+            assert self.replies == []
+            return end.value
+
+
+def view(
+    types: dict[str, Any] | None = None,
+    *,
+    version: tuple[int, int, int] = (1, 38, 11),
+    index: dict[str, bool] | None = None,
+    name: str = "Book",
+    **more: Any,
+) -> View:
+    """Make a view of a collection without a server; flags and tokenization as the server fills them in."""
+    filled = []
+    for each in properties(TYPES if types is None else types):
+        text = each["dataType"][0].startswith("text")
+        usual = {"indexFilterable": True, "indexSearchable": text} | ({"tokenization": "word"} if text else {})
+        filled.append(usual | each)
+    definition = {"class": name, "properties": filled, "invertedIndexConfig": INDEXED if index is None else index}
+    text = json.dumps(definition | more)
+    import msgspec
+
+    return View(name, msgspec.json.decode(text, type=definitions.Collection), text, Features(version))
