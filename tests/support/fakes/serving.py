@@ -1,0 +1,179 @@
+"""What a fake server is besides its answers: a port, a log of requests, a list of faults, and bad days."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import anyio
+from aiohttp import web
+
+from fakes.certificates import Certificates
+
+if TYPE_CHECKING:
+    import ssl
+    from types import TracebackType
+
+
+Kind = Literal["answer", "empty", "garbage", "html", "cut", "slow", "hang", "drop"]
+
+HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
+
+
+@dataclass
+class Misbehaviour:
+    """What goes wrong, on which paths, after how many good answers, and how often.
+
+    `answer` answers `status` and `body`; `empty` 200 and nothing; `garbage` 200 and half of some JSON; `html` a proxy's
+    page with `status`; `cut` stops in the middle of the body; `slow` waits `seconds` first; `hang` never answers;
+    `drop` closes the connection.
+    """
+
+    kind: Kind
+    on: str = ""
+    after: int = 0
+    times: int | None = None
+    status: int = 502
+    body: object = None
+    seconds: float = 1.0
+
+    def applies(self, path: str) -> bool:
+        """Count this request, and tell whether it goes wrong."""
+        if not path.startswith(self.on):
+            return False
+        if self.after > 0:
+            self.after -= 1
+            return False
+        if self.times is not None:
+            self.times -= 1
+            return self.times >= 0
+        return True
+
+    def instead(self) -> web.Response:
+        """Return what is answered in place of the server."""
+        if self.kind == "html":
+            return web.Response(body=HTML, status=self.status, content_type="text/html")
+        if self.kind == "answer":
+            return web.json_response(self.body, status=self.status)
+        broken = b'{"data":{"Get":{"' if self.kind == "garbage" else b""
+        return web.Response(body=broken, content_type="application/json")
+
+
+@dataclass(frozen=True)
+class Logged:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """Return the body."""
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A request that no real server would have understood, or that the fake does not reproduce."""
+
+    method: str
+    target: str
+    reason: str
+
+
+@dataclass
+class FakeServer:
+    """A server on loopback, as an async context manager; a subclass answers.
+
+    Attributes:
+        requests: every request, in order.
+        faults: the requests that the fake does not claim to answer as a real server does; a test that did not mean to
+            send such a request fails when there are any.
+    """
+
+    port: int = 0
+    host: str = "127.0.0.1"
+    tls: Certificates | None = None
+    requests: list[Logged] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
+    troubles: list[Misbehaviour] = field(default_factory=list)
+    _runner: web.ServerRunner | None = None
+
+    @property
+    def url(self) -> str:
+        """Return the base address."""
+        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+
+    def misbehave(
+        self,
+        kind: Kind,
+        *,
+        on: str = "",
+        after: int = 0,
+        times: int | None = None,
+        status: int = 502,
+        body: object = None,
+        seconds: float = 1.0,
+    ) -> None:
+        """Break the server from now on; see `Misbehaviour`."""
+        self.troubles.append(Misbehaviour(kind, on, after, times, status, body, seconds))
+
+    def behave(self) -> None:
+        """Be a good server again."""
+        self.troubles.clear()
+
+    async def answer(self, request: web.BaseRequest, path: str, query: str, raw: bytes) -> web.Response:
+        """Answer one request."""
+        raise NotImplementedError
+
+    async def __aenter__(self) -> Self:
+        context: ssl.SSLContext | None = self.tls.server_context() if self.tls else None
+        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=context)
+        await site.start()
+        assert site._server is not None
+        self.port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._runner is not None
+        await self._runner.cleanup()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        path, _, query = request.raw_path.partition("?")
+        raw = await request.content.read()
+        self.requests.append(Logged(request.method, path, query, request.headers, raw))
+        trouble = next((found for found in self.troubles if found.applies(path)), None)
+        if trouble is None:
+            return await self.answer(request, path, query, raw)
+        if trouble.kind == "hang":
+            await anyio.sleep_forever()
+        if trouble.kind == "drop":
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
+        if trouble.kind == "slow":
+            await anyio.sleep(trouble.seconds)
+            return await self.answer(request, path, query, raw)
+        if trouble.kind == "cut":
+            return await self._cut(request, await self.answer(request, path, query, raw))
+        return trouble.instead()
+
+    @staticmethod
+    async def _cut(request: web.BaseRequest, whole: web.Response) -> web.StreamResponse:
+        body = whole.body
+        assert isinstance(body, bytes)
+        response = web.StreamResponse(status=whole.status, headers=whole.headers)
+        response.content_length = len(body)
+        await response.prepare(request)
+        await response.write(body[: len(body) // 2])
+        if request.transport is not None:
+            request.transport.close()
+        return response

@@ -1,0 +1,147 @@
+"""What a class of a GraphQL document means: rows of a search, or their number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fakes.weaviate import filters, paging, search, wherecheck
+from fakes.weaviate.errors import InvalidError
+from fakes.weaviate.references import parse_beacon
+from fakes.weaviate.sorting import Key, check_sort
+from fakes.weaviate.tenants import check
+
+if TYPE_CHECKING:
+    from fakes.weaviate.calls import Call
+    from fakes.weaviate.store import Collection, Stored
+
+_PAGE = 100
+_PAGE_BEHIND_AN_OFFSET = 10
+
+
+def rows(call: Call, collection: Collection, arguments: dict[str, Any], selected: set[str]) -> list[Stored]:
+    """Return the rows of a `Get`.
+
+    Raises:
+        InvalidError: the server answers this error in place of the class.
+    """
+    _authorise(call, collection)
+    where = arguments.get("where")
+    sort = [Key(tuple(each.get("path") or ()), each.get("order") or "asc") for each in arguments.get("sort") or ()]
+    clause = _clause(call, collection, where) if where else None
+    limit, offset = _limit(arguments), arguments.get("offset") or 0
+    prefix = "explorer: list class: search: "
+    after = _after(arguments, where=bool(where), sort=bool(sort), prefix=prefix)
+    try:
+        paging.check_window(offset, limit, call.settings)
+    except InvalidError as reason:
+        raise InvalidError(f"{prefix}invalid pagination params: {reason}") from None
+    try:
+        check_sort(collection, sort)
+    except InvalidError as reason:
+        raise InvalidError(f"{prefix}{reason}") from None
+    tenant = arguments.get("tenant") or ""
+    try:
+        check(collection, tenant)
+        # A filter that the types allow may still fail where the index is read.
+        read_clause = clause() if clause else None
+        return search.page(
+            collection, tenant, sort=sort, limit=limit, offset=offset, after=after, where=read_clause, selected=selected
+        )
+    except InvalidError as reason:
+        where_read = f"object search at index {collection.name.lower()}: "
+        shard = "" if _is_of_tenant(reason) else f"local shard object search {collection.name.lower()}_shard: "
+        raise InvalidError(f"{prefix}{where_read}{shard}{reason}") from None
+
+
+def _is_of_tenant(reason: InvalidError) -> bool:
+    return "tenant" in str(reason)
+
+
+def _clause(call: Call, collection: Collection, where: dict[str, Any]) -> Any:
+    try:
+        wherecheck.check_form(where, call.settings)
+    except InvalidError as reason:
+        raise InvalidError(f"could not extract filters: {reason}") from None
+    wrong = wherecheck.validate(where, collection, call.database)
+    if wrong:
+        raise InvalidError(f"invalid 'where' filter: {wrong}")
+    return lambda: filters.build(where, collection, call.database)
+
+
+def _limit(arguments: dict[str, Any]) -> int:
+    limit = arguments.get("limit")
+    if limit == 0:
+        raise InvalidError("explorer: list class: search: invalid pagination params: invalid default limit: 0")
+    if limit is None:
+        return _PAGE_BEHIND_AN_OFFSET if "offset" in arguments else _PAGE
+    return int(limit) if limit > 0 else _PAGE_BEHIND_AN_OFFSET
+
+
+def _after(arguments: dict[str, Any], *, where: bool, sort: bool, prefix: str) -> str | None:
+    if arguments.get("after") is None:
+        return None
+    try:
+        return paging.check_cursor(
+            arguments["after"],
+            limit=arguments.get("limit"),
+            offset=arguments.get("offset") or 0,
+            where=where,
+            sort=sort,
+        )
+    except InvalidError as reason:
+        raise InvalidError(f"{prefix}cursor api: invalid 'after' parameter: {reason}") from None
+
+
+def count(call: Call, collection: Collection, arguments: dict[str, Any]) -> int:
+    """Return how many objects a filter matches; no limit applies, so it is right.
+
+    Raises:
+        InvalidError: the server answers this error in place of the class.
+    """
+    _authorise(call, collection)
+    where = arguments.get("where")
+    clause = _clause(call, collection, where)() if where else None
+    tenant = arguments.get("tenant") or ""
+    check(collection, tenant)
+    shards = collection.parts(tenant)
+    if clause is None:
+        return sum(len(each.objects) for each in shards)
+    return sum(len(clause.documents(collection, each, limit=0)) for each in shards)
+
+
+def _authorise(call: Call, collection: Collection) -> None:
+    if not call.principal.may("read_data", collection.name):
+        raise InvalidError(call.principal.refusal("read_data", collection.name))
+
+
+def source(call: Call, row: Stored, collection: Collection) -> dict[str, Any]:
+    """Return what the fields of a row are read from."""
+    found = dict(row.properties)
+    for name, definition in collection.properties.items():
+        kind = definition["dataType"][0]
+        if kind[0].isupper() and name in found:
+            found[name] = [each for link in found[name] if (each := _target(call, link["beacon"]))] or None
+        if kind == "phoneNumber" and name in found:
+            found[name] = {"defaultCountry": "", **found[name]}
+    found["_additional"] = {
+        "id": row.id,
+        "creationTimeUnix": str(row.created),
+        "lastUpdateTimeUnix": str(row.updated),
+        "vector": row.vector or [],
+        "vectors": row.vectors,
+        "score": "0",
+        "explainScore": "",
+        "certainty": None,
+        "distance": None,
+    }
+    return found
+
+
+def _target(call: Call, beacon: str) -> dict[str, Any] | None:
+    found = parse_beacon(beacon)
+    assert found is not None
+    collection = call.database.resolve(found[0])
+    item = collection.find(found[1], "") if collection else None
+    if not collection or not item:
+        return None
+    return {**source(call, item, collection), "__typename": collection.name}

@@ -1,0 +1,115 @@
+"""Who sends a request, and what they may do: keys with an administrators' list, or keys with roles."""
+
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fakes.weaviate.errors import ServerError, coded, refused
+
+Access = Literal["open", "keys", "roles"]
+_LETTERS = {"create": "C", "read": "R", "update": "U", "delete": "D"}
+
+
+@dataclass(frozen=True)
+class Role:
+    """A named list of what is allowed: pairs of an action and a pattern for collections."""
+
+    name: str
+    allows: tuple[tuple[str, str], ...]
+
+
+_READS = ("read_collections", "read_data", "read_tenants", "read_aliases")
+VIEWER = Role("viewer", tuple((action, "*") for action in _READS))
+
+
+@dataclass(frozen=True)
+class User:
+    """A user: administrator, or somebody with these roles; with an administrators' list a reader has none."""
+
+    name: str
+    admin: bool = False
+    roles: tuple[Role, ...] = ()
+
+
+@dataclass(frozen=True)
+class Principal:
+    """The sender of one request."""
+
+    access: Access
+    user: User
+
+    def may(self, action: str, collection: str) -> bool:
+        """Tell whether an action (`read_data`, `create_collections`, …) on a collection is allowed."""
+        if self.access == "open" or self.user.admin:
+            return True
+        if self.access == "keys":
+            return action.startswith("read_")
+        granted = ((name, pattern) for role in self.user.roles for name, pattern in role.allows)
+        return any(name == action and fnmatch.fnmatchcase(collection, pattern) for name, pattern in granted)
+
+    def require(self, action: str, collection: str, *, resource: str = "", twice: bool = False) -> None:
+        """Refuse what is not allowed.
+
+        Args:
+            resource: where it differs from the shards and objects of the collection.
+            twice: the refusal repeats itself, as it does for PATCH and for lists.
+
+        Raises:
+            ServerError: 403.
+        """
+        if self.may(action, collection):
+            return
+        text = self.refusal(action, collection, resource)
+        raise refused(403, f"msg:{text} code:403 err:{text}" if twice else text)
+
+    def refusal(self, action: str, collection: str, resource: str = "") -> str:
+        """Return the words of a refusal."""
+        verb, _, domain = action.partition("_")
+        if self.access == "keys":
+            where = resource or f"data/collections/{collection}/shards/*/objects/*"
+            return (
+                f"adminlist: authorization, forbidden action: user '{self.user.name}' has insufficient permissions to "
+                f"{_LETTERS[verb]} [{where}]"
+            )
+        scope = f"Domain: {domain}, Collection: {collection}"
+        scope += {"data": ", Tenant: *, Object: *", "tenants": ", Tenant: *"}.get(domain, "")
+        return (
+            f"rbac: authorization, forbidden action: user '{self.user.name}' has insufficient permissions to "
+            f"{action} [[{scope}]]"
+        )
+
+
+@dataclass
+class Security:
+    """The keys of a server; without any, everybody may do everything."""
+
+    access: Access = "open"
+    keys: dict[str, User] = field(default_factory=dict)
+    gone: dict[str, str] = field(default_factory=dict)
+
+    def authenticate(self, header: str | None, token: str | None) -> Principal:
+        """Find out who sends a request.
+
+        Raises:
+            ServerError: 401.
+        """
+        scheme, _, value = (header or "").partition(" ")
+        key = value.strip() if scheme == "Bearer" else token or ""
+        if self.access == "open":
+            if key:
+                text = (
+                    "no authentication scheme is configured (API Key or OIDC), but an 'Authorization' header was"
+                    " provided. Please configure an auth scheme or remove the header for anonymous access"
+                )
+                raise coded(401, text)
+            return Principal("open", User("anonymous", admin=True))
+        if not key:
+            text = "anonymous access not enabled. Please authenticate through one of the available methods: [API-keys]"
+            raise ServerError(401, media="text/plain", text=f'{{"code":401,"message": "{text}" }}')
+        if key in self.gone:
+            raise coded(401, f"unauthorized: invalid api key: {self.gone[key]}")
+        if key not in self.keys:
+            raise coded(401, "unauthorized: invalid api key")
+        return Principal(self.access, self.keys[key])

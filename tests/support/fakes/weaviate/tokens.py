@@ -1,0 +1,52 @@
+"""How text becomes tokens, and how `Like` patterns match them."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import groupby
+
+_STOPWORDS = {
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
+    "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
+}  # fmt: skip
+
+
+def tokenize(text: str, how: str, *, wildcards: bool = False) -> list[str]:
+    """Split text as the tokenization says; with wildcards, `?` and `*` stay part of a word."""
+    if how == "field":
+        return [text.strip()]
+    if how == "whitespace":
+        return text.split()
+    if how == "lowercase":
+        return text.lower().split()
+    kept = "?*" if wildcards else ""
+    words = ["".join(part) for good, part in groupby(text, lambda one: _is_alphanumeric(one) or one in kept) if good]
+    if how == "word":
+        return [word.lower() for word in words]
+    joined = "".join(words).lower()
+    return [joined[start : start + 3] for start in range(len(joined) - 2)]
+
+
+def search_terms(text: str, how: str) -> list[str]:
+    """Split the value of a filter; words that carry no meaning are left out where text is split into words."""
+    terms = tokenize(text, how)
+    return [term for term in terms if term not in _STOPWORDS] if how == "word" else terms
+
+
+def _is_alphanumeric(character: str) -> bool:
+    return character.isalpha() or character.isnumeric()
+
+
+@lru_cache(maxsize=256)
+def like(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern: `?` is one character, `*` any number, neither crosses a line break, nothing escapes them."""
+    parts = (
+        re.escape(part) if part not in "?*" else "." if part == "?" else ".*" for part in re.split(r"([?*])", pattern)
+    )
+    return re.compile("".join(parts) + r"\Z")
+
+
+def like_prefix(pattern: str) -> str:
+    """Return what stands before the first wildcard."""
+    return re.split(r"[?*]", pattern, maxsplit=1)[0]
