@@ -126,6 +126,7 @@ class Field:
         null_value: Stored nulls are indexed as a value.
         iso: Dates are written in the server's default format.
         partial: Some index of the target does not map it.
+        arrayless: Some index of the target lacks a nested array around it.
         conflict: Why the indices of a target make it unusable.
     """
 
@@ -145,6 +146,7 @@ class Field:
     null_value: bool = False
     iso: bool = True
     partial: bool = False
+    arrayless: bool = False
     conflict: str = ""
 
     @property
@@ -164,14 +166,17 @@ class Field:
         family = Family.KEYWORD if self.keyword else self.family
         special = "nested" if self.nested and family is not Family.NESTED else "alias" if self.alias else ""
         special = "runtime" if self.runtime else special
-        return _support(family, self.searchable, self.aggregatable, self.exists, special, self.conflict)
+        unsorted = "" if self.aggregatable else "it has no doc values to sort by"
+        if self.arrayless:  # a sort knows no `ignore_unmapped`: the whole search would fail
+            unsorted = "an index behind this name has no such array, and the server would not sort it"
+        return _support(family, self.searchable, unsorted, self.exists, special, self.conflict)
 
 
 @lru_cache(maxsize=512)
 def _support(
     family: Family,
     searchable: bool,  # noqa: FBT001 - the key of a cache
-    aggregatable: bool,  # noqa: FBT001
+    unsorted: str,
     exists: bool,  # noqa: FBT001
     special: str,
     conflict: str,
@@ -181,7 +186,7 @@ def _support(
     reasons: dict[str, str] = (
         {str(op): reason for op, reason in against.items()} if operators else {"filter": conflict or against[Op.EQ]}
     )
-    reasons["sort"] = conflict or _against_sort(family, aggregatable=aggregatable)
+    reasons["sort"] = conflict or _against_sort(family) or unsorted
     reasons["edit"] = _NOT_EDITABLE.get(family, "") or _NOT_EDITABLE_WHEN.get(special, "")
     return operators, {key: reason for key, reason in reasons.items() if reason}, not reasons["sort"]
 
@@ -230,16 +235,14 @@ def _refusal(op: Operator, family: Family) -> str:
     return f"a {family.value} has no order"
 
 
-def _against_sort(family: Family, *, aggregatable: bool) -> str:
+def _against_sort(family: Family) -> str:
     if family is Family.TEXT:
         return "text field without a .keyword subfield"
     if family is Family.NESTED:
         return "JSON column of a nested array; sort by one of its leaves"
     if family is Family.ID:
         return "the server does not sort by _id"
-    if family is Family.INDEX:
-        return ""
     # field_caps calls geo, range and completion fields aggregatable, and a sort on them fails or is garbage.
-    if family not in _SORTED:
+    if family not in (*_SORTED, Family.INDEX):
         return "the score orders a page that has no sort" if family is Family.SCORE else "its values have no order"
-    return "" if aggregatable else "it has no doc values to sort by"
+    return ""

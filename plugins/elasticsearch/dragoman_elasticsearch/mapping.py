@@ -210,7 +210,10 @@ def _fields(merged: dict[str, list[_Leaf]], caps: dict[str, dict[str, Caps]], *,
     for name in fields.keys() & {parent for each in fields for parent in _parents(each)}:
         if fields[name].family is not Family.NESTED:
             fields[name] = replace(fields[name], conflict="an object in one index and a single field in another")
-    return list(fields.values())
+    return [
+        replace(each, arrayless=True) if any(fields[path].partial for path in each.nested) else each
+        for each in fields.values()
+    ]
 
 
 def _parents(name: str) -> Iterator[str]:
