@@ -146,7 +146,7 @@ def test_every_direct_dependency_has_its_reason():
         table = tomllib.loads(project.read_text(encoding="utf-8"))["project"]
         extras = [item for extra in table.get("optional-dependencies", {}).values() for item in extra]
         for requirement in table["dependencies"] + extras:
-            name = re.match(r"[A-Za-z0-9-]+", requirement)[0]
+            name = re.match(r"[A-Za-z0-9.-]+", requirement)[0]
             assert re.search(rf"^\| `{name}` \|", text, re.MULTILINE), f"{name} has no reason in adr/dependencies.md"
 
 

@@ -14,7 +14,7 @@ from dragoman_api.exports import ExportForm
 from .values import ValueReader, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from dragoman_api.columns import Column, Description
 
@@ -31,7 +31,7 @@ FORMATS = (*FORMS, "ndjson")
 COMPRESSIONS = ("gzip", "zstd")
 _COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 _TABLES = {".csv": "csv", ".parquet": "parquet"}
-_QUOTED = re.compile(r'[",\r\n]')
+_SPECIAL = re.compile(rb'[",\r\n]')
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,21 +169,30 @@ class Csv:
     def __init__(self, columns: Sequence[Column]) -> None:
         self._names = [column.name for column in columns]
         self._reader = ValueReader([column.path for column in columns])
-        self._null = '""' if len(columns) == 1 else ""  # or the line would be empty, and passed over by readers
+        self._null = b'""' if len(columns) == 1 else b""  # or the line would be empty, and passed over by readers
 
     def head(self) -> bytes:
         """Give the line of column names."""
-        return _lines([[_field(name) for name in self._names]])
+        return b",".join([_quoted(name.encode()) for name in self._names]) + b"\r\n"
 
     def convert(self, lines: bytes) -> bytes:
         """Give the bytes for whole lines of rows."""
-        rows = (self._reader.read(line) for line in lines.split(b"\n") if line)
-        return _lines([self._null if value is None else _field(text_of(value)) for value in row] for row in rows)
+        read, null = self._reader.read, self._null
+        rows = [
+            b",".join([null if value is None else _field(value) for value in read(line)])
+            for line in lines.split(b"\n")
+            if line
+        ]
+        return b"\r\n".join([*rows, b""])
 
 
-def _field(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"' if not text or _QUOTED.search(text) else text
+def _field(value: bytes) -> bytes:
+    if value[0] != 0x22:  # no text: an array or object is full of quotes, anything else has nothing to quote
+        return _quoted(value) if value[0] in b"[{" else value
+    if b"\\" not in value and b"," not in value and len(value) > 2:  # a quote or a line break would be escaped
+        return value[1:-1]
+    return _quoted(text_of(value).encode())
 
 
-def _lines(rows: Iterable[Iterable[str]]) -> bytes:
-    return "".join([f"{','.join(row)}\r\n" for row in rows]).encode()
+def _quoted(text: bytes) -> bytes:
+    return b'"' + text.replace(b'"', b'""') + b'"' if not text or _SPECIAL.search(text) else text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import anyio.from_thread
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 GROUP_ROWS = 65_536
 GROUP_CELLS = 1_000_000
-GROUP_BYTES = 32 << 20
+GROUP_BYTES = 16 << 20
 """Bounds of one row group: it is built in memory."""
 
 _SCALARS = (ColumnKind.TEXT, ColumnKind.NUMBER, ColumnKind.BOOLEAN, ColumnKind.DATE)
@@ -102,8 +103,6 @@ class _Facts:
 
 def _is_exact(text: str) -> bool:
     """Tell whether a float gives the number back."""
-    from decimal import Decimal
-
     value = repr(float(text))
     return value == text or (len(text) < 400 and Decimal(value) == Decimal(text))
 

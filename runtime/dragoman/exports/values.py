@@ -26,7 +26,11 @@ class ValueReader:
         Args:
             paths: `Column.path` of each.
         """
-        self._columns = [(path[:-1], path[-1]) for path in paths]
+        self._width = len(paths)
+        groups: dict[tuple[str, ...], list[tuple[int, str]]] = {}
+        for at, path in enumerate(paths):
+            groups.setdefault(path[:-1], []).append((at, path[-1]))
+        self._groups = list(groups.items())
 
     def read(self, line: bytes) -> list[bytes | None]:
         """Give the JSON text of each column, None for null and for what the row does not have.
@@ -34,9 +38,18 @@ class ValueReader:
         Raises:
             msgspec.DecodeError: The line is no JSON object.
         """
-        opened: dict[tuple[str, ...], _Members] = {(): _members(line)}
-        values = [_follow(_open(opened, prefix), name) for prefix, name in self._columns]
-        return [None if value == b"null" else value for value in values]
+        found: list[bytes | None] = [None] * self._width
+        row = _members(line)
+        for prefix, names in self._groups:
+            members = row
+            for key in prefix:
+                value = bytes(members.get(key, b""))
+                members = _members(value) if value[:1] == b"{" else {}
+            for at, name in names:
+                raw = members.get(name)
+                text = bytes(raw) if raw is not None else _follow(members, name) if "." in name else None
+                found[at] = None if text == b"null" else text
+        return found
 
 
 def text_of(value: bytes) -> str:
@@ -47,13 +60,6 @@ def text_of(value: bytes) -> str:
 def items_of(value: bytes) -> list[bytes]:
     """Give the JSON texts of an array's elements."""
     return [bytes(item) for item in _items(value)]
-
-
-def _open(opened: dict[tuple[str, ...], _Members], path: tuple[str, ...]) -> _Members:
-    if path not in opened:
-        value = bytes(_open(opened, path[:-1]).get(path[-1], b""))
-        opened[path] = _members(value) if value[:1] == b"{" else {}
-    return opened[path]
 
 
 def _follow(members: _Members, name: str) -> bytes | None:
