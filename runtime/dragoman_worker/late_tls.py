@@ -1,6 +1,6 @@
 """Default TLS contexts that load the system's certificates when they are first needed.
 
-aiohttp makes one while it is imported, which costs a quarter of a driver's cold start; few drivers ever use it.
+aiohttp makes two while it is imported, which costs a quarter of a driver's cold start; few drivers ever use them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def late_certificates() -> Iterator[None]:
     """Give out late contexts while trusted modules are imported."""
     real = ssl.create_default_context
     ssl.create_default_context = lambda *_, **__: LateContext(ssl.PROTOCOL_TLS_CLIENT)
+    # aiohttp's other context verifies nothing, and loads certificates all the same.
+    ssl.SSLContext.set_default_verify_paths = lambda self: None  # type: ignore[method-assign]
     try:
         yield
     finally:
         ssl.create_default_context = real
+        del ssl.SSLContext.set_default_verify_paths

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import anyio._backends._asyncio
 import pluggy
-from msgspec import Raw
+from msgspec import Raw, msgpack
 from msgspec.structs import replace
 
 from dragoman_api.connections import Profile, Secrets, Server
@@ -60,20 +60,19 @@ def run(control_fd: int, broker_fd: int) -> None:
         return message
 
     confinement = Confinement()
-    config: Config = expect(Config)  # a warm spare waits here
-    control.sendall(wire.pack(confinement.apply(config.lockdown)))
-    secret: Secret = expect(Secret)
-    service = Service(control, Broker(socket.socket(fileno=broker_fd)), Secrets(values=secret.values))
+    service = Service(control, messages, Broker(socket.socket(fileno=broker_fd)))
     with asyncio.Runner(loop_factory=service.make_loop) as runner:
-        runner.run(service.serve(config))
+        config: Config = expect(Config)  # a warm spare waits here
+        control.sendall(wire.pack(confinement.apply(config.lockdown)))
+        secret: Secret = expect(Secret)
+        runner.run(service.serve(config, Secrets(values=secret.values)))
 
 
 class Service:
     """One driver and the calls that are under way."""
 
-    def __init__(self, control: socket.socket, broker: Broker, secrets: Secrets) -> None:
-        self._control, self._broker, self._secrets = control, broker, secrets
-        self._messages = wire.decoder(wire.HostMessage)
+    def __init__(self, control: socket.socket, messages: msgpack.Decoder[Any], broker: Broker) -> None:
+        self._control, self._messages, self._broker = control, messages, broker
         self._channel = Channel(limit=FROM_HOST, on_frame=self._receive, on_fault=self._end, on_end=self._end)
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(DriverSpec)
@@ -85,8 +84,9 @@ class Service:
         """Make the event loop that connects through the broker."""
         return BrokerLoop(self._broker)
 
-    async def serve(self, config: Config) -> None:
+    async def serve(self, config: Config, secrets: Secrets) -> None:
         """Load the driver and answer until the process ends."""
+        self._secrets = secrets
         async with anyio.create_task_group() as self._tasks:
             await self._channel.attach(self._control)
             try:
