@@ -66,7 +66,7 @@ class _Parser:
         self.at = head.end()
         if self._skip() and self.at < ends:
             body = self._json()
-            if self.blank[self.at : ends].strip():
+            if self._skip() and self.at < ends:
                 raise self._error(self.at, "there is more than one JSON value on the line")
         self.at = max(self.at, ends)
         if self._skip() and _JSON.match(self.blank, self.at):

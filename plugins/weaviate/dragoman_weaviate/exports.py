@@ -28,8 +28,8 @@ _LEAST = 20
 _BYTES = 4 * 2**20  # of one part, about
 
 
-class _Row(msgspec.Struct, rename="camel", omit_defaults=True):
-    """One object as an export holds it; what it stores stays bytes."""
+class _Row(msgspec.Struct, rename="camel"):
+    """One object on its way; what it stores stays bytes."""
 
     collection: str = msgspec.field(name="class")
     id: str
@@ -38,18 +38,6 @@ class _Row(msgspec.Struct, rename="camel", omit_defaults=True):
     properties: Raw = Raw(b"{}")
     vector: Raw = Raw()
     vectors: Raw = Raw()
-    tenant: str | None = None
-
-
-class _Bulk(msgspec.Struct, omit_defaults=True):
-    """One object as the server's batch endpoint takes it."""
-
-    collection: str = msgspec.field(name="class")
-    id: str
-    properties: Raw
-    vector: Raw = Raw()
-    vectors: Raw = Raw()
-    tenant: str | None = None
 
 
 class _List(msgspec.Struct):
@@ -235,7 +223,10 @@ class Export:
         properties = row.properties if bytes(row.properties) != b"null" else Raw(b"{}")
         if self.request.form is ExportForm.DOCUMENTS:
             return bytes(properties)
-        row.tenant = self.tenant  # lists do not repeat it
+        line: dict[str, object] = {"class": row.collection, "id": row.id}
         if self.request.form is ExportForm.ROWS:
-            return encode(row).encode()
-        return encode(_Bulk(row.collection, row.id, properties, row.vector, row.vectors, row.tenant)).encode()
+            line |= {"creationTimeUnix": row.creation_time_unix, "lastUpdateTimeUnix": row.last_update_time_unix}
+        line["properties"] = properties
+        vectors = (("vector", row.vector), ("vectors", row.vectors))
+        line |= {name: vector for name, vector in vectors if rows.filled(vector)}
+        return encode(line | ({"tenant": self.tenant} if self.tenant else {})).encode()  # lists do not repeat it

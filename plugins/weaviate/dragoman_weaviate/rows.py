@@ -43,7 +43,7 @@ class Item(msgspec.Struct, rename="camel"):
             case Family.ID:
                 return self.id
             case Family.VECTOR:
-                return self.vectors if _filled(self.vectors) else self.vector if _filled(self.vector) else None
+                return self.vectors if filled(self.vectors) else self.vector if filled(self.vector) else None
         return (self.properties or {}).get(field.prop)
 
 
@@ -55,7 +55,8 @@ _list = msgspec.json.Decoder(_Listed, float_hook=Raw)
 _item = msgspec.json.Decoder(Item, float_hook=Raw)
 
 
-def _filled(vector: Raw) -> bool:
+def filled(vector: Raw) -> bool:
+    """Tell whether there is a vector: the server gives nothing, null, or an empty one where there is none."""
     return bytes(vector) not in (b"", b"null", b"[]", b"{}")
 
 
