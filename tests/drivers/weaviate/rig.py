@@ -28,6 +28,7 @@ from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.http import Http
 from dragoman_api.testing.target import opened
 from dragoman_weaviate.driver import Driver
+from fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Sequence
@@ -88,7 +89,7 @@ class Rig:
 
     def __init__(self, driver: Driver, http: Http, log: list[HttpRequest]) -> None:
         self.driver, self.http, self.log = driver, http, log
-        self.fake: Any = None
+        self.fake: FakeWeaviate | None = None
         self.record: dict[str, Any] = {}
         self._made: list[str] = []
 
@@ -224,6 +225,16 @@ async def connected(given: Profile) -> AsyncIterator[Rig]:
 
 
 @asynccontextmanager
+async def on_fake(*, given: dict[str, Any] | None = None, **fake: Any) -> AsyncIterator[Rig]:
+    """Connect a driver to a fake server; a request that no real server understands fails the test."""
+    async with FakeWeaviate(**fake) as server:
+        async with connected(profile(server.url, **(given or {}))) as rig:
+            rig.fake = server
+            yield rig
+        assert server.faults == []
+
+
+@asynccontextmanager
 async def on_server(record: dict[str, Any], **more: Any) -> AsyncIterator[Rig]:
     """Connect a driver to a real server."""
     if record["api_keys"]:
@@ -240,6 +251,15 @@ def needs(record: dict[str, Any], *, access: str = "", **settings: str) -> None:
     for name, value in settings.items():
         if record["settings"].get(name) != value:
             pytest.skip(f"needs an engine with {name}={value}")
+
+
+class OnFake:
+    """Run the rules of a class on a fake server."""
+
+    @pytest.fixture
+    async def wv(self) -> AsyncIterator[Rig]:
+        async with on_fake() as rig:
+            yield rig
 
 
 class OnServer:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 from drivers.weaviate.replies import Answers, reply, view
-from drivers.weaviate.rig import TYPES, OnServer, Rig, connected, key
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, connected, key
 
 from dragoman_api import Delete, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
 from dragoman_api.cells import CutText, Json
@@ -298,7 +298,7 @@ class Rules:
         values: dict[str, Any] = {
             "title": "Tea", "pages": 12, "price": 2.5, "available": True, "published": "2024-05-01T10:00:00Z",
             "shelf": ROW, "tags": ["alpha"], "sizes": [2**40], "place": {"latitude": 1.5, "longitude": 2.5},
-            "phone": {"input": "020 1234567", "defaultCountry": "nl"}, "cover": "aGVsbG8=",
+            "phone": {"input": "0171 1234567", "defaultCountry": "DE"}, "cover": "aGVsbG8=",
             "author": {"name": "Ada", "born": 1815},
         }  # fmt: skip
         [made] = await wv.apply(Insert(name, values, ROW))
@@ -363,6 +363,10 @@ class Rules:
         name = await wv.collection({"t": "text"})
         assert [each.status for each in await wv.apply(Drop(name[:-1]), Drop(name))] == ["refused", "applied"]
         assert (await wv.raw("GET", f"/v1/schema/{name}")).status == 404
+
+
+class TestChangesOnFake(OnFake, Rules):
+    pass
 
 
 class TestChangesOnServer(OnServer, Rules):

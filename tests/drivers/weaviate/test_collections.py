@@ -6,7 +6,7 @@ import json
 
 import pytest
 from drivers.weaviate.replies import Answers, reply, view
-from drivers.weaviate.rig import TYPES, OnServer, Rig, key
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
 
 from dragoman_api import Filter
 from dragoman_api.errors import ObjectNotFoundError, QueryError
@@ -187,6 +187,10 @@ class Rules:
     async def test_a_missing_collection_is_told(self, wv: Rig):
         with pytest.raises(ObjectNotFoundError):
             await wv.driver.describe_object("NoSuchCollection")
+
+
+class TestCollectionsOnFake(OnFake, Rules):
+    pass
 
 
 class TestCollectionsOnServer(OnServer, Rules):

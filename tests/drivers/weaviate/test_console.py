@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from drivers.weaviate.replies import Answers, reply, view
-from drivers.weaviate.rig import OnServer, Rig, key
+from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 
 from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.errors import ConsoleSyntaxError
@@ -300,6 +300,10 @@ POST /objects
         [answer] = await wv.console(f"{{ Get {{ {name} {{ nope }} }} }}")
         assert answer.status == 200
         assert "nope" in answer.failed
+
+
+class TestConsoleOnFake(OnFake, Rules):
+    pass
 
 
 class TestConsoleOnServer(OnServer, Rules):

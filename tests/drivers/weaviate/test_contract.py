@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.weaviate.rig import TYPES, Rig, on_server
+from drivers.weaviate.rig import TYPES, Rig, on_fake, on_server
 
 from dragoman_api.testing import DriverContract, Target
 
@@ -29,7 +29,7 @@ def objects(number: int) -> list[dict[str, Any]]:
             "tags": [f"tag{at % 4}", "all"],
             "sizes": [at, 2**35],
             "place": {"latitude": at % 90 + 0.25, "longitude": at % 180 + 0.5},
-            "phone": {"input": f"020 12345{at:02}", "defaultCountry": "nl"},
+            "phone": {"input": "0171 1234567", "defaultCountry": "de"} if at % 2 else {"input": "+1 212 555 0123"},
             "cover": COVER,
             "author": {"name": f"Author {at % 5}", "born": 1900 + at % 90},
         }
@@ -63,6 +63,13 @@ async def target_of(wv: Rig, shards: int) -> Target:
         ],
         broken=[("DELETE FROM x", 1, 1), ('POST /v1/graphql\n{"a":}', 2, 6), ("{ Get { A { b } }", 1, 1)],
     )
+
+
+class TestContractOnFake(DriverContract):
+    @pytest.fixture(scope="class", params=[1, 3])
+    async def target(self, request: pytest.FixtureRequest) -> AsyncIterator[Target]:
+        async with on_fake() as wv:
+            yield await target_of(wv, request.param)
 
 
 @pytest.mark.live("weaviate")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from drivers.weaviate.replies import Answers, reply, view
-from drivers.weaviate.rig import TYPES, OnServer, Rig, key
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
 from drivers.weaviate.test_contract import objects
 
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
@@ -196,6 +196,10 @@ class Rules:
         await wv.call("DELETE", f"/v1/schema/{name}")
         with pytest.raises(QueryError):
             await wv.export(name)
+
+
+class TestExportsOnFake(OnFake, Rules):
+    pass
 
 
 class TestExportsOnServer(OnServer, Rules):

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from drivers.weaviate.replies import Answers, reply, view
-from drivers.weaviate.rig import TYPES, OnServer, Rig, key
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
 from drivers.weaviate.test_contract import objects
 
 from dragoman_api import CellRequest, CountRequest, Filter, FilterRequest, PageRequest, QueryError, Sort
@@ -262,6 +262,10 @@ class Rules:
         for number, text in enumerate(texts):
             assert await wv.numbers(name, Filter("t", "=", text)) == [number]
             assert await wv.numbers(name, Filter("t", "in", [text])) == [number]
+
+
+class TestPagesOnFake(OnFake, Rules):
+    pass
 
 
 class TestPagesOnServer(OnServer, Rules):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from drivers.weaviate import oracle
-from drivers.weaviate.rig import Rig, on_server
+from drivers.weaviate.rig import Rig, on_fake, on_server
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -102,6 +102,11 @@ def check(
 
         law()
     assert min(outcomes.values()) > examples / 10, outcomes
+
+
+def test_every_page_holds_the_oracle() -> None:
+    """W21: on a fake that gives the wrong pages a real server gives."""
+    check(on_fake(), rows=40, shards=(1, 3), examples=60, page=8)
 
 
 @pytest.mark.live("weaviate")
