@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from drivers.elasticsearch.replies import Answers, Canned, reply
-from drivers.elasticsearch.rig import OnFake, OnServer, Rig
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -417,6 +417,25 @@ class TestConsoleOnServer(ConsoleRules, OnServer):
         assert found.status in (200, 400)
         [parsed] = parse(f"POST /{name}/_delete_by_query")
         assert parsed.writes
+
+
+async def test_E26_the_file_of_the_guide_holds() -> None:
+    """Variables and expectations are the host's, comments the driver's: together they read one text."""
+    from pathlib import Path
+
+    from dragoman import expectations
+    from dragoman.variables import fill
+
+    page = Path(__file__).parents[3] / "docs/how-to/use-the-console.md"
+    text = fill(page.read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0], {"index": "books"})
+    requests = parse(text)
+    expected = expectations.read(text, requests)
+    assert [len(each) for each in expected] == [1, 1, 2]
+    async with on_fake("8.19.21") as es:
+        for request, rows in zip(requests, expected, strict=True):
+            answer = await es.driver.execute_console(request)
+            assert [str(each) for each in expectations.judge(answer, rows) if each.got] == []
+            assert "expect" not in (request.request.body or "")
 
 
 def test_E43_the_grid_never_asks_for_sql() -> None:
