@@ -301,7 +301,14 @@ def commands() -> Iterator[str]:
     yield from walk(cli, "dragoman")
 
 
-WRITERS = {writer.__name__: writer for writer in (python, hooks, models, manifest, events, errors, settings, commands)}
+def checks() -> Iterator[str]:
+    """Write the rules of `driver check`."""
+    from dragoman.authoring.check import rules
+
+    yield from table(("code", "a fault when"), ((code(name), when) for name, when in rules().items()))
+
+
+WRITERS = {writer.__name__: writer for writer in (python, hooks, models, manifest, events, errors, settings, commands, checks)}
 
 
 def render(page: str) -> str:

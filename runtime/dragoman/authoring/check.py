@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
+from anyio.abc import SocketAttribute
 
 from dragoman.connections import SavedConnection, make_profile
 from dragoman.loader import smoke_test
@@ -17,6 +19,7 @@ from dragoman.sandbox.closure import find_closure
 from dragoman.sandbox.launch import configure
 from dragoman.sandbox.process import Launch, Worker
 from dragoman_api.errors import SandboxError
+from dragoman_api.forms import FieldKind
 from dragoman_registry.validation import Fault
 from dragoman_worker import probe
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from anyio.abc import SocketStream
+    from anyio.streams.stapled import MultiListener
 
     from dragoman.sandbox.policy import Policy
     from dragoman_registry.manifest import Manifest
@@ -95,31 +99,19 @@ async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = No
 
 
 async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Policy, cache: Path | None) -> None:
-    """Import the driver and let it connect under the probe; compare its hooks with the manifest."""
+    """Judge what the driver does under the probe, and compare its hooks with the manifest."""
     denied: list[str] = []
+    launch = Launch(driver=probe.ENTRY, trees=made.trees, policy=policy, trusted=True, cache=cache)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
         tasks.start_soon(listener.serve, _refuse)
-        port = listener.extra(anyio.abc.SocketAttribute.local_port)  # noqa: S610 - no database
-        common: dict[str, Any] = {"trees": made.trees, "policy": policy, "trusted": True, "cache": cache}
-        launch = Launch(driver=probe.ENTRY, approved=(("127.0.0.1", port),), **common)
-        values = {entry.name: entry.default for entry in manifest.form} | {"host": "127.0.0.1", "port": port}
-        connection = SavedConnection(name="check", type=manifest.types[0].name, values=values)
-        profile = make_profile(connection, values, scheme=manifest.scheme(str(values.get("auth_method"))), secrets={})
-        async with Worker(launch, on_denied=lambda host, wanted: denied.append(f"{host}:{wanted or '…'}")) as worker:
-            checked.sandbox = str(worker.report)
-            told = await worker.call("describe_object", manifest.entry, deadline=CONNECT_SECONDS)
-            found = json.loads(told.structure)
-            if not found["failure"] and "connect" in manifest.hooks:
-                server = await worker.call("connect", profile, deadline=CONNECT_SECONDS)
-                found["notes"] = json.loads(server.version)
-        config = await anyio.to_thread.run_sync(configure, launch, find_closure(cache))
+        found = await _probed(launch, manifest, checked, port=_port_of(listener), denied=denied)
         tasks.cancel_scope.cancel()
-    checked.import_seconds = found["seconds"]
-    native = "native-code" in manifest.permissions
-    granted = [*config.lockdown.readable, *config.lockdown.listable]
-    reasons = [_reason(*note) for note in found["notes"] if not _granted(*note[1:3], paths=granted, native=native)]
+    lockdown = (await anyio.to_thread.run_sync(configure, launch, find_closure(cache))).lockdown
+    native, paths = "native-code" in manifest.permissions, [*lockdown.readable, *lockdown.listable]
+    reasons = [_reason(*note) for note in found["notes"] if not _granted(*note[1:3], paths=paths, native=native)]
     reasons += [f"At connect it reaches {each}, which is not the connection's host and port." for each in denied]
     checked.faults += [Fault("undeclared-access", reason) for reason in dict.fromkeys(reasons)]
+    checked.import_seconds = found["seconds"]
     if found["failure"]:
         checked.faults.append(Fault("import-failed", f"{manifest.entry}: {found['failure']}."))
         return
@@ -127,16 +119,46 @@ async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Pol
         reason = f"Importing it takes {found['seconds']:.2f} s, {IMPORT_SECONDS:g} s are allowed."
         checked.faults.append(Fault("import-time", reason))
     try:
-        await smoke_test(Launch(driver=manifest.entry, **common), manifest)
+        await smoke_test(replace(launch, driver=manifest.entry), manifest)
     except SandboxError as error:
         checked.faults.append(Fault("hooks", f"{error.message}."))
 
 
+async def _probed(
+    launch: Launch, manifest: Manifest, checked: Checked, *, port: int, denied: list[str]
+) -> dict[str, Any]:
+    """Import the driver and let it connect to a server that only refuses; the form is filled with its defaults."""
+    values = {entry.name: entry.default for entry in manifest.form} | {"host": "127.0.0.1", "port": port}
+    values |= {"ssl_mode": "disabled"} if "ssl_mode" in values else {}
+    secrets = {entry.name: "none" for entry in manifest.form if entry.kind is FieldKind.SECRET}
+    connection = SavedConnection(name="check", type=manifest.types[0].name, values=values)
+    scheme = manifest.scheme(str(values.get("auth_method")))
+    profile = make_profile(connection, values, scheme=scheme, secrets=secrets)
+    launch = replace(launch, approved=((profile.host, profile.port),), secrets=profile.secrets)
+    found: dict[str, Any] = {"seconds": 0.0, "failure": "", "notes": []}
+    async with Worker(launch, on_denied=lambda host, wanted: denied.append(f"{host}:{wanted or '…'}")) as worker:
+        checked.sandbox = str(worker.report)
+        try:
+            told = await worker.call("describe_object", manifest.entry, deadline=CONNECT_SECONDS)
+            found |= json.loads(told.structure)
+            if not found["failure"] and "connect" in manifest.hooks:
+                server = await worker.call("connect", profile, deadline=CONNECT_SECONDS)
+                found["notes"] = json.loads(server.version)
+        except SandboxError as error:  # it ended its process, or blocked it
+            found["failure"] = error.message
+    return found
+
+
+def _port_of(listener: MultiListener[Any]) -> int:
+    return int(listener.extra(SocketAttribute.local_port))  # noqa: S610 - no database
+
+
 async def _refuse(stream: SocketStream) -> None:
     """Answer any request with a refusal: what a driver does then with its connection is its own affair."""
-    async with stream:
-        await stream.receive()
-        await stream.send(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+    with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+        async with stream:
+            await stream.receive()
+            await stream.send(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 
 
 def _granted(kind: str, what: str, *, paths: list[str], native: bool) -> bool:

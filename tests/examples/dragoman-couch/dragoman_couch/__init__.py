@@ -1,0 +1,1 @@
+"""The CouchDB driver of dragoman."""
