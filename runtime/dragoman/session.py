@@ -252,14 +252,19 @@ class Session:
         if tenant is not None and "tenants" not in self._link.generation.manifest.capabilities:
             raise UnsupportedOperationError(f"the driver {self.plugin} knows no tenants, so not {tenant!r} either")
 
-    async def plan(self, *changes: Change) -> Plan:
-        """Turn changes into the exact requests that would carry them out; nothing is written."""
+    async def plan(self, *changes: Change, undo: bool = False) -> Plan:
+        """Turn changes into the exact requests that would carry them out; nothing is written.
+
+        Args:
+            changes: Those of one row are carried out in their order.
+            undo: `Plan.undo` shall hold what takes the rows back.
+        """
         for change in changes:
             self._check_tenant(change.tenant if isinstance(change, Insert) else None)
         for name in sorted({_object_of(change) for change in changes if not isinstance(change, Drop)}):
             await self._know(name)
         call = self._about("plan_change", _object_of(changes[0]) if changes else None, changes=changes)
-        plan: Plan = await self._call("plan_change", call, request=PlanRequest(changes=list(changes)))
+        plan: Plan = await self._call("plan_change", call, request=PlanRequest(changes=list(changes), undo=undo))
         return msgspec.structs.replace(plan, changes=list(changes))
 
     async def apply(self, plan: Plan) -> list[Outcome]:

@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 ID_BYTES = 512
 """Length of an `_id` at most, in bytes of UTF-8."""
 
+PLAN_BYTES = 24 * 2**20
+"""Bytes of documents in one plan at most, before-images included; a driver's answer has 64 MiB."""
+
 _BATCH = 500  # rows of one _mget
 _BROKEN = "the stored document is no proper JSON (a comment, half a character): only its own bytes would bring it back"
 _UNSAFE = re.compile(r'[*,?/\\<>|"#%:\s]|^[-_+.]')
@@ -242,12 +245,19 @@ def plan(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
             refuse(number, str(refusal), refusal.status)
         except (ValueError, ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError) as error:
             refuse(number, error.message if isinstance(error, DragomanError) else str(error))
-    made = []
+    made: list[writes.Write] = []
     for row in {id(row): row for row in planner.rows.values() if row.changes}.values():
-        if (write := row.write(undo=request.undo)) is not None:
-            made.append(write)
+        try:
+            write = row.write(undo=request.undo)
+            made += [write] if write else []
+            reason = "" if write else "a later change of the set deletes the row again"
+        except Refusal as refusal:
+            write, reason = None, str(refusal)
         for number in () if write else row.changes:
-            refuse(number, "a later change of the set deletes the row again", OutcomeStatus.SKIPPED)
+            refuse(number, reason, OutcomeStatus.SKIPPED if row.now is None else OutcomeStatus.REFUSED)
+    if len(made) > 1 and (size := sum(write.size for write in made)) > PLAN_BYTES:
+        text = f"these changes make a plan of {size:,} bytes; {PLAN_BYTES:,} are allowed"
+        raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
     sent = list(writes.plan(made))
     return Plan(
         planned=[*(planned for planned, _ in sent), *planner.drops],

@@ -18,7 +18,7 @@ from . import edits, faults
 from .documents import Stored
 from .exchange import encode, post, target
 from .search import documents
-from .writes import Write
+from .writes import ROW_BYTES, Write
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,10 +104,17 @@ class Row:
         self.given = guard
 
     def write(self, *, undo: bool) -> Write | None:
-        """Make the write of the row; None where nothing is left to do."""
+        """Make the write of the row; None where nothing is left to do.
+
+        Raises:
+            Refusal: The document is too long to be planned.
+        """
         action, body = self._write()
         if not action:
             return None
+        size = max(len((body or "").encode()), len(self.before or b"") if undo else 0)
+        if size > ROW_BYTES:
+            raise Refusal(f"the document has {size:,} bytes; a change takes {ROW_BYTES:,}; use the console")
         taken_back = self._undo() if undo else None
         return Write(
             action=action, index=self.index, id=self.id, body=body, guard=self.guard, routing=self.routing,

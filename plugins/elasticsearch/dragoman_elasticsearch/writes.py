@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api import HttpRequest, PlannedRequest
-from dragoman_api.changes import Change
+from dragoman_api.changes import Change, Insert
 
 from .exchange import encode, segment, target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-BULK_BYTES = 2 * 2**20
+BULK_BYTES = 3 * 2**20
 """Bytes of one bulk request at most; one element of a driver's answer has 4 MiB."""
+
+ROW_BYTES = 3 * 2**20
+"""Bytes of one document at most, for the same reason."""
 
 BULK_ROWS = 5_000
 NDJSON = "application/x-ndjson"
@@ -46,6 +49,12 @@ class Write:
     refresh: bool = True
     changes: list[int] = field(default_factory=list)
     undo: Change | None = None
+
+    @property
+    def size(self) -> int:
+        """Give the bytes of what is written, and of what takes it back."""
+        before = self.undo.document if isinstance(self.undo, Insert) else None
+        return sum(len(text.encode()) for text in (self.body, before) if text)
 
     def planned(self) -> PlannedRequest:
         """Make the row's own request (E28-E30)."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Work = Coroutine[Any, Any, int | None]
 
 _ROOMS = {
+    "apply": "apply:apply",
     "cell": "grid:cell",
     "completion": "doctor:completion",
     "connections": "connections:connections",

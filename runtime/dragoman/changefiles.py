@@ -1,0 +1,292 @@
+"""Change files: one change a line as a JSON object, read into changes, written from them, and kept while in use."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from array import array
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from dragoman_api.cells import Json, exact_number
+from dragoman_api.changes import Delete, Insert, Update
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.grid import RowKey
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+RowChange = Insert | Update | Delete
+
+LINE_BYTES = 3 << 20
+"""Bytes of one line at most."""
+
+MAX_LINES = 1_000_000
+"""Lines of one file at most; some 150 bytes of memory are kept for each."""
+
+CHUNK_LINES = 2_000
+"""Lines that are planned, and sent, together; changes of one row always are."""
+
+CHUNK_BYTES = 8 << 20
+_SHOWN = 100  # faults whose lines are told one by one
+_Name = Annotated[str, Meta(min_length=1)]
+_Id = Annotated[str, Meta(min_length=1)] | int
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="op"):
+    """What every line names: the object, and where the server needs more than the id to find the row."""
+
+    object: Annotated[_Name, Meta(description="The index or collection; the concrete one where rows were read.")]
+    routing: Annotated[str | None, Meta(description="What the server needs besides the id: a routing, a tenant.")] = (
+        None
+    )
+
+
+class InsertLine(Line, frozen=True, kw_only=True, tag="insert"):
+    """A new row."""
+
+    id: Annotated[_Id | None, Meta(description="Its primary key; the server makes one where none is given.")] = None
+    set: Annotated[dict[str, Raw], Meta(description="Values by column.")] = {}
+    document: Annotated[
+        Raw | UnsetType, Meta(description="In place of `set`: the whole row as the server stores it, or its text.")
+    ] = UNSET
+    replace: Annotated[bool, Meta(description="It may take the place of a row that is there.")] = False
+    guard: Annotated[dict[str, int | str], Meta(description="What that row must still be.")] = {}
+    tenant: Annotated[str | None, Meta(description="Whose row it is, where the object has tenants.")] = None
+
+
+class UpdateLine(Line, frozen=True, kw_only=True, tag="update"):
+    """New values for some columns of a row."""
+
+    id: _Id
+    set: Annotated[dict[str, Raw], Meta(min_length=1, description="New values by column; null is stored as null.")]
+    guard: Annotated[dict[str, int | str], Meta(description="What the row must still be.")] = {}
+
+
+class DeleteLine(Line, frozen=True, kw_only=True, tag="delete"):
+    """The end of a row."""
+
+    id: _Id
+    guard: Annotated[dict[str, int | str], Meta(description="What the row must still be.")] = {}
+
+
+LINES = InsertLine | UpdateLine | DeleteLine
+_decoder = msgspec.json.Decoder(LINES)
+_text = msgspec.json.Decoder(str)
+_scalar = msgspec.json.Decoder(float_hook=exact_number)
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: Raw(str(value).encode()))
+
+
+def read_line(data: bytes) -> RowChange:
+    """Read one line.
+
+    Raises:
+        ValueError: It is no change; the text says why.
+    """
+    try:
+        line = _decoder.decode(data)
+        json.loads(data, object_pairs_hook=_once, parse_int=str, parse_float=str)
+        return _change(line)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _change(line: LINES) -> RowChange:
+    key = RowKey(line.object, "" if line.id is None else str(line.id), line.routing, line.guard)
+    if isinstance(line, DeleteLine):
+        return Delete(key)
+    values = {name: _value(bytes(value)) for name, value in line.set.items()}
+    if isinstance(line, UpdateLine):
+        return Update(key, values)
+    text = None
+    if not isinstance(line.document, UnsetType):
+        text = bytes(line.document).decode()
+        text = _text.decode(text) if text.startswith('"') else text
+    if bool(values) == (text is not None):
+        raise ValueError("an insert has either `set` or `document`")
+    if line.guard and not line.replace:
+        raise ValueError("a `guard` speaks of a row that is there; an insert takes one only with `replace`")
+    return Insert(
+        line.object, values, key.id or None, replace=line.replace, tenant=line.tenant, routing=line.routing,
+        guard=line.guard, document=text,
+    )  # fmt: skip
+
+
+def _value(data: bytes) -> Any:
+    if data[:1] in (b"[", b"{"):
+        return Json(data.decode())
+    value = _scalar.decode(data)
+    # A text that looks like an array is taken for one where a person types it; here it is what it is.
+    return Json(data.decode()) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"{name!r} stands there twice")
+        found[name] = value
+    return found
+
+
+def write_line(change: RowChange) -> bytes:
+    """Write one line, with its line break; a document keeps its bytes."""
+    line: LINES
+    if isinstance(change, Insert):
+        text: Raw | UnsetType = UNSET
+        if change.document is not None:
+            broken = "\n" in change.document or "\r" in change.document
+            text = Raw(_encoder.encode(change.document) if broken else change.document.encode())
+        line = InsertLine(
+            object=change.object, id=change.id, set=_raw(change.values), document=text, replace=change.replace,
+            guard=change.guard, routing=change.routing, tenant=change.tenant,
+        )  # fmt: skip
+    else:
+        key = change.key
+        about: Any = {"object": key.object, "id": key.id, "routing": key.routing, "guard": key.guard}
+        is_update = isinstance(change, Update)
+        line = UpdateLine(**about, set=_raw(change.values)) if is_update else DeleteLine(**about)  # type: ignore[union-attr]
+    return _encoder.encode(line) + b"\n"
+
+
+def _raw(values: Any) -> dict[str, Raw]:
+    return {name: Raw(_encoder.encode(value)) for name, value in values.items()}
+
+
+def _row(change: RowChange) -> tuple[str, str | None]:
+    return (change.object, change.id) if isinstance(change, Insert) else (change.key.object, change.key.id)
+
+
+Lines = list[tuple[int, RowChange]]
+"""Changes with the numbers of their lines."""
+
+
+class ChangeFile:
+    """A change file, read once and checked line by line; kept without a name, so that nobody changes it meanwhile.
+
+    Attributes:
+        name: As it was given.
+        lines: How many changes there are.
+        objects: What they speak of, and in which line first.
+        kinds: How many there are of each kind, by object.
+        chunks: Places of the changes that are planned together, for `read`.
+    """
+
+    def __init__(self, path: Path, *, stdin: BinaryIO | None = None) -> None:
+        """Read and check a file.
+
+        What is wrong with its lines is for `check` to tell.
+
+        Args:
+            path: Where it is.
+            stdin: Is read in its place.
+
+        Raises:
+            ConfigurationError: It cannot be read.
+        """
+        self.name = str(path)
+        self.lines = 0
+        self.objects: dict[str, int] = {}
+        self.kinds: dict[tuple[str, str], int] = {}
+        self.chunks: list[array[int]] = []
+        self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this one
+        self._faults: list[str] = []
+        try:
+            if stdin is not None:
+                self._take(stdin)
+            else:
+                with path.open("rb") as source:
+                    self._take(source)
+        except OSError as error:
+            self._spool.close()
+            raise ConfigurationError(f"{self.name} cannot be read: {error.strerror}") from error
+        except BaseException:
+            self._spool.close()
+            raise
+
+    def close(self) -> None:
+        """Forget the changes."""
+        self._spool.close()
+
+    def fault(self, line: int, reason: str) -> None:
+        """Take note of what is wrong with a line."""
+        self._faults.append(f"{self.name}:{line}: {reason}")
+
+    def check(self) -> None:
+        """Refuse a file with bad lines.
+
+        Raises:
+            ConfigurationError: There are some; all of them are named.
+        """
+        if not self._faults:
+            return
+        more = len(self._faults) - _SHOWN
+        told = "\n".join(self._faults[:_SHOWN]) + (f"\n… and {more:,} more" if more > 0 else "")
+        count = f"{len(self._faults):,} bad line{'s' if len(self._faults) > 1 else ''}"
+        hint = 'one change a line: {"op":"update","object":"books","id":"17","set":{"price":12.5}}'
+        details = {"lines": len(self._faults)}
+        raise ConfigurationError(f"{count}; nothing was applied\n{told}", hint=hint, code="change-file-invalid",
+                                 details=details)  # fmt: skip
+
+    def _take(self, source: BinaryIO) -> None:
+        chunk_of: dict[int, int] = {}
+        size = 0
+        for number, data in _split(source):
+            if len(data) > LINE_BYTES:
+                self.fault(number, f"the line is longer than {LINE_BYTES:,} bytes")
+                continue
+            try:
+                change = read_line(data)
+            except ValueError as error:
+                self.fault(number, str(error))
+                continue
+            self.lines += 1
+            if self.lines > MAX_LINES:
+                raise ConfigurationError(f"{self.name} has more than {MAX_LINES:,} changes", hint="split it")
+            name, key = _row(change)
+            self.objects.setdefault(name, number)
+            kind = (name, type(change).__name__.lower())
+            self.kinds[kind] = self.kinds.get(kind, 0) + 1
+            size += len(data)
+            if not self.chunks or len(self.chunks[-1]) >= 2 * CHUNK_LINES or size > CHUNK_BYTES:
+                self.chunks.append(array("Q"))
+                size = len(data)
+            at = len(self.chunks) - 1
+            if key is not None:  # changes of one row stay together; a collision of hashes does no harm
+                at = chunk_of.setdefault(hash((name, key)), at)
+            self.chunks[at].extend((number, self._spool.tell()))
+            self._spool.write(data + b"\n")
+
+    def read(self, places: array[int]) -> Lines:
+        """Read changes again."""
+        found: Lines = []
+        for at in range(0, len(places), 2):
+            self._spool.seek(places[at + 1])
+            found.append((places[at], read_line(self._spool.readline())))
+        return found
+
+
+def _split(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Give lines that are not empty, with their numbers; of one that is too long only the beginning."""
+    number = 0
+    while data := source.readline(LINE_BYTES + 2):
+        number += 1
+        rest = data
+        while len(rest) == LINE_BYTES + 2 and not rest.endswith(b"\n"):
+            rest = source.readline(LINE_BYTES + 2)
+        if number == 1:
+            data = data.removeprefix(b"\xef\xbb\xbf")
+        if data := data.strip(b" \t\r\n"):
+            yield number, data
+
+
+def halves(lines: Lines, depth: int) -> tuple[Lines, Lines]:
+    """Split changes by their rows, so that those of one row stay together."""
+    parted: tuple[Lines, Lines] = ([], [])
+    for line in lines:
+        parted[hash(_row(line[1])) >> depth & 1].append(line)
+    return parted

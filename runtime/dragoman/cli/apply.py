@@ -1,0 +1,120 @@
+"""The command that applies a file of changes: reviewed, applied as a whole, told by line."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .errors import NOT_APPLIED
+from .options import CONNECTION, Command, attended, opens
+from .output import dumps, plain, plain_lines, say, say_notes, write_json, write_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dragoman.changesets import ChangeSet, LineOutcome, Report
+    from dragoman.session import Session
+
+    from .options import Options
+
+
+@click.command(cls=Command)
+@CONNECTION
+@click.argument("file", metavar="FILE.ndjson|-")
+@click.option("--undo", metavar="FILE", help="Write what takes the changes back; a file of changes itself.")
+@click.option("--dry-run", is_flag=True, help="Show the exact requests and send nothing.")
+@opens
+async def apply(options: Options, session: Session, *, file: str, undo: str | None, dry_run: bool) -> int | None:
+    """Apply a file of changes, one JSON object a line.
+
+    {"op":"update","object":"books","id":"17","set":{"price":12.5}}, or "insert", or "delete". A bad line is named,
+    and then nothing is applied.
+    """
+    from dragoman.changesets import ChangeSet
+
+    stdin = sys.stdin.buffer if file == "-" else None
+    target = Path(undo) if undo and not dry_run else None
+    with _progress(options) as progress:
+        async with ChangeSet(session, Path(file), stdin=stdin, undo=target, progress=progress) as changes:
+            await changes.plan()
+            if dry_run:
+                await _preview(options, changes)
+                return NOT_APPLIED if changes.refused else None
+            await _review(options, changes)
+            report = await changes.apply()
+    _tell(options, session, report)
+    return NOT_APPLIED if report.left else None
+
+
+@contextmanager
+def _progress(options: Options) -> Iterator[Callable[[str, int, int], None]]:
+    """Tell on a terminal how far the work is, on one line that goes away."""
+    live = sys.stderr.isatty() and not options.quiet
+
+    def show(what: str, done: int, total: int) -> None:
+        if live:
+            sys.stderr.write("\r\x1b[K" + (f"  {what} {done:,}/{total:,}" if done < total else ""))
+            sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        show("", 0, 0)
+
+
+async def _preview(options: Options, changes: ChangeSet) -> None:
+    notes = list(changes.notes.values())
+    if options.json:
+        sys.stdout.write('{"requests":[')
+        comma = ""
+        async for request in changes.requests():
+            sys.stdout.write(comma + dumps(request))
+            comma = ","
+        sys.stdout.write(f'],"refusals":{dumps(changes.refused)},"notes":{dumps(notes)}}}\n')
+        return
+    async for request in changes.requests():
+        sys.stdout.write(plain_lines(str(request)).rstrip("\n") + "\n")
+    _lines(changes.refused)
+    say_notes(notes)
+    options.say("not sent (--dry-run)")
+
+
+async def _review(options: Options, changes: ChangeSet) -> None:
+    """Show what will be done, and on a terminal ask whether it shall."""
+    if options.yes or not attended():
+        return
+    for (name, kind), count in sorted(changes.file.kinds.items()):
+        say(f"{plain(name)}: {count:,} {kind}{'s' if count > 1 else ''}")
+    for left in changes.refused[:10]:
+        say(f"not sent: line {left.line}: {left.reason}")
+    if (more := len(changes.refused) - 10) > 0:
+        say(f"not sent: {more:,} more lines; --dry-run shows all")
+    say_notes(list(changes.notes.values()))
+    await options.agree(f"Apply {changes.file.lines - len(changes.refused):,} changes?", instead="--yes")
+
+
+def _tell(options: Options, session: Session, report: Report) -> None:
+    if options.json:
+        return write_json(report)
+    counts = [(status, count) for status, count in report.counts.items() if count or status != "refused"]
+    text = " · ".join(f"{status} {count:,}" for status, count in counts)
+    if len(report.left) == 1:
+        [left] = report.left
+        text += f"      (line {left.line} {left.status}: {plain(left.reason)})"
+    else:
+        _lines(report.left)
+    say(text)
+    say_notes(report.notes)
+    if report.undo is not None:
+        options.say(f"to take it back: dragoman apply {plain(session.name)} {plain(report.undo)}")
+    return None
+
+
+def _lines(left: list[LineOutcome]) -> None:
+    if left:
+        rows = [[f"line {each.line}", plain(each.id or "-"), each.status, plain(each.reason)] for each in left]
+        write_table([], rows)
