@@ -177,7 +177,7 @@ async def test_a_column_that_cannot_be_exported_is_said_before_anything_is_writt
 
 
 async def test_csv_keeps_every_digit_and_tells_null_from_an_empty_text(tmp_path):
-    line = table({"v": 1, "t": 'say "hi",\nthen go'}, {"t": ""}, {"v": None, "t": None},
+    line = table({"v": 1, "t": 'say "hi",\nthen go'}, {"t": ""}, {"v": None, "t": "a,b"},
                  kinds={"v": ColumnKind.NUMBER, "t": ColumnKind.TEXT})  # fmt: skip
     stored = [
         b'{"id":"0","row":{"v":1.10,"t":"=1+1"}}',
@@ -190,7 +190,9 @@ async def test_csv_keeps_every_digit_and_tells_null_from_an_empty_text(tmp_path)
         yield ExportPart(data=b"\n".join(stored) + b"\n", rows=2)
 
     await line(tmp_path / "a.csv")
-    assert (tmp_path / "a.csv").read_bytes() == b'id,v,t\r\n0,1,"say ""hi"",\nthen go"\r\n1,,""\r\n2,,\r\n'
+    assert (tmp_path / "a.csv").read_bytes() == b'id,v,t\r\n0,1,"say ""hi"",\nthen go"\r\n1,,""\r\n2,,"a,b"\r\n'
+    await line(tmp_path / "v.csv", columns=["v"])
+    assert (tmp_path / "v.csv").read_bytes() == b'v\r\n1\r\n""\r\n""\r\n'
     line.driver.export_rows = export_rows
     await line(tmp_path / "b.csv")
     assert (tmp_path / "b.csv").read_bytes().splitlines()[1:] == [
