@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.weaviate.rig import TYPES, Rig, on_fake, on_server
+from drivers.weaviate.rig import TYPES, Rig, on_fake, on_server, ordinary
 
 from dragoman_api.testing import DriverContract, Target
 
@@ -76,5 +76,6 @@ class TestContractOnFake(DriverContract):
 class TestContractOnServer(DriverContract):
     @pytest.fixture(scope="class", params=[1, 3])
     async def target(self, request: pytest.FixtureRequest, live_server: dict[str, Any]) -> AsyncIterator[Target]:
+        ordinary(live_server)
         async with on_server(live_server) as wv:
             yield await target_of(wv, request.param)

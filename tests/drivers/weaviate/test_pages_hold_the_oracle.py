@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from drivers.weaviate import oracle
-from drivers.weaviate.rig import Rig, on_fake, on_server
+from drivers.weaviate.rig import Rig, on_fake, on_server, ordinary
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -106,11 +106,12 @@ def check(
 
 def test_every_page_holds_the_oracle() -> None:
     """W21: on a fake that gives the wrong pages a real server gives."""
-    check(on_fake(), rows=40, shards=(1, 3), examples=60, page=8)
+    check(on_fake(), rows=40, shards=(1, 3), examples=150, page=4)
 
 
 @pytest.mark.live("weaviate")
 @pytest.mark.timeout(600)
 def test_every_page_holds_the_oracle_on_a_server(live_server: dict[str, Any]) -> None:
     """W21: a few thousand objects, one shard and three."""
+    ordinary(live_server)
     check(on_server(live_server), rows=2_000, shards=(1, 3), examples=100, page=400)
