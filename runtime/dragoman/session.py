@@ -146,6 +146,8 @@ class Session:
 
     async def _know(self, name: str) -> None:
         """Keep the promise of the contract that an object is described before any other hook names it."""
+        if self._link.alive and self._described.get(name) == self._link.incarnation:
+            return  # a lock, even a free one, is a turn of the event loop
         async with self._describing:
             await self._link.hooks()
             if self._described.get(name) != self._link.incarnation:

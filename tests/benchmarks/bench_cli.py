@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/support")]
 
-from benchmarks.compare import medians, report
+from benchmarks.compare import INTERPRETER, measure, report, start_interpreter
 
 from stranger import serve_sample
 
@@ -26,9 +26,6 @@ def main() -> None:
         def run(*words: str) -> None:
             subprocess.run([sys.executable, "-m", "dragoman", *words], check=True, capture_output=True, env=environment)
 
-        def bare() -> None:
-            subprocess.run([sys.executable, "-c", ""], check=True)
-
         def from_nothing() -> None:
             shutil.rmtree(home / "data", ignore_errors=True)  # as on a machine that has only connections.toml
             run("page", "shop", "books", "--limit", "10")
@@ -37,31 +34,31 @@ def main() -> None:
         run("connections", "add", "shop", "--type", "elasticsearch", *address, "--yes")
         report(
             "Commands that start no driver",
-            medians(
+            measure(
                 {
-                    "bare interpreter": bare,
+                    INTERPRETER: start_interpreter,
                     "--version": lambda: run("--version"),
                     "plugins list": lambda: run("plugins", "list"),
                 }
             ),
-            baseline="bare interpreter",
+            baseline=INTERPRETER,
             target="--version 60 ms, plugins list 120 ms",
         )
         report(
             "One-shot page of 10 rows, driver installed",
-            medians({"bare interpreter": bare, "page": lambda: run("page", "shop", "books", "--limit", "10")}),
-            baseline="bare interpreter",
+            measure({INTERPRETER: start_interpreter, "page": lambda: run("page", "shop", "books", "--limit", "10")}),
+            baseline=INTERPRETER,
             target="400 ms",
         )
-        sides = {"bare interpreter": bare, "install and page": from_nothing}
+        sides = {INTERPRETER: start_interpreter, "install and page": from_nothing}
         if uv := shutil.which("uv"):  # for orientation: it checks, confines and syncs nothing
             [wheel] = (ROOT / "runtime/dragoman/bundled").rglob("*.whl")
             command = [uv, "pip", "install", "-q", "--no-index", "--no-deps", "--target", f"{folder}/uv", str(wheel)]
             sides["uv pip install --target"] = lambda: subprocess.run([*command, "--reinstall"], check=True)
         report(
             "Saved connection with a missing driver to its first page, smoke test and fsyncs included",
-            medians(sides, rounds=5),
-            baseline="bare interpreter",
+            measure(sides, rounds=5),
+            baseline=INTERPRETER,
             target="1.5 s",
         )
 

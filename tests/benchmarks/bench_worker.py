@@ -17,6 +17,7 @@ from statistics import median
 from typing import Any
 
 import anyio
+from compare import introduce
 
 from dragoman.sandbox import Launch, Spare, Worker, find_closure
 from dragoman_api.exports import ExportRequest
@@ -93,6 +94,7 @@ async def starts(launch: Launch, times: int, spare: Spare | None = None) -> list
 
 
 async def main() -> None:
+    introduce()
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder)
         (tree / "bench_driver.py").write_text(SOURCE)
