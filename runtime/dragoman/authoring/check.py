@@ -18,7 +18,7 @@ from dragoman.loader import smoke_test
 from dragoman.sandbox.closure import find_closure
 from dragoman.sandbox.launch import configure
 from dragoman.sandbox.process import Launch, Worker
-from dragoman_api.errors import SandboxError
+from dragoman_api.errors import DragomanError, SandboxError
 from dragoman_api.forms import FieldKind
 from dragoman_registry.validation import Fault
 from dragoman_worker import probe
@@ -106,9 +106,7 @@ async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Pol
         tasks.start_soon(listener.serve, _refuse)
         found = await _probed(launch, manifest, checked, port=_port_of(listener), denied=denied)
         tasks.cancel_scope.cancel()
-    lockdown = (await anyio.to_thread.run_sync(configure, launch, find_closure(cache))).lockdown
-    native, paths = "native-code" in manifest.permissions, [*lockdown.readable, *lockdown.listable]
-    reasons = [_reason(*note) for note in found["notes"] if not _granted(*note[1:3], paths=paths, native=native)]
+    reasons = await anyio.to_thread.run_sync(_undeclared, found["notes"], launch, manifest)
     reasons += [f"At connect it reaches {each}, which is not the connection's host and port." for each in denied]
     checked.faults += [Fault("undeclared-access", reason) for reason in dict.fromkeys(reasons)]
     checked.import_seconds = found["seconds"]
@@ -120,7 +118,7 @@ async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Pol
         checked.faults.append(Fault("import-time", reason))
     try:
         await smoke_test(replace(launch, driver=manifest.entry), manifest)
-    except SandboxError as error:
+    except DragomanError as error:
         checked.faults.append(Fault("hooks", f"{error.message}."))
 
 
@@ -161,14 +159,20 @@ async def _refuse(stream: SocketStream) -> None:
             await stream.send(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 
 
-def _granted(kind: str, what: str, *, paths: list[str], native: bool) -> bool:
-    if kind == "load":
-        return native or what == "None"  # the interpreter itself, which `import ctypes` looks at
-    if kind not in ("read", "list"):
-        return False
-    return any(os.path.commonpath((os.path.realpath(what), root)) == root for root in map(os.path.realpath, paths))
+def _undeclared(notes: list[list[str]], launch: Launch, manifest: Manifest) -> list[str]:
+    """Tell what of the probe's notes the sandbox would refuse, judged by the very grants it is started with."""
+    lockdown = configure(launch, find_closure(launch.cache)).lockdown
+    roots = [os.path.realpath(path) for path in (*lockdown.readable, *lockdown.listable)]
 
+    def granted(kind: str, what: str) -> bool:
+        if kind == "load":  # `import ctypes` looks at the interpreter itself
+            return "native-code" in manifest.permissions or what == "None"
+        if kind not in ("read", "list"):
+            return False
+        return any(os.path.commonpath((os.path.realpath(what), root)) == root for root in roots)
 
-def _reason(stage: str, kind: str, what: str, where: str) -> str:
-    place = f" ({where})" if where else ""
-    return f"At {stage} it {_VERBS[kind]} {what!r}, which is not granted{place}."
+    return [
+        f"At {stage} it {_VERBS[kind]} {what!r}, which is not granted{f' ({where})' if where else ''}."
+        for stage, kind, what, where in notes
+        if not granted(kind, what)
+    ]

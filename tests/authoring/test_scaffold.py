@@ -1,0 +1,84 @@
+"""`driver new`: what it makes works at once, and what it cannot make it refuses before it writes anything."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+
+import pytest
+
+import wheelhouse
+from dragoman.authoring.scaffold import scaffold
+from dragoman_api.errors import ConfigurationError
+from dragoman_registry.index import Registry
+from dragoman_registry.store import Store
+
+
+def make(tmp_path, name="orbit", *, kind="orbit", registries=()):
+    store = Store(tmp_path / "home")
+    return scaffold(name, type=kind, port=7700, into=tmp_path, registries=registries, store=store)
+
+
+def test_a_new_driver_has_no_fault(tree):
+    checked = tree.check()
+    assert checked.faults == []
+    assert checked.sandbox.startswith(("full", "partial"))
+    assert 0 < checked.import_seconds < 0.3
+
+
+def test_a_new_driver_holds_what_a_person_expects_in_the_folder(tree):
+    wanted = {
+        "pyproject.toml", "README.md", "CHANGELOG.md", ".gitignore", "dragoman_orbit/__init__.py",
+        "dragoman_orbit/driver.py", "dragoman_orbit/driver.json", "tests/fake.py", "tests/test_contract.py",
+    }  # fmt: skip
+    assert set(tree.files()) == wanted
+    assert not [name for name, data in tree.files().items() if b"$" in data.replace(b"$ dragoman", b"")]
+    assert len(tree.code.read_text().splitlines()) < 110  # small: it is what authors learn from
+
+
+def test_a_name_of_several_words_becomes_a_module(tmp_path):
+    folder = make(tmp_path, "deep-space", kind="deep-space")
+    assert folder.name == "dragoman-deep-space"
+    manifest = json.loads((folder / "dragoman_deep_space/driver.json").read_text())
+    assert (manifest["id"], manifest["entry"]) == ("deep-space", "dragoman_deep_space.driver:Driver")
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["dragoman.drivers"] == {"deep-space": "dragoman_deep_space:driver.json"}
+
+
+@pytest.mark.parametrize("name", ["Orbit", "1st", "a_b", "a--b", "-a", "", "../evil", "api", "worker", "registry"])
+def test_a_name_that_cannot_be_is_refused(tmp_path, name):
+    with pytest.raises(ConfigurationError, match="cannot be the name"):
+        make(tmp_path, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_type_that_cannot_be_is_refused(tmp_path):
+    with pytest.raises(ConfigurationError, match="cannot be the type"):
+        make(tmp_path, kind="My Type")
+
+
+def test_a_folder_that_is_there_is_left_alone(tmp_path):
+    (tmp_path / "dragoman-orbit").mkdir()
+    (tmp_path / "dragoman-orbit/mine.txt").write_text("mine")
+    with pytest.raises(ConfigurationError, match="is there already"):
+        make(tmp_path)
+    assert [path.name for path in (tmp_path / "dragoman-orbit").iterdir()] == ["mine.txt"]
+
+
+@pytest.mark.parametrize(("name", "kind"), [("other", "demo"), ("demo", "other")])
+def test_a_type_or_a_name_that_a_registry_has_is_taken(tmp_path, name, kind):
+    team = wheelhouse.registry(tmp_path / "team", [wheelhouse.Driver().write(tmp_path / "wheels")])
+    with pytest.raises(ConfigurationError, match="demo"):
+        make(tmp_path, name, kind=kind, registries=[Registry("team", str(team))])
+    assert not (tmp_path / f"dragoman-{name}").exists()
+
+
+def test_a_registry_that_cannot_be_read_keeps_nobody_from_starting(tmp_path):
+    assert make(tmp_path, registries=[Registry("gone", str(tmp_path / "gone"))]).is_dir()
+
+
+def test_the_command_tells_what_it_made_and_what_is_taken(type_in, tmp_path):
+    done = type_in("driver", "new", "orbit", "--port", 7700)
+    assert done.stdout.startswith("created dragoman-orbit: dragoman_orbit/driver.json, dragoman_orbit/driver.py")
+    assert "is there already" in type_in("driver", "new", "orbit", "--port", 7700, code=2).stderr
+    assert "Port" not in type_in("driver", "new", "x", "--port", 70000, code=2).stdout
