@@ -1,0 +1,101 @@
+"""The second driver from its wheel: offered, installed on opening, locked down, and told when its key is revoked."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from dragoman import Filter, Insert, Runtime, SavedConnection, Update
+from dragoman_api.errors import AuthenticationError, FilterNotSupportedError
+from fakes.weaviate import FakeWeaviate, User
+
+KEYS = {"key-1": User("admin", admin=True), "key-2": User("admin", admin=True)}
+BOOK = {
+    "class": "Book",
+    "vectorizer": "none",
+    "properties": [{"name": "title", "dataType": ["text"]}, {"name": "pages", "dataType": ["int"]}],
+}
+
+
+@pytest.fixture
+async def fake():
+    async with FakeWeaviate(keys=KEYS) as server:
+        yield server
+        assert server.faults == []
+
+
+@pytest.fixture
+def runtime(fake, monkeypatch):
+    monkeypatch.setenv("WEAVIATE_KEY", "key-1")
+    runtime = Runtime(spare=False)
+    values = {"host": "127.0.0.1", "port": fake.port, "auth_method": "api-key", "api_key": "env:WEAVIATE_KEY"}
+    runtime.connections.save(SavedConnection(name="library", type="weaviate", values=values))
+    return runtime
+
+
+async def post(fake, path, body):
+    """Put something behind the driver's back."""
+    import aiohttp
+
+    headers = {"Authorization": "Bearer key-2"}
+    async with aiohttp.ClientSession(fake.url, headers=headers) as http, http.post(path, json=body) as reply:
+        assert reply.status == 200, await reply.text()
+
+
+async def test_opening_installs_the_driver_and_the_grid_works(runtime, fake, tmp_path):
+    """P1, P3: only a saved connection is there; W1, W21, W22, W23 through the sandbox."""
+    await post(fake, "/v1/schema", BOOK)
+    async with runtime, runtime.open("library") as session:
+        assert (session.plugin, session.server.product) == ("weaviate", "Weaviate")
+        assert re.match("full|partial", session.sandbox)
+        assert [(each.name, each.rows) for each in await session.objects()] == [("Book", 0)]
+        plan = await session.plan(*(Insert("Book", {"title": f"tea {at}", "pages": 2**40 + at}) for at in range(5)))
+        assert {outcome.status for outcome in await session.apply(plan)} == {"applied"}
+        page = await session.page("Book", filters=[Filter("pages", ">", 2**40 + 2)])
+        assert sorted(row["pages"] for row in page.rows) == [2**40 + 3, 2**40 + 4]
+        first = page.rows[0]
+        for key in (first.key, first.key):
+            outcomes = await session.apply(await session.plan(Update(key, {"pages": 1})))
+        assert [outcome.status for outcome in outcomes] == ["conflict"]
+        with pytest.raises(FilterNotSupportedError, match="no equivalent"):
+            await session.page("Book", filters=[Filter("title", "regex", "a.*")])
+        [answer] = await session.console("{ Get { Book(limit: 1) { title _additional { id } } } }")
+        assert [column.name for column in answer.page.columns] == ["uuid", "title"]
+        result = await session.export("Book", to=tmp_path / "books.ndjson")
+        assert (result.rows, len((tmp_path / "books.ndjson").read_bytes().splitlines())) == (5, 5)
+        await session.export("Book", to=tmp_path / "books.csv", format="csv")
+        assert (tmp_path / "books.csv").read_text().splitlines()[0].startswith("uuid,title,pages")
+
+
+async def test_the_driver_is_offered_by_name_with_its_form(runtime):
+    """P2, P4, P5, P6: before anything is installed; not on phones and tablets."""
+    async with runtime:
+        [listing] = [each for each in await runtime.plugins.browse() if each.id == "weaviate"]
+        assert (listing.label, listing.state) == ("Weaviate Driver", "available")
+        assert listing.excluded_surfaces == ("phone", "tablet")
+        form = {field.name: field for field in await runtime.plugins.form("weaviate")}
+        assert form["port"].default == 8080
+        assert not form["api_key"].visible({"auth_method": "none"})
+        assert (await runtime.plugins.install("weaviate")).version == "1.0.0"
+
+
+async def test_a_revoked_key_is_an_event_and_the_new_one_opens_again(runtime, fake, monkeypatch):
+    """W35: the next health check fails with its code; the new key has to be entered."""
+    seen = []
+    runtime.add_sink(seen.append)
+    async with runtime:
+        async with runtime.open("library") as session:
+            assert (await session.ping()).ok
+            fake.revoke("key-1")
+            health = await session.ping()
+            assert (health.ok, health.code) == (False, "authentication-failed")
+        [changed] = [event for event in seen if event.name == "connection.health_changed"]
+        assert changed.state == "failed"
+        assert "API key" in changed.reason
+        with pytest.raises(AuthenticationError, match=r"^Authentication failed: "):
+            async with runtime.open("library"):
+                pass
+        monkeypatch.setenv("WEAVIATE_KEY", "key-2")
+        async with runtime.open("library") as session:
+            assert (await session.ping()).ok
