@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from dragoman_api import (
     ConnectionFailedError,
     DragomanError,
-    HttpRequest,
     Outcome,
     OutcomeStatus,
     Plan,
@@ -72,7 +71,6 @@ class _Row:
     """One row of a plan, as its request shows it."""
 
     changes: list[int]
-    request: HttpRequest
     lines: str
     action: str
     index: str
@@ -82,19 +80,18 @@ class _Row:
 
 
 def _rows(planned: PlannedRequest) -> Iterator[_Row]:
-    request, parts = planned.request, routes.segments(planned.request.path)
-    index = parts[0]
+    request, (index, *parts) = planned.request, routes.segments(planned.request.path)
     if not planned.rows:
-        action = "delete" if request.method == "DELETE" else "update" if parts[1] == "_update" else "index"
+        action = "delete" if request.method == "DELETE" else "update" if parts[0] == "_update" else "index"
         routing = parse_qs(request.path.partition("?")[2]).get("routing", [None])[0]
-        name = parts[2] if len(parts) > 2 else None
-        yield _Row(planned.changes, request, "", action, index, name, routing, request.body)
+        yield _Row(planned.changes, "", action, index, next(iter(parts[1:]), None), routing, request.body)
         return
-    lines = iter((request.body or "").splitlines(keepends=True))
+    lines = iter((request.body or "").split("\n"))  # a text may hold other characters that Python ends a line at
     for changes in planned.rows:
         [(action, about)] = msgspec.json.decode(head := next(lines), type=dict[str, _Action]).items()
         body = None if action == "delete" else next(lines)
-        yield _Row(changes, request, head + (body or ""), action, index, about.id, about.routing, body)
+        told = f"{head}\n" if body is None else f"{head}\n{body}\n"
+        yield _Row(changes, told, action, index, about.id, about.routing, body)
 
 
 class Sending:

@@ -350,6 +350,18 @@ def test_rows_that_a_busy_server_turned_away_are_sent_again_and_no_others() -> N
     assert [(each.change, each.status) for each in sending.outcomes] == [(0, APPLIED), (1, APPLIED), (2, FAILED)]
 
 
+def test_a_line_ends_where_json_ends_it_and_nowhere_else() -> None:
+    made = [
+        writes.Write(action="create", index="books", id=f"\u2028{at}", body='{"a":"\u2028\x85"}', changes=[at])
+        for at in range(2)
+    ]
+    sending = outcomes.Sending(Plan(planned=[planned for planned, _ in writes.plan(made)]))
+    told = [{"create": {"_id": f"\u2028{at}", **BUSY}} for at in range(2)]
+    assert Answers(SETTINGS, reply({"items": told})).run(sending.send())
+    [again] = sending.waiting
+    assert again.request.body == "".join(write.lines() for write in made)
+
+
 def test_a_row_that_stays_turned_away_has_failed_and_says_why() -> None:
     sending = outcomes.Sending(bulk("a", "b"))
     assert Answers(SETTINGS, items({"_id": "a", **BUSY}, {"_id": "b", **BUSY})).run(sending.send())
@@ -425,6 +437,6 @@ def test_a_bulk_request_has_bounds() -> None:
         for at in range(50)
     ]
     planned = [each for each, _ in writes.plan(made)]
-    assert len(planned) == 3
+    assert len(planned) == 2
     assert all(len(each.request.body or "") <= writes.BULK_BYTES for each in planned)
     assert [number for each in planned for number in each.changes] == list(range(50))
