@@ -99,7 +99,7 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
         if (view := self._views.get(request.object)) is None:
             raise ObjectNotFoundError(f"'{request.object}' was not described on this connection yet")
-        return filters.compile_filter(request, view)
+        return filters.compile_filter(request, view, connection=self._profile.name)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:

@@ -193,8 +193,8 @@ class Export:
         where: Where = {"operator": "And", "operands": [self.where, *clauses]} if clauses else self.where or {}
         fields = [each for each in self.view.fields.values() if self.vectors or each.family is not Family.VECTOR]
         asked = graphql.search(self.view, fields=fields, where=where, limit=lane.size, tenant=self.tenant)
-        items, doubtful = rows.from_graphql(graphql.objects((yield from ask(asked)), self.view), self.view)
-        yield from rows.repaired(items, doubtful, self.view, self.tenant)
+        items, doubts = rows.from_graphql(graphql.objects((yield from ask(asked)), self.view), self.view)
+        yield from rows.repaired(items, doubts, self.view, self.tenant)
         return [
             _Row(
                 collection=item.collection,

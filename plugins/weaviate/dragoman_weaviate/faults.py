@@ -105,7 +105,8 @@ def refused(texts: Iterable[str], *, status: int) -> DragomanError:
         return window_exceeded(asked, limit, status=status)
     if _TENANT.search(text):
         return tenant_required(text)
-    return QueryError(f"Weaviate error: {text}", details={"status": status})
+    hint = "the collection may have changed: describe it again" if "Cannot query field" in text else ""
+    return QueryError(f"Weaviate error: {text}", hint=hint, details={"status": status})
 
 
 def _forbidden(text: str) -> DragomanError:

@@ -29,26 +29,32 @@ _NO_RAW = "Weaviate has no query text for a grid; write a GraphQL query in the c
 _SHOWN = 300  # characters of a clause in an explanation
 
 
-def compile_filter(request: FilterRequest, view: View) -> CompiledFilter:
+def compile_filter(request: FilterRequest, view: View, *, connection: str = "NAME") -> CompiledFilter:
     """Translate filter rows, or refuse those that cannot run.
+
+    Args:
+        request: At least one row.
+        view: The collection.
+        connection: Its name, for the command that helps.
 
     Raises:
         FilterNotSupportedError: One or several rows cannot run; details name the first.
     """
     if request.match not in ("all", "any"):
         raise FilterNotSupportedError(f"match is 'all' or 'any', not {request.match!r}; nothing was sent")
+    hint = f"dragoman describe {connection} {request.object}     shows each column's operators and reasons"
     clauses: list[Where] = []
     explained: list[Explanation] = []
     refused: list[FilterNotSupportedError] = []
     for number, row in enumerate(request.rows):
         notes: list[str] = []
         if isinstance(row, RawQuery):
-            refused.append(_refusal(row, _NO_RAW, view))
+            refused.append(_refusal(row, _NO_RAW, hint))
             continue
         try:
             clauses.append(_clause(row, view, notes))
         except ValueError as reason:
-            refused.append(_refusal(row, str(reason), view))
+            refused.append(_refusal(row, str(reason), hint))
             continue
         text = literal(clauses[-1])
         shown = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
@@ -85,13 +91,12 @@ def _clause(row: Filter, view: View, notes: list[str]) -> Where:
     return clause(row, field, view.features, notes)
 
 
-def _refusal(row: Filter | RawQuery, reason: str, view: View) -> FilterNotSupportedError:
+def _refusal(row: Filter | RawQuery, reason: str, hint: str) -> FilterNotSupportedError:
     column, op = ("Raw SQL", None) if isinstance(row, RawQuery) else (row.column, row.op)
     if isinstance(row, RawQuery):
         text = "the Raw row"
     else:
         text = f"'{row.column} {row.op}{'' if row.value is None else f' {row.value}'}'"
-    hint = f"describe '{view.name}' to see its columns and their operators"
     details = {"column": column, "operator": None if op is None else str(op), "reason": reason}
     return FilterNotSupportedError(f"{text}: {reason}; nothing was sent", hint=hint, details=details)
 

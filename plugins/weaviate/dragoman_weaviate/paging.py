@@ -64,8 +64,8 @@ class _Grid:
         if self.plain:
             items = rows.read_list(replies[0], self.view)
         else:
-            items, doubtful = rows.from_graphql(graphql.objects(replies[0], self.view), self.view)
-            if wrong := (yield from rows.repaired(items, doubtful, self.view, self.tenant)):
+            items, doubts = rows.from_graphql(graphql.objects(replies[0], self.view), self.view)
+            if wrong := (yield from rows.repaired(items, doubts, self.view, self.tenant)):
                 reason = f"GraphQL cuts integers beyond 32 bits to null: {wrong} rows were read again by REST"
                 notes.append(Note(code="integers-repaired", reason=reason))
         total = self._total(replies[1], notes) if self.request.total else None

@@ -10,8 +10,8 @@ from msgspec import Raw
 from dragoman_api import Cell, Json, RowKey
 from dragoman_api.errors import ObjectNotFoundError
 
-from . import faults
-from .exchange import Exchange, encode, get, object_path
+from . import faults, graphql
+from .exchange import Exchange, ask, encode, get, object_path
 from .fields import Family, Field, family_of
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ class _Listed(msgspec.Struct):
     objects: list[Item] | None = None
 
 
+Doubts = dict[int, set[str]]
+"""Numbers of objects that may have lost an integer, and which of their properties."""
+
+_FEW = 8  # objects that are read again without a search for those that need it
 _list = msgspec.json.Decoder(_Listed, float_hook=Raw)
 _item = msgspec.json.Decoder(Item, float_hook=Raw)
 
@@ -91,18 +95,18 @@ def cells(items: Iterable[Item], fields: Sequence[Field]) -> list[list[Cell]]:
     return [[cell(item.value(field), structured=vector) for field, vector in ways] for item in items]
 
 
-def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Item], list[int]]:
+def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Item], Doubts]:
     """Give objects of a search the form they have by REST.
 
     Returns:
         The objects, and which of them may have lost an integer: GraphQL's have 32 bits, larger ones become null.
     """
     items: list[Item] = []
-    doubtful: list[int] = []
+    doubts: Doubts = {}
     specs = {each.prop: each.spec for each in view.fields.values() if each.spec is not None}
     for at, each in enumerate(found):
         additional = each.pop("_additional")
-        lost: list[str] = []
+        lost: set[str] = set()
         values = {name: _restored(value, specs[name], lost) for name, value in each.items()}
         vector, vectors = additional.get("vector"), additional.get("vectors")
         items.append(
@@ -117,28 +121,28 @@ def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Item
             )
         )
         if lost:
-            doubtful.append(at)
-    return items, doubtful
+            doubts[at] = lost
+    return items, doubts
 
 
 def _raw(value: object) -> Raw:
     return Raw(encode(value).encode()) if value else Raw()
 
 
-def _restored(value: Any, spec: Any, lost: list[str]) -> Any:
+def _restored(value: Any, spec: Any, lost: set[str]) -> Any:
     """Give a value of GraphQL the form it has by REST; note where an integer may be missing."""
     family, array = family_of(spec.data_type)
     if value is None:
         if family is Family.INT and not array:
-            lost.append(spec.name)
+            lost.add(spec.name)
         return None
     match family:
         case Family.INT if array:
-            lost += [spec.name for each in value if each is None]
+            lost |= {_SURELY for each in value if each is None}
         case Family.OBJECT:
             return [_object(each, spec, lost) for each in value] if array else _object(value, spec, lost)
         case Family.PHONE:
-            lost += [spec.name] if None in (value.get("national"), value.get("countryCode")) else []
+            lost |= {_SURELY} if None in (value.get("national"), value.get("countryCode")) else set()
             return {name: each for name, each in value.items() if each is not None and (name, each) != _NO_COUNTRY}
         case Family.REFERENCE:
             return [_beacon(each) for each in value]
@@ -146,12 +150,15 @@ def _restored(value: Any, spec: Any, lost: list[str]) -> Any:
 
 
 _NO_COUNTRY = ("defaultCountry", "")
+_SURELY = ""  # stands for what only the object itself can tell
 
 
-def _object(value: Any, spec: Any, lost: list[str]) -> Any:
+def _object(value: Any, spec: Any, lost: set[str]) -> Any:
     if not isinstance(value, dict):
         return value
-    kept = {each.name: _restored(value.get(each.name), each, lost) for each in spec.nested}
+    inner: set[str] = set()
+    kept = {each.name: _restored(value.get(each.name), each, inner) for each in spec.nested}
+    lost |= {_SURELY} if inner else set()  # nobody can ask for the keys of an object
     return {name: kept[name] for name in sorted(kept) if kept[name] is not None}
 
 
@@ -160,18 +167,32 @@ def _beacon(value: dict[str, Any]) -> dict[str, str]:
     return {"beacon": f"weaviate://localhost/{where}", "href": f"/v1/objects/{where}"}
 
 
-def repaired(items: list[Item], doubtful: Sequence[int], view: View, tenant: str | None) -> Exchange[int]:
-    """Read doubtful objects again by REST and put their properties in place; give how many were wrong.
-
-    Only what was selected is replaced, so that a page shows the same columns.
-    """
-    if not doubtful:
+def repaired(items: list[Item], doubts: Doubts, view: View, tenant: str | None) -> Exchange[int]:
+    """Read doubtful objects again by REST and put their properties in place; give how many were wrong."""
+    again = yield from _unsettled(items, doubts, view, tenant)
+    if not again:
         return 0
-    replies = yield [get(object_path(view.target, items[at].id), tenant=tenant) for at in doubtful]
+    replies = yield [get(object_path(view.target, items[at].id), tenant=tenant) for at in again]
     wrong = 0
-    for at, reply in zip(doubtful, replies, strict=True):
+    for at, reply in zip(again, replies, strict=True):
         if (whole := read_one(reply)) is not None:
             wrong += items[at].properties != whole.properties
             items[at].properties = whole.properties
             items[at].last_update_time_unix = whole.last_update_time_unix
     return wrong
+
+
+def _unsettled(items: list[Item], doubts: Doubts, view: View, tenant: str | None) -> Exchange[list[int]]:
+    """Tell which objects have to be read; where many may just have no value, one search finds those that have."""
+    indexed = {each.prop for each in view.fields.values() if each.spec and (each.spec.filterable or each.spec.ranged)}
+    asked = [at for at, names in doubts.items() if names <= indexed]
+    if len(asked) <= _FEW or not view.features.contains:
+        return list(doubts)
+    edges = [("GreaterThan", 2**31 - 1), ("LessThan", -(2**31))]
+    names = sorted(set().union(*(doubts[at] for at in asked)))
+    large = [{"path": [name], "operator": op, "valueInt": edge} for name in names for op, edge in edges]
+    ids = {"path": ["id"], "operator": "ContainsAny", "valueText": [items[at].id for at in asked]}
+    where = {"operator": "And", "operands": [ids, {"operator": "Or", "operands": large}]}
+    reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(asked), tenant=tenant))
+    found = {each["_additional"]["id"] for each in graphql.objects(reply, view)}
+    return [at for at in doubts if at not in asked or items[at].id in found]

@@ -220,6 +220,15 @@ class Rules:
         assert [note.code for note in found.notes] == ["integers-repaired"]
         assert {row["i"] for row in found.rows} == {2**31, 1, None}
 
+    async def test_missing_integers_do_not_cost_a_request_each(self, wv: Rig):
+        """One search tells which rows hold what GraphQL could not say."""
+        rows = [{"t": "tea"} | ({"i": 2**40} if at == 7 else {} if at % 2 else {"i": at}) for at in range(60)]
+        name = await wv.collection({"i": "int", "t": "text"}, rows)
+        mark = len(wv.log)
+        found = await wv.page(name, Filter("t", "=", "tea"))
+        assert {row.key.id: row["i"] for row in found.rows} == {key(at): row.get("i") for at, row in enumerate(rows)}
+        assert [each.path for each in wv.log[mark:] if each.method == "GET"][1:] == [f"/v1/objects/{name}/{key(7)}"]
+
     async def test_a_page_goes_on_where_a_cursor_points(self, wv: Rig):
         """W39."""
         name = await wv.collection({"i": "int"}, [{"i": at} for at in range(25)])
