@@ -159,6 +159,17 @@ def test_an_export_to_a_terminal_is_shown_safely_and_json_is_indented(furnished,
     assert '\n  "columns": [' in terminal(furnished, "page", "shop", "books", "--json").end()[1]
 
 
+def test_a_reader_turns_the_pages_of_a_result(furnished):
+    first, last = "page books --limit 2 --columns id", "page books --last --limit 1 --columns id"
+    lines = [first, "next", "next", "prev", "prev", last, "count books", "prev", "next"]
+    done = furnished("open", "shop", typed="\n".join(lines))
+    ids = [line.split()[0] for line in done.out.splitlines()]
+    assert ids == ["id", "1", "2", "id", "3", "id", "1", "2", "id", "3", "3", "id", "2", "id", "3"]
+    assert "no rows behind these" in done.err
+    assert "no rows before these" in done.err
+    assert "no page was shown yet" in furnished("open", "shop", typed="next\n", code=2).err
+
+
 def test_piped_lines_run_until_the_first_failure(furnished):
     lines = "objects\n\n# a remark\ncount books --json\nhelp\ncount books\npage boks\nhelp"
     done = furnished("open", "shop", typed=lines, code=1)

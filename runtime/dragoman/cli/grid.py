@@ -172,6 +172,7 @@ async def page(
             object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
             columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
         )  # fmt: skip
+    options.shown = found, limit
     if shape == "json":
         output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
         return

@@ -33,6 +33,7 @@ class Options:
         words: Of the command line, as they were typed.
         shared: In the shell, the open Session that every line uses.
         current: The Runtime of this command.
+        shown: The page that was shown last, and the rows that were asked for.
         cleanup: What ends with the command.
     """
 
@@ -46,6 +47,7 @@ class Options:
     words: tuple[str, ...] = ()
     shared: Any = None
     current: Any = None
+    shown: Any = None
     cleanup: ExitStack = field(default_factory=ExitStack)
 
     def runtime(self, *, spare: bool = False) -> Runtime:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 COMMANDS = ("objects", "describe", "page", "count", "cell", "console", "export", "insert", "update", "delete", "drop")
 LEAVE = ("quit", "exit")
+MOVES = ("next", "prev")
 
 
 @click.command("open", cls=Command)
@@ -54,6 +55,8 @@ class _Shell:
     def __init__(self, options: Options, session: Session, portal: BlockingPortal) -> None:
         self._options, self._session, self._portal = options, session, portal
         self._attended = sys.stdin.isatty()
+        self._paging: list[str] = []  # the words of the last page, but for where it is
+        self._shown: Any = None
 
     def run(self) -> int:
         """Run line after line, and give the exit code of the last one."""
@@ -97,15 +100,42 @@ class _Shell:
     def _one(self, words: list[str]) -> int:
         if words[0] == "help":
             return self._help(words[1:])
+        if words[0] in MOVES:
+            return self._move(back=words[0] == "prev")
         if words[0] not in COMMANDS:
             near = get_close_matches(words[0], COMMANDS, n=1)
             meant = f" (did you mean {near[0]}?)" if near else ""
             instead = f"console {' '.join(words)}" if words[0].isupper() else "help"  # GET: the server's own language
             say(f"there is no command {words[0]!r} here{meant}; try: {instead}")
             return USAGE
+        code = self._execute(words)
+        if words[0] == "page" and not code:
+            at = words.index("--cursor") if "--cursor" in words else len(words)
+            self._paging = [word for word in words[:at] + words[at + 2 :] if word != "--last"]
+        return code
+
+    def _execute(self, words: list[str]) -> int:
         # What a line switches on, --json say, ends with it.
         options = replace(self._options, shared=self._session, cleanup=ExitStack())
-        return app.execute([words[0], self._session.name, *words[1:]], options, wait=self._wait)
+        code = app.execute([words[0], self._session.name, *words[1:]], options, wait=self._wait)
+        self._shown = options.shown or self._shown
+        return code
+
+    def _move(self, *, back: bool) -> int:
+        """Show the page before or behind the one that was shown last."""
+        if not self._paging:
+            say("no page was shown yet; try: page OBJECT")
+            return USAGE
+        page, limit = self._shown
+        if back:
+            at, limit = max(0, page.offset - limit), min(limit, page.offset)
+        else:
+            at = page.offset + len(page.cells)
+        if not limit or not (back or page.cells) or at == page.total:
+            say(f"there are no rows {'before' if back else 'behind'} these")
+            return 0
+        more = ["--cursor", page.next] if page.next and not back else []
+        return self._execute([*self._paging, "--offset", str(at), "--limit", str(limit), *more])
 
     def _wait(self, coroutine: Coroutine[Any, Any, int | None]) -> int | None:
         async def main() -> int | None:
@@ -126,5 +156,6 @@ class _Shell:
         commands: Callable[[str], click.Command] = app.cli.commands.__getitem__
         for name in COMMANDS:
             sys.stdout.write(f"{name:<10}{commands(name).get_short_help_str(limit=90)}\n")
+        sys.stdout.write(f"{'next prev':<10}The page behind or before the last one.\n")
         sys.stdout.write(f"{'help':<10}This list; help COMMAND tells more.\n{'quit':<10}Close the connection.\n")
         return 0
