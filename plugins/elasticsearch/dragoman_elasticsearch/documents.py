@@ -54,11 +54,6 @@ class Stored(Hit, frozen=True):
     source: Raw = msgspec.field(name="_source", default=Raw())
 
 
-def compact(text: bytes) -> bytes:
-    """Write JSON on one line, digits and escapes untouched."""
-    return msgspec.json.format(text, indent=-1)
-
-
 def number(text: str) -> float | Decimal:
     """Read a number that is no integer; Decimal where a float would not give the text back."""
     value = float(text)

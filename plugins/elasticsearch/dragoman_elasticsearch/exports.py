@@ -14,13 +14,12 @@ from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.exports import ExportForm
 
 from . import walks
-from .documents import compact
 from .exchange import Exchange, encode, target
-from .search import search
+from .search import mended, search
 from .slices import DOCUMENTS, NOTHING, ROWS, Mark, Slice, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dragoman_api import ExportRequest
 
@@ -29,11 +28,12 @@ if TYPE_CHECKING:
 _SLICES, _MOST_SLICES = 4, 16  # at least, as far as the rows are worth it, and at most
 _SCROLLS = 8  # a scroll holds a context per slice and shard, and 500 are open at most
 _WORTH = 5_000  # rows of a slice
-_ROOM, _PAGE = 32 * 2**20, 8 * 2**20  # bytes of all pages on their way, and of one
+_ROOM, _PAGE = 16 * 2**20, 2 * 2**20  # bytes of all pages on their way, and of one; larger ones are no faster
 _HOLD = 120  # seconds the server keeps a context at least: a page has to travel, and be written
 _CHECKPOINT = 64_000  # bytes; a point in time over some hundred shards has a longer name than that
 
 _encoder = msgspec.json.Encoder()
+_BLANKS = bytes.maketrans(b"\r\n", b"  ")
 
 
 class _Line(msgspec.Struct, omit_defaults=True, gc=False):
@@ -125,7 +125,7 @@ class Export:
             raise QueryError(f"the export is not whole: {self._rows:,} rows of {total:,} came")
         if not hits:
             return None
-        data = self._lines(hits)
+        data = self._lines(hits, page.odd)
         if not self._scrolls:
             self._source.fit(len(hits), len(data))
         return ExportPart(data=data, rows=len(hits), total=self._total, checkpoint=self._checkpoint())
@@ -201,13 +201,12 @@ class Export:
         )
         return text if len(text) <= _CHECKPOINT else None
 
-    def _lines(self, hits: Sequence[Document]) -> bytes:
+    def _lines(self, hits: Sequence[Document], odd: bytes) -> bytes:
         sources = [hit.source for hit in hits]
-        if any(source is NOTHING for source in sources):
+        if NOTHING in sources:
             raise QueryError(f"'{self._source.name}' keeps no documents (_source), so there is nothing to export")
-        whole = b"".join(sources)
-        if b"\n" in whole or b"\r" in whole:
-            sources = [Raw(compact(bytes(source))) for source in sources]
+        if odd:
+            sources = list(_as_stored(sources, odd))
         if self._request.form is ExportForm.DOCUMENTS:
             return b"\n".join([*sources, b""])
         rows = zip(cast("Sequence[Row]", hits), sources, strict=True)
@@ -215,6 +214,15 @@ class Export:
             return _encoder.encode_lines([_Line(row.index, row.id, source, row.routing) for row, source in rows])
         pairs = ((_Action(_Address(row.index, row.id, row.routing)), source) for row, source in rows)
         return _encoder.encode_lines(list(chain.from_iterable(pairs)))
+
+
+def _as_stored(sources: list[Raw], answer: bytes) -> Iterator[Raw]:
+    """Find documents that were read from a mended answer in the answer itself, and put each on one line."""
+    readable, at = mended(answer), 0
+    for text in map(bytes, sources):
+        at = readable.index(text, at)
+        yield Raw(answer[at : at + len(text)].translate(_BLANKS))  # a line break stands between tokens only
+        at += len(text)
 
 
 def _refusal(reason: str) -> QueryError:

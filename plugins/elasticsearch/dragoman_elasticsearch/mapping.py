@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -106,7 +107,7 @@ class View:
         return Description(object=self.target, columns=columns[:MAX_COLUMNS], structure=self.structure, notes=notes)
 
 
-def column(each: Field) -> Column:
+def column(each: Field, *, stored: bool = True) -> Column:
     """Describe a field as a column, with what it takes and why it does not take the rest."""
     operators, reasons, sortable = each.support
     return Column(
@@ -118,15 +119,27 @@ def column(each: Field) -> Column:
         sortable=sortable,
         operators=operators,
         reasons=reasons,
-        path=_exported(each),
+        path=_exported(each, stored=stored),
     )
 
 
-def _exported(each: Field) -> tuple[str, ...]:
-    """Give where an exported row holds the field; a score is computed for a page and is in none."""
-    if each.name in ("_id", "_index"):
+def _exported(each: Field, *, stored: bool) -> tuple[str, ...]:
+    """Give where an exported row holds the field; what the server computes for a page is in none."""
+    if each.family in (Family.ID, Family.INDEX):
         return (each.name,)
-    return () if each.name == "_score" else ("_source", each.name)
+    return () if each.family is Family.SCORE or each.runtime or not stored else ("_source", each.field)
+
+
+def _stored(name: str, source: dict[str, Any]) -> bool:
+    """Tell whether documents are kept with a field, by the `_source` of a mapping."""
+    if source.get("enabled") is False or source.get("mode") == "disabled":
+        return False
+    names = (name, *_parents(name))
+    kept, left_out = (
+        any(fnmatchcase(each, pattern) for pattern in source.get(key, ()) for each in names)
+        for key in ("includes", "excludes")
+    )
+    return (kept or not source.get("includes")) and not left_out
 
 
 def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -> View:
@@ -167,7 +180,10 @@ def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -
         target=name,
         indices=tuple(indices),
         fields=ordered,
-        columns={each.name: column(each) for each in ordered.values()},
+        columns={
+            each.name: column(each, stored=any(_stored(each.field, one.get("_source", {})) for one in decoded))
+            for each in ordered.values()
+        },
         structure=_structure({names[0]: text for text, names in distinct.items()}) if mappings is not None else "",
         notes=tuple(notes),
         synthetic=any((one.get("_source") or {}).get("mode") == "synthetic" for one in decoded),

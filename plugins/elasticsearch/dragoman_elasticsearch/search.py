@@ -50,7 +50,7 @@ class Shards(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, Generic[H], frozen=True):
-    """A search answer."""
+    """A search answer, and its bytes where documents in it may be no JSON, or not on one line."""
 
     hits: Hits[H] = Hits()
     shards: Shards = msgspec.field(name="_shards", default=Shards())
@@ -59,6 +59,7 @@ class Found(msgspec.Struct, Generic[H], frozen=True):
     scroll_id: str | None = msgspec.field(name="_scroll_id", default=None)
 
     rewritten: bool = False
+    odd: bytes = b""
 
     @property
     def count(self) -> int | None:
@@ -97,18 +98,23 @@ def documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bo
     Returns:
         The answer, and whether documents had to be written anew to be read.
     """
-    reply = yield request
-    body = faults.check(reply)
-    for text in (body, _mended(body)):
+    found, rewritten, _ = yield from _documents(request, decoder)
+    return found, rewritten
+
+
+def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bool, bytes]]:
+    body = faults.check((yield request))
+    for read in (bytes, mended):
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            return decoder.decode(text), text is not body
+            return decoder.decode(read(body)), read is mended, body
     # Asked to filter its answer, the server writes the documents anew.
     path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
     reply = yield msgspec.structs.replace(request, path=path)
-    return faults.decode(reply, decoder), True
+    return faults.decode(reply, decoder), True, reply.body
 
 
-def _mended(body: bytes) -> bytes:
+def mended(body: bytes) -> bytes:
+    """Put a replacement character in the place of each half of a surrogate pair, as long as it was."""
     return _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], body)
 
 
@@ -126,8 +132,9 @@ def search(path: str, body: dict[str, Any], decoder: Decoder[Found[H]]) -> Excha
     Raises:
         DragomanError: The server's refusal.
     """
-    found, rewritten = yield from documents(post(path, body), decoder)
-    return msgspec.structs.replace(found, rewritten=True) if rewritten else found
+    found, rewritten, text = yield from _documents(post(path, body), decoder)
+    odd = rewritten or b"\n" in text or b"\r" in text
+    return msgspec.structs.replace(found, rewritten=rewritten, odd=text) if odd else found
 
 
 class _Count(msgspec.Struct, frozen=True):

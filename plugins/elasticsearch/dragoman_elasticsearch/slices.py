@@ -100,11 +100,13 @@ class Page:
         slice: The number of the slice.
         hits: The rows.
         mark: Where the slice goes on: behind the last one; True where nothing is left, False without a way.
+        odd: Where the documents may be no JSON, or not on one line, the bytes they stand in.
     """
 
     slice: int
     hits: Sequence[Document]
     mark: Mark | bool
+    odd: bytes = b""
 
 
 @dataclass(slots=True)
@@ -144,10 +146,9 @@ class Slice:
         if self.scroll is not None:
             self.rows, self.scroll = found.count or 0, found.scroll_id or self.scroll
             self.mark = not hits
-            return Page(self.number, hits, self.mark)
-        # A whole answer with fewer rows than were asked for is the last one.
-        self.mark = True if len(hits) < asked else msgspec.json.decode(hits[-1].sort, type=Mark)
-        return Page(self.number, hits, self.mark)
+        else:  # a whole answer with fewer rows than were asked for is the last one
+            self.mark = True if len(hits) < asked else msgspec.json.decode(hits[-1].sort, type=Mark)
+        return Page(self.number, hits, self.mark, found.odd)
 
     def _search(self, size: int) -> Exchange[Found[Any]]:
         source = self.source

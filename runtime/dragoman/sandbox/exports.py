@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,6 +16,8 @@ from dragoman_worker.wire import CREDITS, Chunk, Part, Result
 
 if TYPE_CHECKING:
     from dragoman_api.errors import DragomanError
+
+_PIECE = 1 << 20  # bytes of the pipe, so that both ends wake up seldom
 
 
 class ExportReply:
@@ -26,6 +30,8 @@ class ExportReply:
             pipe: The read end, non-blocking.
         """
         self._pipe = pipe
+        with suppress(AttributeError, OSError):  # Linux; where a user's pipes may not be larger, it works all the same
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIECE)
         self._chunks: deque[Chunk] = deque()
         self._arrived = anyio.Event()
         self._credit = CREDITS
@@ -68,7 +74,7 @@ class ExportReply:
         data = bytearray()
         while len(data) < chunk.size:
             try:
-                piece = os.read(self._pipe, min(chunk.size - len(data), 1 << 20))
+                piece = os.read(self._pipe, min(chunk.size - len(data), _PIECE))
             except BlockingIOError:
                 await anyio.wait_readable(self._pipe)
                 continue

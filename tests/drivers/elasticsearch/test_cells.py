@@ -17,7 +17,7 @@ from dragoman_api import CellRequest, CutText, Json
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError
 from dragoman_elasticsearch.documents import _MISSING, Read, Reader, _follow, _numbers, _ways, number, parse
 from dragoman_elasticsearch.mapping import SPECIAL
-from dragoman_elasticsearch.search import _mended
+from dragoman_elasticsearch.search import mended
 
 if TYPE_CHECKING:
     from dragoman_api import Cell
@@ -300,4 +300,4 @@ class TestCellsOnServer(CellRules, OnServer):
     ],
 )
 def test_only_halves_of_surrogate_pairs_are_mended(stored: str, read: str) -> None:
-    assert json.loads(_mended(f'"{stored}"'.encode())) == read
+    assert json.loads(mended(f'"{stored}"'.encode())) == read

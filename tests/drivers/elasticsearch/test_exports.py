@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.elasticsearch.test_objects import view
 
+from dragoman.exports.values import ValueReader, text_of
 from dragoman_api import ExportPart, ExportRequest, Filter, QueryError
 from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
 from dragoman_api.exports import ExportForm
@@ -72,11 +74,20 @@ class ExportRules:
         name = await es.index(mapping={"dynamic": False}, documents=stored)
         assert sorted(lines(await parts(es, name))) == sorted(text.encode() for text in stored)
 
+    async def test_documents_that_are_no_proper_json_leave_as_they_are_stored_all_the_same(self, es: Rig) -> None:
+        """C33: halves of surrogate pairs are stored and answered as they were sent."""
+        stored = ['{"a":"\\ud800 \\ud83d\\ude00","b":1.10}', '{"a":"\\ufffd"}', '{"x":"{\\"a\\":1}"}', '{"a":1}']
+        name = await es.index(mapping={"dynamic": False, "properties": {}}, documents=stored)
+        for form in (ExportForm.DOCUMENTS, ExportForm.BULK):
+            assert [line for line in lines(await parts(es, name, form=form)) if not line.startswith(b'{"index"')] == [
+                text.encode() for text in stored
+            ]
+
     async def test_a_document_on_several_lines_becomes_one(self, es: Rig) -> None:
         name = await es.index(mapping={"dynamic": False})
         reply_ = await es.raw("PUT", f"/{name}/_doc/1?refresh=true", '{\n  "a": 1.10,\n  "t": "x  y"\n}')
         assert reply_.status == 201
-        assert lines(await parts(es, name)) == [b'{"a":1.10,"t":"x  y"}']
+        assert lines(await parts(es, name)) == [b'{   "a": 1.10,   "t": "x  y" }']
 
     async def test_with_metadata_a_line_can_be_put_back(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}})
@@ -87,6 +98,34 @@ class ExportRules:
             'a"b': {"_index": name, "_id": 'a"b', "_source": {"n": 1}, "_routing": "r"},
             "c": {"_index": name, "_id": "c", "_source": {"n": 2}},
         }
+
+    async def test_a_columns_path_leads_to_what_the_grid_shows(self, es: Rig) -> None:
+        properties = {
+            "t": {"type": "text", "fields": {"keyword": {"type": "keyword"}}},
+            "o": {"properties": {"a": {"type": "long"}, "b": {"properties": {"c": {"type": "keyword"}}}}},
+            "n": {"type": "nested", "properties": {"q": {"type": "long"}}},
+            "f": {"type": "flattened"},
+            "off": {"type": "object", "enabled": False},
+            "al": {"type": "alias", "path": "o.a"},
+            "big": {"properties": {"x": {"type": "keyword"}}},
+        }
+        mapping: dict[str, Any] = {"properties": properties}
+        if es.fake is None:  # which knows neither
+            mapping["_source"] = {"excludes": ["big.*"]}
+            mapping |= {"runtime": {"r": {"type": "long"}}} if es.version >= (7, 11) else {}
+        document = '{"t":"x \\"y","o":{"a":1.10,"b.c":"k"},"n":[{"q":1},{}],"f":{"z":[1]},"off":{"p":1},"big":{"x":1}}'
+        name = await es.index(mapping=mapping, documents=[document])
+        page = await es.page(name)
+        columns = page.columns
+        (line,) = lines(await parts(es, name, form=ExportForm.ROWS))
+        missing = [each.name for each in columns if not each.path]
+        there = [each.name for each in columns]
+        assert missing == [name for name in ("_score", *["big.x", "r"] * (es.fake is None)) if name in there]
+        found = ValueReader([each.path or ("_nowhere",) for each in columns]).read(line)
+        texts = {each.name: text_of(value) for each, value in zip(columns, found, strict=True) if value is not None}
+        cells = {each.name: cell for each, cell in zip(columns, page.cells[0], strict=True) if each.name in texts}
+        assert texts == {key: str(cell) for key, cell in cells.items()}
+        assert set(texts) >= {"_id", "_index", "t", "o.a", "o.b.c", "n", "n.q", "f", "off", "al"}
 
     async def test_a_filtered_export(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(50)])
@@ -117,7 +156,7 @@ class ExportRules:
         answer = await es.call("POST", "/_bulk?refresh=true", found[0].data.decode())
         assert not answer["errors"]
         assert [await es.source(name, key) for key in ("0", "1", "a%22%2F%C3%BC?routing=r%22")] == [
-            *stored, '{"n":1.50}'
+            *stored, '{  "n": 1.50 }'
         ]  # fmt: skip
 
     async def test_documents_that_are_not_kept_cannot_be_exported(self, es: Rig) -> None:
@@ -182,6 +221,30 @@ class TestExportsOnFake(ExportRules, OnFake):
 
 class TestExportsOnServer(ExportRules, OnServer):
     pass
+
+
+@pytest.mark.parametrize(
+    ("source", "exported"),
+    [
+        ({}, {"a": "a", "b.c": "b.c", "r": "b.c", "x": "x"}),
+        ({"enabled": False}, {}),
+        ({"mode": "disabled"}, {}),
+        ({"excludes": ["b"]}, {"a": "a", "x": "x"}),
+        ({"includes": ["b*", "a"], "excludes": ["a"]}, {"b.c": "b.c", "r": "b.c"}),
+    ],
+)
+def test_a_column_that_documents_are_kept_without_has_no_path(source: dict[str, Any], exported: dict[str, str]) -> None:
+    properties = {
+        "a": {"type": "long"},
+        "b": {"properties": {"c": {"type": "long"}}},
+        "r": {"type": "alias", "path": "b.c"},
+        "x": {"type": "long"},
+    }
+    found = view({"properties": properties, "runtime": {"k": {"type": "long"}}, "_source": source})
+    paths = {name: column.path for name, column in found.columns.items() if column.path}
+    assert paths == {"_id": ("_id",), "_index": ("_index",)} | {
+        name: ("_source", field) for name, field in exported.items()
+    }
 
 
 @pytest.mark.parametrize(
