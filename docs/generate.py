@@ -262,6 +262,23 @@ def errors() -> Iterator[str]:
     yield from ("", *describe_class("DragomanError", DragomanError))
 
 
+def lines() -> Iterator[str]:
+    """Write the members of a line of a change file, and its JSON Schema."""
+    from dragoman.changefiles import LINES
+
+    schema = msgspec.json.schema(LINES)
+    for kind in schema["$defs"].values():
+        rows = [
+            (code(name), "needed" if name in kind["required"] else "", about.get("description", ""))
+            for name, about in sorted(kind["properties"].items(), key=lambda item: item[0] not in kind["required"])
+            if name != "op"
+        ]
+        [op] = kind["properties"]["op"]["enum"]
+        yield from ("", f"### {op}", "", kind["description"], "", *table(("member", "", ""), rows))
+    text = msgspec.json.format(msgspec.json.encode(schema), indent=1).decode()
+    yield from ("", "### JSON Schema", "", "Of one line.", "", "```json", *text.splitlines(), "```")
+
+
 def settings() -> Iterator[str]:
     """Write the keys of config.toml."""
     from dragoman.settings import Guard, Guards, Settings
@@ -308,7 +325,10 @@ def checks() -> Iterator[str]:
     yield from table(("code", "a fault when"), ((code(name), when) for name, when in rules().items()))
 
 
-WRITERS = {writer.__name__: writer for writer in (python, hooks, models, manifest, events, errors, settings, commands, checks)}
+WRITERS = {
+    writer.__name__: writer
+    for writer in (python, hooks, models, manifest, events, errors, settings, commands, checks, lines)
+}
 
 
 def render(page: str) -> str:

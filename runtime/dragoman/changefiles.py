@@ -62,7 +62,7 @@ class InsertLine(Line, frozen=True, kw_only=True, tag="insert"):
 class UpdateLine(Line, frozen=True, kw_only=True, tag="update"):
     """New values for some columns of a row."""
 
-    id: _Id
+    id: Annotated[_Id, Meta(description="Its primary key.")]
     set: Annotated[dict[str, Raw], Meta(min_length=1, description="New values by column; null is stored as null.")]
     guard: Annotated[dict[str, int | str], Meta(description="What the row must still be.")] = {}
 
@@ -70,7 +70,7 @@ class UpdateLine(Line, frozen=True, kw_only=True, tag="update"):
 class DeleteLine(Line, frozen=True, kw_only=True, tag="delete"):
     """The end of a row."""
 
-    id: _Id
+    id: Annotated[_Id, Meta(description="Its primary key.")]
     guard: Annotated[dict[str, int | str], Meta(description="What the row must still be.")] = {}
 
 
