@@ -11,7 +11,7 @@ from api.test_contract import memory_target
 from msgspec.structs import replace
 
 from dragoman_api.cells import CutText
-from dragoman_api.changes import Drop, HttpRequest, PlannedRequest
+from dragoman_api.changes import Delete, Drop, HttpRequest, PlannedRequest
 from dragoman_api.columns import Object, Operator
 from dragoman_api.connections import Health
 from dragoman_api.errors import ConsoleSyntaxError, DragomanError, FilterNotSupportedError
@@ -417,6 +417,23 @@ class ReportsTheFirstOnly(MemoryDriver):
     @hookimpl
     async def apply_change(self, plan):
         return (await super().apply_change(plan))[:1]
+
+
+@breaks("test_changes_of_one_row_are_carried_out_in_order")
+class SendsTheLastOneFirst(Broken):
+    def plan(self, request, plan):
+        bare = [replace(each.request, path=each.request.path.partition("?")[0]) for each in plan.planned]
+        planned = [replace(each, request=sent) for each, sent in zip(plan.planned, bare, strict=True)]
+        return replace(plan, planned=planned[::-1])
+
+
+@breaks("test_an_undo_takes_back_what_was_applied_and_nothing_else")
+class UndoesWhatWasNeverDone(Broken):
+    def plan(self, request, plan):
+        key = getattr(request.changes[0], "key", None)
+        return replace(
+            plan, undo=[Delete(replace(key, guard={})) for _ in plan.planned] if key and request.undo else []
+        )
 
 
 @breaks("test_a_drop_of_more_than_one_object_is_refused")

@@ -204,6 +204,8 @@ class MemoryDriver:
             return HttpRequest("DELETE", _path(change.object)) if known else f"there is no object {change.object!r}"
         if isinstance(change, Delete):
             return HttpRequest("DELETE", _path(change.key.object, change.key.id) + _guard(change.key))
+        if isinstance(change, Insert) and change.document is not None:
+            return "a row is given by its values here"
         if fixed := [name for name in change.values if name not in self.server.kinds]:
             return f"{fixed[0]} is read-only or no column"
         if isinstance(change, Insert):

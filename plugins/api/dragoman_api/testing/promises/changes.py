@@ -14,7 +14,7 @@ from dragoman_api.errors import DragomanError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from dragoman_api.changes import Change, HttpRequest, Outcome, Plan
+    from dragoman_api.changes import Change, HttpRequest, Outcome, Plan, Values
     from dragoman_api.grid import Row, RowKey
     from dragoman_api.testing.target import Target
 
@@ -125,6 +125,38 @@ class ChangePromises:
             for outcome in outcomes:
                 if outcome.change == 1:
                     await _remove(target, outcome)
+
+    async def test_changes_of_one_row_are_carried_out_in_order(self, target: Target) -> None:
+        """Of two updates of one row in one plan the later decides, unless its outcome says that it was not applied."""
+        async with _new_row(target) as row:
+            steps: list[Values] = [{**target.change}, {name: row[name] for name in target.change}]
+            outcomes = await _apply(target, *(Update(row.key, values) for values in steps))
+            assert sorted(outcome.change for outcome in outcomes) == [0, 1]
+            expected: Values = {**row.to_dict()}
+            for outcome in sorted(outcomes, key=lambda outcome: outcome.change):
+                expected |= steps[outcome.change] if outcome.status is OutcomeStatus.APPLIED else {}
+            after = await _find(target, row.key)
+            assert after is not None
+            assert after.to_dict() == expected
+
+    async def test_an_undo_takes_back_what_was_applied_and_nothing_else(self, target: Target) -> None:
+        """The undo of a plan finds no row before the plan is applied; afterwards it brings all rows back."""
+        async with _new_row(target) as row:
+            changes: list[Change] = [Update(row.key, target.change), Insert(target.scratch, target.row)]
+            plan: Plan = await target.driver.plan_change(PlanRequest(changes=changes, undo=True))
+            if not plan.undo:
+                pytest.skip("plans no undo")
+            assert len(plan.undo) == sum(len(planned.by_row) for planned in plan.planned)
+            before = await target.count(target.scratch)
+            for applied in (False, True):
+                if applied:
+                    assert {each.status for each in await target.driver.apply_change(plan)} == {OutcomeStatus.APPLIED}
+                outcomes = await _apply(target, *plan.undo)
+                assert {outcome.status is OutcomeStatus.APPLIED for outcome in outcomes} == {applied}, outcomes
+                after = await _find(target, row.key)
+                assert after is not None
+                assert after.to_dict() == row.to_dict()
+                assert await target.count(target.scratch) == before
 
     @pytest.mark.parametrize("name", ["*", "_all", "", "a,b"])
     async def test_a_drop_of_more_than_one_object_is_refused(self, target: Target, name: str) -> None:
