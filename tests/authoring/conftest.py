@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import sys
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from dragoman.authoring.check import Checked, check
+from dragoman.authoring.contract import run_contract
 from dragoman.authoring.project import built
 from dragoman.authoring.publish import publish
 from dragoman.authoring.scaffold import scaffold
 from dragoman_registry.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 @dataclass
@@ -62,7 +68,7 @@ class Tree:
         return {fault.code for fault in self.check().faults}
 
     def publish(self, to: Path, **more: Any):
-        return anyio.run(partial(publish, self.path, to=to, **more))
+        return publish(self.path, to=to, **more)
 
     def files(self) -> dict[str, bytes]:
         return contents(self.path)
@@ -87,6 +93,22 @@ def tree(fresh: Path, tmp_path: Path) -> Tree:
     return Tree(shutil.copytree(fresh, tmp_path / "dragoman-orbit"))
 
 
+@pytest.fixture(scope="session")
+def report(fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The report of the unchanged scaffold, for tests that are not about the contract."""
+    folder = shutil.copytree(fresh, tmp_path_factory.mktemp("tested") / "tree")
+    with built(folder) as made:
+        run_contract(made)
+    return (folder / "report.json").read_bytes()
+
+
+@pytest.fixture
+def ready(tree: Tree, report: bytes) -> Tree:
+    """A tree whose report is of its very bytes."""
+    tree["report.json"].write_bytes(report)
+    return tree
+
+
 @pytest.fixture
 def type_in(home: Path, tmp_path: Path):
     """Type a `dragoman` command, as a process, in a home of the test's own."""
@@ -99,3 +121,26 @@ def type_in(home: Path, tmp_path: Path):
         return done
 
     return run
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+@contextmanager
+def serving(tree: Tree) -> Iterator[int]:
+    """Serve the fake of a tree in a process of its own, and give its port."""
+    port = free_port()
+    words = [sys.executable, str(tree["tests/fake.py"]), "--port", str(port)]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(400):
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+                break
+            time.sleep(0.05)
+        yield port
+    finally:
+        server.terminate()
+        server.wait(10)

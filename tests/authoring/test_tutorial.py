@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from authoring.conftest import free_port
 
 PAGE = Path(__file__).parents[2] / "docs/tutorial/first-driver.md"
 FENCE = re.compile(r"(?:`(?P<file>[\w.]+)`[^`]*\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = "\x02"
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 def steps(port: int) -> list[tuple[str, list[str]]]:

@@ -99,13 +99,14 @@ def run_contract(made: Built, *, policy: Policy = "auto", live: Path | None = No
     made.expect_sound()
     with TemporaryDirectory(prefix="dragoman-") as temporary:
         notes, results = Path(temporary) / "notes.ndjson", Path(temporary) / "results.json"
-        told = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
+        told: dict[str, Any] = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
         words = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]
         words += ["--open-with", OPENER, "--report", str(results), *(["--live", str(live.absolute())] if live else [])]
+        # The tests import the driver for its name, and with it what it brings.
+        env = {**os.environ, VARIABLE: json.dumps(told), "PYTHONPATH": os.pathsep.join(told["trees"])}
         done = subprocess.run(  # noqa: S603 - this interpreter, on the author's own tests
-            words, cwd=made.project, env={**os.environ, VARIABLE: json.dumps(told)}, capture_output=True, text=True,
-            timeout=TEST_SECONDS, check=False,
-        )  # fmt: skip
+            words, cwd=made.project, env=env, capture_output=True, text=True, timeout=TEST_SECONDS, check=False
+        )
         said = done.stdout + done.stderr
         if done.returncode not in (0, 1) or not results.is_file():
             raise _not_run(made.project, said)
@@ -151,6 +152,7 @@ def _tested(made: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]
 
 
 def _not_run(project: Path, said: str) -> ConfigurationError:
-    last = next(iter(reversed(said.strip().splitlines())), "")
+    lines = said.strip().splitlines() or [""]
+    last = next((line for line in lines if line.startswith(("E  ", "ERROR"))), lines[-1])
     hint = "pip install 'dragoman[author]'" if "No module named pytest" in said else "python -m pytest"
     return ConfigurationError(f"the tests of {project} could not be run: {last}", hint=hint, code="tests-not-run")

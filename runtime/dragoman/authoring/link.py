@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
+import anyio
 
 from dragoman.loader import smoke_test
 from dragoman.sandbox.process import Launch
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from dragoman_registry.store import Generation, Store
 
 
-async def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy = "auto") -> Generation:
-    """Let a driver run from its working tree from the next opening on, until `Store.unlink`.
+def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy = "auto") -> Generation:
+    """Let a driver run from its working tree from the next opening on, until `Store.unlink`. Blocks.
 
     What is imported is read afresh at each opening; the manifest is the one of now, so that a changed one is checked.
 
@@ -37,15 +36,13 @@ async def link(path: Path, *, store: Store, wheels: Path | None = None, policy: 
         ConfigurationError: It cannot be built.
         SandboxError: It cannot be imported, or its hooks are not those of its manifest.
     """
-    with ExitStack() as stack:
-        made = await anyio.to_thread.run_sync(lambda: stack.enter_context(built(path, wheels=wheels)))
+    with built(path, wheels=wheels) as made:
         made.expect_sound()
         manifest = made.report.manifest
         assert manifest is not None
-        trees = await anyio.to_thread.run_sync(_trees, made, manifest, store)
-        await smoke_test(Launch(driver=manifest.entry, trees=trees, policy=policy, trusted=True), manifest)
-        version = made.wheel.name.split("-")[1]
-        return await anyio.to_thread.run_sync(lambda: store.link(manifest, version=version, trees=trees))
+        trees = _trees(made, manifest, store)
+        anyio.run(smoke_test, Launch(driver=manifest.entry, trees=trees, policy=policy, trusted=True), manifest)
+        return store.link(manifest, version=made.wheel.name.split("-")[1], trees=trees)
 
 
 def _trees(made: Built, manifest: Manifest, store: Store) -> tuple[Path, ...]:

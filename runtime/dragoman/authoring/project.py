@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tomllib
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -144,8 +144,8 @@ def _run_backend(path: Path, folder: Path) -> list[Path]:
 
 def _dependencies(report: Report, folder: Path) -> tuple[list[Path], list[Fault]]:
     """Find the wheels that a manifest names by hash."""
-    found, faults = [], []
-    for each in report.manifest.dependencies if report.manifest else ():
+    found, faults, manifest = [], list[Fault](), report.manifest
+    for each in manifest.dependencies if manifest else ():
         wheel = folder / each.file
         if not wheel.is_file():
             faults.append(Fault("dependency-missing", f"{each.file} is not in {folder}; publishing fetches it."))
@@ -153,6 +153,9 @@ def _dependencies(report: Report, folder: Path) -> tuple[list[Path], list[Fault]
             faults.append(Fault("dependency-mismatch", f"{each.file} is {actual}, the manifest says {each.sha256}."))
         else:
             found.append(wheel)
+            native = manifest is not None and "native-code" in manifest.permissions
+            inspected = inspect(wheel, driver=False, native=native)
+            faults += [replace(fault, where=each.file) for fault in inspected.faults]
     return found, faults
 
 

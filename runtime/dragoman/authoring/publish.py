@@ -6,11 +6,12 @@ import hashlib
 import shutil
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import anyio.to_thread
+import anyio
 import msgspec
 
 from dragoman_api.errors import ConfigurationError
@@ -53,10 +54,10 @@ class Published:
     report: Tested
 
 
-async def publish(
+def publish(
     path: Path, *, to: Path, wheels: Path | None = None, dry_run: bool = False, policy: Policy = "auto"
 ) -> Published:
-    """Build, check, test and publish the driver of a working tree.
+    """Build, check, test and publish the driver of a working tree. Blocks.
 
     Dependencies beyond the host's are resolved now and written into `driver.json`, each wheel by its hash.
 
@@ -75,14 +76,12 @@ async def publish(
     with ExitStack() as stack:
         if dry_run:
             copy = Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-"))) / "tree"
-            await anyio.to_thread.run_sync(lambda: shutil.copytree(path, copy, ignore=_NO_COPY))
-            path = copy
-        made, notes = await anyio.to_thread.run_sync(_closed, stack, path, wheels)
-        checked = await check(made, policy=policy)
-        made.faults[:] = checked.faults
+            path = shutil.copytree(path, copy, ignore=_NO_COPY)
+        made, notes = _closed(stack, path, wheels)
+        made.faults[:] = anyio.run(partial(check, made, policy=policy)).faults
         made.expect_sound()
-        tested = await anyio.to_thread.run_sync(_tested, made, policy)
-        return await anyio.to_thread.run_sync(_publish, made, tested, notes, to, dry_run)
+        tested = _tested(made, policy)
+        return _publish(made, tested, notes, to=to, dry_run=dry_run)
 
 
 def _closed(stack: ExitStack, path: Path, wheels: Path | None) -> tuple[Built, list[str]]:
@@ -126,7 +125,7 @@ def _tested(made: Built, policy: Policy) -> Tested:
     return tested
 
 
-def _publish(made: Built, tested: Tested, notes: list[str], to: Path, dry_run: bool) -> Published:  # noqa: FBT001 - passed to a thread
+def _publish(made: Built, tested: Tested, notes: list[str], *, to: Path, dry_run: bool) -> Published:
     changelog = made.project / "CHANGELOG.md"
     files = [made.wheel, *made.dependencies]
     there = registry.published(to)

@@ -57,16 +57,17 @@ def new(options: Options, name: str, kind: str | None, port: int) -> None:
 @PATH
 @WHEELS
 @click.pass_obj
-async def check(options: Options, path: Path, wheels: Path | None) -> int | None:
+def check(options: Options, path: Path, wheels: Path | None) -> int | None:
     """Build the wheel and look at everything that can be wrong with it, also in the sandbox."""
-    import anyio.to_thread
+    from functools import partial
+
+    import anyio
 
     from dragoman.authoring import check as checks
     from dragoman.authoring.project import built
 
-    making = built(path, wheels=wheels)
-    made = await anyio.to_thread.run_sync(options.cleanup.enter_context, making)
-    found = await checks.check(made, policy=_policy(options), cache=options.paths().cache)
+    with built(path, wheels=wheels) as made:
+        found = anyio.run(partial(checks.check, made, policy=_policy(options), cache=options.paths().cache))
     rules, faults = len(checks.rules()), len(found.faults)
     document: dict[str, Any] = {
         "wheel": made.wheel.name, "sha256": made.report.sha256, "rules": rules, "faults": found.faults,
@@ -106,11 +107,11 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
 @click.option("--to", required=True, metavar="DIR", type=click.Path(path_type=Path), help="The registry.")
 @click.option("--dry-run", is_flag=True, help="Do everything but write.")
 @click.pass_obj
-async def publish(options: Options, path: Path, wheels: Path | None, to: Path, dry_run: bool) -> None:
+def publish(options: Options, path: Path, wheels: Path | None, to: Path, dry_run: bool) -> None:
     """Build, check, test and publish the driver into a registry folder; a published version never changes."""
     from dragoman.authoring.publish import publish as run
 
-    done = await run(path, to=to, wheels=wheels, dry_run=dry_run, policy=_policy(options))
+    done = run(path, to=to, wheels=wheels, dry_run=dry_run, policy=_policy(options))
     for note in (*done.notes, "unsigned: nothing but the digest vouches for these bytes"):
         options.say(f"note: {note}")
     tail = "" if dry_run else f" · open {to / 'index.html'}"
@@ -121,12 +122,12 @@ async def publish(options: Options, path: Path, wheels: Path | None, to: Path, d
 @PATH
 @WHEELS
 @click.pass_obj
-async def link(options: Options, path: Path, wheels: Path | None) -> None:
+def link(options: Options, path: Path, wheels: Path | None) -> None:
     """Let connections run the driver from its folder, in the sandbox, until it is unlinked: developer mode."""
     from dragoman.authoring.link import link as run
     from dragoman_registry.store import Store
 
-    one = await run(path, store=Store(options.paths().data), wheels=wheels, policy=_policy(options))
+    one = run(path, store=Store(options.paths().data), wheels=wheels, policy=_policy(options))
     options.say("note: link it again after a change of driver.json; code is read afresh at each opening")
     options.result({"linked": one.plugin, "path": one.registry}, f"linked {one.plugin} {one.version} to {one.registry}")
 

@@ -1,0 +1,98 @@
+"""`driver test`: the contract runs on the wheel in its sandbox, and the report says what was proven and what not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dragoman.authoring.contract import run_contract
+from dragoman.authoring.project import built
+from dragoman_api.errors import ConfigurationError, WheelRejectedError
+
+CONTRACT = "tests/test_contract.py"
+
+
+def run(tree, **more):
+    with built(tree.path) as made:
+        return run_contract(made, **more)[0]
+
+
+def test_the_report_says_what_was_tested_where_and_how_far(tree, report):
+    told = json.loads(report)
+    with built(tree.path) as made:
+        assert (told["wheel"], told["sha256"]) == (made.wheel.name, made.report.sha256)
+    assert (told["plugin"], told["version"], told["api"]) == ("orbit", "0.1.0", "1.0.0")
+    assert told["sandbox"].startswith(("full", "partial"))
+    assert told["engines"]["fake"]["passed"] >= 12
+    assert sum(told["skips"].values()) == told["engines"]["fake"]["skipped"]
+    assert set(told["hooks"]) >= {"compile_filter", "export_rows", "plan_change"}
+    assert "fetch_page" not in told["hooks"]
+    assert (told["failures"], told["denied"], told["deviations"]) == ([], [], [])
+
+
+def test_all_that_is_wrong_is_told_at_once(tree, type_in):
+    """A broken promise, a file that the wheel leaves out, an address, a test beside the contract, and a deviation."""
+    tree["words.py"].write_text("WORDS = 1\n")
+    opening = "await asyncio.open_connection('evil.example', 443)"
+    tree.on_import(
+        f"import asyncio\nasync def elsewhere():\n    try:\n        {opening}\n    except OSError:\n        pass"
+    )
+    tree.driver(
+        ("        self.http = http\n", "        self.http = http\n        await elsewhere()\n"),
+        ('"""List the tables."""\n', '"""List the tables."""\n        import words\n'),
+        ("offset={offset}&limit", "offset={offset + 1}&limit"),  # every page leaves its first row out
+    )
+    tree["tests/test_more.py"].write_text("def test_sum():\n    assert 1 + 1 == 3\n")
+    test = "async def test_a_missing_object_is_told(self, target):\n        pass"
+    deviation = f"    @deviates('planets never go')\n    {test}\n\n"
+    tree.change(
+        CONTRACT,
+        ("import DriverContract, Target", "import DriverContract, Target, deviates"),
+        ("class TestOnFake(DriverContract):\n", f"class TestOnFake(DriverContract):\n{deviation}"),
+    )
+    done = type_in("driver", "test", tree.path, code=1)
+    assert " failed, " in done.stdout.splitlines()[-1]
+    for said in ("test_pages_tile_the_rows on fake", "test_objects_are_listed_once_each on fake", "evil.example"):
+        assert said in done.stdout, said
+    assert "No module named 'words'" in done.stdout
+    assert "test_sum" in done.stderr  # what pytest said
+    told = json.loads(tree["report.json"].read_text())
+    assert told["deviations"] == ["test_a_missing_object_is_told on fake: deviates: planets never go"]
+
+
+def test_tests_that_open_the_driver_outside_the_sandbox_prove_nothing(tree):
+    opening = "            async with open_driver(Driver, profile) as driver:\n"
+    here = "            driver = Driver()\n            async with opened(driver, profile):\n"
+    tree.change(CONTRACT, ("DriverContract, Target", "DriverContract, Target, opened"), (opening, here))
+    tested = run(tree)
+    assert tested.failures == []
+    assert (tested.sandbox, tested.passed) == ("none", False)
+
+
+def test_a_failing_test_beside_the_contract_is_a_failure(tree):
+    tree[CONTRACT].unlink()
+    tree["tests/test_more.py"].write_text("def test_sum():\n    assert 1 + 1 == 3\n")
+    tested = run(tree)
+    assert not tested.passed
+    assert any("test_sum" in reason for reason in tested.failures)
+
+
+@pytest.mark.parametrize("live", ["not json", "[1]"])
+def test_a_list_of_servers_that_cannot_be_read_is_told(tree, live):
+    tree["servers.json"].write_text(live)
+    with pytest.raises(ConfigurationError, match=r"could not be run: .*--live"):
+        run(tree, live=tree["servers.json"])
+
+
+def test_a_project_without_tests_is_told(tree):
+    tree[CONTRACT].unlink()
+    with pytest.raises(ConfigurationError, match="could not be run"):
+        run(tree)
+
+
+def test_a_wheel_with_faults_is_not_tested(tree):
+    tree["dragoman_orbit/evil.pth"].write_text("import os")
+    with pytest.raises(WheelRejectedError, match=r"evil\.pth"):
+        run(tree)
+    assert not tree["report.json"].exists()

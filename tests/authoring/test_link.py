@@ -1,0 +1,136 @@
+"""`driver link`: developer mode runs the working tree in the sandbox, and no surface lets anybody forget it."""
+
+from __future__ import annotations
+
+import json
+
+import anyio
+import pytest
+from authoring.conftest import serving
+
+import wheelhouse
+from dragoman import Runtime, SavedConnection
+from dragoman.authoring.link import link
+from dragoman_api.errors import DriverFaultError, PluginNotFoundError, RegistryError, WheelRejectedError
+from dragoman_registry.store import Store
+
+
+@pytest.fixture
+def store(home):
+    return Store(home / "data")
+
+
+def runtime():
+    return Runtime(spare=False)
+
+
+def save(port):
+    runtime().connections.save(SavedConnection(name="sky", type="orbit", values={"host": "127.0.0.1", "port": port}))
+
+
+async def opened():
+    events = []
+    async with runtime() as one:
+        one.add_sink(events.append)
+        async with one.open("sky") as session:
+            return session.server.product, session.sandbox, session.warnings, events
+
+
+def test_every_surface_says_that_a_driver_is_linked(tree, type_in):
+    with serving(tree) as port:
+        save(port)
+        done = type_in("driver", "link", tree.path)
+        assert f"linked orbit 0.1.0+linked to {tree.path}" in done.stdout
+        objects = type_in("objects", "sky", "--quiet")
+        assert f"warning: the driver orbit is linked: it runs from {tree.path}" in objects.stderr
+        [listed] = json.loads(type_in("plugins", "list", "--json").stdout)["plugins"]
+        assert (listed["state"], listed["registry"], listed["version"]) == ("linked", str(tree.path), "0.1.0+linked")
+        [found] = [line for line in type_in("plugins", "browse").stdout.splitlines() if line.startswith("orbit")]
+        assert "linked" in found
+        doctor = type_in("doctor")
+        assert f"warning  0.1.0+linked: runs from {tree.path}" in doctor.stdout
+        assert "dragoman driver unlink orbit" in doctor.stderr
+        assert type_in("driver", "unlink", "orbit").stdout == "unlinked orbit\n"
+        assert "no configured registry" in type_in("objects", "sky", code=1).stderr
+
+
+def test_a_linked_driver_is_confined_and_what_is_edited_runs_at_the_next_opening(tree, store):
+    with serving(tree) as port:
+        save(port)
+        link(tree.path, store=store)
+        product, sandbox, warnings, events = anyio.run(opened)
+        assert product == "Orbit"
+        assert sandbox.startswith(("full", "partial"))
+        assert any("is linked" in warning for warning in warnings)
+        assert [event.version for event in events if event.name == "connection.opened"] == ["0.1.0+linked"]
+        tree.driver(('Server("Orbit"', 'Server("Edited"'))
+        assert anyio.run(opened)[0] == "Edited"
+
+
+def test_what_is_installed_waits_while_it_is_linked_and_comes_back(tree, store, ready, tmp_path):
+    ready.publish(tmp_path / "team")
+    with serving(tree) as port:
+        save(port)
+        runtime().registries.add(str(tmp_path / "team"))
+        assert anyio.run(opened)[2] == [] or "sandbox" in anyio.run(opened)[2][0]
+        tree.driver(('Server("Orbit"', 'Server("Linked"'))
+        link(tree.path, store=store)
+        assert anyio.run(opened)[0] == "Linked"
+
+        async def update():
+            async with runtime() as one:
+                return await one.plugins.update()
+
+        assert anyio.run(update) == []
+        store.unlink("orbit")
+        assert anyio.run(opened)[0] == "Orbit"
+
+
+def test_a_linked_driver_has_its_dependencies(tree, store):
+    path = wheelhouse.library("tinylib", code="WORD = 'Tiny'\n").write(tree["wheels"])
+    tree.change("pyproject.toml", ('"dragoman-api~=1.0"', '"dragoman-api~=1.0", "tinylib"'))
+    listed = json.dumps([wheelhouse.dependency(path)])
+    tree.change("dragoman_orbit/driver.json", ('"licence"', f'"dependencies": {listed},\n  "licence"'))
+    tree.driver(("import json\n", "import json\n\nfrom tinylib import WORD\n"), ('Server("Orbit"', "Server(WORD"))
+    with serving(tree) as port:
+        save(port)
+        link(tree.path, store=store)
+        assert anyio.run(opened)[0] == "Tiny"
+
+
+def test_a_tree_that_went_away_is_told_with_the_way_out(tree, store):
+    link(tree.path, store=store)
+    tree.path.rename(tree.path.with_name("elsewhere"))
+    with pytest.raises(RegistryError, match="which is not there") as caught:
+        store.active("orbit")
+    assert caught.value.hint == "dragoman driver unlink orbit"
+    assert [one.state for one in store.installed()] == ["linked"]
+    store.unlink("orbit")
+    assert store.installed() == []
+
+
+def test_a_driver_that_cannot_start_or_has_faults_is_not_linked(tree, store):
+    tree.on_import("raise RuntimeError('boom')")
+    with pytest.raises(DriverFaultError, match="boom"):
+        link(tree.path, store=store)
+    tree["dragoman_orbit/evil.pth"].write_text("import os")
+    with pytest.raises(WheelRejectedError):
+        link(tree.path, store=store)
+    assert store.installed() == []
+
+
+def test_unlinking_and_removing_what_is_not_there_is_told(tree, store):
+    with pytest.raises(PluginNotFoundError, match="is not linked"):
+        store.unlink("orbit")
+    link(tree.path, store=store)
+    with pytest.raises(PluginNotFoundError, match="is not installed"):
+        store.remove("orbit")  # a link is no installation
+    assert store.active("orbit").linked
+
+
+def test_a_damaged_list_of_links_is_told(store, home):
+    (home / "data").mkdir(parents=True)
+    (home / "data/links.json").write_text("{")
+    with pytest.raises(RegistryError, match=r"links\.json cannot be read") as caught:
+        store.installed()
+    assert caught.value.code == "state-damaged"
