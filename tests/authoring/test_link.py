@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import anyio
 import pytest
@@ -134,3 +136,21 @@ def test_a_damaged_list_of_links_is_told(store, home):
     with pytest.raises(RegistryError, match=r"links\.json cannot be read") as caught:
         store.installed()
     assert caught.value.code == "state-damaged"
+
+
+def test_a_synchronous_client_with_a_transport_works_in_the_sandbox_as_the_explanation_says(tree, store):
+    page = (Path(__file__).parents[2] / "docs/explanation/no-sockets.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    tree.code.write_text(code)
+    hooks = '["connect", "list_objects", "describe_object", "fetch_page"]'
+    tree.change("dragoman_orbit/driver.json", (hooks, '["connect", "list_objects"]'), ('["browse"]', "[]"))
+    assert tree.check().faults == []
+
+    async def listed():
+        async with runtime() as one, one.open("sky") as session:
+            return session.server.version, [found.name for found in await session.objects()]
+
+    with serving(tree) as port:
+        save(port)
+        link(tree.path, store=store)
+        assert anyio.run(listed) == ("1.0", ["planets", "stars"])

@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import socket
+import subprocess
 import sys
 
 import pytest
@@ -207,7 +209,6 @@ anyio.run(main)
 
 def test_the_same_from_python(shell):
     import os
-    import subprocess
 
     environment = {**os.environ, "DRAGOMAN_HOME": str(shell.home / "dragoman")}
     done = subprocess.run([sys.executable, "-c", PYTHON], capture_output=True, text=True, env=environment, timeout=50)
@@ -255,3 +256,55 @@ def test_a_script_runs_with_a_guard_and_leaves_a_trail_of_events(shell):
     for name in ("connection.opened", "export.finished", "connection.closed"):
         assert names.count(name) == 1
     assert len((shell.cwd / "books.ndjson").read_bytes().splitlines()) == 480
+
+
+@pytest.fixture(scope="module")
+def author(shell):
+    """The author's folder, and the fake of it as the server that everybody reaches."""
+    shell("dragoman driver new meili --type meilisearch --port 7700")
+    folder = shell.cwd / "dragoman-meili"
+    words = [sys.executable, str(folder / "tests/fake.py"), "--port", str(port := free_port())]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    yield type(shell)(home=shell.home, cwd=folder, port=port)
+    server.terminate()
+    server.wait(10)
+
+
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def test_an_author_makes_checks_and_tests_a_driver(author):
+    assert re.search(r"^check: 34 rules, 0 faults · sandbox (full|partial)", author("dragoman driver check").out)
+    server = {
+        "type": "meilisearch",
+        "engine": "Meilisearch",
+        "version": "1.0",
+        "host": "127.0.0.1",
+        "port": author.port,
+    }
+    (author.cwd / "server.json").write_text(json.dumps([{**server, "object": "planets", "rows": 8}]))
+    out = author("dragoman driver test --live server.json").out
+    assert re.search(r"contract: \d+ passed, \d+ skipped \(hooks not implemented: .*plan_change.*\) · sandbox \w+", out)
+    assert out.rstrip().endswith(" · report.json")
+
+
+def test_an_author_publishes_and_a_stranger_s_connection_installs_it(author, tmp_path):
+    """P3: another home knows the folder, and opening does the rest."""
+    author("dragoman registry init ../team")
+    out = author("dragoman driver publish --to ../team").out
+    assert re.fullmatch(r"published meili 0\.1\.0 \(sha256 [0-9a-f]{4}…\) · open \.\./team/index\.html\n", out)
+    assert (author.cwd / "../team/index.html").is_file()
+    machine = type(author)(home=tmp_path, cwd=author.cwd, port=author.port)
+    machine("dragoman registry add ../team")
+    machine("dragoman connections add m --type meilisearch --host 127.0.0.1 --port $PORT --yes")
+    assert line_of(machine("dragoman objects m").out, "planets") == ["planets", "8"]
+
+
+def test_the_same_folder_serves_pip(author, tmp_path):
+    index = (author.cwd / "../team/targets/simple").resolve().as_uri()
+    words = ["download", "-q", "--no-deps", "--dest", str(tmp_path), "--index-url", index, "dragoman-meili"]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True, timeout=50, capture_output=True)
+    assert [file.name for file in tmp_path.glob("*.whl")] == ["dragoman_meili-0.1.0-py3-none-any.whl"]
