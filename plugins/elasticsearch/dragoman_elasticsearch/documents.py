@@ -92,10 +92,11 @@ def _shown(column: Sequence[Any]) -> Sequence[Cell]:
         numbers = _numbers([value for value in column if value.__class__ is Raw])
         column = _filled(column, (Raw,), numbers, alone=len(kinds) == 1)
     if dict in kinds or list in kinds:
-        found = [value for value in column if value.__class__ is list or value.__class__ is dict]
+        alone = kinds <= {list, dict}
+        found = column if alone else [value for value in column if value.__class__ in (list, dict)]
         texts = _encoder.encode_lines(found).decode().split("\n")[:-1]  # JSON on one line holds no line break
-        fits = len(max(texts, key=len)) <= CELL_CUT
-        column = _filled(column, (list, dict), map(Json if fits else cut, texts), alone=kinds <= {list, dict})
+        fits = max(map(len, texts)) <= CELL_CUT
+        column = _filled(column, (list, dict), map(Json if fits else cut, texts), alone=alone)
     return column
 
 
