@@ -478,6 +478,13 @@ class SendsWhileParsing(MemoryDriver):
         return await super().parse_console(text)
 
 
+@breaks("test_a_comment_makes_no_request_and_breaks_none")
+class TakesACommentForARequest(MemoryDriver):
+    @hookimpl
+    async def parse_console(self, text):
+        return await super().parse_console(replace(text, text=text.text.replace("# expect", "GET /expect?")))
+
+
 @breaks("test_a_syntax_error_says_where")
 class SaysNotWhere(MemoryDriver):
     @hookimpl

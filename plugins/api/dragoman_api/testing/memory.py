@@ -248,7 +248,7 @@ class MemoryDriver:
         """Read one request per line: a method, a path, JSON."""
         requests = []
         for number, line in enumerate(text.text.splitlines(), 1):
-            if not line.strip():
+            if not line.strip() or line.startswith("#"):
                 continue
             if (match := _LINE.fullmatch(line.rstrip())) is None:
                 known = re.match(r"(GET|HEAD|POST|PUT|DELETE)\s+", line)

@@ -37,6 +37,16 @@ class ConsolePromises:
         lines = [1 + "\n\n".join([*texts[:at], ""]).count("\n") for at in range(len(texts))]
         assert [each.line for each in together] == lines
 
+    async def test_a_comment_makes_no_request_and_breaks_none(self, target: Target) -> None:
+        """A line that begins with ``#`` changes no request: expectations stand there, for the host to read."""
+        target.given("reads", "writes")
+        for text in [*target.reads, *target.writes]:
+            plain = await _parse(target, text)
+            told = await _parse(target, f"# before\n{text}\n# expect status 200\n")
+            assert [(each.request.method, each.request.path, each.writes, each.line) for each in told] == [
+                (each.request.method, each.request.path, each.writes, each.line + 1) for each in plain
+            ], text
+
     async def test_a_syntax_error_says_where(self, target: Target) -> None:
         """A text that cannot be parsed raises ConsoleSyntaxError with line and column, both from 1."""
         target.given("broken")
