@@ -1,0 +1,148 @@
+"""Exports and a filtered page of Weaviate, beside the official client and bare aiohttp: bench_weaviate.py RECORDS.
+
+RECORDS is the file that `tests/servers` names in DRAGOMAN_LIVE; its first Weaviate is taken. The official client is
+run by the Python that WEAVIATE_PYTHON names, which has `weaviate-client` installed; without it that side is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/support")]
+
+import aiohttp
+import anyio
+from benchmarks.compare import introduce, measure_async, report
+
+from dragoman import Filter, Runtime, SavedConnection
+
+ROWS = int(os.environ.get("ROWS", "100000"))
+DIMENSIONS = 128
+NAME = "DragomanBench"
+ITERATE = """
+import sys, time, weaviate
+from weaviate.classes.init import Auth
+host, port, grpc, key, name, vectors = sys.argv[1:]
+auth = Auth.api_key(key) if key else None
+with weaviate.connect_to_local(host, int(port), int(grpc), auth_credentials=auth, skip_init_checks=True) as client:
+    began, rows = time.perf_counter(), 0
+    for item in client.collections.get(name).iterator(include_vector=vectors == "yes"):
+        rows += 1
+    print(rows, time.perf_counter() - began)
+"""
+
+
+async def load(http: aiohttp.ClientSession) -> None:
+    """Make the collection and fill it."""
+    types = {"title": "text", "i": "int", "n": "number"}
+    definition = {
+        "class": NAME,
+        "vectorizer": "none",
+        "vectorIndexType": "flat",
+        "properties": [{"name": name, "dataType": [kind]} for name, kind in types.items()],
+    }
+    await http.delete(f"/v1/schema/{NAME}")
+    async with http.post("/v1/schema", json=definition) as reply:
+        reply.raise_for_status()
+    chance = random.Random(7)
+    for start in range(0, ROWS, 1_000):
+        items = [
+            {
+                "class": NAME,
+                "properties": {"title": f"the tale of number {at}", "i": at, "n": at / 7},
+                "vector": [round(chance.random(), 6) for _ in range(DIMENSIONS)],
+            }
+            for at in range(start, min(ROWS, start + 1_000))
+        ]
+        async with http.post("/v1/batch/objects", json={"objects": items}) as reply:
+            reply.raise_for_status()
+
+
+def official(record: dict, vectors: bool) -> float | None:
+    """Iterate with the official client in a process of its own; give rows per second."""
+    python = os.environ.get("WEAVIATE_PYTHON")
+    if not python:
+        print("the official client is left out: WEAVIATE_PYTHON names no Python that has it")
+        return None
+    key = record["api_keys"].get("admin", "")
+    words = [record["host"], str(record["port"]), str(record["grpc_port"]), key, NAME, "yes" if vectors else "no"]
+    done = subprocess.run([python, "-c", ITERATE, *words], capture_output=True, text=True, check=True)
+    rows, seconds = done.stdout.split()
+    assert int(rows) == ROWS, done.stdout
+    return ROWS / float(seconds)
+
+
+async def exports(session, record: dict, folder: Path) -> None:
+    """Compare whole exports, two rounds in turns, the better of each."""
+    for title, vectors, target in (("without vectors", False, 4.0), (f"with {DIMENSIONS} dimensions", True, 1.8)):
+        ours, theirs = 0.0, 0.0
+        for _ in range(2):
+            began = time.perf_counter()
+            more = {"format": "rows", "columns": ["title", "i", "n", *(["vector"] if vectors else [])]}
+            result = await session.export(NAME, to=folder / f"rows-{time.monotonic_ns()}.ndjson", **more)
+            assert result.rows == ROWS
+            ours = max(ours, ROWS / (time.perf_counter() - began))
+            theirs = max(theirs, await anyio.to_thread.run_sync(official, record, vectors) or 0.0)
+        print(f"{ROWS:,} objects {title}: {ours:,.0f} rows/s to a file", end="")
+        print(f", official iterator {theirs:,.0f}: {ours / theirs:.2f} x (target {target} x)" if theirs else "")
+
+
+async def page(session, http: aiohttp.ClientSession) -> None:
+    """Compare a filtered page with the very same request."""
+    compiled = await session.compile(NAME, filters=[Filter("i", ">", 500)])
+    clause = compiled.rows[0].clause
+    where = f"{{operator:And,operands:[{clause},{clause}]}}"
+    text = (
+        f'{{Get{{{NAME}(limit:100,where:{where},sort:[{{path:["_id"],order:asc}}])'
+        "{title i n _additional{id creationTimeUnix lastUpdateTimeUnix}}}}"
+    )
+    body = json.dumps({"query": text}).encode()
+
+    async def bare() -> None:
+        async with http.post("/v1/graphql", data=body) as answer:
+            assert b'"Get"' in await answer.read()
+
+    async def ours() -> None:
+        columns = ["uuid", "title", "i", "n"]
+        found = await session.page(NAME, filters=[Filter("i", ">", 500)], columns=columns, total=False)
+        assert len(found.cells) == 100
+
+    found = await measure_async({"bare aiohttp": bare, "Session.page": ours}, rounds=30)
+    report("One filtered page of 100 rows", found, baseline="bare aiohttp", target="1.2 x")
+
+
+async def main(record: dict) -> None:
+    key = record["api_keys"].get("admin", "")
+    headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(aiohttp.ClientSession(record["url"], headers=headers))
+        await load(http)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        runtime = await stack.enter_async_context(Runtime(folder / "home", spare=False))
+        values = {"host": record["host"], "port": record["port"]}
+        values |= {"auth_method": "api-key", "api_key": "env:BENCH_KEY"} if key else {}
+        os.environ["BENCH_KEY"] = key
+        runtime.connections.save(SavedConnection(name="real", type="weaviate", values=values))
+        session = await stack.enter_async_context(runtime.open("real"))
+        print(f"{session.server.product} {session.server.version}, sandbox {session.sandbox}")
+        await page(session, http)
+        await exports(session, record, folder)
+        await http.delete(f"/v1/schema/{NAME}")
+
+
+if __name__ == "__main__":
+    introduce()
+    if len(sys.argv) < 2:
+        print("needs a real server: tests/servers run weaviate-1.38.11 -- sh -c 'python … \"$DRAGOMAN_LIVE\"'")
+        raise SystemExit
+    records = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    anyio.run(main, next(record for record in records if record["type"] == "weaviate"))
