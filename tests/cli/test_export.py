@@ -184,3 +184,12 @@ def test_a_reader_who_has_seen_enough_ends_the_export_quietly(own):
     assert done.returncode == 0, done.stderr
     assert ids(done.stdout) == ["0", "1"]
     assert done.stderr == b""
+
+
+def test_at_a_terminal_the_rows_the_rate_and_the_time_that_is_left_are_shown(own, tmp_path):
+    from terminal import Terminal
+
+    code, text = Terminal(own, "export", "shop", "tape", "-o", tmp_path / "t.ndjson").end()
+    assert code == 0
+    assert re.search(r"tape  \d\d?/100  [1-9]\d* rows/s .*0:00:0\d", text)
+    assert re.search(r"  tape  100/100  [\d,]+ rows/s  done\r?\n", text)

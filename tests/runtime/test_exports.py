@@ -80,6 +80,7 @@ async def test_the_manifest_can_be_left_out_and_an_old_one_does_not_stay(line, t
         ("a.ndjson.zst", {}, ("documents", "zstd")),
         ("a.csv", {}, ("csv", None)),
         ("a.csv.gz", {}, ("csv", "gzip")),
+        ("a.2024.CSV", {}, ("csv", None)),
         ("a.parquet", {}, ("parquet", None)),
         ("a.gz", {"format": "rows"}, ("rows", "gzip")),
         ("a.csv", {"format": "ndjson", "compress": "zstd"}, ("documents", "zstd")),
@@ -275,6 +276,15 @@ async def test_a_folder_that_goes_away_meanwhile_is_an_error(line, tmp_path):
     line.before = lambda number: remove() if number == 3 else None
     with pytest.raises(ExportError, match="No such file"):
         await line(tmp_path / "gone" / "x.ndjson")
+
+
+async def test_what_happens_is_told_from_the_event_loop(line, tmp_path):
+    import threading
+
+    threads = set()
+    line.seen = type("Seen", (list,), {"append": lambda self, event: threads.add(threading.current_thread())})()
+    await line(tmp_path / "x.ndjson")
+    assert threads == {threading.current_thread()}
 
 
 async def test_a_second_export_to_the_same_file_is_refused_while_the_first_runs(line, tmp_path):

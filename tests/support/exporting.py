@@ -37,7 +37,7 @@ class Line:
     async def __call__(self, to, *, name="books", compress=None, filters=(), columns=None, resume=False, **more):
         """Export to a path or a stream; `more` holds the format, the tenant, and whether a manifest is wanted."""
         shape = await to_thread.run_sync(partial(choose, to, format=more.get("format"), compress=compress))
-        export = Export(SOURCE, to=to, shape=shape, resume=resume, emit=self.seen.append)
+        export = Export(SOURCE, to=to, shape=shape, resume=resume, emit=lambda event: self.seen.append(event))
         with export.reporting():
             compiled = None
             if filters:

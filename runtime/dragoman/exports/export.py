@@ -18,7 +18,7 @@ from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
 
 from .formats import Compressor, Csv
-from .results import Checkpoint, ExportResult, Identity
+from .results import Checkpoint, ExportResult
 from .targets import FileTarget, Target
 
 if TYPE_CHECKING:
@@ -122,18 +122,11 @@ class Export:
             DragomanError: What the driver raised; nothing stands under the final name.
         """
         self._table = Csv(columns) if self._shape.format == "csv" else None
-        self._identity = Identity(
-            connection=self._source.connection,
-            driver=self._source.plugin,
-            object=request.object,
-            tenant=request.tenant,
-            filter=request.filter.body if request.filter else None,
-            format=self._shape.format,
-            compression=self._shape.compression,
-            columns=request.columns,
-        )
+        body = request.filter.body if request.filter else None
+        self._identity = {**self._identify(request), "filter": body, "driver": self._source.plugin}
         try:
-            await run_sync(self._open)
+            replaced = await run_sync(self._open)
+            self._tell(events.ExportStarted, target=self._target.name, resumed=self._rows, replaced=replaced)
             try:
                 await run_sync(self._begin)
                 if not (self._secured and self._secured.driver is None):
@@ -154,18 +147,30 @@ class Export:
         self._tell(events.ExportFinished, **told)
         return result
 
-    def _open(self) -> None:
+    def _identify(self, request: ExportRequest) -> dict[str, Any]:
+        """Give what two runs have in common with each other and with the result, by name."""
+        return {
+            "connection": self._source.connection,
+            "object": request.object,
+            "tenant": request.tenant,
+            "format": self._shape.format,
+            "compression": self._shape.compression,
+            "columns": request.columns,
+        }
+
+    def _open(self) -> int | None:
+        """Take possession of the target; give the rows of an unfinished export that is going to be replaced."""
         self._target.open()
-        replaced = None
-        if self._resume:
-            if not isinstance(self._target, FileTarget):
+        if not isinstance(self._target, FileTarget):
+            if self._resume:
                 raise ExportError("only a file can be resumed", hint="name it with -o", code="resume-refused")
-            found = self._secured = self._target.resume(self._identity)
-            self._rows, self._driver, self._started = found.rows, found.driver, found.started
-            self._resumed = found.resumed + 1
-        elif isinstance(self._target, FileTarget):
-            replaced = self._target.left_over()
-        self._tell(events.ExportStarted, target=self._target.name, resumed=self._rows, replaced=replaced)
+            return None
+        if not self._resume:
+            return self._target.left_over()
+        found = self._secured = self._target.resume(self._identity)
+        self._rows, self._driver, self._started = found.rows, found.driver, found.started
+        self._resumed = found.resumed + 1
+        return None
 
     def _begin(self) -> None:
         if not self._resume:
@@ -281,13 +286,8 @@ class Export:
     def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:
         return ExportResult(
             target=self._target.name,
-            connection=self._source.connection,
-            object=request.object,
-            tenant=request.tenant,
+            **self._identify(request),
             filter=request.filter.rows if request.filter else [],
-            format=self._shape.format,
-            compression=self._shape.compression,
-            columns=request.columns,
             rows=self._rows,
             bytes=self._target.bytes,
             sha256=self._target.sha256,

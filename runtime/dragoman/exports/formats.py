@@ -63,7 +63,7 @@ def choose(to: Path | BinaryIO, *, format: str | None, compress: str | None) -> 
     Raises:
         ConfigurationError: There is no such format, it does not fit the target, or it needs a package that is missing.
     """
-    suffixes = to.suffixes if isinstance(to, Path) else []
+    suffixes = [each.lower() for each in to.suffixes] if isinstance(to, Path) else []
     outer = _COMPRESSED.get(suffixes[-1]) if suffixes else None
     inner = suffixes[:-1] if outer else suffixes
     chosen = format or _TABLES.get(inner[-1] if inner else "", "documents")

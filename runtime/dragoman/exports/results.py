@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -54,28 +54,11 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[Note] = []
 
 
-class Identity(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What makes two exports the same one, so that the second may go on where the first ended."""
-
-    connection: str
-    driver: str
-    object: str
-    tenant: str | None
-    filter: str | None
-    format: str
-    compression: str | None
-    columns: list[str] | None
-
-    def differences(self, other: Identity) -> list[str]:
-        """Name what is not the same."""
-        return [name for name in self.__struct_fields__ if getattr(self, name) != getattr(other, name)]
-
-
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is safe on disk of an export under way, and how to go on after it.
 
     Attributes:
-        identity: Of the export.
+        identity: What must be the same for another run to be the same export, by name.
         part: Name of the file it is about.
         offset: Bytes of it that are safe.
         sha256: Their digest in hexadecimal.
@@ -86,7 +69,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """
 
     version: Literal[1] = 1
-    identity: Identity
+    identity: dict[str, Any]
     part: str
     offset: int
     sha256: str

@@ -6,7 +6,7 @@ import fcntl
 import hashlib
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from .results import ExportResult, Identity
+    from .results import ExportResult
 
 PIECE = 1 << 20
 
@@ -103,6 +103,8 @@ class FileTarget(Target):
     def __init__(self, final: Path) -> None:
         super().__init__(None)
         self._final = final
+        if not final.name:
+            raise self._no_file()
         self.part = final.with_name(f".{final.name}.part")
         self.made = final.with_name(f".{final.name}.made")
         self._source = self.part
@@ -121,7 +123,7 @@ class FileTarget(Target):
             ExportError: Another export writes this file, or the place does not take one.
         """
         if self._final.exists() and not self._final.is_file():
-            raise ExportError(f"{self.name} is no file", hint="give the name of a file, or leave it out for stdout")
+            raise self._no_file()
         with self.guarding():
             while self._stream is None:
                 handle = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -136,6 +138,9 @@ class FileTarget(Target):
                 finally:
                     if self._stream is None:
                         os.close(handle)
+
+    def _no_file(self) -> ExportError:
+        return ExportError(f"{self.name} is no file", hint="give the name of a file, or leave it out for stdout")
 
     def _is(self, handle: int) -> bool:
         """Tell whether the part that was locked is still there under its name; who had it may have finished."""
@@ -158,7 +163,7 @@ class FileTarget(Target):
             self._checkpoint.unlink(missing_ok=True)
             self._stream.truncate(0)
 
-    def resume(self, identity: Identity) -> Checkpoint:
+    def resume(self, identity: dict[str, Any]) -> Checkpoint:
         """Cut the part off behind what is safe, to go on there.
 
         Raises:
@@ -168,7 +173,7 @@ class FileTarget(Target):
         found = read_checkpoint(self._checkpoint)
         if found is None:
             raise self._refusal(f"no unfinished export of {self.name} can be resumed: it has no readable checkpoint")
-        if differences := found.identity.differences(identity):
+        if differences := [name for name in identity if identity[name] != found.identity.get(name)]:
             raise self._refusal(f"the unfinished export of {self.name} has another {', another '.join(differences)}")
         with self.guarding():
             size = self.part.stat().st_size
@@ -244,4 +249,4 @@ def read_checkpoint(path: Path) -> Checkpoint | None:
 
 def unfinished(final: Path) -> bool:
     """Tell whether an export of this file could be resumed."""
-    return read_checkpoint(checkpoint_path(final)) is not None
+    return bool(final.name) and read_checkpoint(checkpoint_path(final)) is not None
