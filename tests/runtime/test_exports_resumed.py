@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import shutil
 
@@ -248,7 +249,16 @@ async def test_checkpoints_are_not_written_for_every_part(tmp_path, monkeypatch)
     assert there == [False] * 5
 
 
+async def test_a_stream_has_no_checkpoints(tmp_path):
+    stream = io.BytesIO()
+    result = await Line()(stream, compress="gzip")
+    assert result.rows == 23
+    assert gzip.decompress(stream.getvalue()).count(b"\n") == 23
+
+
 async def test_a_finished_stream_of_a_parquet_file_needs_the_server_no_more(tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 60)
+
     def broken(*args, **more):
         raise OSError(28, "No space left on device")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -203,7 +203,7 @@ class Export:
         async for part in parts:
             checkpoint = await run_sync(self._put, part)
             if checkpoint is not None:
-                tasks.start_soon(self._secure, checkpoint)
+                tasks.start_soon(self._keep, checkpoint)
             self._tell(events.ExportProgressed, rows=self._rows, bytes=self._target.bytes, total=part.total)
 
     def _put(self, part: ExportPart) -> Checkpoint | None:
@@ -216,19 +216,18 @@ class Export:
         self._driver = part.checkpoint
         size, at = self._marked
         due = self._target.bytes - size >= CHECKPOINT_BYTES or time.perf_counter() - at >= CHECKPOINT_SECONDS
-        return self._mark() if due and self._driver is not None and not self._securing else None
+        return self._mark() if due and self.resumable and self._driver is not None and not self._securing else None
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, *, end: bool = False) -> None:
         self._torn = True
-        self._target.write(self._compressor.compress(data) if self._compressor and data else data)
+        if self._compressor:
+            data = (self._compressor.compress(data) if data else data) + (self._compressor.end() if end else b"")
+        self._target.write(data)
         self._torn = False
 
     def _mark(self) -> Checkpoint:
         """End a member of the compression, so that the file may be cut off here, and give the checkpoint."""
-        if self._compressor:
-            self._torn = True
-            self._target.write(self._compressor.end())
-            self._torn = False
+        self._write(b"", end=True)
         self._marked = (self._target.bytes, time.perf_counter())
         return Checkpoint(
             identity=self._identity,
@@ -241,11 +240,15 @@ class Export:
             resumed=self._resumed,
         )
 
-    async def _secure(self, checkpoint: Checkpoint) -> None:
-        assert isinstance(self._target, FileTarget)
+    async def _keep(self, checkpoint: Checkpoint) -> None:
         self._securing = True
-        await run_sync(self._target.secure, checkpoint)
-        self._secured, self._securing = checkpoint, False
+        await run_sync(self._secure, checkpoint)
+        self._securing = False
+
+    def _secure(self, checkpoint: Checkpoint) -> None:
+        assert isinstance(self._target, FileTarget)
+        self._target.secure(checkpoint)
+        self._secured = checkpoint
 
     # the end ----------------------------------------------------------------------------------------------------------
 
@@ -261,7 +264,7 @@ class Export:
         assert isinstance(self._target, FileTarget)
         if self._driver is not None:
             self._driver = None
-            self._target.secure(self._mark())
+            self._secure(self._mark())
         with self._target.guarding():
             notes = write_parquet(
                 self._target.part, self._target.made, columns=columns, compression=self._shape.compression
@@ -271,13 +274,9 @@ class Export:
 
     def _give_up(self, error: BaseException) -> None:
         """Keep what can be resumed, remove the rest."""
-        if isinstance(self._target, FileTarget) and self._driver is not None and not self._torn:
-            try:
-                checkpoint = self._mark()
-                self._target.secure(checkpoint)
-                self._secured = checkpoint
-            except DragomanError:  # the disk is full; the checkpoint before this one still holds
-                pass
+        if self.resumable and self._driver is not None and not self._torn:
+            with suppress(DragomanError):  # the disk is full; the checkpoint before this one still holds
+                self._secure(self._mark())
         if self._secured is None:
             self._target.discard()
         elif isinstance(error, DragomanError):

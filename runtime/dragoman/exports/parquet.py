@@ -72,12 +72,11 @@ class _Facts:
         """Choose the type of the column, how a value becomes one, and what must be said about it."""
         mapped = self._mapped()
         if mapped is not None and (not self._seen or self._fits(mapped)):
-            return mapped, _MAKERS[mapped], ""
-        others = (pa.string(), pa.int64(), pa.uint64(), pa.float64(), pa.bool_()) if mapped is not None else ()
-        other = next((each for each in others if self._fits(each)), None)
+            return mapped, _TYPES[mapped][0], ""
+        other = next((each for each in _TYPES if mapped is not None and self._fits(each)), None)
         text = f"not every value is a {self._column.type}: the column is {other or 'JSON text'}"
         if other is not None:
-            return other, _MAKERS[other], text
+            return other, _TYPES[other][0], text
         self.array = False
         return pa.string(), bytes.decode, text if self._column.kind in _SCALARS else ""
 
@@ -97,8 +96,8 @@ class _Facts:
         return pa.string()
 
     def _fits(self, wanted: pa.DataType) -> bool:
-        low, high = _RANGES.get(wanted, (0, 0))
-        return self._seen <= _HOLDS[wanted] and ("integer" not in self._seen or low <= self._low <= self._high <= high)
+        _, holds, low, high = _TYPES[wanted]
+        return self._seen <= holds and low <= self._low <= self._high <= high
 
 
 def _is_exact(text: str) -> bool:
@@ -123,27 +122,15 @@ def _as_time(value: bytes) -> datetime:
 
 
 _TIMESTAMP = pa.timestamp("us", tz="UTC")
-_MAKERS: dict[pa.DataType, Callable[[bytes], Any]] = {
-    pa.string(): text_of,
-    pa.int64(): int,
-    pa.uint64(): int,
-    pa.float64(): float,
-    pa.bool_(): lambda value: value == b"true",
-    _TIMESTAMP: _as_time,
+_TYPES: dict[pa.DataType, tuple[Callable[[bytes], Any], set[str], int, int]] = {
+    pa.string(): (text_of, {"text", "date"}, 0, 0),
+    pa.int64(): (int, {"integer"}, -(1 << 63), (1 << 63) - 1),
+    pa.uint64(): (int, {"integer"}, 0, (1 << 64) - 1),
+    pa.float64(): (float, {"integer", "float"}, -_EXACT, _EXACT),
+    pa.bool_(): (lambda value: value == b"true", {"bool"}, 0, 0),
+    _TIMESTAMP: (_as_time, {"date"}, 0, 0),
 }
-_HOLDS = {
-    pa.string(): {"text", "date"},
-    pa.int64(): {"integer"},
-    pa.uint64(): {"integer"},
-    pa.float64(): {"integer", "float"},
-    pa.bool_(): {"bool"},
-    _TIMESTAMP: {"date"},
-}
-_RANGES = {
-    pa.int64(): (-(1 << 63), (1 << 63) - 1),
-    pa.uint64(): (0, (1 << 64) - 1),
-    pa.float64(): (-_EXACT, _EXACT),
-}
+"""For each type: what makes a value, what it holds, and between which integers."""
 
 
 def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], compression: str | None) -> list[Note]:

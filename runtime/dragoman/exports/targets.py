@@ -161,6 +161,7 @@ class FileTarget(Target):
         assert self._stream is not None
         with self.guarding():
             self._checkpoint.unlink(missing_ok=True)
+            self.made.unlink(missing_ok=True)
             self._stream.truncate(0)
 
     def resume(self, identity: dict[str, Any]) -> Checkpoint:
