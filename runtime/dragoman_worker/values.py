@@ -41,7 +41,8 @@ MAX_RESULT = 64 << 20
 """Bytes of all parts of one result at most."""
 
 _JSON_KINDS = {Json, NoneType}
-_PLAIN_KINDS = {NoneType, bool, int, float, str}
+_SMALL_KINDS = {NoneType, bool, float, str}
+_PLAIN_KINDS = {*_SMALL_KINDS, int}
 _Meta = msgspec.Meta
 _Plain = None | bool | int | float | str
 _PLAIN_CELLS: Any = Annotated[list[Annotated[list[_Plain], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
@@ -66,18 +67,10 @@ def _extension(value: object) -> Ext:
     raise ValueFaultError(f"a value of type {type(value).__name__} cannot leave the driver")
 
 
-def _text(value: object) -> str:
-    """Encode what a column of JSON texts holds."""
-    if value.__class__ is Json:
-        return str(value)
-    raise ValueFaultError(f"a value of type {type(value).__name__} cannot leave the driver")
-
-
 _encoder = msgspec.msgpack.Encoder(enc_hook=_extension)
 _plain = msgspec.msgpack.Encoder()
 _numeric = msgspec.msgpack.Encoder(decimal_format="number")
-_textual = msgspec.msgpack.Encoder(enc_hook=_text)
-_swift = msgspec.msgpack.Encoder(enc_hook=str)  # the same, where it is known that nothing else comes
+_textual = msgspec.msgpack.Encoder(enc_hook=str)
 
 
 def freeze(value: object) -> object:
@@ -171,7 +164,7 @@ def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
 
 def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]]:
     """Encode rows; tell whether they need extension types, and which columns hold nothing but JSON texts."""
-    with suppress(ValueFaultError):  # Json, or a big integer
+    with suppress(ValueFaultError):  # as where there is Json, or a big integer
         encoded = encode(cells, _plain)
         # msgspec writes a Decimal by itself; to write all twice is quicker than to look at the type of each cell.
         if encoded == encode(cells, _numeric):
@@ -179,18 +172,16 @@ def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]
     columns: list[Any] = list(zip(*cells, strict=True))
     kinds = [set(map(type, column)) for column in columns]
     json = tuple(at for at, kind in enumerate(kinds) if Json in kind and kind <= _JSON_KINDS)
-    others = set(range(len(columns))).difference(json)
-    odd = {at for at in others if not kinds[at] <= _PLAIN_KINDS}
-    while True:
-        for at in odd:
+    others = [at for at in range(len(columns)) if at not in json]
+    if all(kinds[at] <= _PLAIN_KINDS for at in others):
+        with suppress(ValueFaultError):
+            return encode(cells, _textual), False, json
+    for at in json:
+        columns[at] = [None if cell is None else str(cell) for cell in columns[at]]
+    for at in others:
+        if not kinds[at] <= _SMALL_KINDS:
             columns[at] = list(map(freeze, columns[at]))
-        try:
-            rows = list(zip(*columns, strict=True)) if odd else cells
-            return encode(rows, _textual if odd else _swift), bool(odd), json
-        except ValueFaultError:
-            if odd == others:
-                raise
-            odd = others  # a big integer may be anywhere
+    return encode(list(zip(*columns, strict=True))), True, json
 
 
 # taking a result apart ------------------------------------------------------------------------------------------------
