@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
-from dragoman import Filter, Insert, Runtime, SavedConnection, Update
+from dragoman import Delete, Filter, Insert, Runtime, SavedConnection, Sort, Update
 from dragoman_api.errors import AuthenticationError, FilterNotSupportedError
 from fakes.weaviate import FakeWeaviate, User
 
@@ -99,3 +100,35 @@ async def test_a_revoked_key_is_an_event_and_the_new_one_opens_again(runtime, fa
         monkeypatch.setenv("WEAVIATE_KEY", "key-2")
         async with runtime.open("library") as session:
             assert (await session.ping()).ok
+
+
+@pytest.mark.live("weaviate")
+@pytest.mark.timeout(180)
+async def test_P3_the_whole_way_on_a_real_engine(live_server, monkeypatch, tmp_path):
+    """Installed from its wheel, locked down, brokered, over TLS where the engine has it."""
+    if live_server["settings"]:
+        pytest.skip("this engine is set up for rules of its own")
+    values = {"host": live_server["host"], "port": live_server["port"]}
+    if live_server["tls"]:
+        values |= {"ssl_mode": "verify-identity", "ca_file": live_server["ca_file"]}
+    if live_server["api_keys"]:
+        monkeypatch.setenv("WEAVIATE_KEY", live_server["api_keys"]["admin"])
+        values |= {"auth_method": "api-key", "api_key": "env:WEAVIATE_KEY"}
+    runtime = Runtime(spare=False)
+    runtime.connections.save(SavedConnection(name="real", type="weaviate", values=values))
+    async with runtime, runtime.open("real") as session:
+        assert (session.server.version, session.sandbox) == (live_server["version"], "full")
+        text = f"POST /schema {json.dumps(BOOK | {'class': 'SystemBook'})}"
+        assert [answer.status for answer in await session.console(text)] == [200]
+        try:
+            rows = [Insert("SystemBook", {"title": f"tea {at}", "pages": at}) for at in range(25)]
+            outcomes = await session.apply(await session.plan(*rows))
+            assert {outcome.status for outcome in outcomes} == {"applied"}
+            page = await session.page("SystemBook", filters=[Filter("pages", ">=", 20)], sort=[Sort("pages")])
+            assert [row["pages"] for row in page.rows] == [20, 21, 22, 23, 24]
+            result = await session.export("SystemBook", to=tmp_path / "books.ndjson")
+            assert result.rows == 25
+            [gone] = await session.apply(await session.plan(Delete(page.rows[0].key)))
+            assert (gone.status, await session.count("SystemBook")) == ("applied", 24)
+        finally:
+            await session.console("DELETE /schema/SystemBook")

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from dragoman_api import AuthenticationError, Health, Profile, QueryError, Server
+from dragoman_api import AuthenticationError, DragomanError, Health, Profile, QueryError, Server
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ServerNotSupportedError
 
 from . import faults
 from .exchange import Exchange, Reply, ask, get
-
-if TYPE_CHECKING:
-    from dragoman_api import DragomanError
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _HOSTED = (".weaviate.cloud", ".weaviate.network", ".weaviate.io", ".semi.technology")
@@ -95,9 +92,10 @@ def identify() -> Exchange[tuple[Server, Features]]:
 
 def _rights(own: Reply) -> list[str]:
     """Say what only role-based access tells: no rights at all, or none to write."""
-    if own.status != 200:
-        return []
-    roles = faults.decode(own, _Own).roles
+    try:
+        roles = faults.decode(own, _Own).roles
+    except DragomanError:
+        roles = None
     if roles is None:
         return []
     actions = {str(each.get("action")) for role in roles for each in role.get("permissions") or []}

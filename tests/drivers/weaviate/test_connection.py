@@ -127,7 +127,8 @@ def test_what_the_roles_allow_is_said():
     assert "no rights" in identified(META, reply(nothing))[0].notes[0]
     assert "read only" in identified(META, reply(reads))[0].notes[0]
     assert identified(META, reply(writes))[0].notes == []
-    assert identified(META, reply({"username": "ro", "roles": None}))[0].notes == []
+    for own in (reply({"username": "ro", "roles": None}), reply("<html>"), reply("", status=404)):
+        assert identified(META, own)[0].notes == []
 
 
 @pytest.mark.parametrize("said", ["unauthorized: invalid api key", "unauthorized: invalid api key: invalid token"])
