@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -12,10 +11,9 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from dragoman_api.changes import Insert, Outcome, OutcomeStatus, Plan
+from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note
 from dragoman_api.errors import (
-    ConfigurationError,
     DragomanError,
     ObjectNotFoundError,
     QueryError,
@@ -24,15 +22,16 @@ from dragoman_api.errors import (
 )
 
 from .changefiles import ChangeFile, halves, read_line, write_line
+from .undofiles import UndoFile
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
     from types import TracebackType
     from typing import BinaryIO
 
-    from dragoman_api.changes import Change, HttpRequest
+    from dragoman_api.changes import HttpRequest
     from dragoman_api.grid import RowKey
 
     from .changefiles import Lines
@@ -79,95 +78,6 @@ class Report:
         if outcome.status is not OutcomeStatus.APPLIED:
             told = LineOutcome(line=line, id=outcome.id, status=outcome.status, reason=outcome.reason)
             self.left.append(told)
-
-
-class UndoFile:
-    """The file that takes changes back: complete on the disk before the first of them is sent.
-
-    At first its lines find only rows that are as the changes leave them, by their content; when the outcomes are known
-    they name the rows' new guards, and lines of what was not applied are dropped.
-    """
-
-    def __init__(self, path: Path) -> None:
-        """Make the file.
-
-        Raises:
-            ConfigurationError: It is there already, or cannot be made.
-        """
-        self.path, self.lines = path, 0
-        self.rows: dict[int, RowKey | None] = {}
-        try:
-            self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
-        except FileExistsError as error:
-            hint = "name another file: this one may be all that takes earlier changes back"
-            raise ConfigurationError(f"{path} is there already", hint=hint) from error
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def _failed(self, error: OSError) -> ConfigurationError:
-        return ConfigurationError(f"{self.path} cannot be written: {error.strerror}", hint="nothing was applied")
-
-    def add(self, undo: Sequence[Change]) -> None:
-        """Write what takes rows back."""
-        try:
-            for change in undo:
-                self._file.write(write_line(change))  # type: ignore[arg-type]  # a drop has no undo
-        except OSError as error:
-            raise self._failed(error) from error
-        self.lines += len(undo)
-
-    def sync(self) -> None:
-        """See that all of it is on the disk."""
-        try:
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            _sync(self.path.parent)
-        except OSError as error:
-            raise self._failed(error) from error
-
-    def complete(self) -> None:
-        """Keep the lines of `rows`, with the new places of the rows where they are known; without any, remove it."""
-        if not self.rows:
-            return self.remove()
-        part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        try:
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
-                self._file.seek(0)
-                for at, line in enumerate(self._file):
-                    if at in self.rows:
-                        key = self.rows[at]
-                        new.write(line if key is None else _at(line, key))
-                new.flush()
-                os.fsync(new.fileno())
-            part.replace(self.path)
-            _sync(self.path.parent)
-        finally:
-            part.unlink(missing_ok=True)
-            self._file.close()
-
-    def remove(self) -> None:
-        """Remove the file: there is nothing to take back."""
-        self._file.close()
-        self.path.unlink(missing_ok=True)
-
-
-def _at(line: bytes, key: RowKey) -> bytes:
-    """Let a line speak of a row where it is now."""
-    change = read_line(line)
-    if not isinstance(change, Insert):
-        return write_line(msgspec.structs.replace(change, key=key))
-    if not change.replace:  # the row is gone; there is nothing that could be guarded
-        return line
-    about = {"object": key.object, "id": key.id, "routing": key.routing, "guard": key.guard}
-    return write_line(msgspec.structs.replace(change, **about))
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
