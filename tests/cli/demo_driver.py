@@ -198,6 +198,8 @@ class Driver:
         if path == "/missing":
             text = '{"error":"no such thing"}'
             return Answer(kind=AnswerKind.JSON, status=404, request=request.request, text=text)
+        if path == "/lost":
+            raise ConnectionFailedError("it went away")
         if path == "/text":
             return Answer(kind=AnswerKind.TEXT, status=200, request=request.request, text="plain \x1b[31mred\n")
         if path == "/several":
@@ -217,7 +219,7 @@ class Driver:
             for at in range(int(request.checkpoint or 0), 100):
                 if request.object == "ledger" and at == 60 and request.checkpoint is None:
                     raise QueryError("a shard failed")
-                if request.object == "tape":
+                if request.object == "tape" and request.checkpoint is None:
                     await anyio.sleep(0.03)
                 data = json.dumps({"id": str(at), "title": "x" * 5_000}).encode() + b"\n"
                 yield ExportPart(data=data, rows=1, total=100, checkpoint=str(at + 1))

@@ -189,6 +189,17 @@ def test_a_file_that_is_run_for_a_program_is_one_document(shop, tmp_path):
     assert fourth["more"][0]["page"]["rows"] == [{"id": "2"}, {"id": "3"}]
 
 
+def test_what_was_answered_is_reported_when_the_server_is_lost(shop, tmp_path):
+    file = tmp_path / "smoke.es"
+    file.write_text("GET /x\nGET /lost\nGET /y\n")
+    done = shop("console", "shop", "-f", file, "--json", code=3)
+    assert json.loads(done.err)["error"]["code"] == "connection-failed"
+    assert [each["request"]["path"] for each in done.document["answers"]] == ["/x"]
+    assert done.document["requests"] == 3
+    file.write_bytes(b"GET /\xff")
+    assert "Traceback" not in shop("console", "shop", "-f", file, code=2).err
+
+
 def test_an_answer_of_several_parts_is_shown_part_by_part_and_can_have_failed(shop):
     done = shop("console", "shop", "GET /several", code=1)
     assert done.out == "first\nid\n1\nsecond\nid\n2\n3\n"

@@ -60,17 +60,19 @@ async def console(
     requests = await session.parse(filled)
     expected = expectations.read(filled, requests)
     ended: list[_Ended] = []
-    for number, request in enumerate(requests, 1):
-        answer = await session.execute(request)
-        verdicts = expectations.judge(answer, expected[number - 1])
-        ended.append(_Ended(number, request.line, answer, verdicts, [*_failures(request, answer, verdicts)]))
-        if shape != "json":
-            _tell(options, ended[-1], shape, file, alone=len(requests) == 1)
-        if ended[-1].failures and stop_on_error:
-            break
-    failed = sum(bool(each.failures) for each in ended)
-    if shape == "json":
-        write_json({"answers": [_document(each) for each in ended], "requests": len(requests), "failed": failed})
+    try:
+        for number, request in enumerate(requests, 1):
+            answer = await session.execute(request)
+            verdicts = expectations.judge(answer, expected[number - 1])
+            ended.append(_Ended(number, request.line, answer, verdicts, [*_failures(request, answer, verdicts)]))
+            if shape != "json":
+                _tell(options, ended[-1], shape, file, alone=len(requests) == 1)
+            if ended[-1].failures and stop_on_error:
+                break
+    finally:
+        failed = sum(bool(each.failures) for each in ended)
+        if shape == "json" and (ended or not requests):  # what was answered is told, whatever ended the rest
+            write_json({"answers": [_document(each) for each in ended], "requests": len(requests), "failed": failed})
     return FAILED if failed else None
 
 
@@ -93,9 +95,12 @@ async def _read(text: str | None, file: str | None) -> str:
         return text
     import anyio
 
-    if file == "-":
-        return await anyio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
-    return await anyio.Path(str(file)).read_text(encoding="utf-8")
+    try:
+        if file == "-":
+            return await anyio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
+        return await anyio.Path(str(file)).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"{file} is no UTF-8 text: {error}") from None
 
 
 def _failures(request: ConsoleRequest, answer: Answer, verdicts: Sequence[Verdict]) -> Iterator[tuple[str, int]]:
