@@ -207,7 +207,7 @@ class Driver:
         try:
             await self._run(export.open())
             once = partial(self._run, pauses=(), limit=slices.LIMIT)
-            async with stream.pages(export.slices, once) as pages:
+            async with stream.pages(export.slices, once, lambda: self._run(export.renew())) as pages:
                 while not export.finished:
                     if (part := export.part(await pages.receive())) is not None:
                         yield part

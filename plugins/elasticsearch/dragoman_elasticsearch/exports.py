@@ -14,7 +14,7 @@ from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.exports import ExportForm
 
 from . import walks
-from .exchange import Exchange, encode, target
+from .exchange import Exchange, encode, post, target
 from .search import mended, search
 from .slices import DOCUMENTS, NOTHING, ROWS, Mark, Slice, Source
 
@@ -129,6 +129,12 @@ class Export:
         if not self._scrolls:
             self._source.fit(len(hits), len(data))
         return ExportPart(data=data, rows=len(hits), total=self._total, checkpoint=self._checkpoint())
+
+    def renew(self) -> Exchange[None]:
+        """Hold the point in time while nobody takes a page; a scroll cannot be held without moving on."""
+        if self._source.pit:
+            pit = {"id": self._source.pit, "keep_alive": self._source.hold}
+            yield post("/_search", {"size": 0, "track_total_hits": False, "pit": pit})
 
     def close(self) -> HttpRequest | None:
         """Give the request that frees what the server holds; None while it holds what a checkpoint stands for."""

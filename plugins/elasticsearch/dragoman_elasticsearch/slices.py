@@ -196,7 +196,7 @@ class Slice:
         pauses = _BUSY if "retry_after" in details else _LOST if isinstance(error, ConnectionFailedError) else ()
         if self._failures == len(pauses):
             if pauses:
-                error.hint = f"resume the export within {source.hold}: what was written stays good"
+                error.hint = f"export again later, or go on with --resume within {source.hold}"
             raise error
         self._failures += 1
         source.size = max(1, min(source.size, asked // 2))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
 import anyio
+
+from dragoman_api import DragomanError
 
 from .slices import Page
 
@@ -20,14 +22,19 @@ if TYPE_CHECKING:
 
     Run = Callable[[Exchange[Page | float]], Awaitable[Page | float]]
 
+_RENEWED = 40  # seconds, a third of the time for which a context is held at least
+
 
 @asynccontextmanager
-async def pages(slices: Sequence[Slice], run: Run) -> AsyncIterator[MemoryObjectReceiveStream[Page | Exception]]:
+async def pages(
+    slices: Sequence[Slice], run: Run, renew: Callable[[], Awaitable[None]]
+) -> AsyncIterator[MemoryObjectReceiveStream[Page | Exception]]:
     """Fetch all slices, a page of each ahead of what is taken; leaving ends what is under way.
 
     Args:
         slices: To be walked to their ends.
         run: Carries out an exchange.
+        renew: Tells the server that its context is still needed, however long the taker of a page takes.
 
     Yields:
         Pages as they come; an error in place of a page ends its slice, and is for the taker to raise.
@@ -39,6 +46,7 @@ async def pages(slices: Sequence[Slice], run: Run) -> AsyncIterator[MemoryObject
         try:
             for each in slices:
                 tasks.start_soon(_fetch, each, run, give)
+            tasks.start_soon(_renew, renew)
             yield take
         finally:
             tasks.cancel_scope.cancel()
@@ -55,3 +63,10 @@ async def _fetch(each: Slice, run: Run, give: MemoryObjectSendStream[Page | Exce
                 await give.send(got)
     except Exception as error:  # noqa: BLE001 - a task that failed would cancel its owner in the middle of a yield
         await give.send(error)
+
+
+async def _renew(renew: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await anyio.sleep(_RENEWED)
+        with suppress(DragomanError):  # the next page will say what is wrong
+            await renew()

@@ -75,7 +75,7 @@ def test_a_busy_server_is_given_time_and_asked_for_less() -> None:
     assert 0 < waits[0] < waits[-1]
     with pytest.raises(QueryError, match="circuit_breaking_exception") as caught:
         page(one, BUSY)
-    assert "resume the export within 300s" in caught.value.hint
+    assert "--resume within 300s" in caught.value.hint
 
 
 def test_after_a_good_page_patience_begins_anew() -> None:
