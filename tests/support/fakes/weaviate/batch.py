@@ -24,6 +24,8 @@ def create(call: Call) -> Reply:
     """Store objects; each answers for itself, and one that exists is overwritten."""
     body = call.json({"objects", "fields"})
     objects = body.get("objects") or []
+    if not objects:
+        raise refused(422, "invalid param 'objects': cannot be empty, need at least one object for batching")
     for position, each in enumerate(objects):
         for key in each:
             if key not in writing.OBJECT_KEYS:
@@ -34,26 +36,27 @@ def create(call: Call) -> Reply:
             except InvalidError:
                 text = f'body.objects.{position}.id in body must be of type uuid: "{each["id"]}"'
                 raise coded(422, text, 601) from None
-        call.principal.require("create_data", schema.capital(each.get("class") or ""))
+        # An administrators' list asks whether objects may be changed first, as some may be there already.
+        call.principal.require("update_data", schema.capital(each.get("class") or ""))
     return Reply([_create(call, each) for each in objects])
 
 
 def _create(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     identifier = parse_uuid(given.get("id") or str(uuid.uuid4()))
+    given = {"properties": {}, **given}
+    name = schema.capital(given.get("class") or "")
+    if not call.settings.auto_schema and not call.database.resolve(name):
+        return _failed(call, given, identifier, f"class '{name}' not present in schema")
     try:
-        collection = writing.target(call, given.get("class") or "", given.get("properties") or {})
+        collection = writing.target(call, name, given["properties"])
         tenant = given.get("tenant") or ""
         shard = reach(collection, tenant, identifier, wrap=lambda reason: reason)
-        values = writing.stored(call.database, collection, given.get("properties") or {})
+        values = writing.stored(call.database, collection, given["properties"])
         vector = writing.vector(given, shard)
-    except (InvalidError, ServerError) as error:
-        reason = (
-            error.body["error"][0]["message"].removeprefix("invalid object: ")
-            if isinstance(error, ServerError)
-            else str(error)
-        )
-        result = {"status": "FAILED", "errors": {"error": [{"message": reason}]}}
-        return {**given, "id": identifier, "deprecations": None, "result": result}
+    except InvalidError as error:
+        return _failed(call, given, identifier, str(error))
+    except ServerError as error:
+        return _failed(call, given, identifier, error.body["error"][0]["message"].removeprefix("invalid object: "))
     now = call.database.now()
     old = shard.objects.get(identifier)
     item = Stored(identifier, 0, values, vector, writing.vectors(given), old.created if old else now, now, tenant)
@@ -61,6 +64,12 @@ def _create(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     shard.put(item)
     answered = rendered(item, collection, with_vector=True, answer=True)
     return answered | {"deprecations": None, "result": {"status": "SUCCESS"}}
+
+
+def _failed(call: Call, given: dict[str, Any], identifier: str, reason: str) -> dict[str, Any]:
+    times = dict.fromkeys(("creationTimeUnix", "lastUpdateTimeUnix"), call.database.now())
+    result = {"status": "FAILED", "errors": {"error": [{"message": reason}]}}
+    return {**given, **times, "id": identifier, "deprecations": None, "result": result}
 
 
 def delete(call: Call) -> Reply:
@@ -76,6 +85,9 @@ def delete(call: Call) -> Reply:
     tenant, dry = call.params.get("tenant", ""), bool(body.get("dryRun"))
     try:
         check(collection, tenant)
+    except InvalidError as reason:
+        raise refused(422, f"batch delete objects: cannot find objects: {reason}") from None
+    try:
         clause = _clause(call, filters.of_rest(match["where"]), collection)
         found = [_matches(collection, shard, clause) for shard in collection.parts(tenant)]
     except InvalidError as reason:
@@ -94,15 +106,21 @@ def delete(call: Call) -> Reply:
         "objects": [{"id": item.id, "status": status} for _, item in handled] if verbose else None,
         "successful": 0 if dry else len(handled),
     }
+    match = {**match, "where": _echoed(match["where"])}
     answer = {"dryRun": dry, "match": match, "output": body.get("output") or "minimal", "results": results}
     return Reply({"deletionTimeUnixMilli": -62135596800000, **answer})
+
+
+def _echoed(where: Where) -> Where:
+    operands = where.get("operands")
+    return {"path": None, **where, "operands": [_echoed(each) for each in operands] if operands else None}
 
 
 def _clause(call: Call, where: Where, collection: Collection) -> Clause:
     check_form(where, call.settings)
     wrong = validate(where, collection, call.database)
     if wrong:
-        raise InvalidError(f"validate: invalid where: {wrong}")
+        raise InvalidError(f"validate: invalid where filter: {wrong}")
     return filters.build(where, collection, call.database)
 
 

@@ -19,6 +19,14 @@ class InvalidError(Exception):
     """A message on its way to the place that knows how to wrap it."""
 
 
+class PanicError(InvalidError):
+    """What the server says when it stumbles over itself; no place wraps it either."""
+
+
+class MissingIndexError(InvalidError):
+    """A message that no place wraps."""
+
+
 def refused(status: int, *messages: str) -> ServerError:
     """Return an error response: a list of messages."""
     return ServerError(status, {"error": [{"message": each} for each in messages]})

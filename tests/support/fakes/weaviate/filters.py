@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from fakes.weaviate.clauses import Clause, Compound, Leaf, Referring, Within, is_indexed
-from fakes.weaviate.errors import InvalidError, not_reproduced
+from fakes.weaviate.errors import InvalidError, MissingIndexError, not_reproduced
 from fakes.weaviate.index import date_key
 from fakes.weaviate.sorting import IDS, INTERNAL
 from fakes.weaviate.tokens import search_terms, tokenize
 from fakes.weaviate.values import parse_date, parse_uuid
-from fakes.weaviate.wherecheck import VALUES, Where, known_property, value_of
+from fakes.weaviate.wherecheck import VALUES, Where, known_property, listed, value_of
 
 if TYPE_CHECKING:
     from fakes.weaviate.store import Collection, Database
@@ -60,11 +60,11 @@ class _Builder:
     def clause(self, where: Where, collection: Collection) -> Clause:
         operator = where["operator"]
         if where.get("operands"):
-            return Compound(operator, self._children(where["operands"], collection))
+            return Compound(operator, self._children(listed(where["operands"]), collection))
         kind, value = value_of(where)
         if operator in _CONTAINS:
             return self._contains(where, kind, value, collection)
-        path = where["path"]
+        path = listed(where["path"])
         if len(path) > 1:
             return self._referring(where, collection)
         name = path[0]
@@ -83,6 +83,8 @@ class _Builder:
             except _StopwordsError as reason:
                 if not lenient:
                     raise _StopwordsError(f"nested query: nested clause at pos {position}: {reason}") from None
+            except MissingIndexError:
+                raise
             except InvalidError as reason:
                 raise InvalidError(f"nested query: nested clause at pos {position}: {reason}") from None
         if not found:
@@ -100,7 +102,7 @@ class _Builder:
         return Compound(_CONTAINS[where["operator"]], children)
 
     def _referring(self, where: Where, collection: Collection) -> Clause:
-        name, target, *rest = where["path"]
+        name, target, *rest = listed(where["path"])
         known_property(collection, name)
         found = self._database.resolve(target)
         assert found is not None
@@ -158,7 +160,7 @@ class _Builder:
     def _check_filterable(definition: dict[str, Any]) -> None:
         if not is_indexed(definition):
             name = definition["name"]
-            raise InvalidError(
+            raise MissingIndexError(
                 f"Filtering by property '{name}' requires inverted index. Is `indexFilterable` option of property"
                 f" '{name}' enabled? Set it to `true` or leave empty"
             )
@@ -188,4 +190,5 @@ class _Builder:
 
 
 def _not_a_date(text: str) -> str:
-    return f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text[10:]}" as "T"'
+    shown, wanted = (text[10:], "T") if re.match(r"\d{4}-\d\d-\d\d", text) else (text, "2006")
+    return f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{shown}" as "{wanted}"'

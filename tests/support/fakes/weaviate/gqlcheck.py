@@ -24,11 +24,11 @@ from fakes.weaviate.errors import not_reproduced
 from fakes.weaviate.gqltypes import UNKNOWN, Field, In, Out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Container, Iterator, Mapping
 
     from graphql import FragmentDefinitionNode, Node, SelectionSetNode, ValueNode
 
-Complaint = tuple[str, "Node"]
+Complaint = tuple[Any, ...]
 _LITERALS: dict[str, type | tuple[type, ...]] = {
     "int": IntValueNode, "number": (IntValueNode, FloatValueNode), "boolean": BooleanValueNode,
     "Int": IntValueNode, "Float": (IntValueNode, FloatValueNode), "Boolean": BooleanValueNode,
@@ -39,8 +39,9 @@ _LITERALS: dict[str, type | tuple[type, ...]] = {
 class Checker:
     """Walks the selections of one operation."""
 
-    def __init__(self, fragments: Mapping[str, FragmentDefinitionNode]) -> None:
+    def __init__(self, fragments: Mapping[str, FragmentDefinitionNode], known: Container[str]) -> None:
         self._fragments = fragments
+        self._known = known
 
     def selections(self, chosen: SelectionSetNode, shape: Out) -> Iterator[Complaint]:
         """Return what is wrong with the fields that are asked of a type."""
@@ -52,7 +53,7 @@ class Checker:
             elif isinstance(node, FragmentSpreadNode):
                 fragment = self._fragments.get(node.name.value)
                 if fragment is None:
-                    yield f'Unknown fragment "{node.name.value}".', node
+                    yield f'Unknown fragment "{node.name.value}".', node.name
                 else:
                     yield from self._fragment(fragment, shape)
 
@@ -60,7 +61,13 @@ class Checker:
         name = node.type_condition.name.value if node.type_condition else shape.name
         inner = shape.union().get(name) if shape.union else shape
         if inner is None or (not shape.union and name != shape.name):
-            yield f'Unknown type "{name}".', node
+            if name in self._known:
+                text = (
+                    f'Fragment cannot be spread here as objects of type "{shape.name}" can never be of type "{name}".'
+                )
+                yield text, node
+            else:
+                yield f'Unknown type "{name}".', node.type_condition
             return
         yield from self.selections(node.selection_set, inner)
 
@@ -83,16 +90,16 @@ class Checker:
             else:
                 yield from self.selections(node.selection_set, inner)
         elif node.selection_set:
-            yield f'Field "{name}" of type "{inner.printed}" must not have a sub selection.', node
+            yield f'Field "{name}" of type "{inner.printed}" must not have a sub selection.', node.selection_set
 
     @staticmethod
     def _arguments(node: FieldNode, field: Field, shape: Out) -> Iterator[Complaint]:
-        seen: set[str] = set()
+        seen: dict[str, Node] = {}
         for each in node.arguments or ():
             name = each.name.value
             if name in seen:
-                yield f'There can be only one argument named "{name}".', each
-            seen.add(name)
+                yield f'There can be only one argument named "{name}".', seen[name], each.name
+            seen[name] = each.name
             if name in UNKNOWN and field.args:
                 raise not_reproduced(f"the argument {name!r}")
             if name not in field.args:
@@ -131,8 +138,7 @@ def _fits(node: ValueNode, wanted: In) -> bool:
         return True
     if not isinstance(node, _LITERALS[wanted.name if wanted.kind == "scalar" else wanted.kind]):
         return False
-    bits = 64 if wanted.kind == "int" else 32 if wanted.name == "Int" else 0
-    return not bits or not isinstance(node, IntValueNode) or -(2 ** (bits - 1)) <= int(node.value) < 2 ** (bits - 1)
+    return wanted.name == "Float" or not isinstance(node, IntValueNode) or -(2**63) <= int(node.value) < 2**63
 
 
 def _object(node: ValueNode, wanted: In) -> Iterator[str]:

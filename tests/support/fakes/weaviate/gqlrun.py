@@ -25,7 +25,7 @@ from fakes.weaviate.gqlcheck import Checker
 from fakes.weaviate.gqltext import SyntaxFaultError, read
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from graphql import DocumentNode, Node, SelectionSetNode
 
@@ -44,21 +44,15 @@ def run(call: Call, text: str, variables: Mapping[str, Any], operation: str | No
         return {"errors": [error]}
     chosen = _choose(document, operation)
     if isinstance(chosen, str):
-        return {"data": None, "errors": [{"locations": [], "message": chosen, "path": None}]}
+        return {"errors": [{"locations": [], "message": chosen, "path": None}]}
     if chosen.operation.value != "query":
-        return {
-            "data": None,
-            "errors": [
-                {"locations": [], "message": f"Schema is not configured for {chosen.operation.value}s", "path": None}
-            ],
-        }
+        text = f"Schema is not configured for {chosen.operation.value}s"
+        return {"errors": [{**_placed([chosen]), "message": text, "path": None}]}
     fragments = {each.name.value: each for each in document.definitions if isinstance(each, FragmentDefinitionNode)}
-    root = gqltypes.query(call.database, call.settings)
-    wrong = list(Checker(fragments).selections(chosen.selection_set, root))
+    root = gqltypes.query(call.database)
+    wrong = list(Checker(fragments, call.database.collections).selections(chosen.selection_set, root))
     if wrong:
-        return {
-            "errors": [{**_placed(node), "message": message, "path": None} for message, node in wrong],
-        }
+        return {"errors": [{**_placed(nodes), "message": message, "path": None} for message, *nodes in wrong]}
     return _Run(call, fragments, variables, strings).answer(chosen.selection_set, root)
 
 
@@ -72,10 +66,9 @@ def _choose(document: DocumentNode, name: str | None) -> OperationDefinitionNode
     return operations[0] if operations else "Must provide an operation."
 
 
-def _placed(node: Node) -> Answer:
-    assert node.loc is not None
-    place = get_location(node.loc.source, node.loc.start)
-    return {"locations": [{"column": place.column, "line": place.line}]}
+def _placed(nodes: Iterable[Node]) -> Answer:
+    places = (get_location(node.loc.source, node.loc.start) for node in nodes if node.loc)
+    return {"locations": [{"column": place.column, "line": place.line} for place in places]}
 
 
 class _Run:
@@ -114,7 +107,7 @@ class _Run:
                     part[_key(each)] = self._class(name, each, fields()[each.name.value].type)
                 except InvalidError as reason:
                     part[_key(each)] = None
-                    errors.append({**_placed(each), "message": str(reason), "path": [key, _key(each)]})
+                    errors.append({**_placed([each]), "message": str(reason), "path": [key, _key(each)]})
         return {"data": data} | ({"errors": errors} if errors else {})
 
     def _class(self, verb: str, node: FieldNode, shape: Out) -> list[Answer]:
@@ -183,7 +176,7 @@ class _Run:
         if isinstance(node, ObjectValueNode):
             return {each.name.value: self._value(each.value) for each in node.fields}
         if isinstance(node, ListValueNode):
-            return self._list(node)
+            return [self._value(each) for each in node.values]
         if isinstance(node, IntValueNode):
             return int(node.value)
         if isinstance(node, FloatValueNode):
@@ -194,12 +187,6 @@ class _Run:
             assert node.loc is not None
             return self._strings.get(node.loc.start, node.value)
         return node.value
-
-    def _list(self, node: ListValueNode) -> list[Any]:
-        found = [self._value(each) for each in node.values]
-        if found and all(isinstance(each, int | float) and not isinstance(each, bool) for each in found):
-            return found
-        return found
 
 
 def _key(node: FieldNode) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from graphql import GraphQLSyntaxError, Lexer, Source, TokenKind, get_location, parse
+from graphql import DocumentNode, GraphQLSyntaxError, Lexer, Source, TokenKind, Visitor, get_location, parse, visit
 
 if TYPE_CHECKING:
-    from graphql import DocumentNode, SourceLocation
+    from graphql import SelectionSetNode, SourceLocation
 
 _ESCAPE = re.compile(r'\\(u[0-9A-Fa-f]{4}|["\\/bfnrt])')
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_UNUSUAL = re.compile(r"\\|null|[\x00-\x08\x0b\x0c\x0e-\x1f]")
 _SIMPLE = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
@@ -35,42 +37,66 @@ def read(text: str) -> tuple[DocumentNode, dict[int, str]]:
     """
     source = Source(text)
     try:
-        strings = _strings(source)
-        return parse(source), strings
+        if Lexer(source).advance().kind is TokenKind.EOF:
+            return DocumentNode(definitions=()), {}
+        strings = _strings(source) if _UNUSUAL.search(text) else {}
+        document = parse(source)
     except GraphQLSyntaxError as error:
         described = error.message.removeprefix("Syntax Error: ").replace("'", '"').replace("<EOF>", "EOF")
         described = re.sub(r'(found|Unexpected) "(\W+)"\.$', r"\1 \2", described)
         described = re.sub(r"(found .*[^.])\.$", r"\1", described)
         raise SyntaxFaultError(described, source, next(iter(error.positions or ()), 0)) from None
+    if re.search(r"\{\s*\}", text):
+        visit(document, _Empty(source))
+    return document, strings
+
+
+class _Empty(Visitor):
+    """Finds selections of nothing, which the standard's parser lets pass."""
+
+    def __init__(self, source: Source) -> None:
+        super().__init__()
+        self._source = source
+
+    def enter_selection_set(self, node: SelectionSetNode, *_: object) -> None:
+        """Refuse an empty one."""
+        if not node.selections and node.loc:
+            raise SyntaxFaultError("Unexpected empty IN {}", self._source, node.loc.start)
 
 
 def _strings(source: Source) -> dict[int, str]:
     lexer, found = Lexer(source), {}
+    for match in re.finditer(r'"(?:[^"\\\n]|\\.)*"', source.body):
+        _check_string(source, match.start() + 1, match[0][1:-1])
     while (token := lexer.advance()).kind is not TokenKind.EOF:
-        if token.kind is TokenKind.NAME and token.value == "null" and source.body[: token.start].rstrip()[-1:] in ":[,":
+        is_null = token.kind is TokenKind.NAME and token.value == "null"
+        if is_null and source.body[: token.start].rstrip()[-1:] in ":[,":
             raise SyntaxFaultError('Unexpected Name "null"', source, token.start)
         if token.kind is TokenKind.STRING:
             raw = source.body[token.start + 1 : token.end - 1]
-            control = re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", raw)
-            if control:
-                shown = f'"\\\\u{ord(control[0]):04X}"'
-                raise SyntaxFaultError(
-                    f"InvalidError character within String: {shown}.", source, token.start + 1 + control.start()
-                )
-            if brace := re.search(r"(?<!\\)(?:\\\\)*\\u\{", raw):
-                start = token.start + 1 + brace.end() - 3
-                shown = source.body[start + 1 : start + 6]
-                raise SyntaxFaultError(f'InvalidError character escape sequence: "\\\\{shown}".', source, start)
             if "\\u" in raw:
                 found[token.start] = _ESCAPE.sub(_unescape, raw)
     return found
+
+
+def _check_string(source: Source, start: int, raw: str) -> None:
+    if control := _CONTROL.search(raw):
+        shown = f'"\\\\u{ord(control[0]):04X}"'
+        raise SyntaxFaultError(f"Invalid character within String: {shown}.", source, start + control.start())
+    place = 0
+    while (place := raw.find("\\", place)) >= 0:
+        if not _ESCAPE.match(raw, place):
+            shown = raw[place : place + 6] if raw[place + 1] == "u" else f"\\{raw[place : place + 2]}."
+            raise SyntaxFaultError(f"Invalid character escape sequence: {shown}", source, start + place + 1)
+        place += 2
 
 
 def _shown(source: Source, place: SourceLocation) -> str:
     """Show the line with a mark under the place, between its neighbours."""
     lines = re.split(r"\r\n|[\n\r]", source.body)
     width = len(str(place.line + 1))
-    numbered = {number: f"{number:>{width}}: {text}\n" for number, text in enumerate(lines, 1)}
+    shown = (_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04X}", line) for line in lines)
+    numbered = {number: f"{number:>{width}}: {text}\n" for number, text in enumerate(shown, 1)}
     mark = " " * (width + place.column + 1) + "^\n"
     return numbered.get(place.line - 1, "") + numbered[place.line] + mark + numbered.get(place.line + 1, "")
 
@@ -81,10 +107,3 @@ def _unescape(escape: re.Match[str]) -> str:
     code = int(escape[1][1:], 16)
     # The two halves of a pair are never joined: each becomes a replacement character of its own.
     return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
-
-
-def go_print(node: Any) -> str:
-    """Print a value the way the server's messages do."""
-    from graphql import print_ast
-
-    return print_ast(node).replace("{ ", "{").replace(" }", "}")

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from fakes.weaviate.settings import Settings
     from fakes.weaviate.store import Collection, Database
 
 OPERATORS = (
@@ -60,9 +58,17 @@ class Field:
     args: Mapping[str, In] = field(default_factory=dict)
 
 
-def query(database: Database, settings: Settings) -> Out:
-    """Return the type of a whole query."""
-    classes = {**dict(database.collections.items())}
+def query(database: Database) -> Out:
+    """Return the type of a whole query, made anew when the schema has changed."""
+    cached = database.types
+    if not cached or cached[0] != database.schema_version:
+        cached = database.types = (database.schema_version, _query(database))
+    found: Out = cached[1]
+    return found
+
+
+def _query(database: Database) -> Out:
+    classes = dict(database.collections)
     classes |= {alias: database.collections[name] for alias, name in database.aliases.items()}
     gets = {name: Field(_class(database, each, many=True), _get_args(each)) for name, each in classes.items()}
     aggregates = {name: Field(_aggregate(each), _aggregate_args(each)) for name, each in classes.items()}
@@ -74,6 +80,7 @@ def query(database: Database, settings: Settings) -> Out:
 
 
 def _class(database: Database, collection: Collection, *, many: bool = False) -> Out:
+    @cache
     def fields() -> dict[str, Field]:
         found = {
             name: each
@@ -183,8 +190,3 @@ def _where(path: str) -> In:
 def _pick(members: Mapping[str, In], *names: str) -> Callable[[], Mapping[str, In]]:
     chosen = {name: members[name] for name in names}
     return lambda: chosen
-
-
-def names(fields: Iterable[str]) -> list[str]:
-    """Return names in the order in which suggestions consider them."""
-    return sorted(fields)

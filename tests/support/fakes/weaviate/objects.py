@@ -80,7 +80,7 @@ def create(call: Call) -> Reply:
     call.principal.require("create_data", schema.capital(body.get("class") or ""))
     collection = writing.target(call, body.get("class") or "", properties)
     tenant = body.get("tenant") or ""
-    shard = reach(collection, tenant, found, wrap=lambda reason: refused(422, f"determine shard: {reason}"))
+    shard = reach(collection, tenant, found, wrap=lambda reason: _insert_refusal(reason, collection))
     if found in shard.objects:
         raise refused(422, f"id '{found}' already exists")
     try:
@@ -90,8 +90,15 @@ def create(call: Call) -> Reply:
     item = Stored(found, 0, values, _vector(call, body, collection, found), writing.vectors(body), 0, 0, tenant)
     item.created = item.updated = call.database.now()
     shard.put(item)
-    # The answer repeats the id as it was written.
-    return Reply(rendered(item, collection, with_vector=True, answer=True) | {"id": given})
+    # The answer repeats the id with the dashes that it was given.
+    return Reply(rendered(item, collection, with_vector=True, answer=True) | {"id": given.lower()})
+
+
+def _insert_refusal(reason: InvalidError, collection: Collection) -> ServerError:
+    # What is known before the index is asked is told without it.
+    early = "without tenant" in str(reason) or "not active" in str(reason)
+    where = "" if early else f"put object: import into index {collection.name.lower()}: "
+    return refused(422, f"{where}determine shard: {reason}")
 
 
 def _vector(call: Call, body: dict[str, Any], collection: Collection, found: str) -> list[float] | None:
@@ -110,12 +117,13 @@ def read(call: Call) -> Reply:
     """Answer one object; without a class in the path, the first that is found in any class."""
     found, included = identifier(call.path["id"], "path"), with_vector(call)
     for collection in _places(call):
-        call.principal.require("read_data", collection.name)
+        call.principal.require("read_data", collection.name, item=found)
         item = _read(call, collection, found)
         if item:
             if call.method == "HEAD":
                 return Reply(status=204, empty=True)
-            return Reply(rendered(item, collection, with_vector=included))
+            tenant = {"tenant": item.tenant} if item.tenant else {}
+            return Reply(rendered(item, collection, with_vector=included) | tenant)
     return Reply(status=404, empty=True)
 
 
@@ -124,7 +132,8 @@ def _read(call: Call, collection: Collection, found: str) -> Stored | None:
         where = f"search index {collection.name.lower()}: determine shard: {reason}"
         return refused(422, f"repo: object by id: {where}")
 
-    return reach(collection, call.params.get("tenant", ""), found, wrap=wrap).objects.get(found)
+    tenant = call.params.get("tenant", "") if "class" in call.path else ""
+    return reach(collection, tenant, found, wrap=wrap).objects.get(found)
 
 
 def delete(call: Call) -> Reply:
@@ -132,13 +141,14 @@ def delete(call: Call) -> Reply:
     found, there = identifier(call.path["id"], "path"), False
     if "class" in call.path:
         name = schema.capital(call.path["class"])
-        call.principal.require("delete_data", name)
+        call.principal.require("delete_data", name, item=found)
         collection = call.collection()
         if not collection:
             text = f"delete from non-existing index for {name}"
             raise refused(500, f"could not delete object from vector repo: {text}")
         tenant = call.params.get("tenant", "")
-        reach(collection, tenant, found, wrap=lambda reason: refused(422, f"determine shard: {reason}")).remove(found)
+        where = f'delete object from vector repo: delete from index "{name.lower()}": determine shard'
+        reach(collection, tenant, found, wrap=lambda reason: refused(422, f"{where}: {reason}")).remove(found)
         return Reply(status=204, empty=True)
     for collection in _places(call):
         call.principal.require("delete_data", collection.name)
@@ -164,17 +174,21 @@ def patch(call: Call) -> Reply:
     name = call.path.get("class") or body.get("class") or ""
     if not name:
         raise refused(422, "msg:bad request code:400 err:empty class")
-    call.principal.require("update_data", schema.capital(name), twice=True)
+    call.principal.require("update_data", schema.capital(name), item=found, twice=True)
     collection = call.collection(name)
     if not collection:
         return Reply(status=404, empty=True)
     tenant, given = body.get("tenant") or "", body.get("properties") or {}
-    shard = reach(collection, tenant, found, wrap=_patch_refusal)
+    where = f"msg:repo.object code:422 err:search index {collection.name.lower()}: determine shard"
+    shard = reach(collection, tenant, found, wrap=lambda reason: refused(422, f"{where}: {reason}"))
     item = shard.objects.get(found)
     if not item:
         return Reply(status=404, empty=True)
     if call.settings.auto_schema:
-        writing.target(call, collection.name, given)
+        try:
+            writing.target(call, collection.name, given)
+        except ServerError as error:
+            raise _patch_refusal(InvalidError(error.body["error"][0]["message"])) from None
     try:
         values = writing.stored(call.database, collection, given)
     except InvalidError as reason:
@@ -198,7 +212,7 @@ def replace(call: Call) -> Reply:
     found = identifier(call.path["id"], "path")
     body = call.json(writing.OBJECT_KEYS)
     properties, name = body.get("properties") or {}, call.path.get("class") or body.get("class") or ""
-    call.principal.require("update_data", schema.capital(name))
+    call.principal.require("update_data", schema.capital(name), item=found)
     collection = call.collection(name)
     tenant = body.get("tenant") or ""
     if not collection:

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from fakes.weaviate import filters, paging, search, wherecheck
-from fakes.weaviate.errors import InvalidError
+from fakes.weaviate.errors import InvalidError, MissingIndexError, PanicError
 from fakes.weaviate.references import parse_beacon
 from fakes.weaviate.sorting import Key, check_sort
 from fakes.weaviate.tenants import check
+from fakes.weaviate.wherecheck import listed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from fakes.weaviate.calls import Call
+    from fakes.weaviate.clauses import Clause
     from fakes.weaviate.store import Collection, Stored
 
+_LISTED = "explorer: list class: search: "
 _PAGE = 100
-_PAGE_BEHIND_AN_OFFSET = 10
 
 
 def rows(call: Call, collection: Collection, arguments: dict[str, Any], selected: set[str]) -> list[Stored]:
@@ -25,59 +29,67 @@ def rows(call: Call, collection: Collection, arguments: dict[str, Any], selected
         InvalidError: the server answers this error in place of the class.
     """
     _authorise(call, collection)
-    where = arguments.get("where")
-    sort = [Key(tuple(each.get("path") or ()), each.get("order") or "asc") for each in arguments.get("sort") or ()]
-    clause = _clause(call, collection, where) if where else None
-    limit, offset = _limit(arguments), arguments.get("offset") or 0
-    prefix = "explorer: list class: search: "
-    after = _after(arguments, where=bool(where), sort=bool(sort), prefix=prefix)
-    try:
-        paging.check_window(offset, limit, call.settings)
-    except InvalidError as reason:
-        raise InvalidError(f"{prefix}invalid pagination params: {reason}") from None
+    sort = [
+        Key(tuple(listed(each.get("path", []))), each.get("order") or "asc")
+        for each in listed(arguments.get("sort") or [])
+    ]
+    clause = _clause(call, collection, arguments)
+    limit, offset = _limit(arguments, call.settings.page), arguments.get("offset") or 0
+    after = _after(arguments)
     try:
         check_sort(collection, sort)
     except InvalidError as reason:
-        raise InvalidError(f"{prefix}{reason}") from None
+        raise InvalidError(f"invalid 'sort' parameter: {reason}") from None
+    try:
+        paging.check_window(offset, limit, call.settings)
+    except InvalidError as reason:
+        raise InvalidError(f"{_LISTED}invalid pagination params: {reason}") from None
     tenant = arguments.get("tenant") or ""
     try:
         check(collection, tenant)
-        # A filter that the types allow may still fail where the index is read.
-        read_clause = clause() if clause else None
+        where = clause() if clause else None
         return search.page(
-            collection, tenant, sort=sort, limit=limit, offset=offset, after=after, where=read_clause, selected=selected
+            collection, tenant, sort=sort, limit=limit, offset=offset, after=after, where=where, selected=selected
         )
+    except MissingIndexError:
+        raise
     except InvalidError as reason:
-        where_read = f"object search at index {collection.name.lower()}: "
+        at = f"object search at index {collection.name.lower()}: "
         shard = "" if _is_of_tenant(reason) else f"local shard object search {collection.name.lower()}_shard: "
-        raise InvalidError(f"{prefix}{where_read}{shard}{reason}") from None
+        raise InvalidError(f"{_LISTED}{at}{shard}{reason}") from None
 
 
 def _is_of_tenant(reason: InvalidError) -> bool:
     return "tenant" in str(reason)
 
 
-def _clause(call: Call, collection: Collection, where: dict[str, Any]) -> Any:
+def _clause(call: Call, collection: Collection, arguments: dict[str, Any]) -> Callable[[], Clause] | None:
+    if "where" not in arguments:
+        return None
+    where = arguments["where"]
     try:
         wherecheck.check_form(where, call.settings)
+    except PanicError:
+        raise
     except InvalidError as reason:
         raise InvalidError(f"could not extract filters: {reason}") from None
     wrong = wherecheck.validate(where, collection, call.database)
     if wrong:
         raise InvalidError(f"invalid 'where' filter: {wrong}")
+    # What the types allow may still fail where the index is read.
     return lambda: filters.build(where, collection, call.database)
 
 
-def _limit(arguments: dict[str, Any]) -> int:
+def _limit(arguments: dict[str, Any], default: int) -> int:
     limit = arguments.get("limit")
     if limit == 0:
-        raise InvalidError("explorer: list class: search: invalid pagination params: invalid default limit: 0")
+        raise InvalidError(f"{_LISTED}invalid pagination params: invalid default limit: 0")
     if limit is None:
-        return _PAGE_BEHIND_AN_OFFSET if "offset" in arguments else _PAGE
-    return int(limit) if limit > 0 else _PAGE_BEHIND_AN_OFFSET
+        return default if "offset" in arguments else _PAGE
+    return int(limit) if limit > 0 else default
 
 
-def _after(arguments: dict[str, Any], *, where: bool, sort: bool, prefix: str) -> str | None:
+def _after(arguments: dict[str, Any]) -> str | None:
     if arguments.get("after") is None:
         return None
     try:
@@ -85,11 +97,11 @@ def _after(arguments: dict[str, Any], *, where: bool, sort: bool, prefix: str) -
             arguments["after"],
             limit=arguments.get("limit"),
             offset=arguments.get("offset") or 0,
-            where=where,
-            sort=sort,
+            where="where" in arguments,
+            sort="sort" in arguments,
         )
     except InvalidError as reason:
-        raise InvalidError(f"{prefix}cursor api: invalid 'after' parameter: {reason}") from None
+        raise InvalidError(f"cursor api: invalid 'after' parameter: {reason}") from None
 
 
 def count(call: Call, collection: Collection, arguments: dict[str, Any]) -> int:
@@ -99,14 +111,19 @@ def count(call: Call, collection: Collection, arguments: dict[str, Any]) -> int:
         InvalidError: the server answers this error in place of the class.
     """
     _authorise(call, collection)
-    where = arguments.get("where")
-    clause = _clause(call, collection, where)() if where else None
+    prepared = _clause(call, collection, arguments)
     tenant = arguments.get("tenant") or ""
     check(collection, tenant)
     shards = collection.parts(tenant)
-    if clause is None:
+    if prepared is None:
         return sum(len(each.objects) for each in shards)
-    return sum(len(clause.documents(collection, each, limit=0)) for each in shards)
+    try:
+        clause = prepared()
+        return sum(len(clause.documents(collection, each, limit=0)) for each in shards)
+    except MissingIndexError:
+        raise
+    except InvalidError as reason:
+        raise InvalidError(f"shard shard: retrieve doc IDs from searcher: {reason}") from None
 
 
 def _authorise(call: Call, collection: Collection) -> None:

@@ -94,6 +94,8 @@ def add_properties(database: Database, collection: Collection, given: Iterable[d
         InvalidError: one of them is refused; none was added.
     """
     added = [define_property(database, each, owner=collection.name) for each in given]
+    if not added:
+        return []
     properties = [*(collection.definition["properties"] or ()), *added]
     _check_conflicts(collection.name, properties)
     collection.definition["properties"] = properties
@@ -161,7 +163,13 @@ def _indexes(given: dict[str, Any], kind: str, *, nested: bool) -> dict[str, Any
         "indexRangeFilters": given.get("indexRangeFilters", False),
         "indexSearchable": given.get("indexSearchable", is_text),
     }
-    return found | ({"tokenization": given.get("tokenization") or "word"} if is_text else {})
+    return found | ({"tokenization": _tokenization(given)} if is_text else {})
+
+
+def _tokenization(given: dict[str, Any]) -> str:
+    asked = given.get("tokenization") or "word"
+    # The old type `string` split at white space where the new one splits at everything but letters and digits.
+    return "whitespace" if asked == "word" and given["dataType"][0] in _STRINGS else str(asked)
 
 
 def _check_tokenization(given: dict[str, Any], position: int) -> None:

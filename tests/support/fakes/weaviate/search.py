@@ -42,7 +42,8 @@ def page(
     total = offset + limit
     shards = collection.parts(tenant)
     found: list[Stored] = []
-    for shard in shards:
+    # They answer in no order of their own.
+    for shard in sorted(shards, key=lambda each: zlib.crc32(f"{shards.index(each)} {total}".encode())):
         found += _of_shard(collection, shard, sort, total, after, where)
     if len(shards) > 1:
         if sort:
@@ -55,10 +56,13 @@ def page(
 def _merged(
     rows: list[Stored], collection: Collection, sort: list[Key], total: int, selected: set[str] | None
 ) -> list[Stored]:
-    if len(rows) > _SORTED_BY_INSERTION:
-        # The sort of Go's library leaves equal rows in any order, another one for every number of rows.
+    in_order = ordered(rows, collection, sort, selected=selected)
+    if len(rows) > _SORTED_BY_INSERTION and in_order != rows:
+        # Unless it has nothing to do, the sort of Go's library leaves equal rows in any order, which changes with their
+        # number.
         rows = sorted(rows, key=lambda each: zlib.crc32(f"{each.id} {total}".encode()))
-    return ordered(rows, collection, sort, selected=selected)
+        return ordered(rows, collection, sort, selected=selected)
+    return in_order
 
 
 def _of_shard(

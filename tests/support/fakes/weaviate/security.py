@@ -49,10 +49,13 @@ class Principal:
         granted = ((name, pattern) for role in self.user.roles for name, pattern in role.allows)
         return any(name == action and fnmatch.fnmatchcase(collection, pattern) for name, pattern in granted)
 
-    def require(self, action: str, collection: str, *, resource: str = "", twice: bool = False) -> None:
+    def require(
+        self, action: str, collection: str, *, item: str = "*", resource: str = "", twice: bool = False
+    ) -> None:
         """Refuse what is not allowed.
 
         Args:
+            item: the object, where one is named.
             resource: where it differs from the shards and objects of the collection.
             twice: the refusal repeats itself, as it does for PATCH and for lists.
 
@@ -61,20 +64,20 @@ class Principal:
         """
         if self.may(action, collection):
             return
-        text = self.refusal(action, collection, resource)
+        text = self.refusal(action, collection, item, resource)
         raise refused(403, f"msg:{text} code:403 err:{text}" if twice else text)
 
-    def refusal(self, action: str, collection: str, resource: str = "") -> str:
+    def refusal(self, action: str, collection: str, item: str = "*", resource: str = "") -> str:
         """Return the words of a refusal."""
         verb, _, domain = action.partition("_")
         if self.access == "keys":
-            where = resource or f"data/collections/{collection}/shards/*/objects/*"
+            where = resource or f"data/collections/{collection}/shards/*/objects/{item}"
             return (
                 f"adminlist: authorization, forbidden action: user '{self.user.name}' has insufficient permissions to "
                 f"{_LETTERS[verb]} [{where}]"
             )
         scope = f"Domain: {domain}, Collection: {collection}"
-        scope += {"data": ", Tenant: *, Object: *", "tenants": ", Tenant: *"}.get(domain, "")
+        scope += {"data": f", Tenant: *, Object: {item}", "tenants": ", Tenant: *"}.get(domain, "")
         return (
             f"rbac: authorization, forbidden action: user '{self.user.name}' has insufficient permissions to "
             f"{action} [[{scope}]]"

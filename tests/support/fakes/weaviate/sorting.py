@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cmp_to_key
 from typing import TYPE_CHECKING, Any
 
 from fakes.weaviate.errors import InvalidError
@@ -40,7 +39,7 @@ def check_sort(collection: Collection, keys: list[Key]) -> None:
         except InvalidError as reason:
             wrong.append(f"sort parameter at position {position}: {reason}")
     if wrong:
-        raise InvalidError("invalid 'sort' parameter: " + ", ".join(wrong))
+        raise InvalidError(", ".join(wrong))
 
 
 def _check(collection: Collection, key: Key) -> None:
@@ -77,22 +76,17 @@ def ordered(
     """
     rows = list(items)
     for key in reversed(keys):
-        name, sign = key.path[0], -1 if key.order == "desc" else 1
+        name = key.path[0]
         kind = "" if name in INTERNAL else collection.properties[name]["dataType"][0]
         unread = selected is not None and name not in INTERNAL and name not in selected
         values = {id(row): None if unread else _comparable(row, name, kind) for row in rows}
 
-        def compare(left: Stored, right: Stored, values: dict[int, Any] = values, sign: int = sign) -> int:
-            return sign * _compare(values[id(left)], values[id(right)])
-
-        rows.sort(key=cmp_to_key(compare))
+        # Absent values come before all others.
+        rows.sort(
+            key=lambda row, values=values: (0,) if values[id(row)] is None else (1, values[id(row)]),  # type: ignore[misc]
+            reverse=key.order == "desc",
+        )
     return rows
-
-
-def _compare(left: Any, right: Any) -> int:
-    if left is None or right is None:
-        return (left is not None) - (right is not None)
-    return int(left > right) - int(left < right)
 
 
 def _comparable(row: Stored, name: str, kind: str) -> Any:

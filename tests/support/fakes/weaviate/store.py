@@ -117,6 +117,7 @@ class Database:
     collections: dict[str, Collection] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     schema_version: int = 0
+    types: tuple[int, Any] | None = None
     _clock: int = 0
 
     def resolve(self, name: str) -> Collection | None:

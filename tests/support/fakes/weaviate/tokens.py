@@ -41,9 +41,8 @@ def _is_alphanumeric(character: str) -> bool:
 @lru_cache(maxsize=256)
 def like(pattern: str) -> re.Pattern[str]:
     """Compile a pattern: `?` is one character, `*` any number, neither crosses a line break, nothing escapes them."""
-    parts = (
-        re.escape(part) if part not in "?*" else "." if part == "?" else ".*" for part in re.split(r"([?*])", pattern)
-    )
+    meanings = {"?": ".", "*": ".*"}
+    parts = (meanings.get(part, re.escape(part)) for part in re.split(r"([?*])", pattern))
     return re.compile("".join(parts) + r"\Z")
 
 

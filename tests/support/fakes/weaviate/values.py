@@ -29,6 +29,12 @@ _PHONES = {
 }
 
 
+_NO_COUNTRY = (
+    "invalid phone number: invalid or missing defaultCountry - this field is optional if the specified number is in the"
+    " international format, but required if the number is in national format, use ISO 3166-1 alpha-2"
+)
+
+
 class Literal(float):
     """A number of a request that was not written as an integer, with its text."""
 
@@ -145,6 +151,8 @@ def _array(kind: str, value: Any) -> list[Any]:
     try:
         return [_SCALARS[kind](member) for member in value]
     except InvalidError:
+        # For numbers too the server speaks of integers here.
+        label = "integer" if kind == "number" else label
         raise InvalidError(f"invalid {label} array value: {go(value)}") from None
 
 
@@ -230,6 +238,8 @@ def _phone(value: Any) -> dict[str, Any]:
     country = value.get("defaultCountry", "")
     if not isinstance(country, str):
         raise InvalidError("phoneNumber.defaultCountry must be a string")
+    if not country and not value["input"].startswith("+"):
+        raise InvalidError(_NO_COUNTRY)
     known = _PHONES.get((value["input"], country.upper()))
     if not known:
         raise not_reproduced(f"the phone number {value['input']!r} in {country!r}")

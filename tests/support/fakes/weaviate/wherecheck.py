@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from fakes.weaviate.errors import InvalidError, not_reproduced
+from fakes.weaviate.errors import InvalidError, PanicError, not_reproduced
 from fakes.weaviate.sorting import IDS, TIMESTAMPS
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def check_form(where: Where, settings: Settings) -> None:
             _check_operands(where, operator, settings)
         else:
             _check_clause(where, operator)
+    except PanicError:
+        raise
     except InvalidError as reason:
         raise InvalidError(f"invalid where filter: {reason}") from None
 
@@ -45,12 +47,14 @@ def _check_clause(where: Where, operator: str) -> None:
         raise not_reproduced("several values in one clause")
     if not given:
         raise InvalidError(f"got operator '{operator}', but no value<Type> field set")
-    path = where.get("path")
+    path = listed(where.get("path", []))
     if not path:
         raise InvalidError("field 'path': must have at least one element")
     for name in path[::2]:
         bare = name[4:-1] if len(name) > 5 and name.startswith("len(") and name.endswith(")") else name
-        nested = len(path) == 1 and re.search(r"[.\[\]]", name)
+        nested = len(path) == 1 and re.search(r"[.\[]", name)
+        if not name:
+            raise PanicError("runtime error: slice bounds out of range [:1] with length 0")
         if not _NAME.fullmatch(bare) and not nested:
             raise InvalidError(f"expected a valid property name in 'path' field for the filter, but got '{bare}'")
     if len(path) % 2 == 0:
@@ -68,13 +72,21 @@ def _check_operands(where: Where, operator: str, settings: Settings) -> None:
             f"operator '{operator}' not compatible with field 'value<Type>', remove value field or switch to compare"
             " operator (eg. Equal, NotEqual, etc.)"
         )
-    if not where.get("operands"):
+    operands = listed(where.get("operands") or [])
+    if not operands:
         raise InvalidError(f"operator '{operator}', but no operands set - add at least one operand")
-    for position, each in enumerate(where["operands"]):
+    for position, each in enumerate(operands):
         try:
             check_form(each, settings)
+        except PanicError:
+            raise
         except InvalidError as reason:
             raise InvalidError(f"operand {position}: {reason}") from None
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list; GraphQL takes a single value where a list is wanted."""
+    return value if isinstance(value, list) else [value]
 
 
 def value_of(where: Where) -> tuple[str, Any]:
@@ -89,7 +101,7 @@ def _named(kind: str) -> str:
 def validate(where: Where, collection: Collection, database: Database) -> str:
     """Return what is wrong with the types of a filter, of all its clauses."""
     if where.get("operands"):
-        wrong = [validate(each, collection, database) for each in where["operands"]]
+        wrong = [validate(each, collection, database) for each in listed(where["operands"])]
         return ", ".join(f"child operand at position {place}: {text}" for place, text in enumerate(wrong) if text)
     try:
         _validate_clause(where, collection, database)
@@ -100,7 +112,7 @@ def validate(where: Where, collection: Collection, database: Database) -> str:
 
 def _validate_clause(where: Where, collection: Collection, database: Database) -> None:
     kind, value = value_of(where)
-    path, operator = where["path"], where["operator"]
+    path, operator = listed(where["path"]), where["operator"]
     if len(path) > 1:
         target = database.resolve(path[-2])
         if not target:

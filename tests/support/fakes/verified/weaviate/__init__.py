@@ -1,0 +1,1 @@
+"""What a real Weaviate answered, and the requests by which the fake is compared with it."""

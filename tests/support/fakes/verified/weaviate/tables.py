@@ -1,0 +1,47 @@
+"""Which requests which kind of server is asked, and how they are recorded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fakes.verified.weaviate.asks import SETUP
+from fakes.verified.weaviate.comparing import Client
+from fakes.verified.weaviate.documents import DOCUMENTS
+from fakes.verified.weaviate.people import KEYS, TABLES, headers
+from fakes.verified.weaviate.queries import QUERIES
+from fakes.verified.weaviate.rest import REST
+from fakes.verified.weaviate.walks import WALKS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fakes.verified.weaviate.asks import Ask
+
+MODES: dict[str, list[Ask]] = {"keys": [*SETUP, *QUERIES, *DOCUMENTS, *REST, *WALKS, *KEYS], **TABLES}
+_FOLDER = Path(__file__).with_name("recorded")
+
+
+async def ask(url: str, server: Mapping[str, Any], mode: str, ssl: Any = True) -> dict[str, Any]:
+    """Send the table of a mode to a server, and clean up what it leaves."""
+    client = Client(url, headers(dict(server)), ssl)
+    await client.clean()
+    try:
+        return await client.ask_all(MODES[mode])
+    finally:
+        await client.clean()
+
+
+def read(mode: str) -> dict[str, Any]:
+    """Return what a real server answered."""
+    lines = (_FOLDER / f"{mode}.ndjson").read_text().splitlines()
+    return {entry["request"]: entry["answer"] for entry in map(json.loads, lines)}
+
+
+def write(mode: str, answers: Mapping[str, Any]) -> None:
+    """Keep what a real server answered, one line per request."""
+    _FOLDER.mkdir(exist_ok=True)
+    entries = ({"request": name, "answer": answer} for name, answer in answers.items())
+    text = "".join(json.dumps(entry, ensure_ascii=False, sort_keys=True) + "\n" for entry in entries)
+    (_FOLDER / f"{mode}.ndjson").write_text(text)
