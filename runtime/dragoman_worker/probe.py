@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from dragoman_api.connections import Server
 from dragoman_api.hookspecs import hookimpl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import FrameType
 
     from dragoman_api.connections import Profile
@@ -47,42 +46,27 @@ class Probe:
     async def describe_object(self, name: str) -> Description:
         """Import ``package.module:Class``, make one, and tell how long that took and what it tried."""
         module, _, attribute = name.partition(":")
-        self._package, failure, began = module.partition(".")[0], "", time.perf_counter()
+        self._package, failure, began, self._stage = module.partition(".")[0], "", time.perf_counter(), "import"
         try:
-            with self._stages("import"):
-                self._driver = getattr(import_module(module), attribute)()
+            self._driver = getattr(import_module(module), attribute)()
         except BaseException as error:  # noqa: BLE001 - whatever a module does while it is imported
             failure = f"{type(error).__name__}: {error}"
-        found = {"seconds": time.perf_counter() - began, "failure": failure, "notes": self._notes}
+        self._stage, seconds = "", time.perf_counter() - began
+        found = {"seconds": seconds, "failure": failure, "notes": self._notes}
         return Description(object=name, columns=[], structure=json.dumps(found))
 
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
         """Let the driver connect to a server that only refuses, and tell what it tried."""
-        try:
-            with self._stages("connect"), anyio.move_on_after(CONNECT_SECONDS):
-                await self._driver.connect(profile, http)
-        except BaseException:  # noqa: BLE001, S110 - it is meant to fail
-            pass
+        self._stage = "connect"
+        with suppress(BaseException), anyio.move_on_after(CONNECT_SECONDS):
+            await self._driver.connect(profile, http)
+        self._stage = ""
         return Server("probe", json.dumps(self._notes))
 
-    @contextmanager
-    def _stages(self, name: str) -> Iterator[None]:
-        self._stage = name
-        try:
-            yield
-        finally:
-            self._stage = ""
-
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
-        if not self._stage:
-            return
-        stage, self._stage = self._stage, ""  # what is done here is not the driver's
-        try:
-            if (note := _note(event, args)) is not None:
-                self._notes.append([stage, *note, self._where()])
-        finally:
-            self._stage = stage
+        if self._stage and (note := _note(event, args)) is not None:
+            self._notes.append([self._stage, *note, self._where()])
 
     def _where(self) -> str:
         frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - the only way to the driver's own line

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dragoman.authoring.contract import run_contract
+from dragoman.authoring.contract import Conformance, run_contract
 from dragoman.authoring.project import built
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
 
@@ -76,6 +76,17 @@ def test_a_failing_test_beside_the_contract_is_a_failure(tree):
     tested = run(tree)
     assert not tested.passed
     assert any("test_sum" in reason for reason in tested.failures)
+
+
+@pytest.mark.parametrize(
+    "spoilt",
+    [{"denied": ["evil.example:443"]}, {"sandbox": "none"}, {"failures": ["x"]}, {"engines": {"fake": {"skipped": 9}}}],
+    ids=lambda spoilt: next(iter(spoilt)),
+)
+def test_a_report_passes_only_if_everything_in_it_is_well(report, spoilt):
+    """An address that was refused counts, even where the driver hid the refusal from its tests."""
+    assert Conformance(**json.loads(report)).passed
+    assert not Conformance(**json.loads(report) | spoilt).passed
 
 
 @pytest.mark.parametrize("live", ["not json", "[1]"])

@@ -10,7 +10,7 @@ from authoring.conftest import contents, serving
 
 import wheelhouse
 from dragoman import Runtime, SavedConnection
-from dragoman.authoring.dependencies import close_set
+from dragoman.authoring.dependencies import close_set, write_dependencies
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
 from dragoman_registry import publish as registry
 
@@ -116,7 +116,9 @@ def test_a_closed_set_is_resolved_written_down_published_and_installed_on_open(t
     tree.driver(
         ("import json\n", "import json\n\nfrom tinylib import VALUE\n"), ('["version"])', '["version"] + f"+{VALUE}")')
     )
+    written = tree.manifest.read_text().splitlines()
     done = tree.publish(team, wheels=wheels)
+    assert tree.manifest.read_text().splitlines()[: len(written) - 2] == written[:-2]  # its layout is the author's
     assert done.wheels[1:] == ["deeplib-2.1.0-py3-none-any.whl", "tinylib-1.2.0-py3-none-any.whl"]
     listed = json.loads(tree.manifest.read_text())["dependencies"]
     assert wheelhouse.dependency(deep) in listed
@@ -142,6 +144,14 @@ def test_a_dependency_without_any_wheel_is_told_at_publish(ready, team):
         ready.publish(team, wheels=ready["wheels"])
     assert caught.value.hint.startswith("pip download --only-binary=:all:")
     assert not team.exists()
+
+
+def test_naming_dependencies_again_replaces_them_and_nothing_else(ready, tmp_path):
+    before = json.loads(ready.manifest.read_text())
+    for version in ("1.0.0", "2.0.0"):
+        path = wheelhouse.library("tinylib", version).write(tmp_path / version)
+        write_dependencies(ready.manifest, [path])
+        assert json.loads(ready.manifest.read_text()) == before | {"dependencies": [wheelhouse.dependency(path)]}
 
 
 def requirement(text):

@@ -30,7 +30,7 @@ TEST_SECONDS = 1_800
 
 
 @dataclass(kw_only=True)
-class Tested:
+class Conformance:
     """What became of the contract; the contents of a conformance report.
 
     Attributes:
@@ -81,7 +81,7 @@ class Tested:
         return f"contract: {counts} · sandbox {self.sandbox}"
 
 
-def run_contract(made: Built, *, policy: Policy = "auto", live: Path | None = None) -> tuple[Tested, str]:
+def run_contract(made: Built, *, policy: Policy = "auto", live: Path | None = None) -> tuple[Conformance, str]:
     """Run an author's tests on the built wheel and write `report.json` into the working tree. Blocks.
 
     Args:
@@ -120,10 +120,10 @@ def run_contract(made: Built, *, policy: Policy = "auto", live: Path | None = No
     return tested, said
 
 
-def _tested(made: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]]) -> Tested:
+def _tested(made: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]]) -> Conformance:
     assert made.report.name is not None
     levels = sorted({note["sandbox"] for note in notes})
-    tested = Tested(
+    tested = Conformance(
         plugin=made.name,
         version=made.report.name.version,
         wheel=made.wheel.name,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from packaging.version import Version
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.claims import API
+from dragoman_registry.files import write
 from dragoman_registry.preflight import inspect
 from dragoman_registry.wheels import NotAWheel, parse_name, provided
 
@@ -146,8 +148,11 @@ def _download(folder: Path, what: str, *, system: str = "", python: str = "") ->
 
 
 def write_dependencies(manifest: Path, wheels: Sequence[Path]) -> None:
-    """Name wheels by hash in a `driver.json`; everything else in it stays."""
-    document = json.loads(manifest.read_text(encoding="utf-8"))
+    """Name wheels by hash in a `driver.json`; the rest of it stays as its author laid it out."""
     entries = [{"file": one.name, "sha256": hashlib.sha256(one.read_bytes()).hexdigest()} for one in wheels]
-    document["dependencies"] = entries
-    manifest.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    lines = ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
+    text, listed = manifest.read_text(encoding="utf-8"), f'"dependencies": [\n{lines}\n  ]'
+    text, there = re.subn(r'"dependencies"\s*:\s*\[[^\]]*\]', lambda _: listed, text)
+    if not there:
+        text = f"{text.rstrip().removesuffix('}').rstrip()},\n  {listed}\n}}\n"
+    write(manifest, text.encode())

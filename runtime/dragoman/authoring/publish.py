@@ -18,7 +18,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_registry import publish as registry
 
 from .check import check
-from .contract import REPORT, Tested, run_contract
+from .contract import REPORT, Conformance, run_contract
 from .dependencies import close_set, host_projects, write_dependencies
 from .project import Built, built
 
@@ -51,7 +51,7 @@ class Published:
     wheels: list[str]
     state: str
     notes: list[str]
-    report: Tested
+    report: Conformance
 
 
 def publish(
@@ -110,10 +110,10 @@ def _beyond_the_host(report: Report) -> list[Requirement]:
     return [each for each in report.requires if canonicalize_name(each.name) not in host]
 
 
-def _tested(made: Built, policy: Policy) -> Tested:
+def _tested(made: Built, policy: Policy) -> Conformance:
     """Take the report of these very bytes if there is one, else run the contract now."""
     try:
-        tested = msgspec.json.decode((made.project / REPORT).read_bytes(), type=Tested)
+        tested = msgspec.json.decode((made.project / REPORT).read_bytes(), type=Conformance)
     except (OSError, msgspec.DecodeError):
         tested = None
     if tested is None or tested.sha256 != made.report.sha256 or not tested.passed:
@@ -125,7 +125,7 @@ def _tested(made: Built, policy: Policy) -> Tested:
     return tested
 
 
-def _publish(made: Built, tested: Tested, notes: list[str], *, to: Path, dry_run: bool) -> Published:
+def _publish(made: Built, tested: Conformance, notes: list[str], *, to: Path, dry_run: bool) -> Published:
     changelog = made.project / "CHANGELOG.md"
     files = [made.wheel, *made.dependencies]
     there = registry.published(to)
