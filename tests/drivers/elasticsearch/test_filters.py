@@ -379,6 +379,7 @@ class FilterRules:
         ],
     )
     async def test_E34_E36_rows_find_what_they_say(self, es: Rig, books: str, row: Filter | RawQuery, ids: str) -> None:
+        """Among them C14 (months and years) and C15 (letter case is ignored for ASCII letters only)."""
         assert await es.ids(books, row) == list(ids)
 
     async def test_E35_the_same_element_or_any_element(self, es: Rig, books: str) -> None:

@@ -283,6 +283,7 @@ def test_E1_E4_E5_E6_E7_the_form_asks_for_what_the_service_needs() -> None:
 
 class ObjectRules:
     async def test_E15_concrete_indices_are_listed_and_dotted_names_hidden(self, es: Rig) -> None:
+        """E1: the cluster's indices are the objects; there is nothing between them."""
         first = await es.index({"n": {"type": "long"}}, [{"n": 1}, {"n": 2}], name="b")
         second = await es.index({"n": {"type": "long"}}, name="a")
         hidden = f".{first}"

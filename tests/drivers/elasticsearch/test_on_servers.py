@@ -272,6 +272,13 @@ class RequestRules:
         assert "not stored" not in await es.source(name, "1")
         assert json.loads(await es.source(name, "1"))["t"] == 'say "so"\n        // kept'
 
+    async def test_C41_plain_json_is_taken_by_every_version(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
+        assert (await es.page(name, Filter("n", "=", 1))).total == 1
+        [found] = await es.console(f'POST /_bulk\n{{"index":{{"_index":"{name}"}}}}\n{{"n":2}}')
+        assert (found.status, found.failed) == (200, "")
+        assert {each.content_type for each in es.log if each.body} == {"application/json", "application/x-ndjson"}
+
     async def test_E44_E45_what_the_grid_lacks_the_console_still_does(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}})
         [found] = await es.console(f'PUT /{name}/_mapping\n{{"properties": {{"k": {{"type": "keyword"}}}}}}')

@@ -179,6 +179,7 @@ class PageRules:
                 assert got[:-1] == (["10.0.0.2", "9.0.0.1", "::1"] if descending else ["::1", "9.0.0.1", "10.0.0.2"])
 
     async def test_E24_nested_leaves_sort(self, es: Rig) -> None:
+        """C11: without the array's name 7.17 sorts by nothing, 8.x refuses."""
         properties = {"n": {"type": "nested", "properties": {"q": {"type": "integer"}}}}
         rows = [{"n": [{"q": 5}, {"q": 1}]}, {"n": [{"q": 3}]}, {"n": []}]
         name = await es.index(properties, rows)
