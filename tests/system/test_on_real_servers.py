@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import sys
 from urllib.parse import quote
 
+import anyio
 import pytest
 from tests.demo import sample
 
@@ -73,6 +77,46 @@ async def test_P3_the_story_of_the_first_hour_runs_on_a_real_engine(live_server,
         assert result.rows == 12_003
         assert len((tmp_path / "orders.ndjson").read_bytes().splitlines()) == 12_003
         assert (await session.ping()).ok
+
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+import anyio
+import dragoman.exports.export as export
+from dragoman import Runtime
+
+async def main(name, target):
+    def die(event):
+        if event.name == "export.progressed" and target.with_name(f".{target.name}.checkpoint").exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    runtime = Runtime(spare=False)
+    runtime.add_sink(die)
+    async with runtime, runtime.open("real") as session:
+        await session.export(name, to=target, format="rows")
+
+export.CHECKPOINT_SECONDS = 0
+anyio.run(main, sys.argv[1], Path(sys.argv[2]))
+"""
+
+
+async def test_E32_an_export_that_was_killed_goes_on_within_the_servers_snapshot(
+    live_server, runtime, bookshop, tmp_path
+):
+    runtime.connections.save(SavedConnection(name="real", type="elasticsearch", values=values_for(live_server)))
+    orders, target = f"{PREFIX}orders", tmp_path / "orders.ndjson"
+    async with runtime, runtime.open("real") as session:  # installs the driver, for the process that dies as well
+        done = await anyio.run_process([sys.executable, "-c", DIES, orders, str(target)], check=False)
+        if done.returncode == 0:
+            pytest.skip("this server gives nothing to go on with")
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        assert not target.exists()
+        safe = json.loads((tmp_path / ".orders.ndjson.checkpoint").read_bytes())["rows"]
+        assert 0 < safe < 12_003
+        result = await session.export(orders, to=target, format="rows", resume=True)
+    ids = [json.loads(line)["_id"] for line in target.read_bytes().splitlines()]
+    assert len(ids) == len(set(ids)) == result.rows == 12_003
 
 
 async def test_E39_E40_what_is_wrong_is_told_apart_on_a_real_engine(live_server, runtime):
