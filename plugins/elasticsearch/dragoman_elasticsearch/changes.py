@@ -245,17 +245,18 @@ def plan(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
             refuse(number, str(refusal), refusal.status)
         except (ValueError, ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError) as error:
             refuse(number, error.message if isinstance(error, DragomanError) else str(error))
-    made: list[writes.Write] = []
+    made: list[Row] = []
     for row in {id(row): row for row in planner.rows.values() if row.changes}.values():
+        reason, status = "a later change of the set deletes the row again", OutcomeStatus.SKIPPED
         try:
-            write = row.write(undo=request.undo)
-            made += [write] if write else []
-            reason = "" if write else "a later change of the set deletes the row again"
+            if row.settle(undo=request.undo):
+                made.append(row)
+                continue
         except Refusal as refusal:
-            write, reason = None, str(refusal)
-        for number in () if write else row.changes:
-            refuse(number, reason, OutcomeStatus.SKIPPED if row.now is None else OutcomeStatus.REFUSED)
-    if len(made) > 1 and (size := sum(write.size for write in made)) > PLAN_BYTES:
+            reason, status = str(refusal), refusal.status
+        for number in row.changes:
+            refuse(number, reason, status)
+    if len(made) > 1 and (size := sum(row.size for row in made)) > PLAN_BYTES:
         text = f"these changes make a plan of {size:,} bytes; {PLAN_BYTES:,} are allowed"
         raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
     sent = list(writes.plan(made))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -104,7 +105,6 @@ class Sending:
     def __init__(self, plan: Plan) -> None:
         self.waiting = plan.planned
         self._outcomes: dict[int, Outcome] = {}
-        self._alone = len(plan.planned) == 1 and not plan.planned[0].rows
         self._seen: set[str] = set()
         self._again = False
 
@@ -117,8 +117,7 @@ class Sending:
         """Send what waits, exactly as planned, and tell whether some of it was turned away by a busy server.
 
         Raises:
-            ConnectionFailedError: The first request did not get there, or the only one has no answer; in any other
-                case the outcomes tell.
+            ConnectionFailedError: The first request did not get there; in any other case the outcomes tell.
         """
         planned, self.waiting = self.waiting, []
         for each in planned:
@@ -146,7 +145,7 @@ class Sending:
             if fault and fault.busy:
                 busy.append(row)
             if fault and fault.conflict and self._again:
-                doubted.append((row, outcome))
+                doubted.append(row)
             self._tell(row, outcome)
         if busy:
             body = "".join(row.lines for row in busy)
@@ -164,25 +163,21 @@ class Sending:
         if isinstance(error, ConnectionFailedError) and not self._outcomes and not sent:
             raise error
         reason = f"{_DOUBT if sent else 'not sent: '}{error.message}"
-        told = [(row, Outcome(change=0, status=_FAILED, id=row.id, reason=reason, doubt=sent)) for row in rows]
-        for row, outcome in told:
-            self._tell(row, outcome)
-        held = (yield from self._look(told)) if sent else 0
-        if self._alone and sent and not held and isinstance(error, ConnectionFailedError):
-            raise error
+        for row in rows:
+            self._tell(row, Outcome(change=0, status=_FAILED, id=row.id, reason=reason, doubt=sent))
+        if sent:
+            yield from self._look(rows)
 
-    def _look(self, told: list[tuple[_Row, Outcome]]) -> Exchange[int]:
-        """See which rows hold their change after all, and count them."""
-        named = [(row, row.id) for row, _ in told if row.id is not None]
-        try:
+    def _look(self, rows: list[_Row]) -> Exchange[None]:
+        """Tell of rows that hold their change after all."""
+        named = [(row, row.id) for row in rows if row.id is not None]
+        found: list[tuple[Stored, bool] | DragomanError] = []
+        with suppress(DragomanError):
             found = (yield from find(named[0][0].index, [(key, row.routing) for row, key in named])) if named else []
-        except DragomanError:
-            return 0
-        held = [(row, hit) for (row, _), hit in zip(named, found, strict=True) if _holds(row, hit)]
-        for row, hit in held:
-            key = hit[0].key if isinstance(hit, tuple) else None
-            self._tell(row, Outcome(change=0, status=OutcomeStatus.APPLIED, id=row.id, reason=_AGAIN, key=key))
-        return len(held)
+        for (row, _), hit in zip(named, found, strict=False):
+            if _holds(row, hit):
+                key = hit[0].key if isinstance(hit, tuple) else None
+                self._tell(row, Outcome(change=0, status=OutcomeStatus.APPLIED, id=row.id, reason=_AGAIN, key=key))
 
 
 def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, faults.Fault | None]]:

@@ -49,38 +49,26 @@ def digest(document: bytes) -> str:
 
 
 @dataclass(slots=True, kw_only=True)
-class Row:
-    """One row.
+class Row(Write):
+    """One row, on its way to be written; `index` is concrete unless it is new, `routing` as stored.
 
     Attributes:
-        index: Where it is; concrete, unless it is new.
-        id: None lets the server make one.
-        routing: As stored.
-        refresh: Wait until searches see the write.
         before: The stored document; empty where the index keeps none, None where there is no row, or none was read.
-        guard: `if_seq_no` and `if_primary_term` of what was read.
         exact: `before` holds the stored bytes.
         now: The document after the changes so far; None for no row.
         ways: What a partial update would hold, by path.
         whole: A partial update cannot bring it about.
         blind: It takes the place of whatever is there.
         given: The guard the changes name.
-        changes: Their numbers.
     """
 
-    index: str
-    id: str | None
-    routing: str | None
-    refresh: bool
     before: bytes | None = None
-    guard: dict[str, int | str] = field(default_factory=dict)
     exact: bool = True
     now: bytes | None = None
     ways: dict[Way, object] = field(default_factory=dict)
     whole: bool = False
     blind: bool = False
     given: dict[str, int | str] = field(default_factory=dict)
-    changes: list[int] = field(default_factory=list)
 
     def expect(self, guard: dict[str, int | str]) -> None:
         """Hold the row to the guard of a change.
@@ -103,23 +91,19 @@ class Row:
             raise Refusal(f"a guard has the whole numbers seq_no and primary_term, not {encode(guard)}")
         self.given = guard
 
-    def write(self, *, undo: bool) -> Write | None:
-        """Make the write of the row; None where nothing is left to do.
+    def settle(self, *, undo: bool) -> bool:
+        """Decide what is sent, and tell whether there is something to send.
 
         Raises:
             Refusal: The document is too long to be planned.
         """
-        action, body = self._write()
-        if not action:
-            return None
-        size = max(len((body or "").encode()), len(self.before or b"") if undo else 0)
+        self.action, self.body = self._write()
+        size = max(len((self.body or "").encode()), len(self.before or b"") if undo else 0)
         if size > ROW_BYTES:
             raise Refusal(f"the document has {size:,} bytes; a change takes {ROW_BYTES:,}; use the console")
-        taken_back = self._undo() if undo else None
-        return Write(
-            action=action, index=self.index, id=self.id, body=body, guard=self.guard, routing=self.routing,
-            refresh=self.refresh, changes=self.changes, undo=taken_back,
-        )  # fmt: skip
+        if self.action and undo:
+            self.undo = self._undo()
+        return bool(self.action)
 
     def _write(self) -> tuple[str, str | None]:
         if self.now is None:

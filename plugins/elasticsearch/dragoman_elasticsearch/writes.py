@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from dragoman_api.changes import Change, Insert
 from .exchange import encode, segment, target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 BULK_BYTES = 3 * 2**20
 """Bytes of one bulk request at most; one element of a driver's answer has 4 MiB."""
@@ -30,7 +29,7 @@ class Write:
 
     Attributes:
         action: As `_bulk` calls it: create, index, update or delete.
-        index: Where the row is; concrete, unless it is new.
+        index: Where the row is.
         id: None lets the server make one.
         body: JSON text, None for a delete.
         guard: `if_seq_no` and `if_primary_term`, or empty.
@@ -40,11 +39,11 @@ class Write:
         undo: What takes it back, if that is wanted.
     """
 
-    action: str
+    action: str = ""
     index: str
     id: str | None
     body: str | None = None
-    guard: Mapping[str, int | str] = field(default_factory=dict)
+    guard: dict[str, int | str] = field(default_factory=dict)
     routing: str | None = None
     refresh: bool = True
     changes: list[int] = field(default_factory=list)
