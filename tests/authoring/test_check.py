@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import dragoman_registry
 from dragoman.authoring.check import rules
 from dragoman.authoring.project import built
 from dragoman_api.errors import ConfigurationError
+from hostile_wheels import many_faults
 
 REGISTRY = Path(dragoman_registry.__file__).parent
 
@@ -159,6 +161,24 @@ def test_every_fault_of_a_wheel_is_told_at_once(tree):
     assert codes >= {"pth-file", "native-code", "scripts", "shadows", "manifest"}
     tree.change("dragoman_orbit/driver.json", ('"gate", "label"', '"port", "label"'))
     assert tree.codes() >= {"host-api", "foreign-module", "metadata", "shadows"}
+
+
+def test_a_hostile_wheel_is_told_with_every_fault_and_nothing_of_it_runs(tree, tmp_path, type_in):
+    wheel = many_faults(tmp_path / "hostile")
+    tree["backend.py"].write_text(f"import shutil\ndef build_wheel(folder):\n    shutil.copy({str(wheel)!r}, folder)\n")
+    tree.change("pyproject.toml", ('"hatchling.build"', '"backend"\nbackend-path = ["."]'))
+    done = type_in("driver", "check", tree.path, code=1)
+    codes = (
+        "path-escape path-reserved path-collision record-extra record-weak-hash record-mismatch pth-file shadows"
+        " native-code data-scheme scripts manifest metadata"
+    )
+    for code in codes.split():
+        assert re.search(rf"^{code} ", done.stdout, re.MULTILINE), code
+    assert " · not tried in the sandbox" in done.stdout
+    refused = type_in("driver", "publish", tree.path, "--to", tmp_path / "team", code=1)
+    assert "error[wheel-rejected]" in refused.stderr
+    assert "  pth-file: " in refused.stderr
+    assert not (tmp_path / "team").exists()
 
 
 def test_a_tree_that_is_no_project_is_told_what_to_do(tmp_path):

@@ -103,7 +103,7 @@ def built(path: Path, *, wheels: Path | None = None) -> Iterator[Built]:
     with TemporaryDirectory(prefix="dragoman-") as temporary:
         folder = Path(temporary)
         first, second = _run_backend(path, folder)
-        report = inspect(first, driver=True)
+        report = inspect(first, driver=True, host=Host.here())
         faults = list(report.faults)
         if first.read_bytes() != second.read_bytes():
             faults.append(Fault("not-reproducible", "Two builds gave different bytes."))
