@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LANES = 4
-_REST, _SEARCH = 1_000, 2_000  # rows of one request; a search evaluates its filter for every page
-_LEAST = 20
+_LEAST, _FIRST, _MOST = 20, 1_000, 2_500  # rows of one request
 _BYTES = 4 * 2**20  # of one part, about
 
 
@@ -113,7 +112,7 @@ class Export:
         self.where = where_of(self.request.object, self.request.filter)
         if not self.view.features.cursor:
             raise QueryError("servers below 1.18 have no cursor, so an export would stop at the window")
-        size = _REST if self.where is None else _SEARCH
+        size = _FIRST if self.where is None else _MOST  # a search evaluates its filter for every page
         bounds = [f"{at * 256 // _LANES - 1:02x}{'ffffff-ffff-ffff-ffff-ffffffffffff'}" for at in range(1, _LANES)]
         ranges = list(zip(["", *bounds], [*bounds, ""], strict=True))
         if self.request.checkpoint is not None:
@@ -121,7 +120,7 @@ class Export:
                 ranges = msgspec.json.decode(self.request.checkpoint, type=_Checkpoint).lanes
             except msgspec.DecodeError as error:
                 raise QueryError(f"the checkpoint is none of this driver: {error}") from error
-        self.lanes = [Lane(position, bound, size, size, position) for position, bound in ranges]
+        self.lanes = [Lane(position, bound, size, _MOST, position) for position, bound in ranges]
 
     @property
     def vectors(self) -> bool:

@@ -62,7 +62,7 @@ def test_a_filtered_export_seeks_by_id():
     assert 'path:["id"],operator:GreaterThan,valueText:"3fffffff-' in text
     assert 'path:["id"],operator:LessThanEqual,valueText:"7fffffff-' in text
     assert 'sort:[{path:["_id"],order:asc}]' in text
-    assert "limit:2000" in text
+    assert "limit:2500" in text
 
 
 @pytest.mark.parametrize(
