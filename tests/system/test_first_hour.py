@@ -114,6 +114,24 @@ def test_a_stale_update_is_a_conflict_and_exit_status_4(shell):
     assert re.search(r"17 +conflict +changed since it was read", result.out + result.err)
 
 
+def test_a_file_of_changes_is_applied_told_by_line_and_taken_back(shell):
+    lines = [
+        {"op": "update", "object": "books", "id": "18", "set": {"price": 12.5}},
+        {"op": "update", "object": "orders", "id": "8812", "set": {"items.qty": 3}},
+        {"op": "delete", "object": "books", "id": "19"},
+    ]
+    (shell.cwd / "changes.ndjson").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    before = shell("dragoman count shop books").out
+    result = shell("dragoman apply shop changes.ndjson --undo undo.ndjson", status=4)
+    told = (
+        "applied 2 · skipped 1 · conflict 0 · failed 0      (line 2 skipped: items.qty is a nested leaf; edit 'items')"
+    )
+    assert result.err.splitlines()[0].strip() == told
+    assert shell("dragoman count shop books").out != before
+    assert "applied 2" in shell("dragoman apply shop undo.ndjson").err
+    assert shell("dragoman count shop books").out == before
+
+
 def test_an_export_appears_only_when_it_is_complete(shell):
     result = shell("dragoman export shop orders -o orders.ndjson")
     assert "12,003" in result.err
