@@ -167,17 +167,9 @@ class Export:
         except msgspec.DecodeError as error:
             raise _refusal(f"the checkpoint cannot be read ({error})") from error
         request = self._request
-        others = [
-            f"{what} (then {then!r}, now {now!r})"
-            for what, then, now in (
-                ("object", found.object, request.object),
-                ("form", found.form, request.form),
-                ("filter", found.filter[:12], self._filter[:12]),
-            )
-            if then != now
-        ]
-        if others:
-            raise _refusal(f"the checkpoint is of another {', '.join(others)}")
+        now = {"object": request.object, "form": request.form, "filter": self._filter}
+        if others := [name for name, value in now.items() if getattr(found, name) != value]:
+            raise _refusal(f"the checkpoint is of another {', another '.join(others)}")
         if self._scrolls:
             raise _refusal("this server has no points in time to go on in")
         self._marks, self._rows, self._total = found.marks, found.rows, found.total

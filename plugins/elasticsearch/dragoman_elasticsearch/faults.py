@@ -156,7 +156,7 @@ def error(fault: Fault) -> DragomanError:
     """Build the error an answer stands for; 429, 500 and 503 say little without the type beside them."""
     text = fault.text
     details: dict[str, Detail] = {"status": fault.status, "type": fault.type}
-    if fault.busy or fault.wait:
+    if fault.busy or (fault.wait and not fault.type):
         details["retry_after"] = fault.wait
     if fault.status == 401:
         return AuthenticationError(text or "the server gives no reason", details=details)

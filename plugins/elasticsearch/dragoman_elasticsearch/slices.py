@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -30,7 +30,7 @@ _SORT = [{"_doc": {"order": "asc"}}, {"_shard_doc": {"order": "asc"}}]
 _FIRST, _MOST = 1_000, 10_000  # rows of one request
 _BUSY = (0.25, 0.5, 1, 2, 4, 8, 8, 8)  # seconds before a page is asked for again, where the server has no time
 _LOST = (0.2, 0.6, 1.8)  # where no answer came
-_LONGEST = 60.0
+_PATIENCE = 75.0  # seconds without a page of a slice; the host gives up soon after
 NOTHING = Raw()
 
 
@@ -128,7 +128,8 @@ class Slice:
     mark: Mark | bool = False
     scroll: str | None = None
     rows: int = 0
-    _failures: int = field(default=0)
+    _failures: int = 0
+    _waited: float = 0.0
 
     def page(self) -> Exchange[Page | float]:
         """Fetch the next page, or give the seconds to wait before it is asked for again.
@@ -142,7 +143,7 @@ class Slice:
         except (ConnectionFailedError, QueryError) as error:
             return self._again(error, asked)
         self.source.check(found)
-        self._failures, hits = 0, found.hits.hits
+        self._failures, self._waited, hits = 0, 0.0, found.hits.hits
         if self.scroll is not None:
             self.rows, self.scroll = found.count or 0, found.scroll_id or self.scroll
             self.mark = not hits
@@ -194,10 +195,11 @@ class Slice:
             source.size = max(1, min(source.size, asked // 4))
             return 0
         pauses = _BUSY if "retry_after" in details else _LOST if isinstance(error, ConnectionFailedError) else ()
-        if self._failures == len(pauses):
+        pause = max([float(str(details.get("retry_after", 0))), *pauses[self._failures : self._failures + 1]])
+        if self._failures == len(pauses) or self._waited + pause > _PATIENCE:
             if pauses:
                 error.hint = f"export again later, or go on with --resume within {source.hold}"
             raise error
-        self._failures += 1
+        self._failures, self._waited = self._failures + 1, self._waited + pause
         source.size = max(1, min(source.size, asked // 2))
-        return min(_LONGEST, max(float(str(details.get("retry_after", 0))), pauses[self._failures - 1]))
+        return pause

@@ -98,8 +98,10 @@ def test_the_servers_own_word_on_how_long_to_wait_is_taken(answer: Canned) -> No
     assert page(slice_of(), answer)[0] == 7
 
 
-def test_a_word_beyond_all_patience_is_not() -> None:
-    assert page(slice_of(), reply("", 503, {"Retry-After": "86400"}))[0] == slices._LONGEST
+def test_a_word_beyond_all_patience_ends_the_export_while_it_can_still_be_resumed() -> None:
+    with pytest.raises(ConnectionFailedError, match="503") as caught:
+        page(slice_of(), reply("", 503, {"Retry-After": "86400"}))
+    assert "--resume" in caught.value.hint
 
 
 @pytest.mark.parametrize(
@@ -112,7 +114,7 @@ def test_a_word_beyond_all_patience_is_not() -> None:
 )
 def test_what_waiting_does_not_help_ends_the_export_at_once(kind: str, status: int) -> None:
     with pytest.raises(QueryError, match=kind):
-        page(slice_of(), failure(kind, status))
+        page(slice_of(), failure(kind, status, "7"))
 
 
 def test_a_page_of_a_scroll_that_went_wrong_is_not_asked_for_again() -> None:
