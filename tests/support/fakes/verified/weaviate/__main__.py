@@ -10,17 +10,16 @@ from typing import Any
 import anyio
 
 from fakes.verified.weaviate import tables
-from fakes.verified.weaviate.people import mode_of
 
 
 async def _record(servers: list[dict[str, Any]]) -> None:
     for server in servers:
         if server["tls"]:
             continue
-        mode = mode_of(server)
-        answers = await tables.ask(server["url"], server, mode)
-        tables.write(mode, answers)
-        print(server["engine"], len(answers), "answers")
+        for table in tables.tables_of(server):
+            answers = await tables.ask(server["url"], server, table)
+            tables.write(table, answers)
+            print(server["engine"], table, len(answers), "answers")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from fakes.verified.weaviate.asks import Ask, get, graphql, link, post, prop, ui
 from fakes.weaviate import VIEWER, FakeWeaviate, Role, User
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _LIMITED = Role("limited", (("read_collections", "Readable*"), ("read_data", "Readable*")))
 _STRANGERS = ("nothing", "wrong", "empty", "bare", "basic", "small", "token")
@@ -37,7 +37,7 @@ def engine(mode: str, version: str) -> str:
     return f"weaviate-{version}{suffix}"
 
 
-def mode_of(server: dict[str, Any]) -> str:
+def mode_of(server: Mapping[str, Any]) -> str:
     """Return which table a server is asked."""
     suffix = str(server["engine"]).removeprefix(f"weaviate-{server['version']}").removeprefix("-")
     return {"": "keys", "tls": "keys", "rbac": "roles"}.get(suffix, suffix)
@@ -261,11 +261,11 @@ def _tenants() -> Iterator[Ask]:
         yield Ask(f"drop {name}", "DELETE", f"/v1/schema/{name}")
 
 
-TABLES = {
+ELSEWHERE = {
     "roles": list(_roles()),
     "open": list(_open()),
     "no-graphql": list(_no_graphql()),
     "small": list(_small()),
     "tenants": list(_tenants()),
 }
-KEYS = list(_keys())
+PEOPLE = list(_keys())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fakes.verified.weaviate.asks import SETUP
 from fakes.verified.weaviate.comparing import Client
 from fakes.verified.weaviate.documents import DOCUMENTS
-from fakes.verified.weaviate.people import KEYS, TABLES, headers
+from fakes.verified.weaviate.people import ELSEWHERE, PEOPLE, headers, mode_of
 from fakes.verified.weaviate.queries import QUERIES
 from fakes.verified.weaviate.rest import REST
 from fakes.verified.weaviate.walks import WALKS
@@ -19,29 +19,43 @@ if TYPE_CHECKING:
 
     from fakes.verified.weaviate.asks import Ask
 
-MODES: dict[str, list[Ask]] = {"keys": [*SETUP, *QUERIES, *DOCUMENTS, *REST, *WALKS, *KEYS], **TABLES}
+TABLES: dict[str, list[Ask]] = {
+    "reads": [*SETUP, *QUERIES, *DOCUMENTS],
+    "writes": [*SETUP, *REST],
+    "walks": WALKS,
+    "people": PEOPLE,
+    **ELSEWHERE,
+}
+"""The requests by table: the first four are for a server with keys, the others for one of their name."""
+
 _FOLDER = Path(__file__).with_name("recorded")
 
 
-async def ask(url: str, server: Mapping[str, Any], mode: str, ssl: Any = True) -> dict[str, Any]:
-    """Send the table of a mode to a server, and clean up what it leaves."""
+def tables_of(server: Mapping[str, Any]) -> list[str]:
+    """Name the tables that a server is asked."""
+    mode = mode_of(server)
+    return [mode] if mode in ELSEWHERE else [name for name in TABLES if name not in ELSEWHERE]
+
+
+async def ask(url: str, server: Mapping[str, Any], table: str, ssl: Any = True) -> dict[str, Any]:
+    """Send a table to a server, and clean up what it leaves."""
     client = Client(url, headers(dict(server)), ssl)
     await client.clean()
     try:
-        return await client.ask_all(MODES[mode])
+        return await client.ask_all(TABLES[table])
     finally:
         await client.clean()
 
 
-def read(mode: str) -> dict[str, Any]:
+def read(table: str) -> dict[str, Any]:
     """Return what a real server answered."""
-    lines = (_FOLDER / f"{mode}.ndjson").read_text().splitlines()
+    lines = (_FOLDER / f"{table}.ndjson").read_text().splitlines()
     return {entry["request"]: entry["answer"] for entry in map(json.loads, lines)}
 
 
-def write(mode: str, answers: Mapping[str, Any]) -> None:
+def write(table: str, answers: Mapping[str, Any]) -> None:
     """Keep what a real server answered, one line per request."""
     _FOLDER.mkdir(exist_ok=True)
     entries = ({"request": name, "answer": answer} for name, answer in answers.items())
     text = "".join(json.dumps(entry, ensure_ascii=False, sort_keys=True) + "\n" for entry in entries)
-    (_FOLDER / f"{mode}.ndjson").write_text(text)
+    (_FOLDER / f"{table}.ndjson").write_text(text)
