@@ -168,9 +168,9 @@ class Rig:
         by_key = {key(number): number for number in range(1000)}
         return sorted(by_key[each] for each in await self.ids(name, *rows, match=match))
 
-    async def export(self, name: str, *rows: Filter, **more: Any) -> list[Any]:
+    async def export(self, name: str, *rows: Filter, match: str = "all", **more: Any) -> list[Any]:
         """Export a collection and give its lines."""
-        compiled = await self.filter(name, *rows) if rows else None
+        compiled = await self.filter(name, *rows, match=match) if rows else None
         lines: list[Any] = []
         request = ExportRequest(object=name, filter=compiled, **more)
         async with aclosing(self.driver.export_rows(request)) as parts:

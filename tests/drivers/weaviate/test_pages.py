@@ -264,6 +264,16 @@ class Rules:
         with pytest.raises(ObjectNotFoundError):
             await wv.driver.fetch_page(PageRequest(object=name))
 
+    async def test_a_collection_that_changed_under_us_says_so(self, wv: Rig):
+        name = await wv.collection({"i": "int", "gone": "text"}, [{"i": 1}])
+        compiled = await wv.filter(name, Filter("i", ">", 0))
+        await wv.call("DELETE", f"/v1/schema/{name}")
+        await wv.call("POST", "/v1/schema", {"class": name, "properties": [{"name": "i", "dataType": ["int"]}]})
+        with pytest.raises(QueryError, match="gone") as caught:
+            await wv.driver.fetch_page(PageRequest(object=name, filter=compiled))
+        assert "describe it again" in caught.value.hint
+        assert (await wv.page(name, Filter("i", ">", 0))).cells == []
+
     async def test_awkward_values_come_through_filters(self, wv: Rig):
         """W12: quotes, backslashes, line breaks, emoji, wildcards."""
         texts = ['say "hi"', "back\\slash", "two\nlines", "emoji😀end", "star*", "q?", "tab\there", "ünï", "$var {x}"]
