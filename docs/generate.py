@@ -31,6 +31,8 @@ PYTHON = (
     ("dragoman.runtime", "Runtime"),
     ("dragoman.session", "Session"),
     ("dragoman.exports", "ExportResult"),
+    ("dragoman.changesets", "ChangeSet"),
+    ("dragoman.changesets", "Report"),
     ("dragoman.plugins", "Plugins"),
     ("dragoman.connections", "Connections"),
     ("dragoman.connections", "SavedConnection"),

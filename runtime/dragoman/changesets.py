@@ -15,6 +15,7 @@ from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note
 from dragoman_api.errors import (
     DragomanError,
+    DriverFaultError,
     ObjectNotFoundError,
     QueryError,
     Refused,
@@ -179,7 +180,11 @@ class ChangeSet:
             for half in halves(lines, depth):
                 await self._plan(half, depth=depth + 1)
             return
-        if self._undo is not None and len(plan.undo) != sum(len(each.by_row) for each in plan.planned):
+        rows = [row for each in plan.planned for row in each.by_row]
+        spoken = [number for row in rows for number in row] + [each.change for each in plan.refusals]
+        if sorted(spoken) != [*range(len(lines))] or not all(rows):
+            raise DriverFaultError(f"the plan of {self._session.plugin} does not speak of every change once")
+        if self._undo is not None and len(plan.undo) != len(rows):
             text = f"the driver {self._session.plugin} cannot tell what would take these changes back"
             raise UnsupportedOperationError(text, hint="apply them without an undo file")
         await to_thread.run_sync(self._keep, lines, plan, limiter=self._one)
@@ -259,9 +264,10 @@ class ChangeSet:
             except DragomanError as error:
                 self._stopped = error
                 outcomes = _not_done(plan, error, doubt=not _unsent(error))
-            ends = {outcome.change: outcome for outcome in outcomes}
+            told = {outcome.change: outcome for outcome in outcomes}
+            outcomes = [told.get(at) or _untold(at) for at in range(len(part.numbers))]
             for at, row in enumerate(rows):
-                end = ends[row[0]]
+                end = outcomes[row[0]]
                 if end.status is OutcomeStatus.APPLIED:
                     known[part.undo + at] = end.key
                 elif not end.doubt:
@@ -285,6 +291,11 @@ class ChangeSet:
 
 def _unsent(error: DragomanError) -> bool:
     return isinstance(error, Refused) or error.details.get("sent") is False
+
+
+def _untold(change: int) -> Outcome:
+    reason = "the driver does not tell what became of it"
+    return Outcome(change=change, status=OutcomeStatus.FAILED, reason=reason, doubt=True)
 
 
 def _not_done(plan: Plan, error: DragomanError, *, doubt: bool) -> list[Outcome]:

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import anyio
 import pytest
 from drivers.elasticsearch.rig import on_fake
+from msgspec.structs import replace
 
 from dragoman import changefiles
 from dragoman._hooks import Hooks
@@ -20,6 +21,7 @@ from dragoman_api.errors import (
     ConfigurationError,
     ConnectionFailedError,
     DriverCrashedError,
+    DriverFaultError,
     Refused,
     UnsupportedOperationError,
 )
@@ -297,6 +299,33 @@ async def test_an_interrupted_set_still_finishes_its_undo_file(shop):
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert sorted(next(iter(line["guard"])) for line in lines) == ["seq_no"] * 2 + ["sha256"] * 8
     await shop.undo(path)
+    assert await shop.stored() == before
+
+
+async def test_a_driver_that_forgets_rows_or_invents_some_leaves_them_in_doubt(shop):
+    class Forgetful(type(shop.es.driver)):
+        @hookimpl
+        async def apply_change(self, plan):
+            done = await super().apply_change(plan)
+            return [*done[:1], replace(done[0], change=77)]
+
+    class Confused(type(shop.es.driver)):
+        @hookimpl
+        async def plan_change(self, request):
+            plan = await super().plan_change(request)
+            return replace(plan, planned=[replace(each, changes=[0], rows=[[0], [0]]) for each in plan.planned])
+
+    before, path = await shop.stored(), shop.folder / "undo.ndjson"
+    for kind in (Forgetful, Confused):
+        driver = kind()
+        driver.__dict__.update(shop.es.driver.__dict__)
+        if kind is Confused:
+            with pytest.raises(DriverFaultError, match="does not speak of every change once"):
+                await shop.run(update(0), update(1), session=shop.open(driver))
+            continue
+        report = await shop.run(update(0), update(1), undo=path, session=shop.open(driver))
+        assert [(each.line, each.reason) for each in report.left] == [(2, "the driver does not tell what became of it")]
+        assert (await shop.undo(path)).left == []
     assert await shop.stored() == before
 
 
