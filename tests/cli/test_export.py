@@ -75,7 +75,7 @@ def test_an_unfinished_export_is_replaced_only_after_saying_so(shop, tmp_path):
     target = tmp_path / "l.ndjson"
     shop("export", "shop", "ledger", "-o", target, code=1)
     done = shop("export", "shop", "books", "-o", target)
-    assert "  an unfinished export of 60 rows is replaced\n" in done.err
+    assert "  this replaces an unfinished export of 60 rows\n" in done.err
     assert len(target.read_bytes().splitlines()) == 3
 
 

@@ -183,23 +183,59 @@ async def test_what_the_server_has_lost_is_its_own_refusal_and_deletes_nothing(t
     with pytest.raises(QueryError, match="gone") as caught:
         await line(tmp_path / "b.ndjson", resume=True)
     assert caught.value.hint == "export anew"
-    after = contents(tmp_path)
-    assert after[".b.ndjson.part"] == before[".b.ndjson.part"]
-    assert json.loads(after[".b.ndjson.checkpoint"])["rows"] == 15
+    assert contents(tmp_path) == before
 
 
-async def test_without_being_asked_to_go_on_an_export_begins_anew_and_says_what_it_replaces(tmp_path):
+async def test_an_export_that_fails_at_once_takes_no_older_ones_place(tmp_path):
     await interrupted(tmp_path / "b.ndjson")
+    before = contents(tmp_path)
+    line = Line()
+    line.before = breaks_before(0, QueryError("refused"))
+    with pytest.raises(QueryError):
+        await line(tmp_path / "b.ndjson")
+    assert contents(tmp_path) == before
+    line.before = breaks_before(0, QueryError("refused"))
+    with pytest.raises(QueryError):
+        await line(tmp_path / "other")
+    assert contents(tmp_path) == before
+
+
+async def test_a_long_making_of_parquet_can_be_interrupted_and_is_resumed_without_the_server(tmp_path, monkeypatch):
+    import time
+
+    monkeypatch.setattr("dragoman.exports.parquet.GROUP_ROWS", 1)
+    real = parquet.ParquetWriter.write_table
+
+    def slow(self, table):
+        time.sleep(0.3)
+        real(self, table)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(parquet.ParquetWriter, "write_table", slow)
+        began = time.monotonic()
+        with anyio.move_on_after(1) as scope:
+            await Line()(tmp_path / "b.parquet")
+        assert scope.cancelled_caught
+        assert time.monotonic() - began < 4
+    line = Line()
+    await line(tmp_path / "b.parquet", resume=True)
+    assert line.requests == []
+    assert parquet.read_table(tmp_path / "b.parquet").num_rows == 23
+
+
+async def test_without_being_asked_to_go_on_an_export_begins_anew_and_says_what_it_replaces(tmp_path, monkeypatch):
+    await interrupted(tmp_path / "b.ndjson")
+    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
     async def look():
         there.append(await anyio.Path(tmp_path / ".b.ndjson.checkpoint").exists())
 
-    line.before = lambda number: look() if number == 0 else None
-    await line(tmp_path / "b.ndjson", filters=[Filter("id", "=", "7")], columns=["title"])
+    line.before = lambda number: look() if number == 4 else None
+    await line(tmp_path / "b.ndjson", format="csv", columns=["id"])
     assert there == [False], "the old checkpoint says nothing about the new part"
-    assert len((tmp_path / "b.ndjson").read_bytes().splitlines()) == 1
+    assert len((tmp_path / "b.ndjson").read_bytes().splitlines()) == 24
     assert line.last("export.started").replaced == 15
     assert line.requests[0].checkpoint is None
     await line(tmp_path / "b.ndjson")

@@ -47,7 +47,7 @@ class Progress:
             case events.ExportStarted():
                 if event.replaced is not None:
                     rows = f" of {show_count(event.replaced)} rows" if event.replaced else ""
-                    self._end(f"an unfinished export{rows} is replaced")
+                    self._end(f"this replaces an unfinished export{rows}")
                 self._total, self._resumed, self._began = None, event.resumed, time.monotonic()
                 self._begin(plain(event.object), done=event.resumed)
             case events.ExportProgressed():

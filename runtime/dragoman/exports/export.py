@@ -81,6 +81,7 @@ class Export:
         self._resumed = 0
         self._rows = 0
         self._driver: str | None = None  # the driver's checkpoint of the last part written
+        self._begun = False
         self._torn = False  # a write failed: what was written since the last checkpoint cannot be relied on
         self._secured: Checkpoint | None = None
         self._securing = False
@@ -128,9 +129,9 @@ class Export:
             replaced = await run_sync(self._open)
             self._tell(events.ExportStarted, target=self._target.name, resumed=self._rows, replaced=replaced)
             try:
-                await run_sync(self._begin)
                 if not (self._secured and self._secured.driver is None):
                     await self._stream(msgspec.structs.replace(request, checkpoint=self._driver), parts)
+                await run_sync(self._begin)
                 notes = await run_sync(self._make, columns)
                 await run_sync(self._target.place)
             except BaseException as error:
@@ -173,6 +174,10 @@ class Export:
         return None
 
     def _begin(self) -> None:
+        """Begin to write, once something came: an export that fails at once takes no older one's place."""
+        if self._begun:
+            return
+        self._begun = True
         if not self._resume:
             self._target.begin()
             self._write(self._table.head() if self._table else b"")
@@ -208,6 +213,7 @@ class Export:
 
     def _put(self, part: ExportPart) -> Checkpoint | None:
         """Write one part; give a checkpoint when it is time for one."""
+        self._begin()
         try:
             self._write(self._table.convert(part.data) if self._table else part.data)
         except (msgspec.MsgspecError, RecursionError) as error:
@@ -274,12 +280,14 @@ class Export:
 
     def _give_up(self, error: BaseException) -> None:
         """Keep what can be resumed, remove the rest."""
-        if self.resumable and self._driver is not None and not self._torn:
+        if not self._begun:
+            self._target.leave()
+        elif self.resumable and self._driver is not None and not self._torn:
             with suppress(DragomanError):  # the disk is full; the checkpoint before this one still holds
                 self._secure(self._mark())
-        if self._secured is None:
+        if self._begun and self._secured is None:
             self._target.discard()
-        elif isinstance(error, DragomanError):
+        if self._secured is not None and isinstance(error, DragomanError):
             error.hint = error.hint or "export with resume=True to go on"
 
     def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:

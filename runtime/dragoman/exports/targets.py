@@ -85,6 +85,9 @@ class Target:
         with self.guarding():
             self._stream.flush()
 
+    def leave(self) -> None:
+        """Leave everything as it was."""
+
     def discard(self) -> None:
         """Remove what was written, where it can be removed."""
 
@@ -189,8 +192,7 @@ class FileTarget(Target):
         return found
 
     def _refusal(self, reason: str) -> ExportError:
-        if not self.part.stat().st_size:  # nothing was there before the lock was taken
-            self.part.unlink()
+        self.leave()
         return ExportError(reason, hint="export without --resume to begin anew", code="resume-refused")
 
     def secure(self, checkpoint: Checkpoint) -> None:
@@ -222,6 +224,12 @@ class FileTarget(Target):
         """Write the manifest beside the file."""
         with self.guarding():
             files.write(self._manifest, msgspec.json.format(msgspec.json.encode(result)) + b"\n", mode=0o600)
+
+    def leave(self) -> None:
+        """Leave everything as it was before the lock was taken."""
+        with self.guarding():
+            if not self.part.stat().st_size:
+                self.part.unlink()
 
     def discard(self) -> None:
         """Remove the unfinished part and all that belongs to it."""
