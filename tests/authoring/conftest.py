@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ from dragoman.authoring.contract import run_contract
 from dragoman.authoring.project import built
 from dragoman.authoring.publish import publish
 from dragoman.authoring.scaffold import scaffold
+from dragoman.cli import app
+from dragoman.cli.options import Options
 from dragoman_registry.store import Store
 
 if TYPE_CHECKING:
@@ -109,15 +112,32 @@ def ready(tree: Tree, report: bytes) -> Tree:
     return tree
 
 
-@pytest.fixture
-def type_in(home: Path, tmp_path: Path):
-    """Type a `dragoman` command, as a process, in a home of the test's own."""
+@dataclass
+class Typed:
+    """What a command left behind."""
 
-    def run(*words: object, code: int = 0, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "dragoman", *map(str, words)]
-        done = subprocess.run(command, cwd=cwd or tmp_path, capture_output=True, text=True, timeout=50)
-        assert "Traceback" not in done.stderr, done.stderr
-        assert done.returncode == code, done
+    code: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def type_in(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Type a `dragoman` command in a home of the test's own; it runs inside this process, which saves its start."""
+    monkeypatch.chdir(tmp_path)
+
+    def wait(work):
+        async def main():
+            return await work
+
+        return anyio.run(main)
+
+    def run(*words: object, code: int = 0) -> Typed:
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            ended = app.execute([*map(str, words)], Options(), wait=wait)
+        done = Typed(ended, out.getvalue(), err.getvalue())
+        assert ended == code, done
         return done
 
     return run

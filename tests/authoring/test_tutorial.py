@@ -53,14 +53,14 @@ def typed(tmp_path_factory) -> list[tuple[str, list[str], str]]:
     home = {"HOME": str(folder), "DRAGOMAN_HOME": str(folder / "home"), "LANG": "C.UTF-8"}
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["bash", "-c", script], cwd=folder, env={"PATH": path, **home}, capture_output=True, text=True, timeout=160
+        ["bash", "-c", script], cwd=folder, env={"PATH": path, **home}, capture_output=True, text=True, timeout=330
     )
     said = re.split(rf"{MARK}(\d+)\n", done.stdout)
     assert len(said) == 2 * len(todo) + 1, done.stdout[-3000:] + done.stderr
     return [(*step, status, out) for step, out, status in zip(todo, said[::2], said[1::2], strict=False)]
 
 
-@pytest.mark.timeout(170)
+@pytest.mark.timeout(340)
 def test_every_command_of_the_tutorial_succeeds_and_says_what_the_page_shows(typed):
     faults = []
     for command, shown, status, out in typed:
@@ -70,6 +70,7 @@ def test_every_command_of_the_tutorial_succeeds_and_says_what_the_page_shows(typ
     assert not faults, "\n\n".join(faults)
 
 
+@pytest.mark.timeout(340)
 def test_the_tutorial_goes_from_nothing_to_another_home(typed):
     """P3: in the second home nothing but the registry is known, and opening installs the driver."""
     commands = [command for command, *_ in typed]

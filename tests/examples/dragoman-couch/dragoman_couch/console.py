@@ -16,7 +16,8 @@ def parse(text: str) -> list[ConsoleRequest]:
     """Split a text into requests; a line that begins with a method begins one."""
     requests: list[ConsoleRequest] = []
     begun: list[tuple[int, str, str, list[str]]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, written in enumerate(text.splitlines(), 1):
+        line = "" if written.startswith("#") else written  # a comment keeps its place
         if found := _LINE.fullmatch(line):
             begun.append((number, found[1], found[2], []))
         elif line.strip() and not begun:
