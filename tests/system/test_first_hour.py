@@ -10,8 +10,10 @@ import socket
 import subprocess
 import sys
 
+import anyio
 import pytest
 
+from fakes.weaviate import FakeWeaviate, User
 from terminal import Terminal
 
 pytestmark = pytest.mark.timeout(60)
@@ -48,7 +50,14 @@ def test_adding_a_connection_offers_the_download_before_the_form(shell):
 
 
 def test_the_same_headless(shell):
-    shell("dragoman connections add lib --type elasticsearch --host 127.0.0.1 --port $PORT --auth none --yes")
+    """P5, W5: another database, its driver installed on the way."""
+    with anyio.from_thread.start_blocking_portal() as portal:
+        library = FakeWeaviate(keys={"a key": User("admin", admin=True)})
+        with portal.wrap_async_context_manager(library):
+            shell.more["WV_KEY"] = "a key"
+            where = f"--type weaviate --host 127.0.0.1 --port {library.port} --auth api-key --api-key env:WV_KEY"
+            result = shell(f"dragoman connections add lib {where} --yes")
+    assert "connected: Weaviate 1.38.11" in result.out + result.err
     saved = shell("dragoman connections list --json").json["connections"]  # one document, as everywhere
     assert [entry["name"] for entry in saved] == ["lib", "shop"]
 
