@@ -110,7 +110,7 @@ def _known(name: str, features: Features) -> Exchange[View | None]:
 
 
 def _page(found: Sequence[Row], view: View | None) -> Page:
-    declared = {each.prop: each.column(view.features) for each in view.fields.values() if each.prop} if view else {}
+    declared = {each.prop: view.columns[each.name] for each in view.fields.values() if each.prop} if view else {}
     selected = dict.fromkeys(name for row in found for name in row if name != "_additional")
     added = dict.fromkeys(name for row in found for name in row.get("_additional") or {} if name != "id")
     ours = {"uuid", *({"vector"} & {*added})}

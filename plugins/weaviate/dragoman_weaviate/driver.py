@@ -89,8 +89,8 @@ class Driver:
     @hookimpl
     async def describe_object(self, name: str) -> Description:
         """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
-        self._views.pop(name, None)
-        return (await self._view(name)).describe()
+        self._views[name] = view = await self._run(schema.view(name, self._features))
+        return view.describe()
 
     # grid
 

@@ -70,7 +70,7 @@ class _Grid:
                 notes.append(Note(code="integers-repaired", reason=reason))
         total = self._total(replies[1], notes) if self.request.total else None
         return Page(
-            columns=[each.column(self.view.features) for each in self.fields],
+            columns=[self.view.columns[each.name] for each in self.fields],
             cells=rows.cells(items, self.fields),
             keys=[item.key(self.tenant) for item in items],
             notes=notes,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import Description, Note, QueryError
+from dragoman_api import Column, Description, Note, QueryError
 from dragoman_api.errors import ObjectNotFoundError
 
 from . import faults
@@ -67,6 +67,11 @@ class View:
         found.append(Field(name="vector", type=type_, family=Family.VECTOR, array=bool(self.named_vectors)))
         return {each.name: each for each in found}
 
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """Describe the columns, by name."""
+        return {name: field.column(self.features) for name, field in self.fields.items()}
+
     @property
     def named_vectors(self) -> list[str]:
         """Give the names of its vectors, where they have names."""
@@ -108,7 +113,7 @@ class View:
             notes.append(Note(code="alias", reason=f"'{self.name}' stands for the collection '{self.target}'"))
         return Description(
             object=self.name,
-            columns=[each.column(self.features) for each in self.fields.values()],
+            columns=[*self.columns.values()],
             structure=self.structure,
             notes=notes,
         )
