@@ -118,6 +118,6 @@ def test_every_page_holds_the_oracle() -> None:
 def test_every_page_holds_the_oracle_on_a_server(live_server: dict[str, Any]) -> None:
     """W21: a few thousand objects, one shard and three."""
     ordinary(live_server)
-    if live_server["engine"].endswith(("-rbac", "-tls", "-tenants")):
+    if live_server["engine"].endswith(("-rbac", "-tls", "-tenants", "-open")):
         pytest.skip("one engine holds it; keys and certificates change no page")
     check(on_server(live_server), rows=2_000, shards=(1, 3), examples=100, page=400)
