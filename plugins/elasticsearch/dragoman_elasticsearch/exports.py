@@ -146,12 +146,14 @@ class Export:
 
     def _count(self) -> Exchange[tuple[int, int]]:
         source = self._source
-        body: dict[str, object] = {"size": 0, "query": source.query, "track_total_hits": True}
+        body: dict[str, object] = {"size": 1, "query": source.query, "track_total_hits": True}
         where = f"/{target(source.name)}" if self._scrolls else ""
         if not self._scrolls:
             body["pit"] = {"id": source.pit, "keep_alive": source.hold}
         found = yield from search(f"{where}/_search?allow_partial_search_results=false", body, source.decoder)
         source.check(found)
+        for hit in found.hits.hits:  # where documents are large, the first pages are small
+            source.size = max(1, min(source.size, _PAGE // max(1, len(bytes(hit.source)))))
         return found.shards.total, found.count or 0
 
     def _parallel(self, shards: int) -> int:

@@ -175,6 +175,14 @@ def test_slices_are_a_multiple_of_the_shards_as_far_as_the_rows_are_worth_it(
     assert len(export.slices) == slices
 
 
+def test_where_documents_are_large_the_first_pages_are_small() -> None:
+    export = Export(ExportRequest(object="x"), QUERY, scrolls=False)
+    row = {"_index": "x", "_id": "1", "_source": {"t": "x" * 2**19}}
+    count = {"hits": {"total": {"value": 20_000, "relation": "eq"}, "hits": [row]}, "_shards": {"total": 1}}
+    Answers(reply({"id": "p"}), reply(count)).run(export.open())
+    assert page(export.slices[0], reply(hits(3)))[1]["size"] == 3
+
+
 def test_a_connection_that_fails_is_tried_again_a_few_times() -> None:
     one = slice_of()
     for _ in slices._LOST:

@@ -19,7 +19,7 @@ from dragoman_api.exports import ExportForm
 from dragoman_elasticsearch import slices, stream
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
 
 async def parts(es: Rig, name: str, **more: Any) -> list[ExportPart]:
@@ -42,6 +42,25 @@ async def begin(es: Rig, name: str, *, taken: int, **more: Any) -> list[ExportPa
 async def exhaust(taken: AsyncIterator[ExportPart]) -> None:
     async for _ in taken:
         pass
+
+
+def bodies(es: Rig) -> list[dict[str, Any]]:
+    return [json.loads(each.body or "{}") for each in es.sent("POST", "/_search")]
+
+
+def pages(es: Rig) -> list[dict[str, Any]]:
+    """Give the requests for pages that the index allows; counting takes one row."""
+    return [each for each in bodies(es) if 1 < each.get("size", 200) <= 200]
+
+
+def renewed(es: Rig) -> list[dict[str, Any]]:
+    return [each for each in bodies(es) if each.get("size") == 0]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(30):
+        while not condition():
+            await anyio.sleep(0.02)
 
 
 def walkers() -> list[str]:
@@ -203,16 +222,14 @@ class ExportRules:
             assert (last.method == "DELETE" and last.path in ("/_pit", "/_search/scroll")) != bool(kept)
 
     async def test_a_page_is_asked_for_before_the_one_before_it_is_taken(self, es: Rig) -> None:
-        name = await es.index({"n": {"type": "long"}}, ({"n": at} for at in range(4_900)))
+        rows = ({"n": at} for at in range(2_000))
+        name = await es.index({"n": {"type": "long"}}, rows, settings={"index.max_result_window": 200})
         async with aclosing(es.driver.export_rows(ExportRequest(object=name))) as taken:
             await anext(taken)
-            sent = len(es.log)
+            await until(lambda: len(pages(es)) >= 3)
             await anyio.sleep(0.3)  # the taker writes
-            ahead = len(es.log)
-            await anyio.sleep(0.2)
-            assert sent < ahead == len(es.log), "one page ahead, and no more"
-            rest = [part async for part in taken]
-        assert rest
+            assert len(pages(es)) == 3, "one page waits, one is under way, and no more is asked for"
+            assert len(lines([part async for part in taken])) == 1_800
 
 
 class TestExportsOnFake(ExportRules, OnFake):
@@ -273,6 +290,16 @@ async def test_a_checkpoint_of_something_else_is_refused(other: dict[str, Any], 
         assert len(es.log) == mark, "nothing was sent"
 
 
+async def test_a_checkpoint_of_another_number_of_rows_is_refused() -> None:
+    async with on_fake("8.19.21") as es:
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(1100)])
+        (first,) = await begin(es, name, taken=1)
+        other = json.dumps(json.loads(first.checkpoint or "") | {"total": 1200})
+        with pytest.raises(QueryError, match="is of 1,200 rows, and the server finds 1,100") as caught:
+            await parts(es, name, checkpoint=other)
+        assert caught.value.code == "export-not-resumable"
+
+
 async def test_a_server_without_points_in_time_resumes_nothing() -> None:
     async with on_fake("8.19.21") as es, on_fake("7.10.2") as old:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(1100)])
@@ -287,12 +314,8 @@ async def test_a_taker_may_take_longer_than_the_server_holds_a_context(monkeypat
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(4900)])
         async with aclosing(es.driver.export_rows(ExportRequest(object=name))) as taken:
             await anext(taken)
-            await anyio.sleep(0.3)
-            mark = len(es.log)
-            await anyio.sleep(0.3)
-            renewed = [json.loads(each.body or "") for each in es.log[mark:]]
-    assert renewed
-    assert all(each["size"] == 0 and each["pit"]["keep_alive"] == "300s" for each in renewed)
+            await until(lambda: len(renewed(es)) >= 2)
+    assert all(each["pit"]["keep_alive"] == "300s" for each in renewed(es))
 
 
 @pytest.mark.fake_only(reason="a server that forgets its contexts")
