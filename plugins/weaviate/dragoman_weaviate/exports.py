@@ -113,7 +113,7 @@ class Export:
         if not self.view.features.cursor:
             raise QueryError("servers below 1.18 have no cursor, so an export would stop at the window")
         size = _FIRST if self.where is None else _MOST  # a search evaluates its filter for every page
-        bounds = [f"{at * 256 // _LANES - 1:02x}{'ffffff-ffff-ffff-ffff-ffffffffffff'}" for at in range(1, _LANES)]
+        bounds = [f"{at * 256 // _LANES - 1:02x}ffffff-ffff-ffff-ffff-ffffffffffff" for at in range(1, _LANES)]
         ranges = list(zip(["", *bounds], [*bounds, ""], strict=True))
         if self.request.checkpoint is not None:
             try:
