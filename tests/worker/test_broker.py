@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman.sandbox.broker import canonical
@@ -169,6 +169,10 @@ async def test_a_child_that_does_not_read_its_refusals_is_ended(workshop: Worksh
 
 
 @given(st.text(max_size=30))
+@example("..")
+@example("ü。")
+@example("ü。.")
+@example("::0001.")
 def test_canonical_names_are_stable(name: str) -> None:
     assert canonical(canonical(name)) == canonical(name)
 

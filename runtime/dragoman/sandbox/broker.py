@@ -43,16 +43,17 @@ def canonical(host: str) -> str:
     >>> canonical("Example.ORG."), canonical("::0001"), canonical("bücher.example")
     ('example.org', '::1', 'xn--bcher-kva.example')
     """
+    name = host.lower()
+    if not name.isascii():
+        try:
+            name = name.encode("idna").decode()
+        except UnicodeError:
+            return name
+    if not name.endswith(".."):  # which no name does
+        name = name.removesuffix(".")
     try:
-        return str(ipaddress.ip_address(host))
+        return str(ipaddress.ip_address(name))
     except ValueError:
-        pass
-    name = host.removesuffix(".").lower()
-    if name.isascii():
-        return name
-    try:
-        return name.encode("idna").decode()
-    except UnicodeError:
         return name
 
 
