@@ -73,6 +73,12 @@ async def test_the_manifest_can_be_left_out_and_an_old_one_does_not_stay(line, t
     assert files(tmp_path) == ["books.ndjson"]
 
 
+async def test_what_a_killed_conversion_left_does_not_stay(line, tmp_path):
+    (tmp_path / ".b.parquet.made").write_bytes(b"PAR1")
+    await line(tmp_path / "b.parquet", format="csv", manifest=False)
+    assert files(tmp_path) == ["b.parquet"]
+
+
 @pytest.mark.parametrize(
     ("name", "given", "chosen"),
     [
