@@ -33,6 +33,7 @@ async def test_the_fake_answers_as_was_recorded_from_the_real_server(table):
 
 
 @pytest.mark.live("weaviate")
+@pytest.mark.timeout(300)  # two servers, hundreds of requests each
 @pytest.mark.parametrize("number", range(4))
 async def test_the_real_server_answers_as_the_fake_does(live_server, number):
     names = tables.tables_of(live_server)

@@ -20,6 +20,7 @@ _TEXTS = (
     (re.compile(r'shard="[^"]*"'), 'shard="shard"'),
     (re.compile(r"^shard \w+:"), "shard shard:"),
     (re.compile(r"\[[A-Z,]+\] are$"), "[methods] are"),
+    (re.compile(r"only \[.*\] are allowed"), "only [media types] are allowed"),
     (re.compile(r"(auto-schema feature on ).*"), r"\1some day"),
     # Which names the server's library finds alike is its own affair.
     (re.compile(r" Did you mean.*"), ""),
