@@ -62,8 +62,10 @@ def _extension(value: object) -> Ext:
     if isinstance(value, Json):
         return Ext(_CUT if isinstance(value, CutText) else _JSON, value.encode())
     if isinstance(value, Decimal):
-        short = value.is_finite() and abs(value.adjusted()) <= _MAX_DIGITS >= len(value.as_tuple().digits)
-        return Ext(_DECIMAL if short else _JSON, str(value).encode())
+        text = str(value)
+        short = len(text) <= _MAX_DIGITS or len(value.as_tuple().digits) <= _MAX_DIGITS
+        fits = short and value.is_finite() and abs(value.adjusted()) <= _MAX_DIGITS
+        return Ext(_DECIMAL if fits else _JSON, text.encode())
     raise ValueFaultError(f"a value of type {type(value).__name__} cannot leave the driver")
 
 
@@ -180,7 +182,7 @@ def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]
         columns[at] = [None if cell is None else str(cell) for cell in columns[at]]
     for at in others:
         if not kinds[at] <= _SMALL_KINDS:
-            columns[at] = list(map(freeze, columns[at]))
+            columns[at] = [cell if cell.__class__ in _SMALL_KINDS else freeze(cell) for cell in columns[at]]
     return encode(list(zip(*columns, strict=True))), True, json
 
 

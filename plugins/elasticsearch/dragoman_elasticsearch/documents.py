@@ -107,8 +107,11 @@ def _numbers(texts: list[Raw]) -> Iterator[float | Decimal]:
     if b"e" not in array and b"0.0000" not in array:
         with suppress(msgspec.DecodeError):
             floats = _floats.decode(array)
-            if _encoder.encode(floats) == array:
+            written = _encoder.encode(floats)
+            if written == array:
                 return iter(floats)
+            pairs = zip(floats, *(text[1:-1].decode().split(",") for text in (written, array)), strict=True)
+            return (value if one == other else Decimal(other) for value, one, other in pairs)
     return (number(bytes(text).decode()) for text in texts)
 
 
