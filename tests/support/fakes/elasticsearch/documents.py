@@ -379,7 +379,8 @@ def mget(call: Call) -> Reply:
             docs.append(found(index, asked["_id"], doc, call.params))
         except ServerError as fault:
             error = {"root_cause": [fault.bare()], **fault.describe()}
-            docs.append({"_index": name, "_id": asked["_id"], "error": error})
+            types = {"_type": None} if call.cluster.release.types else {}
+            docs.append({"_index": name, **types, "_id": asked["_id"], "error": error})
     return Reply({"docs": docs})
 
 
@@ -471,12 +472,13 @@ def _bulk_item(
         return {"_index": name, **types, "_id": doc_id, "status": fault.status, "error": fault.describe()}
     touched[index.name] = index
     status = {"created": 201, "not_found": 404}.get(result, 200)
-    return {**_result(doc, result, 0 if result == "noop" else 1), "status": status}
+    return {**_result(doc, result), "status": status}
 
 
 def _bulk_index(cluster: Cluster, name: str, action: str, *, create: bool) -> Index:
-    if name not in cluster.indices and action == "delete" and not cluster.aliased(name):
+    if action == "delete" and not cluster.aliased(name):  # which creates no index, unlike an update
         check_name(name)
+        return cluster.single(name)
     index = cluster.write_target(name, create=create)
     if action == "index" or create:
         _check_backing(index, name, create=create, guarded=False)

@@ -604,4 +604,34 @@ EXPENSIVE = [
     Ask("expensive on", "PUT", "/_cluster/settings", {"transient": {"search.allow_expensive_queries": None}}, "status"),
 ]
 
-TABLE = [*SEED, *LISTS, *FILTERS, *TEXTS, *SORTS, *PAGES, *EXPENSIVE, *WRITES]
+_GUARD = {"if_seq_no": 0, "if_primary_term": 1}
+_STALE = {"if_seq_no": 77, "if_primary_term": 1}
+SETS = [
+    Ask("create for sets of changes", "PUT", "/vf-e", {
+        "settings": {"number_of_shards": 1, "number_of_replicas": 0},
+        "mappings": {"properties": {"k": {"type": "keyword"}, "n": {"type": "integer"}}},
+    }),
+    *(Ask(f"put {key} for sets of changes", "PUT", f"/vf-e/_doc/{key}", {"k": "a"}) for key in ("1", "2", "3", "r?routing=x%2Fy")),
+    Ask("bulk with guards", "POST", "/vf-e/_bulk?refresh=wait_for", lines(
+        {"update": {"_id": "1", **_GUARD}}, {"doc": {"k": "b"}}, {"update": {"_id": "2", **_STALE}}, {"doc": {"k": "b"}},
+        {"update": {"_id": "nope", **_GUARD}}, {"doc": {"k": "b"}}, {"update": {"_id": "1"}}, {"doc": {"k": "b"}},
+        {"index": {"_id": "2", "if_seq_no": 1, "if_primary_term": 1}}, {"k": "c"}, {"index": {"_id": "nope", **_GUARD}}, {"k": "c"},
+        {"index": {"_id": "3", **_STALE}}, {"k": "c"}, {"create": {"_id": "1"}}, {"k": "c"}, {"create": {"_id": "a/%\""}}, {"k": "c"},
+        {"delete": {"_id": "3", **_STALE}}, {"delete": {"_id": "nope", **_GUARD}}, {"delete": {"_id": "nope"}},
+        {"create": {"_id": "bad"}}, {"n": "abc"}, {"update": {"_id": "r", "routing": "x/y", "if_seq_no": 3, "if_primary_term": 1}}, {"doc": {"k": "d"}},
+    ), media="application/x-ndjson"),
+    Ask("bulk with an id of 513 bytes", "POST", "/vf-e/_bulk", lines({"create": {"_id": "x" * 513}}, {"k": "c"}, {"create": {"_id": "y"}}, {"k": "c"}), "error", media="application/x-ndjson"),
+    Ask("bulk with half a guard", "POST", "/vf-e/_bulk", lines({"index": {"_id": "2", "if_seq_no": 1}}, {"k": "c"}), "error", media="application/x-ndjson"),
+    Ask("bulk updates what has no index", "POST", "/vf-g/_bulk", lines({"update": {"_id": "1", **_GUARD}}, {"doc": {"k": "b"}}), media="application/x-ndjson"),
+    Ask("and makes it", "GET", "/vf-g/_settings/index.number_of_shards"),
+    Ask("drop what was made", "DELETE", "/vf-g"),
+    Ask("bulk deletes from no index", "POST", "/vf-g/_bulk", lines({"delete": {"_id": "1"}}), media="application/x-ndjson"),
+    Ask("and makes none", "HEAD", "/vf-g"),
+    Ask("mget with routing", "POST", "/vf-e/_mget", {"docs": [{"_id": "1"}, {"_id": "r", "routing": "x/y"}, {"_id": "nope"}]}),
+    Ask("mget from no index", "POST", "/vf-g/_mget", {"docs": [{"_id": "1"}]}),
+    Ask("put without the routing loses it", "PUT", "/vf-e/_doc/r", {"k": "e"}),
+    Ask("it is lost", "GET", "/vf-e/_doc/r"),
+    Ask("drop sets of changes", "DELETE", "/vf-e"),
+]  # fmt: skip
+
+TABLE = [*SEED, *LISTS, *FILTERS, *TEXTS, *SORTS, *PAGES, *EXPENSIVE, *WRITES, *SETS]
