@@ -71,17 +71,18 @@ class ExportReply:
             self._arrived = anyio.Event()
             await self._arrived.wait()
         chunk = self._chunks.popleft()
-        data = bytearray()
-        while len(data) < chunk.size:
+        pieces, missing = [], chunk.size
+        while missing:
             try:
-                piece = os.read(self._pipe, min(chunk.size - len(data), _PIECE))
+                piece = os.read(self._pipe, min(missing, _PIECE))
             except BlockingIOError:
                 await anyio.wait_readable(self._pipe)
                 continue
             if not piece:
                 if self._error is not None:
                     raise self._error
-                raise ValueFaultError(f"{len(data):,} bytes of a part of {chunk.size:,}")
-            data += piece
+                raise ValueFaultError(f"{chunk.size - missing:,} bytes of a part of {chunk.size:,}")
+            pieces.append(piece)
+            missing -= len(piece)
         self._credit += 1
-        return ExportPart(data=bytes(data), rows=chunk.rows, total=chunk.total, checkpoint=chunk.checkpoint)
+        return ExportPart(data=b"".join(pieces), rows=chunk.rows, total=chunk.total, checkpoint=chunk.checkpoint)
