@@ -77,6 +77,7 @@ class _Planner:
                 wanted.setdefault(change.key.object, {})[change.key.id, change.key.routing] = None
             elif isinstance(change, Insert) and change.id and change.replace and (self.undo or change.guard):
                 wanted.setdefault(change.object, {})[change.id, change.routing] = None
+        size = 0
         for name, keys in wanted.items():
             try:
                 yield from self._known(name)
@@ -85,6 +86,8 @@ class _Planner:
             for batch in (list(keys)[at : at + _BATCH] for at in range(0, len(keys), _BATCH)):
                 read = yield from find(name, batch)
                 self.found |= {(name, key): hit for key, hit in zip(batch, read, strict=True)}
+                size += sum(len(bytes(hit[0].source)) for hit in read if isinstance(hit, tuple))
+                _check_size(size, len(changes))
 
     def change(self, number: int, change: Change) -> Exchange[None]:
         """Let one change have its effect on its row."""
@@ -256,9 +259,7 @@ def plan(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
             reason, status = str(refusal), refusal.status
         for number in row.changes:
             refuse(number, reason, status)
-    if len(made) > 1 and (size := sum(row.size for row in made)) > PLAN_BYTES:
-        text = f"these changes make a plan of {size:,} bytes; {PLAN_BYTES:,} are allowed"
-        raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
+    _check_size(sum(row.size for row in made), len(request.changes))
     sent = list(writes.plan(made))
     return Plan(
         planned=[*(planned for planned, _ in sent), *planner.drops],
@@ -266,6 +267,12 @@ def plan(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
         notes=list(planner.notes.values()),
         undo=[write.undo for _, batch in sent for write in batch if write.undo is not None],
     )
+
+
+def _check_size(size: int, changes: int) -> None:
+    if size > PLAN_BYTES and changes > 1:
+        text = f"the documents of these changes have {size:,} bytes; one plan takes {PLAN_BYTES:,}"
+        raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
 
 
 def _id(change: Insert | Update | Delete | Drop) -> str | None:
