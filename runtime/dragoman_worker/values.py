@@ -41,8 +41,8 @@ MAX_RESULT = 64 << 20
 """Bytes of all parts of one result at most."""
 
 _JSON_KINDS = {Json, NoneType}
-_SMALL_KINDS = {NoneType, bool, float, str}
-_PLAIN_KINDS = {*_SMALL_KINDS, int}
+_PLAIN_KINDS = {NoneType, bool, int, float, str}
+_THAWED_KINDS = {NoneType, bool, float, str, Json, CutText}
 _Meta = msgspec.Meta
 _Plain = None | bool | int | float | str
 _PLAIN_CELLS: Any = Annotated[list[Annotated[list[_Plain], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
@@ -84,7 +84,7 @@ def freeze(value: object) -> object:
             if value.bit_length() > _MAX_BITS:
                 return _extension(Decimal(value))
             return Ext(_INT, value.to_bytes(value.bit_length() // 8 + 1, signed=True))
-        case Decimal() | Json():
+        case Decimal():
             return _extension(value)
         case list() | tuple():
             return [freeze(item) for item in value]
@@ -181,8 +181,8 @@ def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]
     for at in json:
         columns[at] = [None if cell is None else str(cell) for cell in columns[at]]
     for at in others:
-        if not kinds[at] <= _SMALL_KINDS:
-            columns[at] = [cell if cell.__class__ in _SMALL_KINDS else freeze(cell) for cell in columns[at]]
+        if not kinds[at] <= _THAWED_KINDS:
+            columns[at] = [cell if cell.__class__ in _THAWED_KINDS else freeze(cell) for cell in columns[at]]
     return encode(list(zip(*columns, strict=True))), True, json
 
 
