@@ -269,6 +269,9 @@ class Store:
         Raises:
             PluginNotFoundError: It is not installed. InstallError: The disk fails; nothing has changed.
         """
+        if plugin in self._links() and self._active(plugin) is None:
+            hint = f"dragoman driver unlink {plugin}"
+            raise PluginNotFoundError(f"{plugin} is linked, not installed", hint=hint)
         before = self._expect(plugin)
         with self._writing(before.plugin) as database:
             for table in ("types", "plugins", "generations"):

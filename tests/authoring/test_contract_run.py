@@ -96,6 +96,14 @@ def test_a_list_of_servers_that_cannot_be_read_is_told(tree, live):
         run(tree, live=tree["servers.json"])
 
 
+def test_a_list_of_servers_on_which_nothing_ran_is_told(tree):
+    server = {"type": "other", "engine": "Other", "version": "1", "host": "127.0.0.1", "port": 1}
+    tree["servers.json"].write_text(json.dumps([server]))
+    tested = run(tree, live=tree["servers.json"])
+    assert not tested.passed
+    assert tested.failures == ["no test of the contract ran on a server of servers.json: are they marked live(TYPE)?"]
+
+
 def test_a_project_without_tests_is_told(tree):
     tree[CONTRACT].unlink()
     with pytest.raises(ConfigurationError, match="could not be run"):

@@ -125,8 +125,9 @@ def test_unlinking_and_removing_what_is_not_there_is_told(tree, store):
     with pytest.raises(PluginNotFoundError, match="is not linked"):
         store.unlink("orbit")
     link(tree.path, store=store)
-    with pytest.raises(PluginNotFoundError, match="is not installed"):
-        store.remove("orbit")  # a link is no installation
+    with pytest.raises(PluginNotFoundError, match="is linked, not installed") as caught:
+        store.remove("orbit")
+    assert caught.value.hint == "dragoman driver unlink orbit"
     assert store.active("orbit").linked
 
 

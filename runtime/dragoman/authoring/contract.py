@@ -114,6 +114,8 @@ def run_contract(made: Built, *, policy: Policy = "auto", live: Path | None = No
         tested = _tested(made, json.loads(results.read_text(encoding="utf-8")), lines)
     if done.returncode and not tested.failures:  # a test beside the contract
         tested.failures += re.findall(r"^(?:FAILED|ERROR) (.+)$", said, re.MULTILINE) or ["pytest failed"]
+    if live and not set(tested.engines) - {"fake"}:
+        tested.failures.append(f"no test of the contract ran on a server of {live.name}: are they marked live(TYPE)?")
     (made.project / REPORT).write_text(
         json.dumps(asdict(tested), indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
     )
