@@ -43,6 +43,11 @@ def test_several_lines_that_were_not_applied_are_a_table(shop, changes):
     )
 
 
+def test_quiet_leaves_what_was_not_applied(shop, changes):
+    done = shop("apply", "shop", changes(UPDATE, FIXED), "--quiet", code=4)
+    assert (done.out, done.err) == ("line 2  3  skipped  id is read-only\n", "")
+
+
 def test_the_report_is_one_document_with_json(shop, changes):
     document = shop("apply", "shop", changes(UPDATE, FIXED), "--json", code=4).document
     assert document["counts"] == {"applied": 1, "skipped": 1, "refused": 0, "conflict": 0, "failed": 0}

@@ -102,12 +102,12 @@ def _tell(options: Options, session: Session, report: Report) -> None:
         return write_json(report)
     counts = [(status, count) for status, count in report.counts.items() if count or status != "refused"]
     text = " · ".join(f"{status} {count:,}" for status, count in counts)
-    if len(report.left) == 1:
+    if len(report.left) == 1 and not options.quiet:
         [left] = report.left
         text += f"      (line {left.line} {left.status}: {plain(left.reason)})"
     else:
         _lines(report.left)
-    say(text)
+    options.say(text)
     say_notes(report.notes)
     if report.undo is not None:
         options.say(f"to take it back: dragoman apply {plain(session.name)} {plain(report.undo)}")
