@@ -110,7 +110,7 @@ def check(
 
 def test_every_page_holds_the_oracle() -> None:
     """W21: on a fake that gives the wrong pages a real server gives."""
-    check(on_fake(), rows=40, shards=(1, 3), examples=150, page=4)
+    check(on_fake(), rows=40, shards=(1, 3), examples=100, page=4)
 
 
 @pytest.mark.live("weaviate")
