@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from fakes.weaviate.errors import ServerError, coded, refused
 
@@ -20,8 +20,19 @@ class Role:
     allows: tuple[tuple[str, str], ...]
 
 
-_READS = ("read_collections", "read_data", "read_tenants", "read_aliases")
-VIEWER = Role("viewer", tuple((action, "*") for action in _READS))
+_DOMAINS = ("collections", "data", "tenants", "aliases")
+_VIEWS = (
+    "roles", "users", "cluster", "groups", "nodes", "collections", "data", "tenants", "replicate", "aliases", "mcp",
+)  # fmt: skip
+VIEWER = Role("viewer", tuple((f"read_{domain}", "*") for domain in _VIEWS))
+_ROOT = Role("root", tuple((f"{verb}_{domain}", "*") for domain in _DOMAINS for verb in _LETTERS))
+# What a permission tells besides its action, where that is not only a collection.
+_DETAILS: dict[str, dict[str, str] | None] = {
+    "roles": {"role": "*", "scope": "all"}, "users": {"users": "*"}, "groups": {"group": "*", "groupType": "oidc"},
+    "nodes": {"collection": "*", "verbosity": "verbose"}, "replicate": {"collection": "*", "shard": "*"},
+    "cluster": None, "mcp": None,
+}  # fmt: skip
+_MORE = {"data": {"object": "*", "tenant": "*"}, "tenants": {"tenant": "*"}, "aliases": {"alias": "*"}}
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,18 @@ class User:
     name: str
     admin: bool = False
     roles: tuple[Role, ...] = ()
+
+
+def shown(user: User) -> list[dict[str, Any]] | None:
+    """Return the roles of a user as own-info tells them; those of an administrator are abridged."""
+    roles = (_ROOT,) if user.admin else user.roles
+    return [{"name": role.name, "permissions": [_permission(*each) for each in role.allows]} for role in roles] or None
+
+
+def _permission(action: str, pattern: str) -> dict[str, Any]:
+    domain = action.partition("_")[2]
+    details = _DETAILS.get(domain, {"collection": pattern, **_MORE.get(domain, {})})
+    return {"action": action} | ({domain: details} if details else {})
 
 
 @dataclass(frozen=True)

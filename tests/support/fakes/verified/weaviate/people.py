@@ -124,6 +124,8 @@ def _roles() -> Iterator[Ask]:
     yield from _strangers()
     for who in ("rotated", "deactivated", "deleted"):
         yield get("/meta", f"{who}: meta", who=who)
+    for who in ("reader", "limited", "nobody"):
+        yield get("/users/own-info", f"{who}: own-info", who=who)
     for name in ("VfA", "ReadableVf"):
         yield from _given(name)
     for who in ("reader", "limited", "nobody"):
