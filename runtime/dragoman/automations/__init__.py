@@ -2,58 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dragoman_api.errors import ConfigurationError
-
-from .audit import Audit
-from .cut_cells import CutCells
-from .read_only import ReadOnly
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from dragoman.questions import Confirm
-    from dragoman.settings import Guards
+from .choose import named, shipped
 
 __all__ = ["named", "shipped"]
-
-GROUP = "dragoman.automations"
-"""Entry points that `config.toml` may name; they never run only because they are installed."""
-
-
-def shipped(guards: Guards, *, confirm: Confirm | None, log: Path) -> list[object]:
-    """Make those that the settings want for at least one connection.
-
-    Args:
-        guards: What `config.toml` says of them.
-        confirm: Asks a person; None where nobody is there.
-        log: The file of the audit.
-    """
-    made: list[object] = []
-    if guards.any("read_only"):
-        made.append(ReadOnly(lambda name: guards.of(name).read_only, confirm=confirm))
-    if guards.any("cut_cells"):
-        made.append(CutCells(lambda name: guards.of(name).cut_cells))
-    if guards.any("audit"):
-        made.append(Audit(log, lambda name: guards.of(name).audit))
-    return made
-
-
-def named(names: Sequence[str]) -> list[object]:
-    """Load the entry points of these names.
-
-    Raises:
-        ConfigurationError: One is not installed.
-    """
-    if not names:
-        return []
-    import importlib.metadata
-
-    found = {entry.name: entry for entry in importlib.metadata.entry_points(group=GROUP)}
-    if missing := [name for name in names if name not in found]:
-        hint = f"installed are: {', '.join(sorted(found)) or 'none'}"
-        text = f"config.toml names automations that are not installed: {', '.join(missing)}"
-        raise ConfigurationError(text, hint=hint)
-    return [found[name].load() for name in names]
