@@ -228,5 +228,6 @@ def test_a_filter_never_widens(version: str) -> None:
 
 
 @pytest.mark.live("elasticsearch")
+@pytest.mark.timeout(180)  # an index per example, on a machine that may be busy
 def test_a_filter_never_widens_on_a_server(live_server: dict[str, Any]) -> None:
     check(on_server(live_server), examples=20)
