@@ -146,6 +146,13 @@ def test_a_dependency_without_any_wheel_is_told_at_publish(ready, team):
     assert not team.exists()
 
 
+def test_a_dependency_that_is_required_no_longer_leaves_the_manifest(ready, team):
+    before = ready.manifest.read_text()
+    write_dependencies(ready.manifest, [wheelhouse.library("tinylib").write(ready["wheels"])])
+    ready.publish(team, wheels=ready["wheels"])
+    assert json.loads(ready.manifest.read_text()) == json.loads(before) | {"dependencies": []}
+
+
 def test_naming_dependencies_again_replaces_them_and_nothing_else(ready, tmp_path):
     before = json.loads(ready.manifest.read_text())
     for version in ("1.0.0", "2.0.0"):

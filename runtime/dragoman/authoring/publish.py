@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
+from packaging.utils import canonicalize_name
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry import publish as registry
@@ -23,10 +24,7 @@ from .dependencies import close_set, host_projects, write_dependencies
 from .project import Built, built
 
 if TYPE_CHECKING:
-    from packaging.requirements import Requirement
-
     from dragoman.sandbox.policy import Policy
-    from dragoman_registry.claims import Report
 
 _NO_COPY = shutil.ignore_patterns(".git", ".venv", "dist", "__pycache__")
 
@@ -89,25 +87,20 @@ def _closed(stack: ExitStack, path: Path, wheels: Path | None) -> tuple[Built, l
     folder = wheels or path / "wheels"
     made = stack.enter_context(built(path, wheels=folder))
     manifest = made.report.manifest
-    if manifest is None or not (needed := _beyond_the_host(made.report)):
+    host = host_projects()
+    needed = [each for each in made.report.requires if canonicalize_name(each.name) not in host]
+    if manifest is None or not (needed or manifest.dependencies):
         return made, []
     chosen, notes = close_set(needed, folder, python=made.report.requires_python, fetch=wheels is None)
     listed = {(each.file, each.sha256) for each in manifest.dependencies}
     if listed != {(file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in chosen}:
-        package = manifest.entry.partition(".")[0]
-        [source] = [
-            file for file in (path / package / "driver.json", path / "src" / package / "driver.json") if file.is_file()
-        ]
-        write_dependencies(source, chosen)
+        there = [file for file in path.rglob("driver.json") if file.read_bytes() == made.report.manifest_data]
+        if not there:
+            text = f"the closed set cannot be written down: no driver.json in {path} is that of the wheel"
+            raise ConfigurationError(text, hint="let the wheel take its driver.json from the folder as it is")
+        write_dependencies(there[0], chosen)
         made = stack.enter_context(built(path, wheels=folder))
     return made, notes
-
-
-def _beyond_the_host(report: Report) -> list[Requirement]:
-    from packaging.utils import canonicalize_name
-
-    host = host_projects()
-    return [each for each in report.requires if canonicalize_name(each.name) not in host]
 
 
 def _tested(made: Built, policy: Policy) -> Conformance:
