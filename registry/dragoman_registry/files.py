@@ -28,7 +28,7 @@ def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:  # noqa: PTH123
+        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
