@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BUNDLE := runtime/dragoman/bundled/targets/catalog
 
-.PHONY: help setup demo test check live sample servers bench clean
+.PHONY: help setup demo test slow check live sample servers bench clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,7 +30,10 @@ demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 	@$(BIN)/python -m tests.demo
 
 test: check ## lint, types, contracts and the default tests
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
+
+slow: $(BUNDLE) ## the tests that take long: an author's way, kills and resumptions of whole commands
+	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
 
 check: $(BUNDLE) ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .

@@ -10,6 +10,8 @@ from dragoman.authoring.contract import Conformance, run_contract
 from dragoman.authoring.project import built
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
 
+pytestmark = pytest.mark.slow
+
 CONTRACT = "tests/test_contract.py"
 
 

@@ -16,6 +16,8 @@ from dragoman.authoring.link import link
 from dragoman_api.errors import DriverFaultError, PluginNotFoundError, RegistryError, WheelRejectedError
 from dragoman_registry.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def store(home):

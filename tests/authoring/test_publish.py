@@ -14,6 +14,8 @@ from dragoman.authoring.dependencies import close_set, write_dependencies
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
 from dragoman_registry import publish as registry
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def team(tmp_path):

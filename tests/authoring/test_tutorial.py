@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from authoring.conftest import free_port
 
+pytestmark = pytest.mark.slow
+
 PAGE = Path(__file__).parents[2] / "docs/tutorial/first-driver.md"
 FENCE = re.compile(r"(?:`(?P<file>[\w.]+)`[^`]*\n\n)?```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = "\x02"

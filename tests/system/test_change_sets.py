@@ -17,6 +17,8 @@ from anyio.from_thread import start_blocking_portal
 from fakes.elasticsearch import FakeElasticsearch
 from stranger import Shell
 
+pytestmark = pytest.mark.slow
+
 ROWS = 2_060  # two parts
 
 

@@ -19,6 +19,8 @@ from tests.demo import sample
 from fakes.elasticsearch import FakeElasticsearch
 from stranger import Shell
 
+pytestmark = pytest.mark.slow
+
 ROWS = 12_003
 
 

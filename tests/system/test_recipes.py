@@ -16,6 +16,8 @@ from tests.demo import sample
 from fakes.elasticsearch import FakeElasticsearch
 from stranger import ROOT, Shell
 
+pytestmark = pytest.mark.slow
+
 RECIPES = ROOT / "docs/how-to/recipes"
 
 
