@@ -15,6 +15,8 @@ from dragoman.authoring.project import built
 from dragoman_api.errors import ConfigurationError
 from hostile_wheels import many_faults
 
+pytestmark = pytest.mark.slow
+
 REGISTRY = Path(dragoman_registry.__file__).parent
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from authoring.conftest import Tree, serving
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[1] / "examples/dragoman-couch"
 
 

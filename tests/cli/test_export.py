@@ -14,6 +14,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def ids(data):
     return [json.loads(line)["id"] for line in data.splitlines()]
