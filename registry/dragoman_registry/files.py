@@ -8,7 +8,7 @@ import shutil
 import stat
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,13 +23,13 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """Replace a file as a whole: after a crash it holds the old bytes or the new ones."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
+    """Write a file anew as a whole: after a crash, or an error in the block, it holds the old bytes."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
@@ -37,6 +37,13 @@ def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
         draft.unlink(missing_ok=True)
         raise
     sync(path.parent)
+
+
+def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
+    """Replace a file as a whole: after a crash it holds the old bytes or the new ones."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, mode=mode) as file:
+        file.write(data)
 
 
 def sync_tree(root: Path) -> None:

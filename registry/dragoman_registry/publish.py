@@ -79,7 +79,7 @@ def build(
     if not dry_run:
         init(to)
     with _writing(to), nullcontext() if dry_run else locked(to):
-        catalog = read_catalog(to) if (to / "targets" / "catalog").exists() else Catalog()
+        catalog = _catalog(to)
         stamp = (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = {path: inspect(path, native=True) for path in wheels}
         faults = [replace(fault, where=path.name) for path, report in found.items() for fault in report.faults]
@@ -281,10 +281,11 @@ def _add(projects: dict[str, Project], libraries: dict[str, WheelFile], wheel: W
 
 def published(path: Path) -> dict[str, str]:
     """Give the digest of every wheel a registry holds, by its file name; none where there is no registry yet."""
-    if not (path / "targets" / "catalog").exists():
-        return {}
-    catalog = read_catalog(path)
-    return {wheel.file: wheel.sha256 for wheel in _wheels(catalog)}
+    return {wheel.file: wheel.sha256 for wheel in _wheels(_catalog(path))}
+
+
+def _catalog(path: Path) -> Catalog:
+    return read_catalog(path) if (path / "targets" / "catalog").exists() else Catalog()
 
 
 def _wheels(catalog: Catalog) -> Iterator[WheelFile]:

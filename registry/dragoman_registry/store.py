@@ -302,11 +302,9 @@ class Store:
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError) as error:
-            message, hint = (
-                f"{self.root / LINKS} cannot be read: {error}",
-                f"remove {self.root / LINKS}, and link again",
-            )
-            raise RegistryError(message, code="state-damaged", hint=hint) from error
+            file = self.root / LINKS
+            hint = f"remove {file}, and link again"
+            raise RegistryError(f"{file} cannot be read: {error}", code="state-damaged", hint=hint) from error
 
     def _write_links(self, plugin: str, entry: _Link | None) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
@@ -315,13 +313,27 @@ class Store:
             write(self.root / LINKS, msgspec.json.encode(links | ({plugin: entry} if entry else {})))
 
     def _linked(self) -> list[Generation]:
-        empty = lock.Locked(project="", version="", wheels=())
-        values: list[tuple[Any, ...]] = [
-            (0, name, "", f"{link.version}+linked", link.trees[0], "", "", link.manifest, tuple(map(Path, link.trees)),
-             empty, True, "", 0.0, True, False, None)
+        return [
+            Generation(
+                id=0,
+                plugin=name,
+                project="",
+                version=f"{link.version}+linked",
+                registry=link.trees[0],
+                file="",
+                sha256="",
+                manifest=link.manifest,
+                trees=tuple(map(Path, link.trees)),
+                locked=lock.Locked(project="", version="", wheels=()),
+                trusted=True,
+                api="",
+                installed_at=0.0,
+                active=True,
+                disabled=False,
+                pin=None,
+            )
             for name, link in sorted(self._links().items())
-        ]  # fmt: skip
-        return [Generation(**dict(zip(Generation.__dataclass_fields__, row, strict=True))) for row in values]
+        ]
 
     def _expect(self, plugin: str) -> Generation:
         if (found := self._active(plugin)) is None:

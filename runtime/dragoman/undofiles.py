@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dragoman_api.changes import Insert
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry.files import sync
+from dragoman_registry.files import replacing, sync
 
 from .changefiles import read_line, write_line
 
@@ -74,22 +74,14 @@ class UndoFile:
     def complete(self) -> None:
         """Keep the lines of `rows`, with the new places of the rows where they are known; without any, remove it."""
         if not self.rows:
-            return self.remove()
-        part = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
-        try:
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as new:
-                self._file.seek(0)
-                for at, line in enumerate(self._file):
-                    if at in self.rows:
-                        key = self.rows[at]
-                        new.write(line if key is None else _at(line, key))
-                new.flush()
-                os.fsync(new.fileno())
-            part.replace(self.path)
-            sync(self.path.parent)
-        finally:
-            part.unlink(missing_ok=True)
-            self._file.close()
+            self.remove()
+            return
+        with self._file, replacing(self.path, mode=0o600) as new:
+            self._file.seek(0)
+            for at, line in enumerate(self._file):
+                if at in self.rows:
+                    key = self.rows[at]
+                    new.write(line if key is None else _at(line, key))
 
     def remove(self) -> None:
         """Remove the file: there is nothing to take back."""

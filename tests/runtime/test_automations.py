@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 
+import anyio
 import pytest
 
 import wheelhouse
 from dragoman._hooks import driver_hook_names
+from dragoman.automations.audit import Audit
+from dragoman_api.calls import Call
 from dragoman_api.cells import CutText
-from dragoman_api.changes import Delete, Drop, Insert, Update
+from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Update
 from dragoman_api.errors import ConfigurationError, Refused
+from dragoman_api.events import ConsoleExecuted
 from dragoman_api.grid import RowKey
 
 MEMORY = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
@@ -65,6 +69,25 @@ async def test_writes_are_confirmed_with_their_exact_requests_in_sight(open_memo
         assert asked[0].details == ("DELETE /books/7",)
 
 
+async def test_writes_side_by_side_are_asked_about_one_after_the_other(open_memory):
+    at_once = []
+
+    async def confirm(question):
+        at_once.append(question)
+        assert len(at_once) == 1
+        await anyio.sleep(0.01)
+        at_once.clear()
+        return True
+
+    config = '[guards]\nread_only = "confirm-writes"\n'
+    async with open_memory(config, confirm=confirm) as runtime, runtime.open("memory") as session:
+        plans = [await session.plan(Delete(RowKey(object="books", id=str(number)))) for number in (1, 2, 3)]
+        async with anyio.create_task_group() as tasks:
+            for plan in plans:
+                tasks.start_soon(session.apply, plan)
+        assert await session.count("books") == 20
+
+
 async def test_nobody_there_is_no_consent(open_memory):
     config = '[guards]\nread_only = "confirm-drops"\n'
     async with open_memory(config) as runtime, runtime.open("memory") as session:
@@ -111,6 +134,15 @@ async def test_the_audit_tells_who_asked_for_which_requests_and_what_became_of_t
     assert "hunter2" not in log.read_text()
     assert 'k\\"ey' not in log.read_text()
     assert log.stat().st_mode & 0o777 == 0o600
+
+
+async def test_the_audit_leaves_secrets_out_of_paths_as_well(tmp_path):
+    audit, path = Audit(tmp_path / "log", lambda _: True), "/_x?pretty&access_token=s3same&force=true"
+    await audit.before_call(Call(hook="execute_console", writes=True, requests=(HttpRequest("POST", path),)))
+    await audit.on_event(ConsoleExecuted(connection="shop", method="POST", path=path, status=200, seconds=0.1))
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert len(lines) == 2
+    assert all("s3same" not in line and "access_token=…&force=true" in line for line in lines)
 
 
 async def test_a_write_that_cannot_be_recorded_is_not_sent(open_memory):

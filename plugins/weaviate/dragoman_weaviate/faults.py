@@ -93,7 +93,9 @@ def error(reply: Reply) -> DragomanError:
             details=details,
         )
     if reply.status in (502, 503, 504):
-        return ConnectionFailedError(f"HTTP {reply.status} from a proxy or a node that is down: {text}"[:_LIMIT])
+        reason = f"HTTP {reply.status} from a proxy or a node that is down: {text}"[:_LIMIT]
+        hint = "see whether the server is up, then try again; or " + _PROXY
+        return ConnectionFailedError(reason, hint=hint)
     return refused([text or f"HTTP {reply.status}"], status=reply.status)
 
 

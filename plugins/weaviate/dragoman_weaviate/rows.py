@@ -54,6 +54,8 @@ class _Listed(msgspec.Struct):
 Doubts = dict[int, set[str]]
 """Numbers of objects that may have lost an integer, and which of their properties."""
 
+_NO_COUNTRY = ("defaultCountry", "")
+_SURELY = ""  # stands for what only the object itself can tell
 _FEW = 8  # objects that are read again without a search for those that need it
 _list = msgspec.json.Decoder(_Listed, float_hook=Raw)
 _item = msgspec.json.Decoder(Item, float_hook=Raw)
@@ -147,10 +149,6 @@ def _restored(value: Any, spec: Any, lost: set[str]) -> Any:
         case Family.REFERENCE:
             return [_beacon(each) for each in value]
     return value
-
-
-_NO_COUNTRY = ("defaultCountry", "")
-_SURELY = ""  # stands for what only the object itself can tell
 
 
 def _object(value: Any, spec: Any, lost: set[str]) -> Any:

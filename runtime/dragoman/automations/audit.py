@@ -20,18 +20,17 @@ if TYPE_CHECKING:
     from dragoman_api.calls import Call
     from dragoman_api.events import Event
 
-_SECRET = re.compile(
-    r'("[^"\\]*(?:password|passwd|secret|token|api_?key|credential)[^"\\]*"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}\]]+)',
-    re.IGNORECASE,
-)
+_NAMES = "password|passwd|secret|token|api_?key|credential"
+_MEMBER = re.compile(rf'("[^"\\]*(?:{_NAMES})[^"\\]*"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}}\]]+)', re.IGNORECASE)
+_PARAMETER = re.compile(rf'([?&][^=&"]*(?:{_NAMES})[^=&"]*=)[^&"]*', re.IGNORECASE)
 _RECORDED = ("connection.", "row.", "object.", "console.", "export.finished", "export.failed", "call.", "plugin.")
 
 
 class Audit:
     """Writes who asked for which requests when, one JSON line each, and the events that tell their outcome.
 
-    A write that cannot be recorded is refused. The values of members that are called like a secret are left out of
-    the recorded requests.
+    A write that cannot be recorded is refused. The values of members and parameters that are called like a secret are
+    left out of the recorded requests.
     """
 
     name: ClassVar = "audit"
@@ -46,8 +45,8 @@ class Audit:
         if not call.writes or (call.connection is not None and not self._watches(call.connection.name)):
             return
         requests = [
-            {"method": request.method, "path": request.path}
-            | ({"body": _SECRET.sub(r'\1"…"', request.body)} if request.body is not None else {})
+            {"method": request.method, "path": _PARAMETER.sub(r"\1…", request.path)}
+            | ({"body": _MEMBER.sub(r'\1"…"', request.body)} if request.body is not None else {})
             for request in call.requests
         ]
         connection = call.connection.name if call.connection else None
@@ -58,7 +57,7 @@ class Audit:
         """See `dragoman_api.hookspecs.AutomationSpec.on_event`."""
         connection = getattr(event, "connection", None)
         if event.name.startswith(_RECORDED) and (connection is None or self._watches(connection)):
-            await self._append({"event": msgspec.Raw(event.to_json().encode())})
+            await self._append({"event": msgspec.Raw(_PARAMETER.sub(r"\1…", event.to_json()).encode())})
 
     async def _append(self, record: dict[str, Any]) -> None:
         head = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "who": self._who, "pid": os.getpid()}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+import anyio
+
 from dragoman.questions import Question
 from dragoman_api.changes import Drop
 from dragoman_api.errors import Refused
@@ -28,6 +30,7 @@ class ReadOnly:
 
     def __init__(self, level: Callable[[str], Level], *, confirm: Confirm | None) -> None:
         self._level, self._confirm = level, confirm
+        self._one = anyio.Lock()  # question at a time: calls that run side by side share one terminal
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
@@ -50,5 +53,7 @@ class ReadOnly:
         if self._confirm is None:
             raise Refused(f"{name} wants a person's word for {shown[0]}, and nobody is here", hint="add --yes")
         text = f"Send {'this' if len(call.requests) == 1 else 'these'} to {name}?"
-        if not await self._confirm(Question(about="change", text=text, details=tuple(shown))):
+        async with self._one:
+            agreed = await self._confirm(Question(about="change", text=text, details=tuple(shown)))
+        if not agreed:
             raise Refused("not confirmed")
