@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dragoman_api import ConsoleRequest, HttpRequest
+    from dragoman_api.exchanges import Reply
 
-    from .exchange import Exchange, Reply
+    from .exchange import Exchange
 
 Row = dict[str, Raw]
 MAX_PARTS = 16

@@ -27,10 +27,11 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError
+from dragoman_api.exchanges import encode
 
 from . import edits, faults, objects, writes
 from .documents import Stored
-from .exchange import Exchange, encode, get, segment, target
+from .exchange import Exchange, get, segment, target
 from .mapping import View
 from .rows import Key, Refusal, Row, find
 

@@ -39,6 +39,7 @@ from dragoman_api import (
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
+from dragoman_api.exchanges import carry_out
 
 from . import (
     answers,
@@ -61,7 +62,9 @@ from . import (
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from .exchange import Exchange, Reply
+    from dragoman_api.exchanges import Reply
+
+    from .exchange import Exchange
     from .mapping import View
 
 T = TypeVar("T")
@@ -241,21 +244,9 @@ class Driver:
     async def _run(self, exchange: Exchange[T], *, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> T:
         """Carry out an exchange: send what it yields, hand it what is answered."""
         try:
-            request = next(exchange)
-            while True:
-                try:
-                    reply = await self._send(request, pauses, limit)
-                except DragomanError as error:
-                    request = exchange.throw(error)
-                else:
-                    request = exchange.send(reply)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+            return await carry_out(exchange, partial(self._send, pauses=pauses, limit=limit))
         except AuthenticationError as error:
             raise server.rejected(error, self._profile) from error
-        finally:
-            exchange.close()
 
     async def _send(self, request: HttpRequest, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> Reply:
         """Send one request; one that changes nothing is sent again after a while where waiting helps."""

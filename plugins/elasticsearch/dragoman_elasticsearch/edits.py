@@ -10,10 +10,10 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Json
+from dragoman_api.exchanges import encode
 
 from . import literals
 from .documents import number, parse
-from .exchange import encode
 from .fields import Family
 
 if TYPE_CHECKING:

@@ -2,43 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from typing import Protocol, TypeVar
+from collections.abc import Generator
+from typing import TypeVar
 from urllib.parse import quote
 
-import msgspec
 from msgspec import Raw
 
 from dragoman_api import HttpRequest
+from dragoman_api.exchanges import Reply, encode
 
 T = TypeVar("T")
 
-
-class Reply(Protocol):
-    """What a server answered to one request."""
-
-    @property
-    def status(self) -> int:
-        """Give the HTTP status."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Give the headers, case-insensitive."""
-
-    @property
-    def body(self) -> bytes:
-        """Give the whole body."""
-
-
 Exchange = Generator[HttpRequest, Reply, T]
 """An operation that yields requests, is sent their replies and returns a result."""
-
-_encoder = msgspec.json.Encoder(decimal_format="number")
-
-
-def encode(value: object) -> str:
-    """Write JSON text; Decimal keeps its digits, Raw its bytes."""
-    return _encoder.encode(value).decode()
 
 
 def raw(text: str) -> Raw:

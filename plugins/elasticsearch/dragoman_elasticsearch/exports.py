@@ -11,10 +11,11 @@ from msgspec import Raw
 
 from dragoman_api import ExportPart, HttpRequest
 from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.exchanges import encode
 from dragoman_api.exports import ExportForm
 
 from . import walks
-from .exchange import Exchange, encode, post, target
+from .exchange import Exchange, post, target
 from .search import mended, search
 from .slices import DOCUMENTS, NOTHING, ROWS, Mark, Slice, Source
 

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dragoman_api.errors import Detail
-
-    from .exchange import Reply
+    from dragoman_api.exchanges import Reply
 
 T = TypeVar("T")
 _LIMIT = 1_000  # characters of a server's text in one message

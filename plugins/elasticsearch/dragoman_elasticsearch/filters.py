@@ -10,9 +10,9 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import CompiledFilter, Explanation, Filter, FilterNotSupportedError, FilterRequest, Operator, RawQuery
+from dragoman_api.exchanges import encode
 
 from .clauses import Clause, clause
-from .exchange import encode
 from .fields import NEGATED, Family, Field
 
 if TYPE_CHECKING:

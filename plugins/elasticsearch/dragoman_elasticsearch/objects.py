@@ -8,10 +8,11 @@ import msgspec
 
 from dragoman_api import HttpRequest, Object
 from dragoman_api.errors import QueryError, RowNotFoundError
+from dragoman_api.exchanges import encode
 
 from . import faults, mapping
 from .documents import Hit, Stored
-from .exchange import Exchange, encode, get, post, segment, target
+from .exchange import Exchange, get, post, segment, target
 from .search import Found, documents
 
 if TYPE_CHECKING:

@@ -31,8 +31,10 @@ from .rows import digest, find
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dragoman_api.exchanges import Reply
+
     from .documents import Stored
-    from .exchange import Exchange, Reply
+    from .exchange import Exchange
 
 _SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
 _DOUBT = "it is not known whether it was applied: "

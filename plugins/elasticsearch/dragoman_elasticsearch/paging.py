@@ -15,10 +15,11 @@ from msgspec import Raw
 from dragoman_api import DragomanError, Note, Page, PageRequest
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
+from dragoman_api.exchanges import encode
 
 from . import faults
 from .documents import Read, Reader, parse, whole
-from .exchange import Exchange, encode, get, post, target
+from .exchange import Exchange, get, post, target
 from .fields import Family, Field
 from .filters import Body
 from .mapping import View, column

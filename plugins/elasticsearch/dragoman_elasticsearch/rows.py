@@ -13,10 +13,11 @@ import msgspec
 
 from dragoman_api import Delete, Insert, OutcomeStatus, QueryError, RowKey
 from dragoman_api.errors import RowNotFoundError
+from dragoman_api.exchanges import encode
 
 from . import edits, faults
 from .documents import Stored
-from .exchange import encode, post, target
+from .exchange import post, target
 from .search import documents
 from .writes import ROW_BYTES, Write
 

@@ -13,10 +13,12 @@ from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
 
 from . import faults
-from .exchange import Exchange, Reply, get
+from .exchange import Exchange, get
 
 if TYPE_CHECKING:
     from typing import Any
+
+    from dragoman_api.exchanges import Reply
 
 TAGLINE = "You Know, for Search"
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")

@@ -11,10 +11,11 @@ from msgspec import Raw
 
 from dragoman_api import HttpRequest
 from dragoman_api.errors import QueryError
+from dragoman_api.exchanges import encode
 
 from . import faults
 from .documents import Read
-from .exchange import Exchange, encode, target
+from .exchange import Exchange, target
 from .search import READ, Found, search
 from .sorting import SHARD_DOC, Keys, reverse
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman_api import HttpRequest, PlannedRequest
 from dragoman_api.changes import Change, Insert
+from dragoman_api.exchanges import encode
 
-from .exchange import encode, segment, target
+from .exchange import segment, target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

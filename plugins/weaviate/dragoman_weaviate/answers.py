@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman_api import ConsoleRequest, HttpRequest
+    from dragoman_api.exchanges import Reply
 
-    from .exchange import Reply
     from .schema import View
     from .server import Features
 

@@ -22,10 +22,11 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.exchanges import encode
 
 from . import edits, faults, literals, schema
 from .definitions import Collection
-from .exchange import Exchange, ask, encode, get, object_path, with_query
+from .exchange import Exchange, ask, get, object_path, with_query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -34,6 +34,7 @@ from dragoman_api import (
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
+from dragoman_api.exchanges import carry_out
 
 from . import answers, changes, console, exports, filters, objects, outcomes, paging, routes, schema, server
 
@@ -42,7 +43,9 @@ if TYPE_CHECKING:
 
     from anyio.streams.memory import MemoryObjectSendStream
 
-    from .exchange import Exchange, Reply
+    from dragoman_api.exchanges import Reply
+
+    from .exchange import Exchange
     from .schema import View
 
 T = TypeVar("T")
@@ -190,21 +193,9 @@ class Driver:
     async def _run(self, exchange: Exchange[T]) -> T:
         """Carry out an exchange: send what it yields, hand it what is answered."""
         try:
-            requests = next(exchange)
-            while True:
-                try:
-                    replies = await self._send_all(requests)
-                except DragomanError as error:
-                    requests = exchange.throw(error)
-                else:
-                    requests = exchange.send(replies)
-        except StopIteration as end:
-            result: T = end.value
-            return result
+            return await carry_out(exchange, self._send_all)
         except AuthenticationError as error:
             raise server.rejected(error, self._profile) from error
-        finally:
-            exchange.close()
 
     async def _send_all(self, requests: Sequence[HttpRequest]) -> list[Reply]:
         if len(requests) == 1:

@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Generator, Sequence
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
-import msgspec
-
 from dragoman_api import HttpRequest
+from dragoman_api.exchanges import Reply, encode
 
 T = TypeVar("T")
 
-
-class Reply(Protocol):
-    """What a server answered to one request."""
-
-    @property
-    def status(self) -> int:
-        """Give the HTTP status."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """Give the headers, case-insensitive."""
-
-    @property
-    def body(self) -> bytes:
-        """Give the whole body."""
-
-
 Exchange = Generator[Sequence[HttpRequest], list[Reply], T]
 """An operation that yields requests which may be under way together, is sent their replies, and returns a result."""
-
-_encoder = msgspec.json.Encoder(decimal_format="number")
-
-
-def encode(value: object) -> str:
-    """Write JSON text; Decimal keeps its digits, Raw its bytes."""
-    return _encoder.encode(value).decode()
 
 
 def ask(request: HttpRequest) -> Exchange[Reply]:

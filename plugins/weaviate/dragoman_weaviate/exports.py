@@ -10,10 +10,11 @@ from msgspec import Raw
 
 from dragoman_api import DragomanError, ExportPart, ExportRequest, QueryError
 from dragoman_api.errors import WindowExceededError
+from dragoman_api.exchanges import encode
 from dragoman_api.exports import ExportForm
 
 from . import faults, graphql, rows
-from .exchange import Exchange, ask, encode, get
+from .exchange import Exchange, ask, get
 from .fields import Family
 from .filters import where_of
 from .graphql import Where

@@ -13,7 +13,7 @@ from dragoman_api.errors import AccessDeniedError, WindowExceededError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .exchange import Reply
+    from dragoman_api.exchanges import Reply
 
 T = TypeVar("T")
 _LIMIT = 1_000  # characters of a server's text in one message

@@ -15,9 +15,9 @@ from dragoman_api import (
     QueryError,
     RawQuery,
 )
+from dragoman_api.exchanges import encode
 
 from .clauses import clause
-from .exchange import encode
 from .graphql import Where, literal
 
 if TYPE_CHECKING:

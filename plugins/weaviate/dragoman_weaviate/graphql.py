@@ -13,13 +13,14 @@ import msgspec
 from msgspec import Raw
 
 from . import faults
-from .exchange import Exchange, Reply, ask, post
+from .exchange import Exchange, ask, post
 from .fields import Family, Field, family_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dragoman_api import HttpRequest
+    from dragoman_api.exchanges import Reply
 
     from .definitions import Property
     from .schema import View

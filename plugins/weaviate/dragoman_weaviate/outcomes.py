@@ -27,8 +27,8 @@ from .exchange import Exchange, ask, get, object_path
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change
+    from dragoman_api.exchanges import Reply
 
-    from .exchange import Reply
     from .server import Features
 
 _DOUBT = "it is not known whether it was applied: "

@@ -18,8 +18,8 @@ from .sorting import Keys, compile_sort
 
 if TYPE_CHECKING:
     from dragoman_api import Cell, CellRequest, CountRequest, HttpRequest
+    from dragoman_api.exchanges import Reply
 
-    from .exchange import Reply
     from .rows import Item
 
 WINDOW = 10_000

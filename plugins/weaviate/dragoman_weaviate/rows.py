@@ -9,15 +9,17 @@ from msgspec import Raw
 
 from dragoman_api import Cell, Json, RowKey
 from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.exchanges import encode
 
 from . import faults, graphql
-from .exchange import Exchange, ask, encode, get, object_path
+from .exchange import Exchange, ask, get, object_path
 from .fields import Family, Field, family_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .exchange import Reply
+    from dragoman_api.exchanges import Reply
+
     from .schema import View
 
 

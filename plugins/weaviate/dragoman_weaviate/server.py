@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,7 +13,10 @@ from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ServerNotSupportedError
 
 from . import faults
-from .exchange import Exchange, Reply, ask, get
+from .exchange import Exchange, ask, get
+
+if TYPE_CHECKING:
+    from dragoman_api.exchanges import Reply
 
 _VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 _HOSTED = (".weaviate.cloud", ".weaviate.network", ".weaviate.io", ".semi.technology")
