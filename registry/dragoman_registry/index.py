@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError
@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MAX_INDEX = 16 << 20
-"""Bytes of a file of the index at most."""
+MAX_INDEX = 256 << 20
+"""Bytes of a file of the index at most: room for 100,000 drivers."""
+
+MAX_DOCUMENT = 4 << 20
+"""Bytes of a readme, a changelog or a conformance report at most."""
 
 
 def project_of(file: str) -> str:
@@ -83,6 +86,8 @@ class Release:
         dependencies: Wheels beyond the API's own dependencies, every platform.
         yanked: Why it is no longer offered, None while it is.
         quarantined: Why it must not run, None while it may.
+        deprecated: Why it should be left, None while it should not; it is still offered.
+        replaced_by: What to use instead of a deprecated one.
     """
 
     plugin: str
@@ -95,17 +100,20 @@ class Release:
     dependencies: tuple[WheelFile, ...] = ()
     yanked: str | None = None
     quarantined: str | None = None
+    deprecated: str | None = None
+    replaced_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """One driver of a registry; label, summary, types and surfaces are those of its newest release."""
+    """One driver of a registry; label, summary, types, capabilities and surfaces are those of its newest release."""
 
     plugin: str
     project: str
     label: str
     summary: str
     types: tuple[DatabaseType, ...]
+    capabilities: tuple[str, ...] = ()
     excluded_surfaces: tuple[str, ...] = ()
     releases: tuple[Release, ...] = ()
 
@@ -129,10 +137,12 @@ class Types:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advisories:
-    """Project → version → why it must not run."""
+    """Project → version → why it must not run, why it is no longer offered, why it should be left for what."""
 
     advisories_version: Literal[1] = 1
-    quarantined: dict[str, dict[str, str]]
+    quarantined: dict[str, dict[str, str]] = field(default_factory=dict)
+    yanked: dict[str, dict[str, str]] = field(default_factory=dict)
+    deprecated: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
 class Registry:
@@ -165,9 +175,9 @@ class Registry:
         """Read which project serves which database type. Raises as `catalog`."""
         return self._index(Types, "types").types
 
-    def quarantined(self) -> dict[str, dict[str, str]]:
-        """Read which versions must not run, and why. Raises as `catalog`."""
-        return self._index(Advisories, "advisories").quarantined
+    def advisories(self) -> Advisories:
+        """Read what is held against published versions, and why. Raises as `catalog`."""
+        return self._index(Advisories, "advisories")
 
     def project(self, name: str) -> Project:
         """Find a driver by its plugin id or its project.
@@ -220,9 +230,27 @@ class Registry:
         """Give where a target lies, for messages."""
         return f"{self.location.rstrip('/')}/targets/{path}"
 
+    def document(self, path: str) -> bytes | None:
+        """Read a file for people: a readme, a changelog, a conformance report. None where there is none.
+
+        Raises:
+            RegistryError: The registry cannot be reached.
+        """
+        try:
+            return self._admitted(path, MAX_DOCUMENT)
+        except IndexInvalidError:
+            return None
+
+    def index_file(self, name: str) -> bytes:
+        """Read a file of the index, undecoded. Raises as `catalog`."""
+        return self._admitted(name, MAX_INDEX)
+
+    def _admitted(self, path: str, limit: int) -> bytes:
+        target = self._trust.admit(Target(path=path, size=limit))
+        return read(self._source, f"targets/{target.path}", limit=target.size)
+
     def _index(self, kind: type[T], name: str) -> T:
-        target = self._trust.admit(Target(path=name, size=MAX_INDEX))
-        value, faults = load(kind, read(self._source, f"targets/{target.path}", limit=target.size), code="index")
+        value, faults = load(kind, self.index_file(name), code="index")
         if value is None:
             raise _invalid(self.url(name), [fault.reason for fault in faults])
         return value

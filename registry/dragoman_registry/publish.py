@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from .claims import Report
 
-Status = Literal["active", "yanked", "quarantined"]
+Status = Literal["active", "yanked", "deprecated", "quarantined"]
 
 
 def init(path: Path) -> None:
@@ -99,8 +99,8 @@ def build(
     return [release for release in _releases(catalog) if names & {wheel.file for wheel in release.wheels}]
 
 
-def mark(path: Path, *, project: str, version: str, status: Status, reason: str = "") -> Release:
-    """Yank or quarantine a version, or offer it again.
+def mark(path: Path, *, project: str, version: str, status: Status, reason: str = "", replaced_by: str = "") -> Release:
+    """Yank, deprecate or quarantine a version, or offer it again.
 
     Raises:
         PluginNotFoundError: There is no such version.
@@ -117,6 +117,8 @@ def mark(path: Path, *, project: str, version: str, status: Status, reason: str 
             found[0],
             yanked=reason if status == "yanked" else None,
             quarantined=reason if status == "quarantined" else None,
+            deprecated=reason if status == "deprecated" else None,
+            replaced_by=replaced_by if status == "deprecated" else "",
         )
         projects = tuple(
             replace(entry, releases=tuple(marked if release is found[0] else release for release in entry.releases))
@@ -274,6 +276,7 @@ def _add(projects: dict[str, Project], libraries: dict[str, WheelFile], wheel: W
             label=manifest.label,
             summary=manifest.summary,
             types=manifest.types,
+            capabilities=manifest.capabilities,
             excluded_surfaces=manifest.excluded_surfaces,
         )
     projects[name] = replace(project, releases=tuple(newest))
@@ -316,11 +319,17 @@ def _write_wheel(root: Path, path: Path, report: Report, more: Mapping[str, byte
 def _index(catalog: Catalog) -> dict[str, bytes]:
     """Make the files that dragoman reads, in the order in which a crash between two of them does no harm."""
     types = {kind.name: project.project for project in catalog.projects for kind in project.types}
-    quarantined: dict[str, dict[str, str]] = {}
+    held: dict[str, dict[str, dict[str, str]]] = {"quarantined": {}, "yanked": {}, "deprecated": {}}
     for release in _releases(catalog):
-        if release.quarantined is not None:
-            quarantined.setdefault(release.project, {})[release.version] = release.quarantined
-    files = {"advisories": Advisories(quarantined=quarantined), "catalog": catalog, "types": Types(types=types)}
+        instead = f"; use {release.replaced_by} instead" if release.replaced_by else ""
+        for status, versions in held.items():
+            if (reason := getattr(release, status)) is not None:
+                versions.setdefault(release.project, {})[release.version] = reason + instead
+    files = {
+        "advisories": Advisories(quarantined=held["quarantined"], yanked=held["yanked"], deprecated=held["deprecated"]),
+        "catalog": catalog,
+        "types": Types(types=types),
+    }
     return {name: msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n" for name, value in files.items()}
 
 

@@ -69,7 +69,7 @@ def answering(reply: object) -> type[BaseHTTPRequestHandler]:
 def everything(registry: Registry) -> tuple[object, ...]:
     [release] = registry.releases("demo")
     data = b"".join(registry.chunks(release.wheels[0]))
-    return registry.types(), registry.quarantined(), registry.catalog(), registry.manifest(release), data
+    return registry.types(), registry.advisories().quarantined, registry.catalog(), registry.manifest(release), data
 
 
 def test_a_folder_a_file_url_and_a_web_server_read_alike(root: Path):
@@ -148,7 +148,7 @@ def test_a_folder_that_may_not_be_entered_is_unreachable_and_says_why(shared_pat
 def test_a_missing_file_is_named(name: str, root: Path):
     (root / "targets" / name).unlink()
     registry = Registry("r", str(root))
-    read = {"catalog": registry.catalog, "types": registry.types, "advisories": registry.quarantined}[name]
+    read = {"catalog": registry.catalog, "types": registry.types, "advisories": registry.advisories}[name]
     with pytest.raises(IndexInvalidError, match=f"{name} is missing"):
         read()
 
@@ -232,7 +232,7 @@ def test_trust_decides_before_anything_is_read(root: Path):
             raise TrustError(f"nobody vouches for {target.path}")
 
     registry = Registry("r", str(root), trust=Nobody())
-    for read in (registry.catalog, registry.types, registry.quarantined):
+    for read in (registry.catalog, registry.types, registry.advisories):
         with pytest.raises(TrustError):
             read()
 

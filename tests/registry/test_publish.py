@@ -232,7 +232,7 @@ def test_yanking_needs_a_reason_is_shown_and_can_be_undone(root: Path):
 def test_a_quarantined_version_is_no_longer_offered_to_anybody(root: Path):
     publish.mark(root, project="dragoman-demo", version="1.1.0", status="quarantined", reason="steals")
     registry = Registry("r", str(root))
-    assert registry.quarantined() == {"dragoman-demo": {"1.1.0": "steals"}}
+    assert registry.advisories().quarantined == {"dragoman-demo": {"1.1.0": "steals"}}
     assert registry.releases("demo")[0].quarantined == "steals"
     assert "1.1.0" not in (root / "targets/simple/dragoman-demo/index.html").read_text()
     assert publish.verify(root) == []
@@ -363,3 +363,13 @@ def test_uv_installs_from_the_folder(tmp_path: Path, root: Path):
     done = subprocess.run([*command, "dragoman-demo"], capture_output=True, text=True, check=False, timeout=50)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "t/dragoman_demo/driver.json").is_file()
+
+
+def test_a_deprecated_version_is_still_offered_and_names_what_replaces_it(root: Path):
+    publish.mark(root, project="demo", version="1.0.0", status="deprecated", reason="too slow", replaced_by="swift")
+    registry = Registry("team", str(root))
+    assert registry.advisories().deprecated == {"dragoman-demo": {"1.0.0": "too slow; use swift instead"}}
+    assert registry.releases("demo")[1].replaced_by == "swift"
+    publish.mark(root, project="demo", version="1.0.0", status="active")
+    assert registry.advisories().deprecated == {}
+    assert publish.verify(root) == []
