@@ -27,6 +27,11 @@ class Subscription:
         self._arrived = anyio.Event()
         self._closed = False
 
+    @property
+    def waiting(self) -> int:
+        """Count the events that were not read yet, lost ones included."""
+        return len(self._waiting) + self._dropped
+
     def put(self, event: Event) -> None:
         """Add an event; never waits."""
         if len(self._waiting) >= self._buffer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dragoman_registry.store import Generation
 
     from ._bus import Subscription
+    from ._hooks import Observer
     from .connections import SavedConnection
     from .questions import Confirm
     from .sandbox.policy import Policy
@@ -113,6 +114,7 @@ class Runtime:
             confirm=confirm,
             policy=self._policy,
             surface=surface,
+            cache=self.paths.cache,
         )
 
     def prewarm(self, spare: Spare | None = None) -> None:
@@ -132,9 +134,12 @@ class Runtime:
     async def __aenter__(self) -> Self:
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
-        self._listening = self._bus.subscribe()
-        self._observers_done = anyio.Event()
-        self._tasks.start_soon(self._tell_observers, self._listening.__enter__())
+        self._listening = ExitStack()
+        self._told: dict[str, tuple[Subscription, anyio.Event]] = {}
+        for observer in self._hooks.observers():  # each with a buffer of its own: one that hangs holds up no other
+            stream = self._listening.enter_context(self._bus.subscribe())
+            self._told[observer[0]] = stream, anyio.Event()
+            self._tasks.start_soon(self._tell, observer)
         if self._keep_spare:
             self.prewarm()
         return self
@@ -144,18 +149,22 @@ class Runtime:
     ) -> None:
         if self._spare is not None:
             self._spare.__exit__(None, None, None)
-        self._listening.__exit__(None, None, None)
+        self._listening.close()
         with anyio.CancelScope(shield=True), anyio.move_on_after(LAST_EVENTS_SECONDS):
-            await self._observers_done.wait()
+            for _, done in self._told.values():
+                await done.wait()
+        for name, (stream, done) in self._told.items():
+            if not done.is_set():
+                reason = f"was still busy after {LAST_EVENTS_SECONDS:g} s; {stream.waiting} events were not told"
+                self._bus.emit(events.AutomationFailed(automation=name, hook="on_event", reason=reason))
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(None, None, None)  # the block's own exception stays what it is, not a group
 
-    async def _tell_observers(self, stream: Subscription) -> None:
-        try:
-            async for event in stream:
-                await self._hooks.notify(event)
-        finally:
-            self._observers_done.set()
+    async def _tell(self, observer: Observer) -> None:
+        stream, done = self._told[observer[0]]
+        async for event in stream:
+            await self._hooks.tell(observer, event)
+        done.set()
 
     @asynccontextmanager
     async def open(self, name: str) -> AsyncIterator[Session]:

@@ -104,6 +104,9 @@ def test_a_file_that_cannot_be_imported_is_told_with_its_line(shop, tmp_path):
     done = shop("--use", tmp_path / "broken.py", "count", "shop", "books", code=2)
     assert f"error[script-failed]: {tmp_path / 'broken.py'}:2: ZeroDivisionError" in done.err
     assert "no Python file" in shop("--use", tmp_path / "absent.py", "count", "shop", "books", code=2).err
+    (tmp_path / "typo.py").write_text("import os\ndef before_call(call:\n")
+    done = shop("--use", tmp_path / "typo.py", "count", "shop", "books", code=2)
+    assert f"error[script-failed]: {tmp_path / 'typo.py'}:2: SyntaxError: " in done.err
 
 
 def test_a_script_gets_the_runtime_its_arguments_and_gives_the_exit_code(shop, tmp_path):

@@ -112,14 +112,54 @@ async def test_an_automation_that_does_not_decide_has_not_agreed(monkeypatch):
         await made.ask(CALL)
 
 
+async def tell(made, event):
+    for observer in made.observers():
+        await made.tell(observer, event)
+
+
 async def test_a_failing_observer_is_reported_and_stops_nobody():
     observer = Observer()
     made, events = hooks(Broken(), observer)
-    await made.notify(ConnectionClosed(connection="c"))
+    await tell(made, ConnectionClosed(connection="c"))
     assert observer.seen == ["connection.closed"]
-    assert [event.name for event in events] == ["automation.failed"]
-    await made.notify(events[0])
+    assert [(event.name, event.automation) for event in events] == [("automation.failed", "Broken")]
+    await tell(made, events[0])
     assert len(events) == 1, "a failure to hear of a failure is not reported again"
+
+
+async def test_an_observer_that_hangs_is_interrupted_and_reported(monkeypatch):
+    monkeypatch.setattr(_hooks, "OBSERVE_SECONDS", 0.01)
+
+    class Hangs:
+        @hookimpl
+        async def on_event(self, event):
+            await anyio.sleep_forever()
+
+    made, events = hooks(Hangs())
+    await tell(made, ConnectionClosed(connection="c"))
+    assert [(event.automation, event.reason) for event in events] == [("Hangs", "was not done in 0.01 s")]
+
+
+async def test_of_guards_that_disagree_each_veto_counts_and_each_is_told():
+    class Agrees:
+        @hookimpl
+        async def before_call(self, call):
+            pass
+
+    class Late:
+        @hookimpl
+        async def before_call(self, call):
+            await anyio.sleep(0.01)
+            raise Refused("not on Fridays", hint="wait", code="friday", details={"day": 5})
+
+    made, events = hooks(Late(), Agrees(), Broken(), Guard())
+    with pytest.raises(Refused) as caught:
+        await made.ask(CALL)
+    told = "Late: not on Fridays; Broken failed with ValueError('oops'); Guard: fetch_page on prod; nothing was sent"
+    assert caught.value.message == told
+    assert (caught.value.code, caught.value.hint, caught.value.details) == ("friday", "wait", {"day": 5})
+    refused = [event.automation for event in events if event.name == "call.refused"]
+    assert refused == ["Late", "Broken", "Guard"]
 
 
 async def test_a_plain_function_where_a_coroutine_is_wanted_is_refused_at_once():
@@ -132,14 +172,37 @@ async def test_a_plain_function_where_a_coroutine_is_wanted_is_refused_at_once()
         hooks(Wrong())
 
 
-async def test_a_misspelt_hook_is_refused_at_once():
+async def test_a_misspelt_hook_is_refused_at_once_with_its_place_and_the_right_name():
     class Misspelt:
         @hookimpl
         async def before_cal(self, call):
             pass
 
-    with pytest.raises(ConfigurationError, match="before_cal"):
+    line = Misspelt.before_cal.__code__.co_firstlineno
+    with pytest.raises(ConfigurationError) as caught:
         hooks(Misspelt())
+    place = f"{__file__}:{line}: there is no hook before_cal; meant is before_call"
+    assert caught.value.message == f"Misspelt cannot be used: {place}"
+
+
+def test_a_hook_without_its_mark_or_no_hook_at_all_is_refused_at_once():
+    class Unmarked:
+        async def before_call(self, call):
+            raise Refused("never asked")
+
+        @hookimpl
+        async def on_event(self, event):
+            pass
+
+    with pytest.raises(ConfigurationError, match=r"test_hooks\.py:\d+: before_call lacks @hookimpl"):
+        hooks(Unmarked())
+    with pytest.raises(ConfigurationError, match="neither of the hooks before_call and on_event"):
+        hooks(object())
+
+
+def test_an_automation_cannot_stand_in_for_a_driver():
+    with pytest.raises(ConfigurationError, match="there is no hook describe_object"):
+        hooks(Driver())
 
 
 async def test_each_connection_has_its_own_driver():

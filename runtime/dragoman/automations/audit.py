@@ -23,7 +23,18 @@ if TYPE_CHECKING:
 _NAMES = "password|passwd|secret|token|api_?key|credential"
 _MEMBER = re.compile(rf'("[^"\\]*(?:{_NAMES})[^"\\]*"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}}\]]+)', re.IGNORECASE)
 _PARAMETER = re.compile(rf'([?&][^=&"]*(?:{_NAMES})[^=&"]*=)[^&"]*', re.IGNORECASE)
-_RECORDED = ("connection.", "row.", "object.", "console.", "export.finished", "export.failed", "call.", "plugin.")
+_RECORDED = (
+    "connection.",
+    "row.",
+    "object.",
+    "console.",
+    "export.finished",
+    "export.failed",
+    "call.",
+    "plugin.",
+    "automation.",
+    "events.",
+)
 
 
 class Audit:

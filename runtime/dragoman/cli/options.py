@@ -196,6 +196,8 @@ def _script_failed(file: Path, error: BaseException) -> ConfigurationError:
 
 def script_fault(file: Path, error: BaseException) -> str:
     """Say in one line where a person's own script failed."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return f"{file}:{error.lineno}: {type(error).__name__}: {error.msg}"
     line, trace = 0, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(file):
