@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from dragoman_api import DragomanError, ExportPart, ExportRequest, QueryError
 from dragoman_api.errors import WindowExceededError
@@ -26,18 +26,20 @@ if TYPE_CHECKING:
 _LANES = 4
 _LEAST, _FIRST, _MOST = 20, 1_000, 2_500  # rows of one request
 _BYTES = 4 * 2**20  # of one part, about
+_EMPTY, _NULL = Raw(b"{}"), Raw(b"null")
 
 
-class _Row(msgspec.Struct, rename="camel"):
-    """One object on its way; what it stores stays bytes."""
+class _Row(msgspec.Struct, rename="camel", gc=False):
+    """One object as it is read and as it is written; what it stores stays bytes."""
 
     collection: str = msgspec.field(name="class")
     id: str
-    creation_time_unix: int = 0
-    last_update_time_unix: int = 0
-    properties: Raw = Raw(b"{}")
-    vector: Raw = Raw()
-    vectors: Raw = Raw()
+    creation_time_unix: int | UnsetType = 0
+    last_update_time_unix: int | UnsetType = 0
+    properties: Raw = _EMPTY
+    vector: Raw | UnsetType = UNSET
+    vectors: Raw | UnsetType = UNSET
+    tenant: str | UnsetType = UNSET  # a list does not repeat it
 
 
 class _List(msgspec.Struct):
@@ -51,6 +53,7 @@ class _Checkpoint(msgspec.Struct):
 
 
 _list = msgspec.json.Decoder(_List)
+_encoder = msgspec.json.Encoder()
 
 
 @dataclass(slots=True)
@@ -76,10 +79,11 @@ class Lane:
 
 @dataclass(slots=True)
 class Piece:
-    """Some lines of one lane, the id of the last, and whether the lane ends with it."""
+    """Some lines of one lane, how many they are, the id of the last, and whether the lane ends with it."""
 
     lane: Lane
-    lines: list[bytes]
+    data: bytes
+    rows: int
     last: str
     ends: bool = False
 
@@ -151,9 +155,9 @@ class Export:
             )
         pieces = list(self._cut(lane, found))
         if pieces:
-            line = sum(map(len, pieces[-1].lines)) // len(pieces[-1].lines)
+            line = len(pieces[-1].data) // pieces[-1].rows
             lane.position, lane.size = found[-1].id, min(lane.most, max(_LEAST, _BYTES // max(1, line)))
-        pieces = pieces or [Piece(lane, [], lane.position)]
+        pieces = pieces or [Piece(lane, b"", 0, lane.position)]
         pieces[-1].ends = ends
         return pieces
 
@@ -161,8 +165,7 @@ class Export:
         """Make a part of the export: the checkpoint says where every lane goes on behind this part."""
         piece.lane.told, piece.lane.ended = piece.last, piece.ends
         checkpoint = _Checkpoint([(lane.told, lane.bound) for lane in self.lanes if not lane.ended])
-        data = b"".join(line + b"\n" for line in piece.lines)
-        return ExportPart(data=data, rows=len(piece.lines), total=self.total, checkpoint=encode(checkpoint))
+        return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=encode(checkpoint))
 
     def _smaller(self, lane: Lane) -> Exchange[list[_Row]]:
         """Ask for less where an answer was too long, or too long in coming."""
@@ -210,23 +213,29 @@ class Export:
 
     def _cut(self, lane: Lane, found: list[_Row]) -> Iterator[Piece]:
         """Write rows as lines, in pieces that travel well."""
-        lines: list[bytes] = []
-        size = 0
-        for row in found:
-            lines.append(self._line(row))
-            size += len(lines[-1])
-            if size >= _BYTES or row is found[-1]:
-                yield Piece(lane, lines, row.id)
-                lines, size = [], 0
+        if not found:
+            return
+        data = self._lines(found)
+        if len(data) > 2 * _BYTES and len(found) > 1:  # rows of another length than those before
+            yield from self._cut(lane, found[: len(found) // 2])
+            yield from self._cut(lane, found[len(found) // 2 :])
+        else:
+            yield Piece(lane, data, len(found), found[-1].id)
 
-    def _line(self, row: _Row) -> bytes:
-        properties = row.properties if bytes(row.properties) != b"null" else Raw(b"{}")
+    def _lines(self, found: list[_Row]) -> bytes:
+        for row in found:
+            if row.properties == _NULL:
+                row.properties = _EMPTY
         if self.request.form is ExportForm.DOCUMENTS:
-            return bytes(properties)
-        line: dict[str, object] = {"class": row.collection, "id": row.id}
-        if self.request.form is ExportForm.ROWS:
-            line |= {"creationTimeUnix": row.creation_time_unix, "lastUpdateTimeUnix": row.last_update_time_unix}
-        line["properties"] = properties
-        vectors = (("vector", row.vector), ("vectors", row.vectors))
-        line |= {name: vector for name, vector in vectors if rows.filled(vector)}
-        return encode(line | ({"tenant": self.tenant} if self.tenant else {})).encode()  # lists do not repeat it
+            return b"\n".join([*(row.properties for row in found), b""])
+        for row in found:
+            row.vector, row.vectors = _filled(row.vector), _filled(row.vectors)
+            if self.tenant:
+                row.tenant = self.tenant
+            if self.request.form is ExportForm.BULK:
+                row.creation_time_unix = row.last_update_time_unix = UNSET
+        return _encoder.encode_lines(found)
+
+
+def _filled(vector: Raw | UnsetType) -> Raw | UnsetType:
+    return vector if vector is not UNSET and rows.filled(vector) else UNSET

@@ -42,7 +42,7 @@ def test_a_lane_stops_at_its_bound():
     assert below["id"] < made.lanes[0].bound < above["id"]
     answers = Answers(reply({"objects": [below, above]}))
     [piece] = answers.run(made.pieces(made.lanes[0]))
-    assert ([json.loads(line) for line in piece.lines], piece.ends) == ([{"pages": 0}], True)
+    assert ([json.loads(line) for line in piece.data.splitlines()], piece.ends) == ([{"pages": 0}], True)
     assert answers.asked[0].path == "/v1/objects?class=Book&limit=1000"
 
 
@@ -82,7 +82,7 @@ def test_a_line_is_a_document_a_row_or_what_the_batch_endpoint_takes(form, line)
     given = item(7, creationTimeUnix=1, lastUpdateTimeUnix=2, vector=[0.1], vectorWeights=None)
     made = export(form=form, columns=["vector"])
     [piece] = Answers(reply({"objects": [given]})).run(made.pieces(made.lanes[1]))
-    assert [json.loads(each) for each in piece.lines] == [line]
+    assert [json.loads(each) for each in piece.data.splitlines()] == [line]
 
 
 @pytest.mark.parametrize("name", ["title", "uuid", "vector"])
