@@ -118,7 +118,9 @@ def plain(annotation: str) -> str:
 
 
 def shown(default: object) -> str:
-    """Write a default as its author would."""
+    """Write a default as its author would; one of several values is told by their own table."""
+    if isinstance(default, msgspec.Struct):
+        return f"{type(default).__name__}()"
     return repr(default.value) if isinstance(default, StrEnum) else repr(default).replace("<factory>", "computed")
 
 
@@ -283,7 +285,7 @@ def lines() -> Iterator[str]:
 
 def settings() -> Iterator[str]:
     """Write the keys of config.toml."""
-    from dragoman.settings import Guard, Guards, Settings
+    from dragoman.settings import Guard, Guards, Limit, Settings
 
     def rows(kind: type, texts: type) -> Iterator[tuple[str, ...]]:
         known = attributes(texts)
@@ -292,6 +294,8 @@ def settings() -> Iterator[str]:
     yield from table(("key", "type", "default", ""), rows(Settings, Settings))
     yield from ("", "`[guards]`, and the same for one connection below `[guards.connections.NAME]`:", "")
     yield from table(("key", "type", "default", ""), (row for row in rows(Guards, Guard) if row[3]))
+    yield from ("", "`[guards.limits]`, and `[guards.connections.NAME.limits]`:", "", *summary(Limit))
+    yield from ("", *table(("key", "type", "default", ""), rows(Limit, Limit)))
 
 
 def commands() -> Iterator[str]:

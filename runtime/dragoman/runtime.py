@@ -204,7 +204,8 @@ class Runtime:
             if self._keep_spare:
                 self.prewarm()
             self._tell_opened(link)
-            yield Session(link, emit=self._bus.emit, keep_alive=self.settings.keep_alive)
+            limit = self.settings.guards.of(name).limits
+            yield Session(link, emit=self._bus.emit, keep_alive=self.settings.keep_alive, limit=limit)
         finally:
             await link.__aexit__(None, None, None)
             self._bus.emit(events.ConnectionClosed(connection=name))

@@ -29,7 +29,9 @@ from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 
+from .automations import Meter
 from .exports import Export, Source, choose, choose_columns
+from .settings import Limit
 from .variables import fill
 
 if TYPE_CHECKING:
@@ -81,9 +83,12 @@ class Session:
         type: Its database type.
     """
 
-    def __init__(self, link: Link, *, emit: Callable[[Event], None], keep_alive: int = 300) -> None:
+    def __init__(
+        self, link: Link, *, emit: Callable[[Event], None], keep_alive: int = 300, limit: Limit | None = None
+    ) -> None:
         self._link = link
         self._emit = emit
+        self._limit = limit or Limit()
         self._keep_alive = keep_alive
         self._described: dict[str, int] = {}
         self._describing = anyio.Lock()
@@ -123,13 +128,17 @@ class Session:
     async def _call(self, hook: str, call: Call, /, **arguments: Any) -> Any:
         hooks = await self._link.hooks()
         await hooks.ask(call)
+        meter = Meter(self._limit, call, emit=self._emit)
         try:
-            return await hooks.call(hook, deadline=DEADLINES[hook], **arguments)
+            with meter.timing():
+                result = await hooks.call(hook, deadline=meter.left(DEADLINES[hook]), **arguments)
         except SandboxError as error:
             if not self._link.alive:
                 plugin, name = self._link.generation.plugin, self.name
                 self._emit(events.PluginCrashed(plugin=plugin, connection=name, reason=error.message))
             raise
+        meter.take_result(result)
+        return result
 
     def _about(self, hook: str, object: str | None = None, **more: Any) -> Call:  # noqa: A002 - the design's word
         return Call(hook=hook, connection=self._link.info, object=object, unattended=self._link.unattended, **more)
@@ -219,7 +228,7 @@ class Session:
             tenant=tenant,
         )
         began = time.perf_counter()
-        page: Page = await self._call("fetch_page", self._about("fetch_page", object), request=request)
+        page: Page = await self._call("fetch_page", self._about("fetch_page", object, rows=limit), request=request)
         self._emit(
             events.PageFetched(
                 connection=self.name,
@@ -361,8 +370,13 @@ class Session:
     @asynccontextmanager
     async def _parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:
         hooks = await self._link.hooks()
-        await hooks.ask(self._about("export_rows", request.object))
-        async with aclosing(hooks.stream("export_rows", request=request)) as parts:
+        call = self._about("export_rows", request.object)
+        await hooks.ask(call)
+        meter = Meter(self._limit, call, emit=self._emit)
+        async with (
+            aclosing(hooks.stream("export_rows", request=request)) as stream,
+            aclosing(meter.parts(stream)) as parts,
+        ):
             yield parts
 
     async def rows(

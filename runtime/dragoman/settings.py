@@ -58,6 +58,27 @@ class RegistryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     location: str
 
 
+class Limit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one call may read; 0 is no limit, None leaves it to the general setting.
+
+    Attributes:
+        rows: Of a page, refused before it is asked for; of an answer of the console; of an export or an iteration,
+            which ends as soon as it is known to have more.
+        bytes: Of the values of a page, a cell or an answer, as text; of the documents of an export or an iteration,
+            before they are compressed.
+        seconds: From the first request of a call to the last part of its answer.
+    """
+
+    rows: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    bytes: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
+
+    def with_those_of(self, special: Limit) -> Limit:
+        """Give these limits, but for those that others set."""
+        named = {key: value for key, value in msgspec.structs.asdict(special).items() if value is not None}
+        return msgspec.structs.replace(self, **named)
+
+
 Level = Literal["off", "confirm-drops", "confirm-writes", "read-only"]
 
 
@@ -69,11 +90,13 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             and refuse where nobody is there.
         cut_cells: Refuse to store the beginning of a long value in place of the whole (E23).
         audit: Record every write and its outcome.
+        limits: What one call may read: `rows`, `bytes`, `seconds`.
     """
 
     read_only: Level | None = None
     cut_cells: bool | None = None
     audit: bool | None = None
+    limits: Limit | None = None
 
 
 class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -82,16 +105,21 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     read_only: Level = "off"
     cut_cells: bool = True
     audit: bool = False
+    limits: Limit = Limit()
     connections: dict[str, Guard] = {}
 
     def of(self, connection: str) -> Guards:
         """Give what holds for one connection."""
-        special = msgspec.structs.asdict(self.connections.get(connection, Guard()))
-        return msgspec.structs.replace(self, **{key: value for key, value in special.items() if value is not None})
+        special = self.connections.get(connection, Guard())
+        named = {key: value for key, value in msgspec.structs.asdict(special).items() if value is not None}
+        named["limits"] = self.limits.with_those_of(special.limits or Limit())
+        return msgspec.structs.replace(self, **named)
 
     def any(self, switch: str) -> bool:
         """Tell whether one of the switches is on for some connection."""
-        return any(getattr(each, switch) not in (False, "off") for each in (self, *map(self.of, self.connections)))
+        return any(
+            getattr(each, switch) not in (False, "off", Limit()) for each in (self, *map(self.of, self.connections))
+        )
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

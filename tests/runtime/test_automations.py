@@ -1,4 +1,4 @@
-"""The automations that come with dragoman: read-only connections, cut cells, the audit."""
+"""The automations that come with dragoman: read-only connections, cut cells, limits, the audit."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 import wheelhouse
 from dragoman._hooks import driver_hook_names
 from dragoman.automations.audit import Audit
+from dragoman.connections import SavedConnection
 from dragoman_api.calls import Call
 from dragoman_api.cells import CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Update
@@ -26,12 +27,12 @@ def open_memory(make_runtime, tmp_path, monkeypatch):
     """Give a function that makes a runtime with the memory driver and a `config.toml`."""
     homes = (tmp_path / f"home{number}" for number in range(9))
 
-    def make(config, **options):
+    def make(config, *, code=MEMORY, **options):
         home = next(homes)
         monkeypatch.setenv("DRAGOMAN_HOME", str(home))
         (home / "config").mkdir(parents=True)
         (home / "config/config.toml").write_text(config)
-        return make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=driver_hook_names()), **options)
+        return make_runtime(wheelhouse.Driver("memory", code=code, hooks=driver_hook_names()), **options)
 
     return make
 
@@ -115,6 +116,97 @@ async def test_E23_what_a_grid_shows_of_a_cut_cell_is_not_stored_unless_switched
     config = "[guards.connections.memory]\ncut_cells = false\n"
     async with open_memory(config) as runtime, runtime.open("memory") as session:
         assert (await session.plan(Update(KEY, {"title": str(value)}))).requests
+
+
+LIMITED = {
+    "page": ("rows = 5", lambda session: session.page("books", limit=6), "6 rows were asked for; nothing was sent"),
+    "heavy-page": (
+        "bytes = 50",
+        lambda session: session.page("books", limit=5),
+        r"\d+ bytes came; what came is",
+    ),
+    "cell": ("bytes = 3", lambda session: session.cell(KEY, "title"), r"\d+ bytes came; what came is not handed on"),
+    "console": ("rows = 5", lambda session: session.console("GET /books"), "there are 23 rows"),
+    "heavy-console": ("bytes = 50", lambda session: session.console("GET /books"), r"\d+ bytes came"),
+    "rows": ("rows = 22", lambda session: every(session.rows("books")), "there are 23 rows"),
+    "heavy-rows": ("bytes = 99", lambda session: every(session.rows("books")), r"\d+ bytes came"),
+}
+
+
+async def every(rows):
+    return [row async for row in rows]
+
+
+async def test_a_call_that_reads_more_than_it_may_is_refused_with_what_it_reached(open_memory):
+    config = "".join(f"[guards.connections.{name}.limits]\n{limit}\n" for name, (limit, *_) in LIMITED.items())
+    async with open_memory(config) as runtime:
+        for name, (limit, call, told) in LIMITED.items():
+            runtime.connections.save(SavedConnection(name=name, type="memory", values={}))
+            async with runtime.open(name) as session:
+                with pytest.raises(Refused, match=told) as caught:
+                    await call(session)
+            what, _, most = limit.partition(" = ")
+            assert caught.value.code == "limit-exceeded"
+            assert caught.value.message.startswith("limits: ")
+            assert caught.value.details["limit"] == what
+            assert caught.value.details["reached"] > caught.value.details["most"] == int(most)
+            assert f"raise {what} below [guards.connections.{name}.limits]" in caught.value.hint
+            [event] = [event for event in runtime.seen if event.name == "call.refused"]
+            assert (event.automation, event.connection) == ("limits", name)
+            runtime.seen.clear()
+
+
+async def test_one_connection_has_limits_of_its_own_and_zero_is_none(open_memory):
+    config = "[guards.limits]\nrows = 5\nbytes = 50\n[guards.connections.memory.limits]\nbytes = 0\n"
+    async with open_memory(config) as runtime, runtime.open("memory") as session:
+        assert len((await session.page("books", limit=5)).rows) == 5
+        assert await session.cell(KEY, "title")
+        with pytest.raises(Refused, match="may have 5 rows"):
+            await session.page("books", limit=6)
+
+
+async def test_an_export_beyond_its_limit_leaves_nothing_under_its_name(open_memory, tmp_path):
+    async with open_memory("[guards.limits]\nbytes = 900\n") as runtime, runtime.open("memory") as session:
+        with pytest.raises(Refused) as caught:
+            await session.export("books", to=tmp_path / "books.ndjson")
+        assert caught.value.code == "limit-exceeded"
+        assert not (tmp_path / "books.ndjson").exists()
+        [event] = [event for event in runtime.seen if event.name == "export.failed"]
+        assert event.code == "limit-exceeded"
+
+
+SLOW = """
+import anyio
+from dragoman_api import hookimpl
+from dragoman_api.testing.memory import MemoryDriver
+
+class Driver(MemoryDriver):
+    @hookimpl
+    async def count_rows(self, request):
+        await anyio.sleep(60)
+
+    @hookimpl
+    async def apply_change(self, plan):
+        await anyio.sleep(1)
+        return await MemoryDriver.apply_change(self, plan)
+
+    @hookimpl
+    async def export_rows(self, request):
+        async for part in MemoryDriver.export_rows(self, request):
+            yield part
+            await anyio.sleep(60)
+"""
+
+
+async def test_a_call_ends_when_its_seconds_are_over_but_for_what_writes(open_memory, tmp_path):
+    config = "[guards.limits]\nseconds = 0.5\n"
+    async with open_memory(config, code=SLOW) as runtime, runtime.open("memory") as session:
+        for call in (session.count("books"), session.export("books", to=tmp_path / "books.ndjson")):
+            with pytest.raises(Refused, match=r"may have 0\.5 seconds, and it was stopped after \d") as caught:
+                await call
+            assert caught.value.details["limit"] == "seconds"
+        assert not (tmp_path / "books.ndjson").exists()
+        assert await write(session, Delete(KEY)) == ["applied"]
 
 
 async def test_the_audit_tells_who_asked_for_which_requests_and_what_became_of_them(open_memory):

@@ -26,6 +26,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         writes: It may change something: on the server, or in what is installed.
         requests: The exact requests, of `apply_change` and `execute_console`.
         changes: What the requests are for, of `plan_change` and `apply_change`.
+        rows: How many are asked for at most, of `fetch_page`.
         unattended: Nobody is there to be asked.
     """
 
@@ -35,4 +36,5 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     writes: bool = False
     requests: tuple[HttpRequest, ...] = ()
     changes: tuple[Change, ...] = ()
+    rows: int | None = None
     unattended: bool = True

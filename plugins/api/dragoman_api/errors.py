@@ -77,7 +77,7 @@ class ConfigurationError(DragomanError):
 
 
 class Refused(DragomanError):  # noqa: N818 - the word an automation's author writes: raise Refused(...)
-    """An automation vetoed the call; nothing was sent."""
+    """An automation vetoed the call: nothing was sent, or what came went beyond a limit and was not handed on."""
 
     code = "refused"
 

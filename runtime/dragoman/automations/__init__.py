@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from .choose import named, shipped
+from .limits import Meter
 
-__all__ = ["named", "shipped"]
+__all__ = ["Meter", "named", "shipped"]

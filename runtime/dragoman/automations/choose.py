@@ -8,6 +8,7 @@ from dragoman_api.errors import ConfigurationError
 
 from .audit import Audit
 from .cut_cells import CutCells
+from .limits import Limits
 from .read_only import ReadOnly
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ def shipped(guards: Guards, *, confirm: Confirm | None, log: Path) -> list[objec
         made.append(ReadOnly(lambda name: guards.of(name).read_only, confirm=confirm))
     if guards.any("cut_cells"):
         made.append(CutCells(lambda name: guards.of(name).cut_cells))
+    if guards.any("limits"):
+        made.append(Limits(lambda name: guards.of(name).limits))
     if guards.any("audit"):
         made.append(Audit(log, lambda name: guards.of(name).audit))
     return made

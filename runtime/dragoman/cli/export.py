@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .options import Options
 
 
-FINAL = ("resume-refused", "export-running", "export-not-resumable", "context-lost")
+FINAL = ("resume-refused", "export-running", "export-not-resumable", "context-lost", "limit-exceeded")
 """Codes of errors after which resuming would meet the same again."""
 
 
