@@ -22,6 +22,8 @@ from .questions import Question
 from .versions import installed_version
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from dragoman_registry.index import Release
     from dragoman_registry.store import Generation, Store
 
@@ -43,7 +45,9 @@ class AutoInstall:
         confirm: Confirm | None,
         policy: Policy,
         surface: str,
+        cache: Path,
     ) -> None:
+        self._cache = cache
         self._store, self._registries, self._installs = store, registries, installs
         self._confirm, self._policy, self._surface = confirm, policy, surface
 
@@ -79,6 +83,10 @@ class AutoInstall:
         except RegistryError as error:
             unreachable = error.message
         if offer is not None:
+            if known.confined:  # what the kernel offers is tried before anybody's code is let in on the strength of it
+                from .sandbox.trial import measured_level
+
+                known = replace(known, sandbox=str(measured_level(self._cache)))
             # A damaged or missing driver comes back as it was; one that no longer fits makes way for one that does.
             choice = self._installs.choose(offer, locked=known.compatible)
             known = replace(

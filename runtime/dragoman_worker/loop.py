@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MAX_NAMES = 256
+_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # not every system has it
 _CONNECT_ONLY = ("family", "proto", "flags", "local_addr", "happy_eyeballs_delay", "interleave", "all_errors")
 
 
@@ -42,7 +43,7 @@ class Broker:
         # Never more than the frame under way: its descriptor comes with its first bytes, and so belongs to it.
         size, space = self._frames.missing, socket.CMSG_SPACE(array.array("i").itemsize)
         try:
-            data, ancillary, flags, _ = self._socket.recvmsg(size, space, socket.MSG_CMSG_CLOEXEC)
+            data, ancillary, flags, _ = self._socket.recvmsg(size, space, _CLOEXEC)
         except BlockingIOError:
             return
         if not data or flags & socket.MSG_CTRUNC:

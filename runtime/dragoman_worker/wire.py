@@ -43,6 +43,7 @@ class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
         listable: Directories it may list without reading.
         memory: Bytes of address space.
         descriptors: Open descriptors.
+        cpu: Seconds of processor time; None for no bound but deadlines.
         secret_file: A file the host can read, for the negative self-test.
         writable_dir: A directory the host can write in, for the negative self-test.
         program: An executable file, for the negative self-test.
@@ -53,6 +54,7 @@ class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
     listable: tuple[str, ...] = ()
     memory: int
     descriptors: int
+    cpu: int | None = None
     secret_file: str
     writable_dir: str
     program: str

@@ -328,7 +328,7 @@ async def test_twenty_starts_and_stops_leave_nothing_behind(workshop: Workshop) 
 
 
 async def test_a_start_that_is_refused_leaves_nothing_behind(workshop: Workshop, monkeypatch: Any) -> None:
-    monkeypatch.setattr(policy, "_doubt", lambda status: "the kernel does not confirm Seccomp")
+    monkeypatch.setattr(policy, "_doubt", lambda *_: "the kernel does not confirm Seccomp")
     workshop.spare = None
     before = len([*Path("/proc/self/fd").iterdir()])
     with pytest.raises(SandboxError, match="Seccomp"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -14,15 +15,10 @@ from .options import Command, Options
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dragoman.sandbox.policy import Report
+
     Finding = tuple[str, str, str, str]
     """A subject, ``ok``, ``warning`` or ``fault``, what was found, what to do."""
-
-# What each missing layer needs, by a word of the reason that the policy gives.
-_REMEDIES = {
-    "Landlock": "needs Linux 5.13 or newer, with landlock in the kernel's list of security modules (lsm=)",
-    "seccomp": "needs a kernel with seccomp filters; some containers forbid them: --security-opt seccomp=unconfined",
-    "lock-down": "full confinement is there on Linux, on x86-64 and arm64",
-}
 
 
 @click.command(cls=Command)
@@ -39,7 +35,9 @@ def doctor(options: Options) -> int | None:
         except DragomanError as error:
             findings.append((name, "fault", error.message, error.hint))
     keys = ("subject", "state", "found", "remedy")
-    document = {"findings": [dict(zip(keys, finding, strict=True)) for finding in findings]}
+    document: dict[str, object] = {"findings": [dict(zip(keys, finding, strict=True)) for finding in findings]}
+    with suppress(DragomanError):
+        document["sandbox"] = _measured(options)
     options.listing(document, [], [[*finding[:3]] for finding in findings])
     for subject, _, _, remedy in findings:
         if remedy and not options.json:
@@ -63,13 +61,28 @@ def _connections(options: Options) -> Iterator[Finding]:
 
 
 def _sandbox(options: Options) -> Iterator[Finding]:
-    from dragoman.sandbox.policy import achievable_level
+    from dragoman.settings import read_settings
+    from dragoman_api.errors import DragomanError
 
-    report = achievable_level()
-    remedies = [remedy for word, remedy in _REMEDIES.items() if any(word in reason for reason in report.missing)]
+    report = _measured(options)
     abi = f", Landlock ABI {report.landlock_abi}" if report.landlock_abi else ""
-    asked = f", asked for: {options.sandbox}" if options.sandbox else ""
-    yield "sandbox", "warning" if report.missing else "ok", f"{report}{abi}{asked}", "; ".join(remedies)
+    untested = ", a processor this lock-down was never tested on" if platform.machine() == "aarch64" else ""
+    policy = options.sandbox or "auto"
+    with suppress(DragomanError):  # a file that cannot be read is told of elsewhere
+        policy = options.sandbox or read_settings(options.paths()).sandbox
+    asked = f", asked for: {policy}" if policy != "auto" else ""
+    state = "fault" if policy == "require" and report.missing else "warning" if report.missing or untested else "ok"
+    yield "sandbox", state, f"{report}{abi}{untested}{asked}", "; ".join(report.remedies)
+    for name, permission in sorted(report.permissions.items()):
+        by = f" by {' and '.join(permission.by)}" if permission.by else ""
+        state = "warning" if permission.state == "not_enforced" and name != "fs_metadata" else "ok"
+        yield f"sandbox {name}", state, f"{permission.state.replace('_', ' ')}{by}", ""
+
+
+def _measured(options: Options) -> Report:
+    from dragoman.sandbox.trial import measured_level
+
+    return measured_level(options.paths().cache)
 
 
 def _registries(options: Options) -> Iterator[Finding]:

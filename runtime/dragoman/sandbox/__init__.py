@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .proxy import DriverProxy
     from .spare import Spare
     from .supervisor import Supervisor
+    from .trial import measured_level
 
 _HOME = {
     "DriverProxy": "proxy",
@@ -25,6 +26,7 @@ _HOME = {
     "Worker": "process",
     "achievable_level": "policy",
     "find_closure": "closure",
+    "measured_level": "trial",
 }
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "Worker",
     "achievable_level",
     "find_closure",
+    "measured_level",
 ]
 
 

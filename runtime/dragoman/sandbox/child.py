@@ -7,11 +7,16 @@ import os
 import socket
 import subprocess
 import sys
+from threading import Thread
 from typing import TYPE_CHECKING
 
+from dragoman_api.errors import SandboxError
 from dragoman_worker.main import BOOT
 
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
     from .closure import Closure
 
 
@@ -25,7 +30,17 @@ class Child:
 
         Args:
             closure: What it may import.
+
+        Raises:
+            SandboxError: This system cannot hand a process the sockets it needs (code ``platform-unsupported``).
+            OSError: The process cannot be started.
         """
+        if sys.platform == "win32":
+            raise SandboxError(
+                "drivers cannot be started on Windows itself yet",
+                code="platform-unsupported",
+                hint="use the Windows Subsystem for Linux (wsl --install), where they are confined fully",
+            )
         if sys.platform == "linux":
             from dragoman_worker.lockdown import limits
 
@@ -54,18 +69,37 @@ class Child:
             control.close()
             broker.close()
             os.close(log)
-        self.pidfd = os.pidfd_open(self.process.pid)
+        self._pidfd = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
 
     @property
     def alive(self) -> bool:
         """Tell whether it has not ended."""
         return self.process.poll() is None
 
+    def watch(self, loop: AbstractEventLoop, ended: Callable[[], None]) -> None:
+        """Call a function in an event loop once the process has ended and is reaped; the loop must outlive it."""
+
+        def reap() -> None:
+            loop.remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self.process.wait()
+            ended()
+
+        def wait() -> None:
+            self.process.wait()
+            loop.call_soon_threadsafe(ended)
+
+        if self._pidfd >= 0:
+            loop.add_reader(self._pidfd, reap)
+        else:
+            Thread(target=wait, name=f"driver {self.process.pid}", daemon=True).start()
+
     def discard(self) -> None:
         """Kill and reap a child that no worker has taken over."""
         self.process.kill()
         self.process.wait()
-        os.close(self.pidfd)
+        if self._pidfd >= 0:
+            os.close(self._pidfd)
         self._close()
 
     def _close(self) -> None:

@@ -30,6 +30,7 @@ class Launch:
         trusted: The driver's bytes come from a source that the user trusts.
         memory: Bytes of address space.
         descriptors: Open descriptors.
+        cpu: Seconds of processor time for the whole life of the process; None for no bound but deadlines.
         cache: Directory for what is costly to find out; None for no cache.
     """
 
@@ -42,6 +43,7 @@ class Launch:
     trusted: bool = False
     memory: int = 2 << 30
     descriptors: int = 256
+    cpu: int | None = None
     cache: Path | None = None
 
 
@@ -54,5 +56,6 @@ def configure(launch: Launch, closure: Closure) -> Config:
         policy=launch.policy,
         memory=launch.memory,
         descriptors=launch.descriptors,
+        cpu=launch.cpu,
     )
     return Config(lockdown=plan, trees=trees, driver=launch.driver)

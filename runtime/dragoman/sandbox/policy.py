@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal
 from dragoman_api.errors import SandboxError
 from dragoman_worker.wire import Lockdown
 
+from .gaps import Gap, gap
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -43,6 +45,7 @@ _BY = {
     "signals": ("seccomp",),
     "host_memory": ("landlock", "host"),
 }
+_FILTERS = "Seccomp_filters"
 _ESSENTIAL = ("network", "exec", "process", "host_memory")  # without these it is only a process
 
 
@@ -71,12 +74,14 @@ class Report:
         missing: Why it is not full, one phrase each.
         landlock_abi: 0 for no Landlock.
         permissions: By name; empty where no process was started.
+        remedies: What to do about what is missing, as far as something is known.
     """
 
     level: Level
     missing: tuple[str, ...] = ()
     landlock_abi: int = 0
     permissions: dict[str, Permission]
+    remedies: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.level}: {'; '.join(self.missing)}" if self.missing else str(self.level)
@@ -90,60 +95,97 @@ def achievable_level() -> Report:
         A report without permissions: those are known of a started process only.
     """
     if sys.platform != "linux":
-        return Report(level=Level.PROCESS, missing=(f"no lock-down for {sys.platform}",), permissions={})
+        return _report(Level.PROCESS, [_no_lockdown(sys.platform)])
     from dragoman_worker.lockdown import kernel, landlock, limits
 
-    version = landlock.abi()
-    missing = _absent_landlock(version)
-    if not limits.seccomp_available():
-        reason = "no seccomp filter in this kernel" if kernel.NUMBERS else f"no lock-down for {kernel.MACHINE}"
-        return Report(level=Level.PROCESS, missing=(*missing, reason), landlock_abi=version, permissions={})
-    level = Level.PARTIAL if missing else Level.FULL
-    return Report(level=level, missing=missing, landlock_abi=version, permissions={})
+    version, gaps = 0, []
+    try:
+        version = landlock.version()
+    except OSError as error:
+        gaps.append(gap("landlock", kernel.code_of(error)))
+    if code := limits.seccomp_refusal():
+        gaps.append(gap("seccomp", code) if kernel.NUMBERS else _no_lockdown(kernel.MACHINE))
+        return _report(Level.PROCESS, gaps, landlock_abi=version)
+    return _report(Level.PARTIAL if gaps else Level.FULL, gaps, landlock_abi=version)
 
 
-def _absent_landlock(version: int) -> tuple[str, ...]:
-    return () if version else ("no Landlock in this kernel",)
+def _no_lockdown(system: str) -> Gap:
+    return Gap(f"no lock-down for {system}", "full confinement is there on Linux, on x86-64 and arm64")
 
 
-def assess(told: Sandboxed, *, status: str | None, policy: Policy) -> Report:
+def _report(
+    level: Level, gaps: list[Gap], *, landlock_abi: int = 0, permissions: dict[str, Permission] | None = None
+) -> Report:
+    return Report(
+        level=level,
+        missing=tuple(one.cause for one in gaps),
+        landlock_abi=landlock_abi,
+        permissions=permissions or {},
+        remedies=tuple(dict.fromkeys(one.remedy for one in gaps if one.remedy)),
+    )
+
+
+def assess(told: Sandboxed, *, status: str | None, own: str | None = None, policy: Policy, cpu: bool = False) -> Report:
     """Judge a child by what its trusted start told and by what the kernel says of it.
 
     Args:
         told: The child's report, sent before any driver code.
         status: Content of the child's ``/proc/<pid>/status``, None where it cannot be read.
+        own: The same of this process.
         policy: As configured; ``off`` is named as the reason.
+        cpu: Its processor time is bounded, too.
     """
-    missing = ["switched off"] if policy == "off" else [*_absent_landlock(told.landlock_abi)]
-    missing += [f"{layer}: {why}" for layer, why in told.failures.items() if layer != "landlock" or told.landlock_abi]
+    gaps = [gap(layer, code) for layer, code in told.failures.items()]
+    if policy == "off":
+        gaps = [Gap("switched off")]
+    elif sys.platform != "linux":
+        gaps = [_no_lockdown(sys.platform)]
     permissions = {"fs_metadata": Permission(state="not_enforced")}
     for name, probes in _PROBES.items():
         by = tuple(layer for layer in _BY[name] if layer in told.layers or layer == "host")
         holds = bool(by) and all(told.probes.get(probe) for probe in probes)
         permissions[name] = Permission(state="enforced", by=by) if holds else Permission(state="not_enforced")
-        if told.probes and not holds and not (name == "fs_read" and not told.landlock_abi):
-            missing.append(f"{name} is not refused")
+        if told.probes and not holds and not told.failures.keys() >= {*_BY[name]}:
+            gaps.append(Gap(f"{name} is not refused"))
     if permissions["network"].by:
         permissions["network"] = Permission(state="enforced", by=("seccomp", "broker"))
     limited = "limits" in told.layers
     permissions["memory"] = (
         Permission(state="limited", by=("rlimits",)) if limited else Permission(state="not_enforced")
     )
-    permissions["cpu"] = Permission(state="limited", by=("deadline",))
-    if policy != "off" and (doubt := _doubt(status)):
-        missing.append(doubt)
+    permissions["cpu"] = Permission(state="limited", by=("deadline", *(("rlimits",) if limited and cpu else ())))
+    if policy != "off" and sys.platform == "linux" and (doubt := _doubt(status, own, told.failures)):
+        gaps.append(Gap(doubt))
     essential = all(permissions[name].state == "enforced" for name in _ESSENTIAL)
-    level = Level.PROCESS if not essential else Level.PARTIAL if missing else Level.FULL
-    return Report(level=level, missing=tuple(missing), landlock_abi=told.landlock_abi, permissions=permissions)
+    level = Level.PROCESS if not essential else Level.PARTIAL if gaps else Level.FULL
+    return _report(level, gaps, landlock_abi=told.landlock_abi, permissions=permissions)
 
 
-def _doubt(status: str | None) -> str:
+def _doubt(status: str | None, own: str | None, failures: Iterable[str]) -> str:
     if status is None:
         return "unverified: the child's status cannot be read"
-    have = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    wanted = {"NoNewPrivs": 1, "Seccomp": 2, "CapEff": 0, "CapPrm": 0, "CapInh": 0}
+    have, wanted = _fields(status), {"NoNewPrivs": 1}
+    if "seccomp" not in failures:
+        wanted["Seccomp"] = 2
+    if "capabilities" not in failures:
+        wanted |= dict.fromkeys(("CapEff", "CapPrm", "CapInh"), 0)
     wrong = [name for name, value in wanted.items() if int(have.get(name, "-1"), 16) != value]
+    # A host that is itself filtered, in a container, would lend the child its mark.
+    if (own is not None and "Seccomp" in wanted) and (filters := _fields(own).get(_FILTERS)) is not None:
+        wrong += [_FILTERS] if int(have.get(_FILTERS, "0")) <= int(filters) else []
     return f"the kernel does not confirm {', '.join(wrong)}" if wrong else ""
+
+
+def read_status(pid: int) -> str | None:
+    """Read what the kernel says of a process; None where it says nothing."""
+    try:
+        return Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return None
+
+
+def _fields(status: str) -> dict[str, str]:
+    return dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
 
 
 def enforce(report: Report, *, policy: Policy, trusted: bool) -> None:
@@ -163,18 +205,24 @@ def enforce(report: Report, *, policy: Policy, trusted: bool) -> None:
         raise SandboxError(
             f"the sandbox is {report}, and full is required",
             code="sandbox-insufficient",
-            hint='run on Linux 5.13 or newer with Landlock enabled, or set sandbox = "auto" in config.toml',
+            hint="; ".join((*report.remedies, 'or set sandbox = "auto" in config.toml')),
         )
     if report.level is Level.PROCESS and not trusted:
         raise SandboxError(
             f"the driver cannot be confined here ({report}), and its source is not trusted",
             code="sandbox-insufficient",
-            hint="run `dragoman doctor` to see what this machine lacks",
+            hint="; ".join(report.remedies) or "run `dragoman doctor` to see what this machine lacks",
         )
 
 
 def lockdown_plan(
-    closure: Closure, *, readable: Iterable[str], policy: Policy, memory: int, descriptors: int
+    closure: Closure,
+    *,
+    readable: Iterable[str],
+    policy: Policy,
+    memory: int,
+    descriptors: int,
+    cpu: int | None = None,
 ) -> Lockdown:
     """Write down what a child gives up, and the little it keeps.
 
@@ -184,14 +232,16 @@ def lockdown_plan(
         policy: ``off`` gives up nothing.
         memory: Bytes of address space.
         descriptors: Open descriptors.
+        cpu: Seconds of processor time; None for no bound.
     """
     library, listable = _standard_library()
     return Lockdown(
-        layers=() if policy == "off" else LAYERS,
+        layers=() if policy == "off" else LAYERS if sys.platform == "linux" else ("limits",),
         readable=(*library, *closure.paths, *readable, *_system_files()),
         listable=listable,
         memory=memory,
         descriptors=descriptors,
+        cpu=cpu,
         **_probe_targets(),
     )
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 from contextlib import AsyncExitStack, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -127,7 +126,7 @@ class Worker:
     def _adopt(self, child: Child) -> None:
         self._child = child
         self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(child.pidfd, self._exited)
+        child.watch(self._loop, self._exited)
         self._log = LogPipe(child.log, mask=self._mask, on_line=self._on_log)
         self._channel = Channel(
             limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
@@ -140,8 +139,11 @@ class Worker:
             with anyio.fail_after(_START_SECONDS):
                 config = await anyio.to_thread.run_sync(configure, launch, self._child.closure)
                 told = await self._say(config, Sandboxed)
-                status = await anyio.to_thread.run_sync(_read_status, self._child.process.pid)
-                self.report = policy.assess(told, status=status, policy=launch.policy)
+                status = await anyio.to_thread.run_sync(policy.read_status, self._child.process.pid)
+                own = await anyio.to_thread.run_sync(policy.read_status, os.getpid())
+                self.report = policy.assess(
+                    told, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None
+                )
                 policy.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
                 ready = await self._say(Secret(launch.secrets.values), Ready)
         except TimeoutError:
@@ -180,9 +182,6 @@ class Worker:
         self._finish()
 
     def _exited(self) -> None:
-        self._loop.remove_reader(self._child.pidfd)
-        os.close(self._child.pidfd)
-        self._child.process.wait()
         self._reaped = True
         # What it sent before its end is still read; a grandchild that holds the socket is not waited for.
         self._loop.call_later(_END_SECONDS, self._channel.close)
@@ -308,8 +307,10 @@ class Worker:
         Raises:
             As `call`.
         """
-        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        reading, writing = os.pipe()
         try:
+            for end in (reading, writing):
+                os.set_blocking(end, False)
             reply = ExportReply(reading)
             number = self._send(reply, EXPORT, request)
             try:
@@ -361,10 +362,3 @@ def _spawn(closure: Closure) -> Child:
         return Child(closure)
     except OSError as error:
         raise SandboxError(f"the driver's process cannot be started: {error.strerror}") from error
-
-
-def _read_status(pid: int) -> str | None:
-    try:
-        return Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return None

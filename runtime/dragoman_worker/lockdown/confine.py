@@ -39,7 +39,7 @@ class Confinement:
             RuntimeError: There is more than one thread, and a second one would stay free.
         """
         os.umask(0o077)
-        if plan.layers and limits.count_threads() != 1:
+        if kernel.LINUX and plan.layers and limits.count_threads() != 1:
             raise RuntimeError("a thread was started before the lock-down")
         missing: list[str] = []
         # A module lying loose in the host's site-packages must not open that whole directory.
@@ -47,21 +47,22 @@ class Confinement:
         paths = [*plan.readable, *libraries, *self._certificates]
         # capset and Landlock are refused once the filter holds, so it comes last.
         steps: dict[str, Callable[[], None]] = {
-            "limits": lambda: limits.set_limits(memory=plan.memory, descriptors=plan.descriptors),
+            "limits": lambda: limits.set_limits(memory=plan.memory, descriptors=plan.descriptors, cpu=plan.cpu),
             "capabilities": limits.drop_capabilities,
             "landlock": lambda: missing.extend(landlock.restrict(paths, listable=plan.listable)),
             "seccomp": self._filter_calls,
         }
         failures = {}
         version = landlock.abi()
-        limits.hide_memory()
-        limits.forbid_new_privileges()
+        if kernel.LINUX:
+            limits.hide_memory()
+            limits.forbid_new_privileges()
         for layer, step in steps.items():
             if layer in plan.layers:
                 try:
                     step()
                 except (OSError, ValueError, KeyError) as error:
-                    failures[layer] = str(error)
+                    failures[layer] = kernel.code_of(error)
         layers = tuple(layer for layer in steps if layer in plan.layers and layer not in failures)
         return Sandboxed(
             layers=layers,
@@ -83,6 +84,8 @@ def _probe(plan: Lockdown) -> dict[str, bool]:
 
 def _library_directories() -> list[str]:
     """Find where this process's shared libraries lie, so that a driver's extension modules find theirs."""
+    if not kernel.LINUX:
+        return []
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123
         mapped = {line.split(maxsplit=5)[-1].strip() for line in maps if ".so" in line}
     return sorted({os.path.dirname(path) for path in mapped if path.startswith("/")})  # noqa: PTH120

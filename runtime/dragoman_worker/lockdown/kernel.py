@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
+import sys
 
 from . import syscalls
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
+LINUX = sys.platform == "linux"
 MACHINE = platform.machine()
-NUMBERS = {"x86_64": syscalls.X86_64, "aarch64": syscalls.AARCH64}.get(MACHINE, {})
+# Another system on the same processor has other calls behind the same numbers.
+NUMBERS = {"x86_64": syscalls.X86_64, "aarch64": syscalls.AARCH64}.get(MACHINE, {}) if LINUX else {}
 """System call numbers of this machine; empty where the lock-down knows none."""
 
 
@@ -34,6 +38,12 @@ def syscall(number: int, *arguments: object) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
+
+
+def code_of(error: Exception) -> str:
+    """Name what the kernel answered, ``EPERM``; the error's text where it was not the kernel."""
+    number = error.errno if isinstance(error, OSError) else None
+    return errno.errorcode[number] if number in errno.errorcode else str(error)
 
 
 def prctl(option: int, argument: int = 0) -> int:

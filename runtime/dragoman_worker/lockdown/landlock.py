@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 import struct
 from typing import TYPE_CHECKING
 
-from .kernel import syscall
+from .kernel import LINUX, syscall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -29,9 +30,20 @@ _SCOPE_MASK = 3  # abstract unix sockets and signals, from ABI 6
 def abi() -> int:
     """Ask the kernel which Landlock it has, 0 for none; its version number would not tell."""
     try:
-        return syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
+        return version()
     except OSError:
         return 0
+
+
+def version() -> int:
+    """Ask the kernel which Landlock it has.
+
+    Raises:
+        OSError: None: ENOSYS for a kernel without it, EOPNOTSUPP for one that has it switched off, EPERM for a filter.
+    """
+    if not LINUX:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    return syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
 
 
 def restrict(readable: Iterable[str], *, listable: Iterable[str] = ()) -> list[str]:
@@ -49,10 +61,10 @@ def restrict(readable: Iterable[str], *, listable: Iterable[str] = ()) -> list[s
     Raises:
         OSError: The kernel has no Landlock, or refused.
     """
-    version = abi()
-    handled = _FS_MASKS.get(version, 0xFFFF)
-    attributes = struct.pack("=QQQ", handled, _NET_MASK if version >= 4 else 0, _SCOPE_MASK if version >= 6 else 0)
-    attributes = attributes[: 8 if version < 4 else 16 if version < 6 else 24]
+    known = version()
+    handled = _FS_MASKS.get(known, 0xFFFF)
+    attributes = struct.pack("=QQQ", handled, _NET_MASK if known >= 4 else 0, _SCOPE_MASK if known >= 6 else 0)
+    attributes = attributes[: 8 if known < 4 else 16 if known < 6 else 24]
     ruleset = syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), _NO_FLAGS)
     missing = []
     try:

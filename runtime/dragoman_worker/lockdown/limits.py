@@ -8,7 +8,7 @@ import resource
 import signal
 import struct
 
-from .kernel import NUMBERS, prctl, syscall
+from .kernel import LINUX, NUMBERS, code_of, prctl, syscall
 
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_NO_NEW_PRIVS, _CAP_AMBIENT = 1, 4, 38, 47
 _CLEAR_ALL = 4
@@ -19,8 +19,12 @@ DESCRIPTORS = 256
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent's spawning thread ends; exit when that has happened already."""
-    prctl(_SET_PDEATHSIG, signal.SIGKILL)
+    """Have the kernel kill this process when its parent's spawning thread ends; exit when that has happened already.
+
+    Off Linux it ends when its control socket does, which a driver that blocks does not see.
+    """
+    if LINUX:
+        prctl(_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(3)
 
@@ -33,7 +37,7 @@ def hide_memory() -> None:
 def drop_capabilities() -> None:
     """Give up every capability, the ambient ones first. Matters for a root host only, and there decides."""
     prctl(_CAP_AMBIENT, _CLEAR_ALL)
-    syscall(NUMBERS["capset"], struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24))
+    syscall(NUMBERS.get("capset", -1), struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24))
 
 
 def forbid_new_privileges() -> None:
@@ -41,22 +45,27 @@ def forbid_new_privileges() -> None:
     prctl(_SET_NO_NEW_PRIVS, 1)
 
 
-def set_limits(*, memory: int = MEMORY, descriptors: int = DESCRIPTORS) -> None:
+def set_limits(*, memory: int = MEMORY, descriptors: int = DESCRIPTORS, cpu: int | None = None) -> None:
     """Bound memory and descriptors, and forbid file content, core files and locked memory.
 
     Args:
         memory: Bytes of address space.
         descriptors: Open descriptors.
+        cpu: Seconds of processor time, after which the kernel ends the process; None for no bound but deadlines.
     """
     limits = {
-        resource.RLIMIT_AS: memory,
-        resource.RLIMIT_NOFILE: descriptors,
-        resource.RLIMIT_FSIZE: 0,  # exports leave through a pipe, which has no size
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_MEMLOCK: 0,
-        resource.RLIMIT_MSGQUEUE: 0,
+        "AS": memory,
+        "NOFILE": descriptors,
+        "FSIZE": 0,  # exports leave through a pipe, which has no size
+        "CORE": 0,
+        "MEMLOCK": 0,
+        "MSGQUEUE": 0,
+        **({} if cpu is None else {"CPU": cpu}),
     }
-    for kind, wanted in limits.items():
+    for name, wanted in limits.items():
+        kind = getattr(resource, f"RLIMIT_{name}", None)
+        if kind is None:  # every system has a choice of its own
+            continue
         hard = resource.getrlimit(kind)[1]
         value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         resource.setrlimit(kind, (value, value))
@@ -67,12 +76,15 @@ def count_threads() -> int:
     return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - pathlib is not imported in the child for this
 
 
-def seccomp_available() -> bool:
-    """Ask the kernel whether a filter could kill the process, without installing one."""
-    if (number := NUMBERS.get("seccomp")) is None:
-        return False
+def seccomp_refusal() -> str:
+    """Ask the kernel whether a filter could kill the process, without installing one.
+
+    Returns:
+        Empty if it could, else the name of the error.
+    """
     get_action_available, kill_process = ctypes.c_uint(2), ctypes.c_uint32(0x80000000)
     try:
-        return syscall(number, get_action_available, ctypes.c_uint(0), ctypes.byref(kill_process)) == 0
-    except OSError:
-        return False
+        syscall(NUMBERS.get("seccomp", -1), get_action_available, ctypes.c_uint(0), ctypes.byref(kill_process))
+    except OSError as error:
+        return code_of(error)
+    return ""

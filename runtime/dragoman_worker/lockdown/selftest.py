@@ -37,7 +37,7 @@ def run(*, secret_file: str, writable_dir: str, program: str) -> dict[str, bool]
         "unix": lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM).close(),
         "tcp": _connect,
         "signals": lambda: os.kill(parent, 0),
-        "host_memory": lambda: os.close(os.open(f"/proc/{parent}/environ", os.O_RDONLY)),
+        "host_memory": lambda: _read_environment(parent),
         "fork": _fork,
         "exec": lambda: os.execv(program, [program]),  # noqa: S606 - it must fail
     }
@@ -50,6 +50,13 @@ def _refused(probe: Callable[[], None]) -> bool:
     except OSError as error:
         return error.errno in _REFUSALS
     return False
+
+
+def _read_environment(host: int) -> None:
+    try:
+        os.close(os.open(f"/proc/{host}/environ", os.O_RDONLY))
+    except FileNotFoundError:  # the host lives, so /proc hides it (hidepid), or is not there: no way to its memory
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
 
 def _create(path: str) -> None:
