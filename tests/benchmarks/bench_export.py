@@ -2,7 +2,9 @@
 
 Needs a real server without security; without a URL nothing is measured. Two indices of the same documents, with four
 shards and with one, are made for the run and removed afterwards. Each side runs in a process of its own, in turn;
-printed are medians, and of memory the greatest. `ESDUMP` and `ELASTICDUMP` are paths of the two tools; where they are
+printed are medians, and of memory the greatest. With `--apart` the server has all cores but the last, and each side
+the last one, as if they were two machines: else they take each other's time, and a side that does more for its rows
+slows the server down as well. `ESDUMP` and `ELASTICDUMP` are paths of the two tools; where they are
 not given, Go and npm are asked to fetch them into a cache, and pip is for elasticsearch-py.
 """
 
@@ -10,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import random
@@ -123,6 +126,23 @@ async def ceiling(url: str, index: str, _: Path) -> Figures:
     return await walk(url, index, SLICES, len)
 
 
+async def least(url: str, index: str, file: Path) -> Figures:
+    """Do only what any export to a file has to do besides: write the bytes, digest them, bring them to the disk."""
+    digest = hashlib.sha256()
+    with file.open("wb", buffering=0) as out:
+
+        def take(page: bytes) -> None:
+            out.write(page)
+            digest.update(page)
+
+        began = time.perf_counter()
+        found = await walk(url, index, SLICES, take)
+        os.fsync(out.fileno())
+        seconds = time.perf_counter() - began
+    file.unlink()  # these are pages, not documents
+    return found | {"seconds": seconds}
+
+
 async def plain_loop(url: str, index: str, file: Path) -> Figures:
     """Fetch a page, write it, fetch the next one; decoded as fast as the driver does it."""
     from msgspec import Raw, defstruct, json
@@ -193,6 +213,7 @@ def _scan(url: str, index: str, file: Path, dumps: Callable[[Any], str], **optio
 
 SIDES: dict[str, Callable[[str, str, Path], Awaitable[Figures]]] = {
     "bare aiohttp, bytes thrown away": ceiling,
+    "the same, written, digested, synced": least,
     "Session.export": session_export,
     "a loop without prefetch": plain_loop,
     "helpers.scan, json": scan,
@@ -297,11 +318,21 @@ def report(title: str, found: dict[str, list[Figures]], rows: int) -> None:
     print(f"  of the CPU of Session.export the host has {median(own):.0%}; whole processes are counted for the others")
 
 
+def apart(url: str) -> None:
+    """Part the cores between the server, on this machine, and everything that this process starts."""
+    node = next(iter(call("GET", f"{url}/_nodes/process")["nodes"].values()))
+    *theirs, ours = sorted(os.sched_getaffinity(0))
+    for thread in Path(f"/proc/{node['process']['id']}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), theirs)
+    os.sched_setaffinity(0, [ours])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", nargs="?")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rows", type=int, default=400_000)
+    parser.add_argument("--apart", action="store_true", help="give the server and the sides cores of their own")
     parser.add_argument("--side", nargs=3, metavar=("NAME", "INDEX", "FILE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.url is None:
@@ -315,6 +346,8 @@ def main() -> None:
         print(json.dumps(asyncio.run(SIDES[name](url, index, Path(file)))))
         return
     version = call("GET", url)["version"]["number"]
+    if given.apart:
+        apart(url)
     with tempfile.TemporaryDirectory() as folder:
         for shards in (4, 1):
             index = f"{INDEX}-{shards}"
