@@ -86,6 +86,17 @@ def try_lock(path: Path) -> int | None:
     return descriptor
 
 
+def share(folder: Path) -> int:
+    """Wait for a share in the lock on a folder, which need not be writable.
+
+    Returns:
+        A descriptor, as of `try_lock`.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    return descriptor
+
+
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock on a file or folder, waiting for it."""

@@ -24,7 +24,7 @@ from dragoman_api.errors import (
 )
 
 from . import lock
-from .files import try_lock
+from .files import share, try_lock
 from .index import changed
 from .preflight import inspect
 from .validation import Fault
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .choice import Choice
     from .index import Registry, Release, WheelFile
     from .manifest import Manifest
-    from .store import Generation, Store
+    from .store import Generation, Origin, Store
     from .wheels import Host
 
     Progress = Callable[[str, int, int], None]
@@ -58,6 +58,7 @@ async def install(
     smoke_test: SmokeTest,
     on_progress: Progress = _silent,
     trusted: bool = False,
+    origin: Origin | None = None,
 ) -> Generation:
     """Install what was chosen and make it active; callers that want the same at the same time share one installation.
 
@@ -70,6 +71,7 @@ async def install(
         on_progress: Told phase, bytes done and bytes in all, in the event loop; phases are ``wait``, ``fetch``,
             ``check``, ``unpack``, ``smoke-test`` and ``activate``.
         trusted: The bytes are covered by a lock or a person's consent.
+        origin: Why it is installed.
 
     Returns:
         The active generation.
@@ -87,7 +89,7 @@ async def install(
         reasons = "; ".join(f"{entry.version} skipped: {entry.reason}" for entry in choice.skipped)
         raise IncompatibleReleaseError(f"no release fits: {reasons or 'there is none'}", hint="dragoman plugins browse")
     with _explained(store, release):
-        async with _turn(store, choice.files[0], on_progress):
+        async with _turn(store, choice.files[0], on_progress), _no_collection(store):
             if (there := await anyio.to_thread.run_sync(_already, store, release, trusted)) is not None:
                 return there
             work = _Work(release, choice.files, store, registry, host, on_progress)
@@ -105,6 +107,7 @@ async def install(
                     registry=registry.name,
                     api=host.api,
                     trusted=trusted,
+                    origin=origin,
                 )
 
             return await anyio.to_thread.run_sync(activate)
@@ -159,6 +162,21 @@ async def _turn(store: Store, wheel: WheelFile, on_progress: Progress) -> AsyncI
         except DragomanError as error:
             _note(descriptor, error)
             raise
+    finally:
+        os.close(descriptor)
+
+
+@asynccontextmanager
+async def _no_collection(store: Store) -> AsyncIterator[None]:
+    """Keep trees that no generation names yet from being collected; many installers may do so at once."""
+
+    def begin() -> int:
+        store.trees.folder.mkdir(parents=True, exist_ok=True)
+        return share(store.trees.folder)
+
+    descriptor = await anyio.to_thread.run_sync(begin)
+    try:
+        yield
     finally:
         os.close(descriptor)
 

@@ -24,26 +24,55 @@ if TYPE_CHECKING:
     from .index import Release, WheelFile
     from .validation import Fault
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 SCHEMA = """
 CREATE TABLE generations (
     id INTEGER PRIMARY KEY AUTOINCREMENT, plugin TEXT NOT NULL, project TEXT NOT NULL, version TEXT NOT NULL,
     registry TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, manifest BLOB NOT NULL, trees BLOB NOT NULL,
-    locked BLOB NOT NULL, trusted INTEGER NOT NULL, api TEXT NOT NULL, installed_at REAL NOT NULL, turn INTEGER NOT NULL
+    locked BLOB NOT NULL, trusted INTEGER NOT NULL, api TEXT NOT NULL, installed_at REAL NOT NULL,
+    turn INTEGER NOT NULL, origin BLOB NOT NULL DEFAULT '{}'
 );
 CREATE TABLE plugins (
     plugin TEXT PRIMARY KEY, active INTEGER REFERENCES generations (id), disabled INTEGER NOT NULL DEFAULT 0, pin TEXT
 );
 CREATE TABLE types (type TEXT PRIMARY KEY, plugin TEXT NOT NULL REFERENCES plugins (plugin));
+CREATE TABLE notes (key TEXT PRIMARY KEY, value BLOB NOT NULL);
 """
+SECOND = """
+ALTER TABLE generations ADD COLUMN origin BLOB NOT NULL DEFAULT '{}';
+CREATE TABLE notes (key TEXT PRIMARY KEY, value BLOB NOT NULL);
+"""
+"""What the first version of the schema lacks."""
+
 COLUMNS = (
     "g.id, g.plugin, g.project, g.version, g.registry, g.file, g.sha256, g.manifest, g.trees, g.locked, g.trusted,"
-    " g.api, g.installed_at, p.active = g.id, p.disabled, p.pin"
+    " g.api, g.installed_at, g.origin, p.active = g.id, p.disabled, p.pin"
 )
+KEPT = 2
+"""Generations of a plugin that are kept without anybody's asking: the active one, and the one before."""
+
 LINKS = "links.json"
 """Plugin id → the working tree it runs from (developer mode)."""
 
 ACTIVE_LOCK = "SELECT g.locked FROM generations g JOIN plugins p ON p.active = g.id WHERE p.plugin = ?"
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a generation is here.
+
+    Attributes:
+        asked: What asked for it: ``by name``, ``opening shop``, ``update``, ``sync`` or ``repair``.
+        who: The user.
+        skipped: Releases above it, and why each was passed over.
+        publisher: Who signed its wheels, empty if nobody did.
+        keys: Identifiers of the keys that could sign for them then.
+    """
+
+    asked: str = ""
+    who: str = ""
+    skipped: tuple[str, ...] = ()
+    publisher: str = ""
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +93,7 @@ class Generation:
         trusted: Its bytes were covered by a lock or a person's consent.
         api: Version of `dragoman-api` it was checked against.
         installed_at: Seconds since the epoch.
+        origin: Why it is here.
         active: New connections use it.
         disabled: The plugin is switched off.
         pin: The version the plugin is pinned to, None for none.
@@ -82,6 +112,7 @@ class Generation:
     trusted: bool
     api: str
     installed_at: float
+    origin: Origin
     active: bool
     disabled: bool
     pin: str | None
@@ -185,6 +216,7 @@ class Store:
         registry: str,
         api: str,
         trusted: bool,
+        origin: Origin | None = None,
     ) -> Generation:
         """Make a release the one that new connections use, in one transaction.
 
@@ -196,6 +228,7 @@ class Store:
             registry: Where it came from.
             api: Version of `dragoman-api` it was checked against.
             trusted: Its bytes were covered by a lock or a person's consent.
+            origin: Why it is installed.
 
         Raises:
             InstallError: Another plugin serves one of its types, or the disk fails; nothing has changed.
@@ -205,6 +238,7 @@ class Store:
         values = (
             manifest.id, release.project, release.version, registry, wheel.file, wheel.sha256, encode(manifest),
             msgspec.json.encode(list(trees)), msgspec.json.encode(locked_release), trusted, api, time.time(),
+            msgspec.json.encode(origin or Origin()),
         )  # fmt: skip
         with self._writing(manifest.id) as database:
             for kind in manifest.types:
@@ -216,7 +250,7 @@ class Store:
                     )
             new = database.execute(
                 "INSERT INTO generations (plugin, project, version, registry, file, sha256, manifest, trees, locked,"
-                " trusted, api, installed_at, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+                " trusted, api, installed_at, origin, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
                 values,
             ).lastrowid
             self._point(database, manifest, int(new or 0))
@@ -235,7 +269,9 @@ class Store:
                 hint=f"dragoman plugins install {generation.plugin}",
             )
         with self._writing(generation.plugin) as database:
-            database.execute("UPDATE generations SET trusted = max(trusted, ?) WHERE id = ?", (trusted, generation.id))
+            consent = "UPDATE generations SET trusted = max(trusted, ?) WHERE id = ?"
+            if not database.execute(consent, (trusted, generation.id)).rowcount:
+                raise PluginNotFoundError(f"{generation.plugin} {generation.version} was collected", hint="try again")
             self._point(database, generation.manifest, generation.id)
         return self._expect(generation.plugin)
 
@@ -273,10 +309,43 @@ class Store:
             hint = f"dragoman driver unlink {plugin}"
             raise PluginNotFoundError(f"{plugin} is linked, not installed", hint=hint)
         before = self._expect(plugin)
-        with self._writing(before.plugin) as database:
+        with self._writing(before.plugin, forget=True) as database:
             for table in ("types", "plugins", "generations"):
                 database.execute(f"DELETE FROM {table} WHERE plugin = ?", (before.plugin,))  # noqa: S608 - three constants
         return before
+
+    def spent(self) -> list[Generation]:
+        """List the generations nobody goes back to: not active, not the one before, not pinned."""
+        found, seen = [], dict[str, int]()
+        for one in self._select("1 ORDER BY g.turn DESC"):
+            seen[one.plugin] = seen.get(one.plugin, 0) + 1
+            if seen[one.plugin] > KEPT and one.version != one.pin:
+                found.append(one)
+        return found
+
+    def drop(self, generation: Generation) -> None:
+        """Forget a generation unless it is active; its trees stay until they are collected. Raises as `activate`."""
+        with self._writing(generation.plugin) as database:
+            unused = "id = ? AND id NOT IN (SELECT active FROM plugins WHERE active IS NOT NULL)"
+            database.execute(f"DELETE FROM generations WHERE {unused}", (generation.id,))  # noqa: S608 - a constant
+
+    def trees_in_use(self, *, without: Sequence[Generation] = ()) -> set[str]:
+        """Give the digests of all trees that generations are made of, but for some. Raises as `active`."""
+        left_out = {one.id for one in without}
+        return {tree.name for one in self._select("1") if one.id not in left_out for tree in one.trees}
+
+    def note(self, key: str) -> Any:
+        """Give what was noted under a key, None for nothing. Raises as `active`."""
+        with self._reading() as database:
+            row = database and database.execute("SELECT value FROM notes WHERE key = ?", (key,)).fetchone()
+        return msgspec.json.decode(row[0]) if row else None
+
+    def set_note(self, key: str, value: object) -> None:
+        """Note something that JSON can hold, or forget it (None). Raises InstallError if the disk fails."""
+        with self._writing(None) as database:
+            database.execute("DELETE FROM notes WHERE key = ?", (key,))
+            if value is not None:
+                database.execute("INSERT INTO notes (key, value) VALUES (?, ?)", (key, msgspec.json.encode(value)))
 
     def link(self, manifest: Manifest, *, version: str, trees: Sequence[Path]) -> Generation:
         """Let a driver run from its author's working tree until it is unlinked; what is installed stays.
@@ -328,6 +397,7 @@ class Store:
                 trusted=True,
                 api="",
                 installed_at=0.0,
+                origin=Origin(asked="driver link"),
                 active=True,
                 disabled=False,
                 pin=None,
@@ -369,6 +439,7 @@ class Store:
         values["manifest"] = decode(values["manifest"])
         values["trees"] = tuple(self.trees.path(digest) for digest in msgspec.json.decode(values["trees"]))
         values["locked"] = msgspec.json.decode(values["locked"], type=lock.Locked)
+        values["origin"] = msgspec.json.decode(values["origin"], type=Origin)
         values |= {name: bool(values[name]) for name in ("trusted", "active", "disabled")}
         return Generation(**values)
 
@@ -386,8 +457,11 @@ class Store:
             ) from error
 
     @contextmanager
-    def _writing(self, plugin: str) -> Iterator[sqlite3.Connection]:
-        """Run one transaction, and bring the lock entry of a plugin up to date with it."""
+    def _writing(self, plugin: str | None, *, forget: bool = False) -> Iterator[sqlite3.Connection]:
+        """Run one transaction, and bring the lock entry of a plugin up to date with it.
+
+        What is locked and not installed stays locked, unless the plugin is to be forgotten.
+        """
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             with locked(self.root / ".state.lock"):
@@ -396,10 +470,12 @@ class Store:
                     database.execute("BEGIN IMMEDIATE")
                     yield database
                     row = database.execute(ACTIVE_LOCK, (plugin,)).fetchone()
-                    entry = msgspec.json.decode(row[0], type=lock.Locked) if row else None
-                    text = lock.updated(self.lock_file, plugin, entry)
+                    text = None
+                    if plugin is not None and (row or forget):
+                        entry = msgspec.json.decode(row[0], type=lock.Locked) if row else None
+                        text = lock.updated(self.lock_file, plugin, entry)
                     database.execute("COMMIT")
-                if not self.lock_file.exists() or self.lock_file.read_bytes() != text:
+                if text is not None and not (self.lock_file.exists() and self.lock_file.read_bytes() == text):
                     write(self.lock_file, text)
         except (sqlite3.Error, OSError) as error:
             raise InstallError(f"{self._file} cannot be written: {error}", hint="dragoman doctor") from error
@@ -410,11 +486,28 @@ class Store:
         address = f"{self._file.absolute().as_uri()}?mode=rw"
         database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=30)
         database.execute("PRAGMA synchronous = EXTRA")
-        version = database.execute("PRAGMA user_version").fetchone()[0]
-        if version != SCHEMA_VERSION:
+        try:
+            self._check_version(database)
+        except BaseException:
             database.close()
-            raise sqlite3.DatabaseError(f"its version is {version}, this program reads {SCHEMA_VERSION}")
+            raise
         return database
+
+    def _check_version(self, database: sqlite3.Connection) -> None:
+        def read() -> int:
+            return int(database.execute("PRAGMA user_version").fetchone()[0])
+
+        if (version := read()) == 1:
+            database.execute("BEGIN IMMEDIATE")
+            if read() == 1:  # no other process was faster
+                for statement in (*SECOND.split(";"), f"PRAGMA user_version = {SCHEMA_VERSION}"):
+                    database.execute(statement)
+            database.execute("COMMIT")
+        elif version > SCHEMA_VERSION:
+            message = f"{self._file} was written by a newer dragoman (its version is {version}, not {SCHEMA_VERSION})"
+            raise RegistryError(message, code="state-newer", hint="python -m pip install --upgrade dragoman")
+        elif version != SCHEMA_VERSION:
+            raise sqlite3.DatabaseError(f"its version is {version}, this program reads {SCHEMA_VERSION}")
 
     def _create(self) -> None:
         """Make the database whole before it gets its name, so that nobody meets half of it."""

@@ -5,14 +5,18 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from .files import freeze, remove_tree, sync, sync_tree, try_lock
+from dragoman_api.errors import RegistryError
+
+from .files import freeze, remove_tree, share, sync, sync_tree, try_lock
 from .validation import Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 LISTING = "tree.json"
@@ -47,16 +51,20 @@ class Staging:
 
 
 class Trees:
-    """The trees below one folder."""
+    """The trees below one folder.
+
+    Attributes:
+        folder: Holds them. Whoever makes one shares the lock on it, whoever collects has it alone.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._trees = root / "trees"
+        self.folder = root / "trees"
         self._drafts = root / ".tmp"
 
     def path(self, digest: str) -> Path:
         """Give where a tree lies."""
-        return self._trees / digest
+        return self.folder / digest
 
     def staging(self) -> Staging:
         """Give a fresh folder to prepare a tree in, after sweeping what crashed owners left."""
@@ -89,7 +97,7 @@ class Trees:
         target = self.path(digest)
         freeze(folder)
         sync_tree(folder)
-        self._trees.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         if target.exists() and self.verify(digest):
             target.chmod(0o755)
             target.rename(folder.with_name(f"{digest}.damaged"))
@@ -101,9 +109,37 @@ class Trees:
                 raise
         else:
             target.chmod(0o555)
-        for place in (target, self._trees, self.root):
+        for place in (target, self.folder, self.root):
             sync(place)
         return digest
+
+    def digests(self) -> list[str]:
+        """List the trees that are kept."""
+        return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
+
+    def size(self, digest: str) -> int:
+        """Count the bytes of a tree's files."""
+        return sum((self.path(digest) / name).stat().st_size for name in _files(self.path(digest)))
+
+    def leased(self, digest: str) -> bool:
+        """Tell whether somebody runs from a tree; whoever crashed holds nothing."""
+        if not self.path(digest).is_dir():
+            return False
+        if (descriptor := try_lock(self.path(digest))) is not None:
+            os.close(descriptor)
+        return descriptor is None
+
+    def discard(self, digest: str) -> bool:
+        """Remove a tree unless somebody runs from it; it loses its name first, so that nobody meets half of it."""
+        if (descriptor := try_lock(self.path(digest))) is None:
+            return False
+        try:
+            with self.staging() as staging:
+                self.path(digest).chmod(0o755)
+                self.path(digest).rename(staging / digest)
+        finally:
+            os.close(descriptor)
+        return True
 
     def verify(self, digest: str) -> list[Fault]:
         """Compare a tree with its listing, and the listing with the name; every bad file is named."""
@@ -127,6 +163,27 @@ class Trees:
             for name in sorted(there & listing.keys())
             if _digest(root / name) != listing[name]
         ]
+
+
+@contextmanager
+def leasing(trees: Iterable[Path]) -> Iterator[None]:
+    """Keep trees from being collected, as long as the block lasts and this process lives.
+
+    Raises:
+        RegistryError: One was collected just before (code ``integrity-failed``).
+    """
+    with ExitStack() as held:
+        for tree in trees:
+            try:
+                descriptor = share(tree)
+                held.callback(os.close, descriptor)
+                there = os.path.samestat(os.fstat(descriptor), tree.stat())
+            except FileNotFoundError:
+                there = False
+            if not there:
+                message = f"{tree} was collected while it was opened"
+                raise RegistryError(message, code="integrity-failed", hint="open it again")
+        yield
 
 
 def _files(root: Path) -> list[str]:

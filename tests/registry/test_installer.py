@@ -363,12 +363,12 @@ def test_files_that_may_not_grow_stop_the_installation(place: Place):
 
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a file system of 128 KiB, for the superuser only."""
+    """Mount a file system of 160 KiB, for the superuser only."""
     if os.getuid() != 0:
         pytest.skip("a file system can be mounted by the superuser only")
     disk = tmp_path / "disk"
     disk.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", str(disk)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=160k", "tmpfs", str(disk)]
     mounted = subprocess.run(command, check=False, capture_output=True)
     if mounted.returncode:
         pytest.skip(f"a file system cannot be mounted here: {mounted.stderr.decode()}")

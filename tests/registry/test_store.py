@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import stat
 import subprocess
 import sys
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, InstallError, PluginNotFoundError, RegistryError
 from dragoman_registry import lock
-from dragoman_registry.store import Store
+from dragoman_registry.store import Origin, Store
 from dragoman_registry.trees import LISTING, Trees
 from installing import Place
 
@@ -312,3 +314,47 @@ def test_where_a_driver_is_installed_nothing_slow_is_imported(place: Place):
     place.install()
     done = python(QUICK, place.root / "home")
     assert done.stdout == "[]\n", done.stderr
+
+
+def test_a_state_of_the_first_version_is_brought_up_to_date(place: Place):
+    place.install()
+    file = place.root / "home/state.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.executescript("ALTER TABLE generations DROP COLUMN origin; DROP TABLE notes; PRAGMA user_version = 1;")
+    assert place.store.active("demo").origin == Origin()
+    place.store.set_note("x", {"a": [1]})
+    assert place.store.note("x") == {"a": [1]}
+
+
+def test_a_state_of_a_newer_version_is_refused_and_left_alone(place: Place):
+    place.install()
+    file = place.root / "home/state.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version = 99")
+    before = file.read_bytes()
+    for use in (place.install, lambda: place.store.active("demo")):
+        with pytest.raises(RegistryError, match="written by a newer dragoman") as caught:
+            use()
+        assert (caught.value.code, caught.value.hint) == ("state-newer", "python -m pip install --upgrade dragoman")
+    assert file.read_bytes() == before
+
+
+def test_notes_are_kept_and_touch_nothing_else(place: Place):
+    assert place.store.note("x") is None
+    place.install()
+    place.store.lock_file.write_text("<<<<<<< HEAD")
+    place.store.set_note("x", 1)
+    place.store.set_note("x", 2)
+    assert place.store.note("x") == 2
+    place.store.set_note("x", None)
+    assert place.store.note("x") is None
+    assert place.store.lock_file.read_text() == "<<<<<<< HEAD"
+
+
+def test_pinning_what_is_locked_and_not_installed_keeps_its_lock_entry(place: Place, tmp_path: Path):
+    place.install()
+    fresh = Store(tmp_path / "fresh")
+    (tmp_path / "fresh").mkdir()
+    fresh.lock_file.write_bytes(place.store.lock_file.read_bytes())
+    fresh.set_pin("demo", version="2.0.0")
+    assert fresh.lock_file.read_bytes() == place.store.lock_file.read_bytes()
