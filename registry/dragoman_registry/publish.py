@@ -6,6 +6,7 @@ import hashlib
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -18,6 +19,7 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 
+from . import summaries
 from .files import locked, write
 from .index import Advisories, Catalog, Project, Registry, Release, Types, WheelFile, project_of
 from .pages import pages
@@ -26,7 +28,7 @@ from .validation import Fault
 from .wheels import provided
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from .claims import Report
@@ -94,7 +96,7 @@ def build(
         for path, report in found.items() if not dry_run else ():
             _write_wheel(to, path, report, (beside or {}).get(path.name, {}))
         if not dry_run:
-            _write_index(to, catalog)
+            _write_index(to, catalog, changed={project_of(path.name) for path in found})
     names = {path.name for path in found}
     return [release for release in _releases(catalog) if names & {wheel.file for wheel in release.wheels}]
 
@@ -144,7 +146,7 @@ def verify(path: Path) -> list[Fault]:
     for wheel in catalog.libraries:
         faults += _verify_wheel(targets, wheel, None)
         listed |= {wheel.path, f"{wheel.path}.metadata"}
-    for name, content in (pages(catalog) | _index(catalog)).items():
+    for name, content in chain(pages(catalog, _reader(path)), _index(catalog).items()):
         if not (targets / name).is_file():
             faults.append(Fault("missing", f"{name} is missing.", name))
         elif (targets / name).read_bytes() != content:
@@ -330,11 +332,22 @@ def _index(catalog: Catalog) -> dict[str, bytes]:
         "catalog": catalog,
         "types": Types(types=types),
     }
-    return {name: msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n" for name, value in files.items()}
+    written = {name: msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n" for name, value in files.items()}
+    return written | {summaries.NAME: summaries.encode(catalog)}
 
 
-def _write_index(root: Path, catalog: Catalog) -> None:
-    for name, content in (pages(catalog) | _index(catalog)).items():
+def _reader(root: Path) -> Callable[[str], bytes | None]:
+    """Make a function that reads a file by its path below `targets/`, None where there is none."""
+
+    def read(name: str) -> bytes | None:
+        file = root / "targets" / name
+        return file.read_bytes() if file.is_file() else None
+
+    return read
+
+
+def _write_index(root: Path, catalog: Catalog, *, changed: Collection[str] = ()) -> None:
+    for name, content in chain(pages(catalog, _reader(root), changed=changed), _index(catalog).items()):
         file = root / "targets" / name
         if not file.is_file() or file.read_bytes() != content:
             write(file, content)

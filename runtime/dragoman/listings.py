@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman_registry.manifest import Manifest
+from dragoman_registry.permissions import describe_reach as describe_reach
+from dragoman_registry.permissions import plain_permissions as plain_permissions
 
 if TYPE_CHECKING:
     from dragoman_registry.store import Generation
@@ -70,33 +72,3 @@ def listing_of(generation: Generation) -> Listing:
         registry=generation.registry,
         excluded_surfaces=tuple(manifest.excluded_surfaces),
     )
-
-
-_WORDS = {
-    "net:connection": "reaches the connection's host and port",
-    "secrets:connection": "is given that connection's credentials",
-    "native-code": "brings compiled code",
-}
-
-
-def plain_permissions(permissions: tuple[str, ...]) -> tuple[str, ...]:
-    """Say in plain words what a driver may do.
-
-    >>> plain_permissions(("net:connection", "net:host=example.org"))
-    ("reaches the connection's host and port", 'reaches example.org')
-    """
-    return tuple(_WORDS.get(name) or _in_words(name) for name in permissions)
-
-
-_VERBS = {"net:host": "reaches", "fs:read": "reads the file chosen as", "memory": "uses up to", "cpu": "computes up to"}
-
-
-def _in_words(permission: str) -> str:
-    kind, _, value = permission.partition("=")
-    return f"{_VERBS.get(kind, kind)} {value}".rstrip()
-
-
-def describe_reach(permissions: tuple[str, ...]) -> str:
-    """Say what a driver can reach, as one cell of a list."""
-    found = [words for words in plain_permissions(permissions) if words.startswith("reaches ")]
-    return ", ".join(words.removeprefix("reaches ") for words in found) or "nothing"

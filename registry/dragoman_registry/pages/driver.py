@@ -1,0 +1,194 @@
+"""The page of one driver: what it is, what it may do, how it was tested, and every version of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_registry.documents import Documents, read_documents
+from dragoman_registry.manifest import decode
+from dragoman_registry.permissions import plain_permissions
+from dragoman_registry.summaries import offered
+
+from .safe import MAX_TEXT, address, markdown, text
+from .templates import fill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dragoman_registry.documents import Read, Report
+    from dragoman_registry.index import Project, Release
+    from dragoman_registry.manifest import Manifest
+
+MOST = 50
+"""Lines of a list in a conformance report."""
+
+
+def driver_page(project: Project, read: Read, *, stamp: str) -> bytes:
+    """Make the page of a driver.
+
+    Args:
+        project: The driver, with at least one release.
+        read: Gives a file by its path below `targets/`, None where there is none.
+        stamp: Ends the page, and tells later what it was made from.
+    """
+    release = next(filter(offered, project.releases), project.releases[0])
+    found = read_documents(release, read)
+    sections = [
+        _section("readme", "Readme", _prose(found.readme, release, "README.md")),
+        _section("permissions", "Permissions", _permissions(release)),
+        _section("versions", "Versions", _versions(project)),
+        _section("changelog", "Changelog", _prose(found.changelog, release, "CHANGELOG.md")),
+        _section("conformance", "Conformance", _conformance(found)),
+    ]
+    page = fill(
+        "driver.html",
+        script="driver.js",
+        label=text(project.label),
+        summary=text(project.summary),
+        plugin=text(project.plugin),
+        version=text(release.version),
+        notice=_notice(release),
+        facts=_facts(project, release, _manifest(release, read)),
+        sections="\n".join(filter(None, sections)),
+    )
+    return page + f"<!-- {stamp} -->\n".encode()
+
+
+def _manifest(release: Release, read: Read) -> Manifest | None:
+    try:
+        return decode(read(f"{release.wheels[0].path}.driver.json") or b"")
+    except msgspec.DecodeError:
+        return None  # `verify` names the file
+
+
+def _section(name: str, title: str, body: str) -> str:
+    return f'<section aria-labelledby="{name}"><h2 id="{name}">{title}</h2>\n{body}\n</section>' if body else ""
+
+
+def _items(values: Iterable[str]) -> str:
+    """Write a list, cut where only a machine could have written that many."""
+    listed = [text(value) for value in values]
+    more = f"<li>and {len(listed) - MOST:,} more</li>" if len(listed) > MOST else ""
+    return f"<ul>{''.join(f'<li>{value}</li>' for value in listed[:MOST])}{more}</ul>"
+
+
+def _prose(source: str, release: Release, name: str) -> str:
+    if not source.strip():
+        return ""
+    whole = (
+        f'<p><a href="../targets/docs/{text(release.project)}/{text(release.version)}/{name}">The whole text</a></p>'
+    )
+    return f'<div class="text">{markdown(source)}</div>{whole if len(source) > MAX_TEXT else ""}'
+
+
+def _facts(project: Project, release: Release, manifest: Manifest | None) -> str:
+    """Write what stands beside everything else; what only the manifest knows is left out without it."""
+    facts: list[tuple[str, Iterable[str]]] = [
+        ("Database types", [f"{kind.label} ({kind.name})" for kind in project.types]),
+        ("Can do", [", ".join(name.replace("-", " ") for name in project.capabilities)]),
+        ("Works with", [f"dragoman-api {release.host_api}"]),
+        ("Published", [release.wheels[0].uploaded[:10]]),
+        ("Size", [size(release.wheels[0].size)]),
+        ("Not available on", [", ".join(project.excluded_surfaces)]),
+    ]
+    if manifest is not None:
+        facts += [("Server versions", [", ".join(manifest.server_versions)]), ("Licence", [manifest.licence])]
+    written = [f"<h2>{title}</h2>{_lines(values)}" for title, values in facts if any(values)]
+    if manifest is not None and (url := address(manifest.docs)):
+        written.append(
+            f'<h2>Documentation</h2><p><a href="{text(url)}" rel="noopener noreferrer nofollow ugc">{text(url)}</a></p>'
+        )
+    return "\n".join(written)
+
+
+def _lines(values: Iterable[str]) -> str:
+    return "".join(f"<p>{text(value)}</p>" for value in values)
+
+
+def size(count: int) -> str:
+    """Give a number of bytes for people, in powers of 1000."""
+    return f"{count / 1000:,.1f} kB" if count < 1_000_000 else f"{count / 1_000_000:,.1f} MB"
+
+
+def _permissions(release: Release) -> str:
+    asked = [words[:1].upper() + words[1:] + "." for words in plain_permissions(release.permissions)]
+    rest = "Nothing else is possible: its process is locked before any of its code is loaded."
+    return f'{_items(asked or ["It asks for nothing."])}<p class="soft">{rest}</p>'
+
+
+def state(release: Release) -> tuple[str, str] | None:
+    """Say in a word and a reason what is held against a release, None if nothing is."""
+    if release.quarantined is not None:
+        return "quarantined", release.quarantined
+    if release.yanked is not None:
+        return "yanked", release.yanked
+    if release.deprecated is not None:
+        instead = f" (use {release.replaced_by} instead)" if release.replaced_by else ""
+        return "deprecated", release.deprecated + instead
+    return None
+
+
+def _notice(release: Release) -> str:
+    if (held := state(release)) is None:
+        return ""
+    return f'<p class="notice">Version {text(release.version)} is {held[0]}: {text(held[1])}</p>'
+
+
+def _versions(project: Project) -> str:
+    rows = []
+    for release in project.releases:
+        held = state(release)
+        standing = (
+            f'<span class="{"bad" if held[0] == "quarantined" else "warn"}">{held[0]}</span>: {text(held[1])}'
+            if held
+            else ""
+        )
+        for wheel in release.wheels:
+            # What is quarantined is offered to nobody, so nothing leads to it.
+            name = f"<code>{text(wheel.file)}</code>"
+            file = name if release.quarantined is not None else f'<a href="../targets/{text(wheel.path)}">{name}</a>'
+            digest = f'<br><span class="soft mono">sha256 {text(wheel.sha256)}</span>'
+            cells = [text(release.version), text(wheel.uploaded[:10]), size(wheel.size), text(release.host_api)]
+            cells += [standing, file + digest]
+            rows.append(f"<tr><td>{'</td><td>'.join(cells)}</td></tr>")
+    head = "".join(f"<th>{name}</th>" for name in ("Version", "Published", "Size", "API", "State", "File"))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-labelledby="versions">{table}</div>'
+
+
+def _conformance(found: Documents) -> str:
+    report = found.report
+    if report is None:
+        return '<p class="soft">No conformance report was published with this version.</p>'
+    bad = bool(report.failures or report.denied)
+    verdict = f'<p class="{"bad" if bad else "good"}">{text(str(report))}</p>'
+    return (
+        verdict
+        + _engines(report)
+        + "".join(
+            f"<h3>{title}</h3>{_items(values)}"
+            for title, values in (
+                ("Failures", report.failures),
+                ("Wanted to reach, and could not", report.denied),
+                ("Tests the author replaced", report.deviations),
+                ("Skipped", [f"{reason} ({count})" for reason, count in report.skips.items()]),
+                ("Hooks it does not implement", report.hooks),
+            )
+            if values
+        )
+    )
+
+
+def _engines(report: Report) -> str:
+    if not report.engines:
+        return ""
+    words = ("passed", "failed", "skipped")
+    rows = "".join(
+        f"<tr><td>{text(name)}</td>{''.join(f'<td>{counts.get(word, 0)}</td>' for word in words)}</tr>"
+        for name, counts in list(report.engines.items())[:MOST]
+    )
+    head = "".join(f"<th>{title}</th>" for title in ("Ran on", "Passed", "Failed", "Skipped"))
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return f'<div class="scroll" tabindex="0" role="region" aria-label="Tests by engine">{table}</div>'

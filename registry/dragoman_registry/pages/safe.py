@@ -1,0 +1,103 @@
+"""Putting what an author wrote into HTML: nothing of it is markup, script, a foreign address, or out of sight."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from html import escape
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MAX_TEXT = 64 << 10
+"""Characters of a readme or changelog on a page; the file beside it holds the rest."""
+
+MAX_MARKS = 4000
+"""Brackets and bars in a text that is read as Markdown; the parser takes long over many of them."""
+
+# C0 but for tab and line feed, DEL, C1, and the controls that reorder what is read or hide in it.
+_HIDDEN = [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]
+_SHOWN = {code: f"\\u{code:04x}" for code in [*_HIDDEN, *range(0x2060, 0x2070), 0xFEFF, *range(0xD800, 0xE000)]}
+_ADDRESS = re.compile(r"(https?://[^\s/]|mailto:[^\s@]+@)", re.IGNORECASE)
+
+
+def clean(text: str) -> str:
+    """Make control characters visible: they could reorder or hide what is read."""
+    return text.replace("\r\n", "\n").translate(_SHOWN)
+
+
+def text(value: str) -> str:
+    """Escape a text for any place between tags or inside a quoted attribute."""
+    return escape(clean(value))
+
+
+def embedded(value: object) -> str:
+    """Write a value as JSON that cannot end the element it stands in."""
+    written = msgspec.json.encode(value).decode()
+    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").translate(_SHOWN)
+
+
+def digest(source: str) -> str:
+    """Give the source expression with which a policy allows an inline script or style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+def address(url: str) -> str | None:
+    """Give an address that a page may lead to, None for any other: only the web and mail."""
+    return url if _ADDRESS.match(url) and url.isprintable() else None
+
+
+def markdown(source: str) -> str:
+    """Render Markdown: HTML in it is text, pictures are their descriptions, and links lead to the web or nowhere."""
+    source = clean(source)
+    if sum(map(source.count, "[]|")) > MAX_MARKS:
+        return f'<pre tabindex="0">{escape(source[:MAX_TEXT])}</pre>'
+    parser = _parser()
+    tokens = parser.parse(source[:MAX_TEXT])
+    for token in tokens:
+        _restrain(token)
+    return str(parser.renderer.render(tokens, parser.options, {}))
+
+
+@cache
+def _parser() -> MarkdownIt:
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("js-default", {"html": False, "linkify": False, "typographer": False})
+    # What a link may lead to is decided below, where the words of a refused one are kept.
+    parser.validateLink = lambda url: True  # type: ignore[method-assign]
+    return parser
+
+
+_HEADINGS = {"h1": "h3", "h2": "h4", "h3": "h5"}
+
+
+def _restrain(token: Token) -> None:
+    """Change a token and those in it to what a page may hold."""
+    if token.type in ("heading_open", "heading_close"):
+        token.tag = _HEADINGS.get(token.tag, "h6")
+    elif token.type in ("fence", "code_block", "table_open"):
+        token.info = ""
+        token.attrs = {"tabindex": 0}  # it may be wider than a phone, and is then scrolled by keyboard
+    elif token.type not in ("ordered_list_open", "link_open"):
+        token.attrs = {}
+    opened: list[bool] = []
+    for child in token.children or ():
+        if child.type == "link_open":
+            url = address(str(child.attrGet("href") or ""))
+            opened.append(url is not None)
+            child.attrs = {} if url is None else {"href": url, "rel": "noopener noreferrer nofollow ugc"}
+        if child.type in ("link_open", "link_close"):
+            child.tag = "a" if (opened[-1] if child.type == "link_open" else opened.pop()) else "span"
+        elif child.type == "image":
+            child.type, child.tag = "text", ""
+            child.content = f"[picture: {child.content}]"
+            child.children = None
+        else:
+            child.attrs = {}
