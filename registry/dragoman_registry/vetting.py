@@ -130,6 +130,10 @@ def _form(manifest: Manifest) -> Iterator[str]:
         # The broker compares both with what the driver asks for: without them there is nothing to reach.
         if name not in fields or fields[name].kind is not kind:
             yield f"$.form: a field {name!r} of kind {kind.value!r} is needed"
+    granted = {name.removeprefix("fs:read=") for name in manifest.permissions if name.startswith("fs:read=")}
+    for name in sorted(granted | {"ca_file", "client_certificate"} & fields.keys()):
+        if name not in fields or fields[name].kind is not FieldKind.FILE:
+            yield f"$.form: {name!r} has to be a field of kind 'file', since what it names is read"
     for index, entry in enumerate(manifest.form):
         at = f"$.form[{index}]"
         if not _NAME.fullmatch(entry.name) or entry.name in _RESERVED_FIELDS:
@@ -154,6 +158,8 @@ def _default(entry: FormField) -> Iterator[str]:
         return
     if entry.kind is FieldKind.SECRET:
         yield "a secret has no default"
+    elif entry.kind is FieldKind.FILE:
+        yield "a person chooses a file; it has no default"  # or a manifest could choose one of theirs
     elif entry.kind is FieldKind.CHOICE and entry.default not in {choice.value for choice in entry.choices}:
         yield f"{entry.default!r} is no choice"
     wanted = {FieldKind.INTEGER: int, FieldKind.SWITCH: bool}.get(entry.kind, str)

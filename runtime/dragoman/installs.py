@@ -117,6 +117,7 @@ class Installs:
 
     async def _smoke_test(self, trees: tuple[Path, ...], manifest: Manifest, *, trusted: bool) -> None:
         from .loader import smoke_test
+        from .sandbox.grants import granted
         from .sandbox.process import Launch
 
         launch = Launch(
@@ -126,4 +127,4 @@ class Installs:
             trusted=trusted,
             cache=self._cache,
         )
-        await smoke_test(launch, manifest)
+        await smoke_test(granted(launch, manifest.permissions), manifest)

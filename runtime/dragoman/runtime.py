@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -22,6 +23,7 @@ from .loader import Link
 from .plugins import Plugins
 from .registries import Registries
 from .sandbox.closure import find_closure
+from .sandbox.grants import granted
 from .sandbox.process import Launch
 from .sandbox.spare import Spare
 from .session import Session
@@ -30,7 +32,6 @@ from .settings import find_paths, read_settings
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
     from types import TracebackType
 
     from dragoman_api.connections import Profile
@@ -190,7 +191,7 @@ class Runtime:
             link = Link(
                 profile=profile,
                 generation=generation,
-                launch=self._launch(profile, generation),
+                launch=await anyio.to_thread.run_sync(self._launch, profile, generation, connection),
                 hooks=self._hooks,
                 emit=self._bus.emit,
                 spare=self._spare,
@@ -228,6 +229,9 @@ class Runtime:
         """Check the saved values against the driver's form, and read the secrets they name."""
         manifest = generation.manifest
         values = check_values(manifest.form, connection.values, name=connection.name)
+        for field in manifest.form:
+            if field.kind is FieldKind.FILE and (path := values.get(field.name)):
+                values[field.name] = str(Path(str(path)).expanduser().absolute())  # a driver has another home and place
         secrets = {}
         for field in manifest.form:
             if field.kind is FieldKind.SECRET and (reference := values.get(field.name)):
@@ -237,10 +241,8 @@ class Runtime:
         scheme = manifest.scheme(str(values.get("auth_method", "none")))
         return make_profile(connection, values, scheme=scheme, secrets=secrets)
 
-    def _launch(self, profile: Profile, generation: Generation) -> Launch:
-        from pathlib import Path
-
-        return Launch(
+    def _launch(self, profile: Profile, generation: Generation, connection: SavedConnection) -> Launch:
+        launch = Launch(
             driver=generation.manifest.entry,
             trees=tuple(generation.trees),
             approved=((profile.host, profile.port),),
@@ -250,6 +252,7 @@ class Runtime:
             trusted=generation.trusted,
             cache=self.paths.cache,
         )
+        return granted(launch, generation.manifest.permissions, chosen=connection.values)
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ from anyio.abc import SocketAttribute
 from dragoman.connections import SavedConnection, make_profile
 from dragoman.loader import smoke_test
 from dragoman.sandbox.closure import find_closure
+from dragoman.sandbox.grants import granted
 from dragoman.sandbox.launch import configure
 from dragoman.sandbox.process import Launch, Worker
 from dragoman_api.errors import DragomanError, SandboxError
@@ -133,6 +134,7 @@ async def _probed(
     scheme = manifest.scheme(str(values.get("auth_method")))
     profile = make_profile(connection, values, scheme=scheme, secrets=secrets)
     launch = replace(launch, approved=((profile.host, profile.port),), secrets=profile.secrets)
+    launch = granted(launch, manifest.permissions)
     found: dict[str, Any] = {"seconds": 0.0, "failure": "", "notes": []}
     async with Worker(launch, on_denied=lambda host, wanted: denied.append(f"{host}:{wanted or '…'}")) as worker:
         checked.sandbox = str(worker.report)
@@ -164,7 +166,7 @@ def _undeclared(notes: list[list[str]], launch: Launch, manifest: Manifest) -> l
     lockdown = configure(launch, find_closure(launch.cache)).lockdown
     roots = [os.path.realpath(path) for path in (*lockdown.readable, *lockdown.listable)]
 
-    def granted(kind: str, what: str) -> bool:
+    def allowed(kind: str, what: str) -> bool:
         if kind == "load":  # `import ctypes` looks at the interpreter itself
             return "native-code" in manifest.permissions or what == "None"
         if kind not in ("read", "list"):
@@ -174,5 +176,5 @@ def _undeclared(notes: list[list[str]], launch: Launch, manifest: Manifest) -> l
     return [
         f"At {stage} it {_VERBS[kind]} {what!r}, which is not granted{f' ({where})' if where else ''}."
         for stage, kind, what, where in notes
-        if not granted(kind, what)
+        if not allowed(kind, what)
     ]

@@ -100,6 +100,7 @@ def run_contract(made: Built, *, policy: Policy = "auto", live: Path | None = No
     with TemporaryDirectory(prefix="dragoman-") as temporary:
         notes, results = Path(temporary) / "notes.ndjson", Path(temporary) / "results.json"
         told: dict[str, Any] = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
+        told["permissions"] = made.report.manifest.permissions if made.report.manifest else ()
         words = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]
         words += ["--open-with", OPENER, "--report", str(results), *(["--live", str(live.absolute())] if live else [])]
         # The tests import the driver for its name, and with it what it brings.

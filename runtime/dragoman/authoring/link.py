@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from dragoman.loader import smoke_test
+from dragoman.sandbox.grants import granted
 from dragoman.sandbox.process import Launch
 from dragoman_registry.installer import unpack
 
@@ -41,7 +42,8 @@ def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy
         manifest = made.report.manifest
         assert manifest is not None
         trees = _trees(made, manifest, store)
-        anyio.run(smoke_test, Launch(driver=manifest.entry, trees=trees, policy=policy, trusted=True), manifest)
+        launch = Launch(driver=manifest.entry, trees=trees, policy=policy, trusted=True)
+        anyio.run(smoke_test, granted(launch, manifest.permissions), manifest)
         return store.link(manifest, version=made.wheel.name.split("-")[1], trees=trees)
 
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dragoman.sandbox.grants import granted
 from dragoman.sandbox.process import Launch, Worker
 from dragoman.sandbox.proxy import DriverProxy
 
@@ -40,6 +41,7 @@ async def opened(driver: type, profile: Profile) -> AsyncIterator[DriverProxy]:
         policy=given["policy"],
         trusted=True,
     )
+    launch = granted(launch, given["permissions"], chosen=profile.options)
     async with Worker(launch, on_denied=lambda host, port: denied.append(f"{host}:{port or '…'}")) as worker:
         proxy = DriverProxy(worker)
         try:

@@ -201,7 +201,8 @@ class Worker:
         """Describe the end of the process as an error."""
         code = self._child.process.returncode
         status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-        kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}")
+        spent = ", since the processor time that its manifest names is used up" if code == -signal.SIGXCPU else ""
+        kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}{spent}")
         lines = "".join(f"\n  {line[:_LINE_TEXT]}" for line in self._log.lines[-_LAST_LINES:])
         tail = f"; its last lines:{lines}" if lines else ""
         return kind(f"the driver's process is gone: {reason}{tail}", hint=_HINT, details={"status": status})

@@ -42,7 +42,7 @@ def syscall(number: int, *arguments: object) -> int:
 
 def code_of(error: Exception) -> str:
     """Name what the kernel answered, ``EPERM``; the error's text where it was not the kernel."""
-    number = error.errno if isinstance(error, OSError) else None
+    number = (isinstance(error, OSError) and error.errno) or 0
     return errno.errorcode[number] if number in errno.errorcode else str(error)
 
 

@@ -68,7 +68,8 @@ def set_limits(*, memory: int = MEMORY, descriptors: int = DESCRIPTORS, cpu: int
             continue
         hard = resource.getrlimit(kind)[1]
         value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(kind, (value, value))
+        # A second more than the soft limit, whose signal says why the process ended.
+        resource.setrlimit(kind, (value, value + 1 if name == "CPU" and value == wanted else value))
 
 
 def count_threads() -> int:
