@@ -272,7 +272,7 @@ async def test_a_set_that_nobody_can_send_raises_and_leaves_nothing(shop):
         await shop.run(update(0), update(1), undo=path, session=shop.open(automations=[Veto()]))
     assert not path.exists()
     await shop.es.fake.__aexit__(None, None, None)
-    shop.es._made.clear()
+    shop.es.made.clear()
     with pytest.raises(ConnectionFailedError):
         await shop.run(update(0), undo=path)
     assert not path.exists()

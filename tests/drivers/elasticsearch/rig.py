@@ -3,70 +3,38 @@
 from __future__ import annotations
 
 import json
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
+from drivers import rigging
 
-from dragoman_api import (
-    CompiledFilter,
-    ConsoleText,
-    Filter,
-    FilterRequest,
-    HttpRequest,
-    Page,
-    PageRequest,
-    PlanRequest,
-    Profile,
-    RawQuery,
-    Sort,
-)
-from dragoman_api.connections import AuthScheme, Secrets, SslMode
-from dragoman_api.http import Http
-from dragoman_api.testing.target import opened
+from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_elasticsearch.driver import Driver
 from fakes.elasticsearch import FakeElasticsearch
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Iterable
 
-    from dragoman_api import Answer, Outcome, Plan
-    from dragoman_api.changes import Change
+    from dragoman_api import (
+        Profile,
+    )
 
 VERSIONS = ("8.19.21", "7.17.29", "7.10.2")
 
 
 def profile(url: str, **more: Any) -> Profile:
     """Make a profile of a server without credentials."""
-    scheme, _, rest = url.partition("://")
-    host, _, port = rest.rpartition(":")
-    mode = SslMode.DISABLED if scheme == "http" else SslMode.REQUIRED_SKIP_VERIFY
-    return Profile(
-        **{"name": "shop", "type": "elasticsearch", "host": host, "port": int(port), "ssl_mode": mode} | more
-    )
+    return rigging.profile_of(url, **{"name": "shop", "type": "elasticsearch"} | more)
 
 
-class Rig:
-    """A connected driver, a way past it to the server, and indices that are removed at the end."""
+class Rig(rigging.Rig):
+    """A connected driver, and indices that are removed at the end."""
 
-    def __init__(self, version: str, driver: Driver, http: Http, log: list[HttpRequest]) -> None:
-        self.version = tuple(int(part) for part in version.split("."))
-        self.driver, self.http, self.log = driver, http, log
-        self.fake: FakeElasticsearch | None = None
-        self._made: list[str] = []
-
-    async def call(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request past the driver; it must succeed."""
-        reply = await self.raw(method, path, body)
-        assert reply.status < 300, f"{method} {path}: {reply.text[:500]}"
-        return json.loads(reply.body) if reply.body else None
-
-    async def raw(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request past the driver and give whatever is answered."""
-        text = body if body is None or isinstance(body, str) else json.dumps(body)
-        kind = "application/x-ndjson" if path.split("?")[0].endswith("_bulk") else "application/json"
-        return await Http.request(self.http, method, path, body=text, content_type=kind)
+    path = "/{}"
+    fake: FakeElasticsearch | None = None
+    version: tuple[int, ...] = ()
 
     async def index(
         self,
@@ -82,7 +50,7 @@ class Rig:
         mappings = {**({"properties": properties} if properties is not None else {}), **(mapping or {})}
         given = {"number_of_shards": 1, "number_of_replicas": 0, **(settings or {})}
         await self.call("PUT", f"/{name}", {"settings": given, "mappings": mappings})
-        self._made.append(name)
+        self.made.append(name)
         await self.load(name, documents)
         return name
 
@@ -96,63 +64,16 @@ class Rig:
             answer = await self.call("POST", f"/{name}/_bulk?refresh=true", "\n".join(lines) + "\n")
             assert not answer["errors"], str(answer)[:1000]
 
-    async def filter(self, name: str, *rows: Filter | RawQuery, match: str = "all") -> CompiledFilter:
-        """Describe an object and compile filter rows for it."""
-        await self.driver.describe_object(name)
-        return await self.driver.compile_filter(FilterRequest(object=name, rows=list(rows), match=match))
-
-    async def page(
-        self, name: str, *rows: Filter | RawQuery, sort: Sequence[Sort] = (), match: str = "all", **more: Any
-    ) -> Page:
-        """Fetch a page, filtered and sorted."""
-        compiled = await self.filter(name, *rows, match=match) if rows else None
-        return await self.driver.fetch_page(PageRequest(object=name, filter=compiled, sort=list(sort), **more))
-
-    async def ids(
-        self, name: str, *rows: Filter | RawQuery, match: str = "all", sort: Sequence[Sort] = ()
-    ) -> list[str]:
-        """Give the ids that a filter leaves; in order where a sort is given, else sorted."""
-        page = await self.page(name, *rows, match=match, sort=sort, limit=1000)
-        found = [key.id for key in page.keys]
-        return found if sort else sorted(found)
-
-    async def plan(self, *changes: Change) -> Plan:
-        """Plan changes."""
-        return await self.driver.plan_change(PlanRequest(changes=list(changes)))
-
-    async def apply(self, *changes: Change) -> list[Outcome]:
-        """Plan and apply changes; refusals are outcomes too, in the order of the changes."""
-        plan = await self.plan(*changes)
-        outcomes = [*plan.refusals, *await self.driver.apply_change(plan)]
-        return sorted(outcomes, key=lambda outcome: outcome.change)
-
     async def source(self, name: str, key: str) -> str:
         """Give a stored document as it is stored."""
         return (await self.raw("GET", f"/{name}/_source/{key}")).text
-
-    async def console(self, text: str) -> list[Answer]:
-        """Run a console text."""
-        parsed = await self.driver.parse_console(ConsoleText(text))
-        return [await self.driver.execute_console(each) for each in parsed]
-
-    def sent(self, method: str = "", path: str = "") -> list[HttpRequest]:
-        """Give what the driver has sent, by method and a part of the path."""
-        return [each for each in self.log if each.method.startswith(method) and path in each.path]
-
-    async def remove(self) -> None:
-        """Remove what the test made."""
-        for name in self._made:
-            await self.raw("DELETE", f"/{name}")
 
 
 @asynccontextmanager
 async def connected(given: Profile, *, version: str) -> AsyncIterator[Rig]:
     """Connect a driver."""
-    driver = Driver()
-    async with AsyncExitStack() as stack:
-        log = await stack.enter_async_context(opened(driver, given))
-        rig = Rig(version, driver, driver._http, log)
-        stack.push_async_callback(rig.remove)
+    async with rigging.connected(Rig, Driver(), given) as rig:
+        rig.version = tuple(int(part) for part in version.split("."))
         yield rig
 
 

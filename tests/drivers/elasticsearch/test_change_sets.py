@@ -7,8 +7,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.elasticsearch.replies import Answers, reply
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.replies import Answers, reply
 
 from dragoman_api import (
     ConnectionFailedError,
@@ -425,7 +425,7 @@ async def test_a_request_that_never_left_raises_before_the_first_outcome_and_is_
             planned=[*single.planned, *(PlannedRequest(request=each, changes=[1]) for each in single.requests)]
         )
         await es.fake.__aexit__(None, None, None)
-        es._made.clear()
+        es.made.clear()
         for each in (plan, single, twice):
             with pytest.raises(ConnectionFailedError):
                 await es.driver.apply_change(each)

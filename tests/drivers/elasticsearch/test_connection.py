@@ -6,8 +6,8 @@ import base64
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.elasticsearch.replies import Answers, reply
 from drivers.elasticsearch.rig import OnServer, Rig, connected, on_fake, profile
+from drivers.replies import Answers, reply
 
 from dragoman_api import AuthenticationError, ConnectionFailedError, HttpRequest, Profile, Server
 from dragoman_api.connections import AuthScheme, Secrets, SslMode

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from drivers.elasticsearch.replies import Answers, Canned, reply
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.replies import Answers, Canned, reply
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from drivers.elasticsearch.replies import Answers, Canned, reply
+from drivers.replies import Answers, Canned, reply
 
 from dragoman_api import ConnectionFailedError, ExportRequest, QueryError
 from dragoman_elasticsearch import slices

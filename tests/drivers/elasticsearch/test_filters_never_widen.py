@@ -191,7 +191,7 @@ def check(connection: AbstractAsyncContextManager[Rig], *, examples: int) -> Non
                 await ask(es, name, documents, rows, match)
         finally:
             await es.remove()
-            es._made.clear()
+            es.made.clear()
 
     async def ask(es: Rig, name: str, documents: list[dict[str, Any]], rows: list[Filter], match: str) -> None:
         try:

@@ -288,7 +288,7 @@ class ObjectRules:
         second = await es.index({"n": {"type": "long"}}, name="a")
         hidden = f".{first}"
         await es.call("PUT", f"/{hidden}", {"settings": {"number_of_replicas": 0}})
-        es._made.append(hidden)
+        es.made.append(hidden)
         listed = {each.name: each for each in await es.driver.list_objects()}
         assert hidden not in listed
         assert all(not name.startswith(".") for name in listed)
@@ -329,7 +329,7 @@ class ObjectRules:
     async def test_E17_a_pattern_shows_the_union(self, es: Rig) -> None:
         one = await es.index({"a": {"type": "long"}, "x": {"type": "long"}}, [{"a": 1, "x": 1}])
         await es.call("PUT", f"/{one}-2", {"mappings": {"properties": {"x": {"type": "keyword"}}}})
-        es._made.append(f"{one}-2")
+        es.made.append(f"{one}-2")
         described = await es.driver.describe_object(f"{one}*")
         assert [(column.name, column.type) for column in described.columns[3:]] == [("a", "long"), ("x", "mixed")]
         assert [note.code for note in described.notes] == ["type-conflict"]

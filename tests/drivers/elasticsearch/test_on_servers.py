@@ -76,7 +76,7 @@ class ColumnRules:
             "n": {"type": "double"}, "k": {"type": "long"}, "o": {"properties": {"p": {"type": "long"}}}, "l": TEXT,
         }  # fmt: skip
         await es.call("PUT", f"/{two}", {"settings": {"number_of_replicas": 0}, "mappings": {"properties": mapping}})
-        es._made.append(two)
+        es.made.append(two)
         await es.call("PUT", f"/{two}/_doc/1?refresh=true", {"n": 1.5, "k": 7, "o": {"p": 3}, "l": "one"})
         described = await es.driver.describe_object(f"{one}*")
         assert {note.column for note in described.notes} == {"n", "k", "l", "o"}
@@ -166,13 +166,13 @@ class ColumnRules:
     async def test_C42_an_array_that_other_indices_do_not_have_as_one(self, es: Rig) -> None:
         one = await es.index({"a": {"type": "nested", "properties": {"x": {"type": "long"}}}}, [{"a": [{"x": 1}]}])
         await es.call("PUT", f"/{one}-2", {"mappings": {"properties": {"k": {"type": "keyword"}}}})
-        es._made.append(f"{one}-2")
+        es.made.append(f"{one}-2")
         assert await es.ids(f"{one}*", Filter("a.x", "=", 1)) == ["0"]
         page = await es.page(f"{one}*", sort=[Sort("a.x")])
         assert (page.total, [note.code for note in page.notes]) == (1, ["sort-dropped"])
         mapping = {"properties": {"a": {"properties": {"x": {"type": "long"}}}}}
         await es.call("PUT", f"/{one}-3", {"mappings": mapping})
-        es._made.append(f"{one}-3")
+        es.made.append(f"{one}-3")
         with pytest.raises(FilterNotSupportedError, match="nested"):
             await es.page(f"{one}*", Filter("a.x", "=", 1))
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from aiohttp import web
-from drivers.elasticsearch.replies import Answers, reply
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, connected, on_fake, on_server, profile
 from drivers.elasticsearch.test_objects import view
+from drivers.replies import Answers, reply
 from msgspec import Raw
 from msgspec.structs import replace
 

@@ -3,38 +3,26 @@
 from __future__ import annotations
 
 import json
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-import msgspec
 import pytest
+from drivers import rigging
 
 from dragoman_api import (
-    CompiledFilter,
-    ConsoleText,
     ExportRequest,
     Filter,
-    FilterRequest,
-    HttpRequest,
-    Page,
-    PageRequest,
-    PlanRequest,
     Profile,
     RawQuery,
-    Sort,
 )
-from dragoman_api.connections import AuthScheme, Secrets, SslMode
-from dragoman_api.http import Http
-from dragoman_api.testing.target import opened
+from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_weaviate.driver import Driver
 from fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
-
-    from dragoman_api import Answer, Outcome, Plan
-    from dragoman_api.changes import Change
+    from collections.abc import AsyncIterator, Iterable
+    from contextlib import AbstractAsyncContextManager
 
 TYPES = {
     "title": "text",
@@ -72,11 +60,7 @@ def properties(types: dict[str, Any]) -> list[dict[str, Any]]:
 
 def profile(url: str, **more: Any) -> Profile:
     """Make a profile of a server without credentials."""
-    scheme, _, rest = url.partition("://")
-    host, _, port = rest.rpartition(":")
-    mode = SslMode.DISABLED if scheme == "http" else SslMode.REQUIRED_SKIP_VERIFY
-    given = {"name": "library", "type": "weaviate", "host": host, "port": int(port), "ssl_mode": mode}
-    return Profile(**given | more)
+    return rigging.profile_of(url, **{"name": "library", "type": "weaviate"} | more)
 
 
 def keyed(api_key: str) -> dict[str, Any]:
@@ -84,25 +68,11 @@ def keyed(api_key: str) -> dict[str, Any]:
     return {"auth_scheme": AuthScheme.BEARER, "secrets": Secrets(values={"api_key": api_key})}
 
 
-class Rig:
-    """A connected driver, a way past it to the server, and collections that are removed at the end."""
+class Rig(rigging.Rig):
+    """A connected driver, and collections that are removed at the end."""
 
-    def __init__(self, driver: Driver, http: Http, log: list[HttpRequest]) -> None:
-        self.driver, self.http, self.log = driver, http, log
-        self.fake: FakeWeaviate | None = None
-        self.record: dict[str, Any] = {}
-        self._made: list[str] = []
-
-    async def call(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request past the driver; it must succeed."""
-        reply = await self.raw(method, path, body)
-        assert reply.status < 300, f"{method} {path}: {reply.text[:500]}"
-        return json.loads(reply.body) if reply.body else None
-
-    async def raw(self, method: str, path: str, body: object = None) -> Any:
-        """Send a request past the driver and give whatever is answered."""
-        text = body if body is None or isinstance(body, str) else json.dumps(body)
-        return await Http.request(self.http, method, path, body=text)
+    path = "/v1/schema/{}"
+    fake: FakeWeaviate | None = None
 
     async def collection(
         self,
@@ -124,7 +94,7 @@ class Rig:
             "invertedIndexConfig": INDEXED if index is None else index,
         }
         await self.call("POST", "/v1/schema", definition | vectors | sharding | more)
-        self._made.append(name)
+        self.made.append(name)
         await self.load(name, objects)
         return name
 
@@ -143,26 +113,6 @@ class Rig:
             failed = [each["result"] for each in done if each["result"].get("errors")]
             assert not failed, str(failed)[:1000]
 
-    async def filter(self, name: str, *rows: Filter | RawQuery, match: str = "all") -> CompiledFilter:
-        """Describe a collection and compile filter rows for it."""
-        await self.driver.describe_object(name)
-        return await self.driver.compile_filter(FilterRequest(object=name, rows=list(rows), match=match))
-
-    async def page(
-        self, name: str, *rows: Filter | RawQuery, sort: Sequence[Sort] = (), match: str = "all", **more: Any
-    ) -> Page:
-        """Fetch a page, filtered and sorted."""
-        compiled = await self.filter(name, *rows, match=match) if rows else None
-        return await self.driver.fetch_page(PageRequest(object=name, filter=compiled, sort=list(sort), **more))
-
-    async def ids(
-        self, name: str, *rows: Filter | RawQuery, match: str = "all", sort: Sequence[Sort] = ()
-    ) -> list[str]:
-        """Give the ids that a filter leaves; in order where a sort is given, else sorted."""
-        page = await self.page(name, *rows, match=match, sort=sort, limit=1000)
-        found = [each.id for each in page.keys]
-        return found if sort else sorted(found)
-
     async def numbers(self, name: str, *rows: Filter | RawQuery, match: str = "all") -> list[int]:
         """Give the numbers of the objects that a filter leaves."""
         by_key = {key(number): number for number in range(1000)}
@@ -180,17 +130,6 @@ class Rig:
                 lines += found
         return lines
 
-    async def plan(self, *changes: Change) -> Plan:
-        """Plan changes, as the host does: the plan tells them."""
-        plan = await self.driver.plan_change(PlanRequest(changes=list(changes)))
-        return msgspec.structs.replace(plan, changes=list(changes))
-
-    async def apply(self, *changes: Change) -> list[Outcome]:
-        """Plan and apply changes; refusals are outcomes too, in the order of the changes."""
-        plan = await self.plan(*changes)
-        outcomes = [*plan.refusals, *await self.driver.apply_change(plan)]
-        return sorted(outcomes, key=lambda outcome: outcome.change)
-
     async def stored(self, name: str, uuid: str, **query: str) -> dict[str, Any] | None:
         """Give an object as it is stored; None where there is none."""
         text = "&".join(f"{each}={value}" for each, value in query.items())
@@ -198,30 +137,10 @@ class Rig:
         assert reply.status in (200, 404), reply.text
         return json.loads(reply.body) if reply.status == 200 else None
 
-    async def console(self, text: str) -> list[Answer]:
-        """Run a console text."""
-        parsed = await self.driver.parse_console(ConsoleText(text))
-        return [await self.driver.execute_console(each) for each in parsed]
 
-    def sent(self, method: str = "", path: str = "") -> list[HttpRequest]:
-        """Give what the driver has sent, by method and a part of the path."""
-        return [each for each in self.log if each.method.startswith(method) and path in each.path]
-
-    async def remove(self) -> None:
-        """Remove what the test made."""
-        for name in self._made:
-            await self.raw("DELETE", f"/v1/schema/{name}")
-
-
-@asynccontextmanager
-async def connected(given: Profile) -> AsyncIterator[Rig]:
+def connected(given: Profile) -> AbstractAsyncContextManager[Rig]:
     """Connect a driver."""
-    driver = Driver()
-    async with AsyncExitStack() as stack:
-        log = await stack.enter_async_context(opened(driver, given))
-        rig = Rig(driver, driver._http, log)
-        stack.push_async_callback(rig.remove)
-        yield rig
+    return rigging.connected(Rig, Driver(), given)
 
 
 @asynccontextmanager
@@ -241,7 +160,6 @@ async def on_server(record: dict[str, Any], **more: Any) -> AsyncIterator[Rig]:
     if record["api_keys"]:
         more = keyed(record["api_keys"]["admin"]) | more
     async with connected(profile(record["url"], **more)) as rig:
-        rig.record = record
         yield rig
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from drivers.weaviate.replies import Answers, reply, view
+from drivers.replies import Answers, reply
 from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, connected, key
+from drivers.weaviate.views import view
 
 from dragoman_api import Delete, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
 from dragoman_api.cells import CutText, Json

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from drivers.weaviate.replies import Answers, reply, view
+from drivers.replies import Answers, reply
 from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
+from drivers.weaviate.views import view
 
 from dragoman_api import Filter
 from dragoman_api.errors import ObjectNotFoundError, QueryError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from drivers.weaviate.replies import Answers, reply
+from drivers.replies import Answers, reply
 from drivers.weaviate.rig import Rig, connected, key, keyed, needs, on_fake, on_server, profile
 
 import dragoman_weaviate
@@ -227,7 +227,7 @@ async def test_a_revoked_key_fails_the_next_health_check():
         health = await wv.driver.ping()
         assert (health.ok, health.code) == (False, "authentication-failed")
         assert "enter the new key" in health.reason or "rejected" in health.reason
-        wv._made.clear()
+        wv.made.clear()
 
 
 async def test_health_is_meta_with_the_key():
@@ -424,7 +424,7 @@ async def hold_roles(admin: Rig, limited: Rig) -> None:
 async def make_readable(admin: Rig) -> None:
     text = [{"name": "i", "dataType": ["int"]}]
     await admin.call("POST", "/v1/schema", {"class": "ReadableBooks", "vectorizer": "none", "properties": text})
-    admin._made.append("ReadableBooks")
+    admin.made.append("ReadableBooks")
     await admin.load("ReadableBooks", [{"i": 1}, {"i": 2}])
 
 

@@ -6,8 +6,9 @@ import json
 from typing import Any
 
 import pytest
-from drivers.weaviate.replies import Answers, reply, view
+from drivers.replies import Answers, reply
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
+from drivers.weaviate.views import view
 
 from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.errors import ConsoleSyntaxError

@@ -7,9 +7,10 @@ from contextlib import aclosing
 from typing import Any
 
 import pytest
-from drivers.weaviate.replies import Answers, reply, view
+from drivers.replies import Answers, reply
 from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
 from drivers.weaviate.test_contract import objects
+from drivers.weaviate.views import view
 
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
 from dragoman_api.errors import ConnectionFailedError

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.weaviate.replies import view
 from drivers.weaviate.rig import INDEXED
+from drivers.weaviate.views import view
 
 from dragoman_api import CompiledFilter, Filter, FilterNotSupportedError, FilterRequest, RawQuery
 from dragoman_api import Operator as Op

@@ -6,9 +6,10 @@ import json
 import re
 
 import pytest
-from drivers.weaviate.replies import Answers, reply, view
+from drivers.replies import Answers, reply
 from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
 from drivers.weaviate.test_contract import objects
+from drivers.weaviate.views import view
 
 from dragoman_api import CellRequest, CountRequest, Filter, FilterRequest, PageRequest, QueryError, Sort
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError

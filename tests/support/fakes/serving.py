@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-Kind = Literal["answer", "empty", "garbage", "html", "cut", "slow", "hang", "drop"]
+Kind = Literal["answer", "status", "empty", "garbage", "html", "cut", "slow", "hang", "drop"]
 
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 
@@ -26,9 +26,9 @@ HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gate
 class Misbehaviour:
     """What goes wrong, on which paths, after how many good answers, and how often.
 
-    `answer` answers `status` and `body`; `empty` 200 and nothing; `garbage` 200 and half of some JSON; `html` a proxy's
-    page with `status`; `cut` stops in the middle of the body; `slow` waits `seconds` first; `hang` never answers;
-    `drop` closes the connection.
+    `answer` answers `status` and `body`; `status` the same with nothing; `empty` 200 with nothing; `garbage` 200 and
+    half of some JSON; `html` a proxy's page with `status`; `cut` stops in the middle of the body; `slow` waits
+    `seconds` first; `hang` never answers; `drop` closes the connection.
     """
 
     kind: Kind
@@ -57,8 +57,9 @@ class Misbehaviour:
             return web.Response(body=HTML, status=self.status, content_type="text/html")
         if self.kind == "answer":
             return web.json_response(self.body, status=self.status)
-        broken = b'{"data":{"Get":{"' if self.kind == "garbage" else b""
-        return web.Response(body=broken, content_type="application/json")
+        if self.kind == "garbage":
+            return web.Response(body=b'{"data":{"Get":{"', content_type="application/json")
+        return web.Response(status=self.status if self.kind == "status" else 200, content_type="application/json")
 
 
 @dataclass(frozen=True)
@@ -130,9 +131,19 @@ class FakeServer:
         """Answer one request."""
         raise NotImplementedError
 
+    async def read(self, request: web.BaseRequest) -> bytes | web.Response:
+        """Read a request's body, or turn it away unread."""
+        return await request.content.read()
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return what TLS is spoken with."""
+        return self.tls.server_context() if self.tls else None
+
     async def __aenter__(self) -> Self:
-        context: ssl.SSLContext | None = self.tls.server_context() if self.tls else None
-        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
+        context = self.context()
+        # The limits of real servers are higher than aiohttp's defaults.
+        server = web.Server(self._handle, access_log=None, max_line_size=16_384, max_field_size=16_384)
+        self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self.host, self.port, ssl_context=context)
         await site.start()
@@ -148,8 +159,11 @@ class FakeServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, query = request.raw_path.partition("?")
-        raw = await request.content.read()
-        self.requests.append(Logged(request.method, path, query, request.headers, raw))
+        raw = await self.read(request)
+        turned_away = isinstance(raw, web.Response)
+        self.requests.append(Logged(request.method, path, query, request.headers, b"" if turned_away else raw))
+        if turned_away:
+            return raw
         trouble = next((found for found in self.troubles if found.applies(path)), None)
         if trouble is None:
             return await self.answer(request, path, query, raw)

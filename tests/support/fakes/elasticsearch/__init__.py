@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from fakes.elasticsearch.security import ApiKey, User
-from fakes.elasticsearch.server import FakeElasticsearch, Fault, Logged
+from fakes.elasticsearch.server import FakeElasticsearch
 
-__all__ = ["ApiKey", "FakeElasticsearch", "Fault", "Logged", "User"]
+__all__ = ["ApiKey", "FakeElasticsearch", "User"]

@@ -6,24 +6,21 @@ import gzip
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl
 
-import anyio
 from aiohttp import web
 
-from fakes.certificates import Certificates
-from fakes.elasticsearch import jsontext, misbehaviour, routes
+from fakes.elasticsearch import jsontext, routes
 from fakes.elasticsearch.calls import Call, Reply
 from fakes.elasticsearch.errors import PlainError, ServerError
-from fakes.elasticsearch.misbehaviour import Kind, Misbehaviour
 from fakes.elasticsearch.security import CLUSTER_ACTIONS, ApiKey, Principal, Security, User
 from fakes.elasticsearch.store import Cluster
 from fakes.elasticsearch.versions import release
+from fakes.serving import FakeServer, Fault
 
 if TYPE_CHECKING:
     import ssl
-    from types import TracebackType
 
     from fakes.elasticsearch.routes import Route
 
@@ -31,159 +28,49 @@ _BODY_LIMIT = 100 * 2**20
 _LINE_LIMIT = 4_096
 
 
-@dataclass(frozen=True)
-class Logged:
-    """One request as it came in."""
-
-    method: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        """Return the body."""
-        return jsontext.decode(self.body)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """A request that no real server would have understood, or that the fake does not reproduce."""
-
-    method: str
-    target: str
-    reason: str
-
-
 @dataclass
-class FakeElasticsearch:
+class FakeElasticsearch(FakeServer):
     """An Elasticsearch server on loopback, as an async context manager.
 
     Attributes:
-        requests: every request, in order.
-        faults: the requests that were refused because route, parameter or body key is unknown; a test that did not
-            mean to send such a request fails when there are any.
         cluster: the data, for tests that need to reach behind HTTP.
         security: the users and keys, when security is on.
     """
 
     version: str = "8.19.21"
-    port: int = 0
-    host: str = "127.0.0.1"
     users: Mapping[str, User | str] = field(default_factory=dict)
     api_keys: Sequence[ApiKey] = ()
-    tls: Certificates | None = None
     require_client_certificate: bool = False
     opensearch: bool = False
-    requests: list[Logged] = field(default_factory=list)
-    faults: list[Fault] = field(default_factory=list)
-    troubles: list[Misbehaviour] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.cluster = Cluster(release(self.version))
         secured = bool(self.users or self.api_keys)
         self.security = Security(self.users, list(self.api_keys)) if secured else None
-        self._runner: web.ServerRunner | None = None
 
-    @property
-    def url(self) -> str:
-        """Return the base address."""
-        return f"{'https' if self.tls else 'http'}://{self.host}:{self.port}"
+    def context(self) -> ssl.SSLContext | None:
+        """Return what TLS is spoken with."""
+        return self.tls.server_context(require_client=self.require_client_certificate) if self.tls else None
 
-    def misbehave(
-        self,
-        kind: Kind,
-        *,
-        on: str = "",
-        after: int = 0,
-        times: int | None = None,
-        status: int = 502,
-        seconds: float = 1.0,
-    ) -> None:
-        """Break the server from now on; see `Misbehaviour`."""
-        self.troubles.append(Misbehaviour(kind, on, after, times, status, seconds))
-
-    def behave(self) -> None:
-        """Be a good server again."""
-        self.troubles.clear()
-
-    async def __aenter__(self) -> Self:
-        context: ssl.SSLContext | None = None
-        if self.tls is not None:
-            context = self.tls.server_context(require_client=self.require_client_certificate)
-        # The limits of the real server are higher than aiohttp's defaults.
-        server = web.Server(self._handle, access_log=None, max_line_size=16_384, max_field_size=16_384)
-        self._runner = web.ServerRunner(server, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, self.host, self.port, ssl_context=context)
-        await site.start()
-        assert site._server is not None
-        self.port = site._server.sockets[0].getsockname()[1]  # type: ignore[attr-defined]
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._runner is not None
-        await self._runner.cleanup()
-
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        raw_path, _, query = request.raw_path.partition("?")
-        length = request.content_length or 0
-        if length > _BODY_LIMIT:
-            self.requests.append(Logged(request.method, raw_path, query, request.headers, b""))
-            # No body, no product header, and the upload is never read.
+    async def read(self, request: web.BaseRequest) -> bytes | web.Response:
+        """Read a body; a too long one is never read, and its answer has neither body nor product header."""
+        if (request.content_length or 0) > _BODY_LIMIT:
             response = web.Response(status=413)
             response.force_close()
             return response
         raw = await request.content.read()
-        if request.headers.get("Content-Encoding") == "gzip":
-            raw = gzip.decompress(raw)
-        self.requests.append(Logged(request.method, raw_path, query, request.headers, raw))
-        trouble = next((found for found in self.troubles if found.applies(raw_path)), None)
-        if trouble is not None and trouble.kind not in ("slow", "cut"):
-            return await self._break(trouble, request)
-        if trouble is not None and trouble.kind == "slow":
-            await anyio.sleep(trouble.seconds)
-        response = await self._answer(request, raw_path, query, raw)
-        if trouble is not None and trouble.kind == "cut":
-            return await self._cut(request, response)
-        return response
+        return gzip.decompress(raw) if request.headers.get("Content-Encoding") == "gzip" else raw
 
-    async def _break(self, trouble: Misbehaviour, request: web.BaseRequest) -> web.StreamResponse:
-        if trouble.kind == "hang":
-            await anyio.sleep_forever()
-        if trouble.kind == "html":
-            return web.Response(body=misbehaviour.HTML, status=trouble.status, content_type="text/html")
-        if trouble.kind == "status":
-            return web.Response(status=trouble.status)
-        if trouble.kind == "garbage":
-            return web.Response(body=b'{"hits":{"hits":[{"_id":', content_type="application/json")
-        if request.transport is not None:
-            request.transport.abort()
-        return web.Response()
-
-    @staticmethod
-    async def _cut(request: web.BaseRequest, whole: web.Response) -> web.StreamResponse:
-        body = whole.body
-        assert isinstance(body, bytes)
-        response = web.StreamResponse(status=whole.status, headers=whole.headers)
-        response.content_length = len(body)
-        await response.prepare(request)
-        await response.write(body[: len(body) // 2])
-        if request.transport is not None:
-            request.transport.close()
-        return response
-
-    async def _answer(self, request: web.BaseRequest, raw_path: str, query: str, raw: bytes) -> web.Response:
+    async def answer(self, request: web.BaseRequest, path: str, query: str, raw: bytes) -> web.Response:
+        """Answer as the server would."""
         params = dict(parse_qsl(query, keep_blank_values=True))
         try:
-            reply = await self._reply(request, raw_path, params, raw)
+            reply = await self._reply(request, path, params, raw)
         except ServerError as fault:
             if fault.fault:
                 self.faults.append(Fault(request.method, request.raw_path, str(fault.reason)))
             reply = Reply(fault.body(), fault.status, headers=fault.headers, is_error=True)
-        return self._write(request, reply, params, raw_path)
+        return self._write(request, reply, params, path)
 
     async def _reply(self, request: web.BaseRequest, raw_path: str, params: dict[str, str], raw: bytes) -> Reply:
         if len(request.raw_path) + len(request.method) + len(" HTTP/1.1 ") > _LINE_LIMIT:

@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 from dragoman_api import HttpRequest
 
 if TYPE_CHECKING:
-    from dragoman_elasticsearch.exchange import Exchange
+    from collections.abc import Generator, Sequence
 
 T = TypeVar("T")
 
@@ -40,12 +40,16 @@ class Answers:
     def __init__(self, *replies: Canned) -> None:
         self.replies, self.asked = list(replies), []
 
-    def run(self, exchange: Exchange[T]) -> T:
+    def run(self, exchange: Generator[HttpRequest | Sequence[HttpRequest], Any, T]) -> T:
         try:
-            request = next(exchange)
+            wanted = next(exchange)
             while True:
-                self.asked.append(request)
-                request = exchange.send(self.replies.pop(0))
+                if isinstance(wanted, HttpRequest):
+                    self.asked.append(wanted)
+                    wanted = exchange.send(self.replies.pop(0))
+                else:
+                    self.asked += wanted
+                    wanted = exchange.send([self.replies.pop(0) for _ in wanted])
         except StopIteration as end:
             assert self.replies == []
             return end.value
