@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -132,25 +133,112 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(shop):
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
-def test_an_interrupt_cleans_up_and_ends_with_130(shop, tmp_path):
-    script = tmp_path / "wait.py"
-    script.write_text(
-        "import anyio\n"
-        "async def main(runtime):\n"
-        "    async with runtime.open('shop') as shop:\n"
-        "        print('open', flush=True)\n"
-        "        try:\n"
-        "            await anyio.sleep(30)\n"
-        "        finally:\n"
-        "            print('cleaned', flush=True)\n"
-    )
-    process = subprocess.Popen(
-        shop.words("run", script), env=shop.variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+WAITS = (
+    "import anyio, pathlib, sys, time\n"
+    "async def main(runtime):\n"
+    "    async with runtime.open('shop') as shop:\n"
+    "        target = pathlib.Path(sys.argv[1])\n"
+    "        print('open', flush=True)\n"
+    "        if 'blocks' in sys.argv:\n"
+    "            time.sleep(60)\n"
+    "        try:\n"
+    "            await anyio.sleep(60)\n"
+    "        finally:\n"
+    "            print('cleaned', flush=True)\n"
+)
+
+
+def waiting(shop, folder, *words):
+    script = folder / "wait.py"
+    script.write_text(WAITS)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(shop.words("run", script, *words), env=shop.variables(), **pipes)
     assert process.stdout.readline() == "open\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=10)
-    assert (process.returncode, out, err) == (130, "cleaned\n", "\n  interrupted\n")
+    return process
+
+
+def test_with_events_on_stdout_nothing_else_is_there(shop, tmp_path):
+    (tmp_path / "loud.py").write_text(
+        "from dragoman_api import hookimpl\n"
+        "print('loaded')\n"
+        "@hookimpl\n"
+        "async def on_event(event):\n"
+        "    print('heard', event.name)\n"
+    )
+    (tmp_path / "script.py").write_text(
+        "import subprocess\n"
+        "async def main(runtime):\n"
+        "    print('begun')\n"
+        "    subprocess.run(['echo', 'a child'], check=True)\n"
+        "    async with runtime.open('shop') as shop:\n"
+        "        await shop.page('books')\n"
+    )
+    run = ("--use", tmp_path / "loud.py", "run", tmp_path / "script.py")
+    for words, beside in (
+        (run, ["begun", "a child"]),
+        (("page", "shop", "books"), ["Oolong"]),
+        (("plugins", "list"), ["demo"]),
+    ):
+        done = shop.process("--events", "-", *words)
+        assert [line for line in done.out.splitlines() if "name" not in json.loads(line)] == []
+        assert all(text in done.err for text in beside), done.err
+        assert ("page.fetched" in done.out) == ("list" not in words)
+    told = shop("--events", "-", "export", "shop", "books", code=2).err
+    assert "--events - has stdout for itself; name a file for the export: -o FILE" in told
+
+
+def test_what_an_automation_prints_is_no_data(shop, tmp_path):
+    (tmp_path / "loud.py").write_text(
+        "from dragoman_api import hookimpl\n"
+        "print('loaded')\n"
+        "@hookimpl\n"
+        "async def before_call(call):\n"
+        "    print('asked', call.hook)\n"
+        "@hookimpl\n"
+        "async def on_event(event):\n"
+        "    print('heard', event.name)\n"
+    )
+    done = shop.process("--use", tmp_path / "loud.py", "count", "shop", "books", "--json")
+    assert done.document == {"count": 3}
+    for line in ("loaded\n", "loud.py: asked count_rows\n", "loud.py: heard connection.opened\n"):
+        assert line in done.err
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "told"),
+    [
+        (signal.SIGINT, 130, "\n  interrupted\n"),
+        (signal.SIGTERM, 143, "error[terminated]: asked to end, by SIGTERM\n"),
+    ],
+)
+def test_an_interrupt_or_a_termination_cleans_up_and_has_its_own_exit_code(shop, tmp_path, number, code, told):
+    process = waiting(shop, tmp_path, "x")
+    workers = children_of(process.pid)
+    assert workers
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (code, "cleaned\n", told)
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+
+
+def children_of(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def test_a_script_that_takes_too_long_is_ended_with_124(shop, tmp_path):
+    process = waiting(shop, tmp_path, "x", "--timeout", "3s")
+    out, err = process.communicate(timeout=40)
+    assert (process.returncode, out) == (124, "cleaned\n")
+    assert err == "error[timed-out]: the time it was given is over\n  try: give it more: --timeout 2h\n"
+    assert "--timeout 'soon' is no time" in shop("run", "--timeout", "soon", "x.py", code=2).err
+
+
+@pytest.mark.slow
+def test_even_a_script_that_blocks_the_event_loop_is_ended(shop, tmp_path):
+    process = waiting(shop, tmp_path, "blocks")
+    process.send_signal(signal.SIGTERM)  # the first cancels what cannot be cancelled; the next comes after a while
+    _, err = process.communicate(timeout=50)
+    assert (process.returncode, err) == (143, "error[terminated]: asked to end, by SIGTERM\n")
 
 
 def test_the_level_of_the_sandbox_is_told_with_a_remedy(shop):

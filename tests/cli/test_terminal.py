@@ -181,3 +181,20 @@ def test_piped_lines_run_until_the_first_failure(furnished):
     assert furnished.process("open", "shop", typed="cuont books\n", code=2).out == ""
     assert furnished("open", "shop", typed="quit\npgae\n").out == ""
     assert furnished("open", "nope", code=2).out == ""
+
+
+def test_a_script_is_never_asked_anything_even_on_a_terminal(terminal, own, tmp_path):
+    with (own.home / "config/config.toml").open("a") as config:
+        config.write('\n[guards]\nread_only = "confirm-writes"\n')
+    script = tmp_path / "writes.py"
+    script.write_text(
+        "from dragoman import Update\n"
+        "async def main(runtime):\n"
+        "    async with runtime.open('shop') as shop:\n"
+        "        row = (await shop.page('books', limit=1)).rows[0]\n"
+        "        [outcome] = await shop.apply(await shop.plan(Update(row.key, {'price': 1})))\n"
+        "        print(outcome.status)\n"
+    )
+    code, shown = terminal(own, "run", script).end()
+    assert (code, "nobody is here; nothing was sent\n  try: add --yes" in shown) == (1, True), shown
+    assert terminal(own, "run", script, "--yes").end() == (0, "applied\n")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -100,6 +101,48 @@ def test_an_interrupted_export_goes_on_by_the_command_it_names(shell, server):
     shell(line.partition("to go on: ")[2])
     found = ids(shell.cwd / "my orders.ndjson")
     assert len(found) == sum(found.values()) == ROWS
+
+
+NIGHTLY = """
+from pathlib import Path
+from dragoman import DragomanError
+
+async def main(runtime):
+    target = Path("orders.ndjson")
+    async with runtime.open("shop") as shop:
+        try:
+            result = await shop.export("orders", to=target, format="rows", resume=True)
+        except DragomanError as error:
+            if error.code != "resume-refused":
+                raise
+            result = await shop.export("orders", to=target, format="rows")
+    print(result.rows, result.resumed)
+"""
+
+
+def test_a_script_that_was_killed_in_mid_export_leaves_no_file_and_goes_on_at_its_next_run(shell, server):
+    (shell.cwd / "nightly.py").write_text(NIGHTLY)
+    assert 0 < killed(shell, server, "run nightly.py")["rows"] < ROWS
+    assert not (shell.cwd / "orders.ndjson").exists()
+    assert shell("dragoman run nightly.py").out == f"{ROWS} 1\n"
+    found = ids(shell.cwd / "orders.ndjson")
+    assert len(found) == sum(found.values()) == ROWS
+    assert not [path for path in shell.cwd.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_script_that_is_ended_in_mid_export_leaves_no_process_and_what_is_safe(shell, server, number, code):
+    (shell.cwd / "nightly.py").write_text(NIGHTLY)
+    process = begun(shell, server, "run nightly.py")
+    workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    assert workers
+    process.send_signal(number)
+    _, said = process.communicate(timeout=40)
+    assert process.returncode == code, said
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
+    assert not (shell.cwd / "orders.ndjson").exists()
+    server.behave()
+    assert shell("dragoman run nightly.py").out == f"{ROWS} 1\n"
 
 
 def test_a_snapshot_that_the_server_has_dropped_is_a_refusal_that_deletes_nothing(shell, server):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import Group, Options
+from .stops import heed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -37,7 +38,7 @@ _ROOMS = {
     "page": "grid:page",
     "plugins": "plugins:plugins",
     "registry": "registry:registry",
-    "run": "export:run",
+    "run": "run:run",
     "update": "changes:update",
 }
 
@@ -56,7 +57,7 @@ class _Rooms(UserDict[str, Any]):
     commands=_Rooms(_ROOMS),
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 ok, 1 refused or failed, 2 usage or configuration, 3 connection, 4 some rows not applied, "
-    "130 interrupted.",
+    "124 out of time (run --timeout), 130 interrupted, 143 terminated.",
 )
 @click.version_option(package_name="dragoman", message="dragoman %(version)s")
 def cli() -> None:
@@ -70,6 +71,7 @@ def run() -> int:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - it is a stream
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a server may say anything
+    heed()
     return execute(sys.argv[1:], Options(), wait=_run)
 
 
@@ -91,8 +93,9 @@ def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | 
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, a person reads one message
         from .errors import report
+        from .stops import explain
 
-        return report(error, as_json=options.json or "--json" in words)
+        return report(explain(error), as_json=options.json or "--json" in words)
     return code or 0
 
 

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OK, FAILED, USAGE, CONNECTION, NOT_APPLIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
+STOPPED = {"timed-out": 124, "terminated": 143}
+"""Exit codes of what was stopped from outside, as a shell and timeout(1) give them."""
 
 
 def exit_code(error: DragomanError) -> int:
-    """Give the exit code of an error: 2 configuration, 3 connection, 1 everything else."""
+    """Give the exit code of an error: 2 configuration, 3 connection, what was stopped, 1 everything else."""
+    if error.code in STOPPED:
+        return STOPPED[error.code]
     if isinstance(error, AuthenticationError | ConnectionFailedError):
         return CONNECTION
     return USAGE if isinstance(error, ConfigurationError) else FAILED
@@ -96,7 +100,10 @@ def _translate(error: BaseException) -> DragomanError:
 
 def _tell(error: DragomanError) -> None:
     bold, red, off = ("\x1b[1m", "\x1b[31m", "\x1b[0m") if _coloured() else ("", "", "")
-    message = plain_lines(error.message).replace("\n", "\n    ")  # or a driver could write lines of its own
+    message = error.message
+    if isinstance(error, WheelRejectedError) and error.faults:  # the first one too is told below, with its code
+        message = message.partition(f": {error.faults[0][1]}")[0]
+    message = plain_lines(message).replace("\n", "\n    ")  # or a driver could write lines of its own
     lines = [f"{red}error[{plain(error.code)}]{off}: {bold}{message}{off}"]
     if isinstance(error, WheelRejectedError):
         lines += [f"  {plain(code)}: {plain(reason)}" for code, reason in error.faults]

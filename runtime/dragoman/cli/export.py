@@ -1,9 +1,7 @@
-"""Commands that take data away, or hand the runtime to a script: export, run."""
+"""The command that takes data away: export."""
 
 from __future__ import annotations
 
-import inspect
-import re
 import shlex
 import sys
 from contextlib import asynccontextmanager
@@ -12,14 +10,12 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
-from .errors import FAILED
 from .grid import COLUMNS, TENANT, filtered, near_names, parse_names
-from .options import CONNECTION, OBJECT, Command, load_file, opens, script_fault
+from .options import CONNECTION, OBJECT, Command, opens, parse_time
 from .output import plain_lines, say, say_notes, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine
-    from typing import Any
+    from collections.abc import AsyncIterator
 
     from dragoman.session import Session
 
@@ -67,13 +63,15 @@ async def export(
     """Export an object, or what a filter leaves of it, however large."""
     from .filters import parse_rows
 
+    if options.reserved and not output:
+        raise click.UsageError("--events - has stdout for itself; name a file for the export: -o FILE")
     rows = parse_rows(filters, raw)
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)
     async with near_names(session, object), _resumable(options, Path(output) if output else None):
         result = await session.export(
             object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
-            match=match, columns=parse_names(columns), tenant=tenant, keep_alive=_seconds(keep_alive),
-            resume=resume, manifest=not no_manifest,
+            match=match, columns=parse_names(columns), tenant=tenant, resume=resume, manifest=not no_manifest,
+            keep_alive=parse_time(keep_alive, option="--keep-alive"),
         )  # fmt: skip
     say_notes(result.notes)
     if options.json and output:
@@ -104,41 +102,3 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
             else:
                 say(f"to go on: {shlex.join(words)}")
         raise
-
-
-def _seconds(text: str | None) -> int | None:
-    if text is None:
-        return None
-    found = re.fullmatch(r"([0-9]{1,6})([smhd]?)", text)
-    seconds = int(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]] if found else 0
-    if not seconds:
-        raise click.UsageError(f"--keep-alive {text!r} is no time: 90s, 30m, 2h")
-    return seconds
-
-
-@click.command(cls=Command, context_settings={"ignore_unknown_options": True})
-@click.argument("file", metavar="FILE.py")
-@click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@click.pass_obj
-def run(options: Options, file: str, args: tuple[str, ...]) -> Coroutine[Any, Any, int | None]:
-    """Run a script: its `async def main(runtime)`; an integer it returns is the exit code."""
-    from dragoman_api.errors import ConfigurationError
-
-    sys.argv = [file, *args]
-    main = getattr(load_file(file), "main", None)
-    if not inspect.iscoroutinefunction(main):
-        raise ConfigurationError(f"{file} has no `async def main(runtime)`", hint="async def main(runtime): ...")
-    return _run_script(options, Path(file), main)
-
-
-async def _run_script(options: Options, file: Path, main: Any) -> int | None:
-    from dragoman_api.errors import DragomanError
-
-    async with options.runtime(spare=True) as runtime:
-        try:
-            result = await main(runtime)
-        except (DragomanError, ExceptionGroup, OSError):
-            raise
-        except Exception as error:
-            raise DragomanError(script_fault(file, error), code="script-failed") from error
-    return result if isinstance(result, int) else FAILED if result is False else None

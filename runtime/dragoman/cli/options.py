@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, redirect_stdout
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import click
 
 from . import output
+from .streams import aside, reserve_stdout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -34,6 +36,7 @@ class Options:
         shared: In the shell, the open Session that every line uses.
         current: The Runtime of this command.
         shown: The page that was shown last, and the rows that were asked for.
+        reserved: Standard output, where it is kept for events.
         cleanup: What ends with the command.
     """
 
@@ -48,15 +51,18 @@ class Options:
     shared: Any = None
     current: Any = None
     shown: Any = None
+    reserved: BinaryIO | None = None
     cleanup: ExitStack = field(default_factory=ExitStack)
 
-    def runtime(self, *, spare: bool = False) -> Runtime:
-        """Make the runtime of this command, listening as the options say."""
+    def runtime(self, *, spare: bool = False, asks: bool = True) -> Runtime:
+        """Make the runtime of this command, listening as the options say; what `asks` not, refuses instead."""
         from dragoman.runtime import Runtime
 
         home = Path(self.home) if self.home else None
         use = [_load_automation(path) for path in self.use]
-        confirm = self._confirm if self.yes or attended() else None
+        self._restoring_stdout()
+        sys.stdout = aside(sys.stdout)
+        confirm = self._confirm if self.yes or (asks and attended()) else None
         runtime = Runtime(home=home, use=use, confirm=confirm, spare=spare, sandbox=self.sandbox)
         if self.events:
             runtime.add_sink(self._event_writer(self.events))
@@ -67,6 +73,10 @@ class Options:
         self.current = runtime
         return runtime
 
+    def listener(self) -> Callable[[Any], None]:
+        """Give what takes the events of a command that needs no runtime."""
+        return self._event_writer(self.events) if self.events else lambda _: None
+
     def _event_writer(self, target: str) -> Callable[[Any], None]:
         from dragoman_api.errors import ConfigurationError
 
@@ -75,7 +85,8 @@ class Options:
             return ConfigurationError(f"--events {target} cannot be written: {error.strerror}", hint=hint)
 
         if target == "-":
-            return _print_event
+            stream = self.reserved or self.reserve()
+            return lambda event: _write_event(stream, event)
         try:  # without a buffer, which would fail once more when it is closed
             file = self.cleanup.enter_context(Path(target).open("ab", buffering=0))  # noqa: SIM115 - it is one
         except OSError as error:
@@ -88,6 +99,15 @@ class Options:
                 raise failed(error) from error
 
         return write
+
+    def reserve(self) -> BinaryIO:
+        """Keep stdout for events alone, until the command ends."""
+        self._restoring_stdout()
+        self.reserved = reserve_stdout()
+        return self.reserved
+
+    def _restoring_stdout(self) -> None:
+        self.cleanup.callback(setattr, sys, "stdout", sys.stdout)
 
     async def _confirm(self, question: Any) -> bool:
         if self.yes:
@@ -144,9 +164,9 @@ class Options:
         return "json" if self.json else format
 
 
-def _print_event(event: Any) -> None:
-    sys.stdout.write(event.to_json() + "\n")
-    sys.stdout.flush()
+def _write_event(stream: BinaryIO, event: Any) -> None:
+    stream.write(f"{event.to_json()}\n".encode())
+    stream.flush()
 
 
 def attended() -> bool:
@@ -182,7 +202,8 @@ def load_file(path: str) -> ModuleType:
 
 def _load_automation(path: str) -> ModuleType:
     try:
-        return load_file(path)
+        with redirect_stdout(sys.stderr):
+            return load_file(path)
     except SystemExit as error:  # a script of `run` may end itself, but this one is only asked along
         raise _script_failed(Path(path), error) from error
 
@@ -204,6 +225,17 @@ def script_fault(file: Path, error: BaseException) -> str:
             line = trace.tb_lineno
         trace = trace.tb_next
     return f"{file}{f':{line}' if line else ''}: {type(error).__name__}: {error}"
+
+
+def parse_time(text: str | None, *, option: str) -> int | None:
+    """Read a time like 90s, 30m or 2h into seconds."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,6})([smhd]?)", text)
+    seconds = int(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}[found[2]] if found else 0
+    if not seconds:
+        raise click.UsageError(f"{option} {text!r} is no time: 90s, 30m, 2h")
+    return seconds
 
 
 def opens(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
@@ -263,13 +295,17 @@ def _globals(*, hidden: bool) -> list[click.Option]:
             assert parameter.name is not None
             before = getattr(context.obj, parameter.name)
             setattr(context.obj, parameter.name, before + value if isinstance(value, tuple) else value)
+            if parameter.name == "events" and value == "-":
+                context.obj.reserve()
 
     def option(*names: str, **more: Any) -> click.Option:
         return click.Option(names, expose_value=False, callback=keep, hidden=hidden, **more)
 
     return [
         option("--use", multiple=True, metavar="FILE.py", help="Run the automations of a Python file. Repeatable."),
-        option("--events", metavar="FILE|-", help="Append every event to a file as JSON lines; - is stdout."),
+        option(
+            "--events", metavar="FILE|-", help="Append events to a file as JSON lines; - keeps stdout for them alone."
+        ),
         option("--json", is_flag=True, help="Write one JSON document; errors become JSON on stderr."),
         option("--yes", "-y", is_flag=True, help="Agree to every question."),
         option("--quiet", "-q", is_flag=True, help="Say nothing beside data, notes and errors."),

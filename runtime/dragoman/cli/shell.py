@@ -15,6 +15,7 @@ from . import app
 from .errors import USAGE
 from .options import CONNECTION, Command, tell_warnings, warm_runtime
 from .output import plain, say
+from .stops import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
@@ -86,6 +87,8 @@ class _Shell:
                 sys.stdout.write("\n")
                 return
             except KeyboardInterrupt:  # as in other shells: forget the line
+                if asked:
+                    raise
                 sys.stdout.write("\n")
 
     def _words(self, line: str) -> list[str]:

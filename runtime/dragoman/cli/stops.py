@@ -1,0 +1,44 @@
+"""How a command is stopped from outside: by SIGTERM, or because its time is over; both clean up as Ctrl-C does."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from dragoman_api.errors import DragomanError
+
+GRACE = 10.0
+"""Seconds to clean up, after which code that does not let go is interrupted once more, and harder."""
+
+asked: list[int] = []
+"""Signals that asked this process to end, in order."""
+
+
+def heed(*, seconds: float | None = None) -> None:
+    """End on SIGTERM as on Ctrl-C, and after a time if one is given."""
+    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGALRM, _stop)
+    if seconds is not None:
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def _stop(number: int, _frame: FrameType | None) -> None:
+    asked.append(number)
+    signal.setitimer(signal.ITIMER_REAL, GRACE)
+    # The first SIGINT cancels what runs in the event loop, a further one interrupts whatever runs.
+    signal.raise_signal(signal.SIGINT)
+
+
+def explain(error: BaseException) -> BaseException | DragomanError:
+    """Give the error to report for an interrupt, which may have been none by Ctrl-C."""
+    inner = error.subgroup(KeyboardInterrupt) if isinstance(error, BaseExceptionGroup) else error
+    if not (asked and isinstance(inner, KeyboardInterrupt | BaseExceptionGroup)):
+        return error
+    from dragoman_api.errors import DragomanError
+
+    if asked[0] == signal.SIGALRM:
+        return DragomanError("the time it was given is over", hint="give it more: --timeout 2h", code="timed-out")
+    return DragomanError("asked to end, by SIGTERM", code="terminated")
