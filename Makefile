@@ -34,6 +34,7 @@ test: check ## lint, types, contracts and the default tests
 
 slow: $(BUNDLE) ## the tests that take long: an author's way, kills and resumptions of whole commands
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
+	@command -v chromedriver >/dev/null || echo "THE PAGES WERE NOT LOOKED AT: here is no chromium with chromedriver"
 
 check: $(BUNDLE) ## ruff, mypy, import contracts
 	@$(BIN)/ruff check .

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dragoman_registry.documents import Read, Report
-    from dragoman_registry.index import Project, Release
+    from dragoman_registry.index import Project, Release, WheelFile
     from dragoman_registry.manifest import Manifest
 
 MOST = 50
@@ -37,7 +37,6 @@ def driver_page(project: Project, read: Read, *, stamp: str) -> bytes:
     found = read_documents(release, read)
     sections = [
         _section("readme", "Readme", _prose(found.readme, release, "README.md")),
-        _section("permissions", "Permissions", _permissions(release)),
         _section("versions", "Versions", _versions(project)),
         _section("changelog", "Changelog", _prose(found.changelog, release, "CHANGELOG.md")),
         _section("conformance", "Conformance", _conformance(found)),
@@ -50,6 +49,7 @@ def driver_page(project: Project, read: Read, *, stamp: str) -> bytes:
         plugin=text(project.plugin),
         version=text(release.version),
         notice=_notice(release),
+        permissions=_permissions(release),
         facts=_facts(project, release, _manifest(release, read)),
         sections="\n".join(filter(None, sections)),
     )
@@ -113,9 +113,8 @@ def size(count: int) -> str:
 
 
 def _permissions(release: Release) -> str:
-    asked = [words[:1].upper() + words[1:] + "." for words in plain_permissions(release.permissions)]
-    rest = "Nothing else is possible: its process is locked before any of its code is loaded."
-    return f'{_items(asked or ["It asks for nothing."])}<p class="soft">{rest}</p>'
+    asked = [words[:1].upper() + words[1:] for words in plain_permissions(release.permissions)]
+    return f"{_items(asked or ['Nothing'])}<p>and nothing else, wherever the sandbox is full</p>"
 
 
 def state(release: Release) -> tuple[str, str] | None:
@@ -137,25 +136,27 @@ def _notice(release: Release) -> str:
 
 
 def _versions(project: Project) -> str:
-    rows = []
-    for release in project.releases:
-        held = state(release)
-        standing = (
-            f'<span class="{"bad" if held[0] == "quarantined" else "warn"}">{held[0]}</span>: {text(held[1])}'
-            if held
-            else ""
-        )
-        for wheel in release.wheels:
-            # What is quarantined is offered to nobody, so nothing leads to it.
-            name = f"<code>{text(wheel.file)}</code>"
-            file = name if release.quarantined is not None else f'<a href="../targets/{text(wheel.path)}">{name}</a>'
-            digest = f'<br><span class="soft mono">sha256 {text(wheel.sha256)}</span>'
-            cells = [text(release.version), text(wheel.uploaded[:10]), size(wheel.size), text(release.host_api)]
-            cells += [standing, file + digest]
-            rows.append(f"<tr><td>{'</td><td>'.join(cells)}</td></tr>")
-    head = "".join(f"<th>{name}</th>" for name in ("Version", "Published", "Size", "API", "State", "File"))
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'<div class="scroll" tabindex="0" role="region" aria-labelledby="versions">{table}</div>'
+    return f'<ol class="versions">{"".join(map(_version, project.releases))}</ol>'
+
+
+def _version(release: Release) -> str:
+    first = release.wheels[0]
+    facts = (first.uploaded[:10], f"dragoman-api {release.host_api}", size(sum(wheel.size for wheel in release.wheels)))
+    shown = "".join(f"<span>{text(fact)}</span>" for fact in facts if fact)
+    held, standing = state(release), ""
+    if held is not None:
+        kind = "bad" if held[0] == "quarantined" else "warn"
+        standing = f'<p><span class="{kind}">{held[0]}</span>: {text(held[1])}</p>'
+    files = "".join(_file(release, wheel) for wheel in (*release.wheels, *release.dependencies))
+    details = f"<details><summary>Files of {text(release.version)}</summary><ul>{files}</ul></details>"
+    return f'<li><h3>{text(release.version)}</h3><p class="facts">{shown}</p>{standing}{details}</li>'
+
+
+def _file(release: Release, wheel: WheelFile) -> str:
+    name = f"<code>{text(wheel.file)}</code>"
+    if release.quarantined is None:  # what must not run is offered to nobody
+        name = f'<a href="../targets/{text(wheel.path)}">{name}</a>'
+    return f'<li>{name} <span class="soft">{size(wheel.size)}, sha256 <code>{text(wheel.sha256)}</code></span></li>'
 
 
 def _conformance(found: Documents) -> str:

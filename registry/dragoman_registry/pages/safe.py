@@ -82,9 +82,11 @@ def _restrain(token: Token) -> None:
     """Change a token and those in it to what a page may hold."""
     if token.type in ("heading_open", "heading_close"):
         token.tag = _HEADINGS.get(token.tag, "h6")
-    elif token.type in ("fence", "code_block", "table_open"):
-        token.info = ""
-        token.attrs = {"tabindex": 0}  # it may be wider than a phone, and is then scrolled by keyboard
+    elif token.type in ("fence", "code_block"):  # wider than a phone it may be, and is then scrolled by keyboard
+        token.content = f'<pre tabindex="0"><code>{escape(token.content)}</code></pre>\n'
+        token.type = "html_block"
+    elif token.type == "table_open":
+        token.attrs = {"tabindex": 0}
     elif token.type not in ("ordered_list_open", "link_open"):
         token.attrs = {}
     opened: list[bool] = []

@@ -85,6 +85,10 @@
     extend();
     list.children[first].querySelector("a").focus(); // where the reading goes on
   });
+  const here = new URL(".", location).href.replace(/^file:\/\//, "");
+  const place = here.startsWith("/") ? decodeURIComponent(here) : here;
+  const quoted = /^[\w@%+=:,./-]+$/.test(place) ? place : `'${place.replaceAll("'", "'\\''")}'`;
+  el("use").textContent = `dragoman registry add ${quoted}`;
   more.replaceChildren(button);
   form.hidden = known.length === 0;
   form.addEventListener("submit", (event) => event.preventDefault());

@@ -1,0 +1,182 @@
+"""Registries to look at: a small one made of real wheels, a hostile one, and catalogs of any size."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING
+
+import wheelhouse
+from dragoman_registry import publish
+from dragoman_registry.index import Catalog, Project, Release, WheelFile
+from dragoman_registry.manifest import DatabaseType
+from dragoman_registry.pages.catalogue import catalogue_pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CAPABILITIES = ("browse", "sort", "filter", "edit", "drop", "console", "export", "tenants", "raw-filter")
+
+README = """\
+# Meilisearch driver
+
+Browse, filter and edit the documents of a [Meilisearch](https://www.meilisearch.com/docs) server.
+
+| Setting | Meaning | Default |
+| --- | --- | --- |
+| `host` | where the server listens | `localhost` |
+| `port` | its port | `7700` |
+
+## Filters
+
+1. Every operator of the grid is translated to the server's own filter language.
+2. What it cannot say is refused **before** anything is sent.
+
+```console
+$ dragoman connections add movies --type meilisearch --host localhost --auth api-key --api-key env:MEILI_KEY --yes
+$ dragoman page movies films --filter 'year >= 1990' --sort -rating --limit 20
+```
+
+> A key that may only search is enough for reading.
+
+See [the notes on ranking](docs/ranking.md), which lie in the source.
+"""
+CHANGELOG = (
+    "# Changes\n\n## 1.2.0\n\n- Facets as columns\n- `null` is told from missing\n\n## 1.1.0\n\n- Keys of a tenant\n"
+)
+REPORT = {
+    "plugin": "meili", "version": "1.2.0", "wheel": "w.whl", "sha256": "0" * 64, "api": "1.0.0", "python": "3.11.9",
+    "system": "Linux x86_64", "sandbox": "full", "denied": [], "hooks": ["export_rows"],
+    "engines": {"fake": {"passed": 41, "skipped": 12}, "meilisearch 1.9": {"passed": 38, "skipped": 15}},
+    "skips": {"the driver has no hook export_rows": 12}, "deviations": [], "failures": [],
+}  # fmt: skip
+
+
+def sample(folder: Path) -> Path:
+    """Publish a handful of real wheels into `folder/registry`, with documents, a yank and a quarantine."""
+    root, wheels = folder / "registry", folder / "wheels"
+    made = [
+        wheelhouse.Driver(
+            "meili", version, label="Meilisearch Driver", types=[{"name": "meilisearch", "label": "Meilisearch"}],
+            summary="Browse, filter and edit the documents of a Meilisearch server",
+            capabilities=["browse", "sort", "filter", "edit"], permissions=["net:connection", "secrets:connection"],
+            docs="https://example.org/meili",
+        )
+        for version in ("1.0.0", "1.1.0", "1.2.0")
+    ]  # fmt: skip
+    for driver in made:
+        driver.readme = README
+    made += [
+        wheelhouse.Driver("redis", label="Redis Driver", summary="Keys as rows, one column per field of a hash",
+                          capabilities=["browse", "filter", "console"]),
+        wheelhouse.Driver("files", "0.4.0", label="Folder of Parquet Files", summary="Reads a folder of Parquet files",
+                          types=[{"name": "parquet", "label": "Parquet"}, {"name": "arrow", "label": "Arrow"}],
+                          capabilities=["browse", "sort", "export"], excluded_surfaces=["phone"],
+                          permissions=["net:connection", "net:host=files.example.org,b.example.org", "memory=512MiB"]),
+    ]  # fmt: skip
+    paths = [driver.write(wheels) for driver in made]
+    paths += [wheelhouse.project_wheel(f"plugins/{name}") for name in ("elasticsearch", "weaviate")]
+    beside = {"report.json": json.dumps(REPORT).encode(), "CHANGELOG.md": CHANGELOG.encode()}
+    publish.build(paths, to=root, now=wheelhouse.NOW, beside={made[2].file: beside})
+    publish.mark(root, project="meili", version="1.1.0", status="yanked", reason="loses the order of facets")
+    publish.mark(root, project="meili", version="1.0.0", status="quarantined", reason="sends keys to a foreign host")
+    return root
+
+
+BOMB = "<script>window.owned=1;document.title='owned'</script>"
+HOSTILE = (
+    BOMB, "</script>" + BOMB, "--><img src=x onerror=window.owned=1>", '"><svg onload=window.owned=1>',
+    "<style>body{display:none}</style>", "\u202egnp.exe\u202c\u2066x\u2069", "</template>" + BOMB, "${label} $label $$",
+    "<a href=javascript:window.owned=1>x</a>", "&lt;script&gt;", "\x1b]0;owned\x07", "<base href=//evil.example/>",
+    "<meta http-equiv=refresh content='0;url=https://evil.example/'>", "]]><!--", "{{7*7}}", "x" * 400,
+)  # fmt: skip
+"""What an author may put into a text."""
+
+HOSTILE_README = "\n\n".join(
+    [
+        *HOSTILE,
+        "[click](javascript:window.owned=1) [data](data:text/html,<script>window.owned=1</script>) [file](file:///etc)",
+        "[vb](vbscript:x) [tab](java&#9;script:window.owned=1) [rel](../index.html) [proto](//evil.example/)",
+        "[ok](https://ok.example/)",
+        "![picture](https://evil.example/track.png) ![x](javascript:window.owned=1) <https://ok.example/auto>",
+        '[a](https://ok.example/" onmouseover="window.owned=1)',
+        '[t](https://ok.example "title\\" onfocus=window.owned=1")',
+        "[ref]\n\n[ref]: javascript:window.owned=1 'x'",
+        "```html onmouseover=window.owned=1\n</code></pre>" + BOMB + "\n```",
+        "| a |\n| :-: |\n| <img src=x onerror=window.owned=1> |",
+        "<div style='position:fixed;inset:0'>over all</div>",
+        "# " + "wide" * 200,
+        "    " + "indented " * 200,
+    ]
+)
+
+
+def hostile(folder: Path) -> Path:
+    """Publish drivers whose author writes nothing but attacks into `folder/registry`."""
+    wheels, beside = [], {}
+    for number, text in enumerate(HOSTILE):
+        shown = "".join(each if each.isprintable() else "?" for each in text)
+        driver = wheelhouse.Driver(
+            f"evil{number}", label=shown, summary=shown, types=[{"name": f"evil{number}", "label": shown}],
+            server_versions=[text], docs="javascript:window.owned=1",
+        )  # fmt: skip
+        driver.readme = HOSTILE_README
+        report = {
+            "sandbox": text,
+            "api": text,
+            "engines": {text: {"passed": 1}},
+            "failures": [text],
+            "skips": {text: 1},
+        }
+        beside[driver.file] = {
+            "report.json": json.dumps({**report, "denied": [text], "hooks": [text], "deviations": [text]}).encode(),
+            "CHANGELOG.md": HOSTILE_README.encode(),
+        }
+        wheels.append(driver.write(folder / "wheels"))
+    publish.build(wheels, to=folder / "registry", now=wheelhouse.NOW, beside=beside)
+    for number, text in enumerate(HOSTILE):
+        publish.mark(folder / "registry", project=f"evil{number}", version="1.0.0", status="deprecated", reason=text)
+    return folder / "registry"
+
+
+def catalog(count: int, *, releases: int = 2) -> Catalog:
+    """Make up a catalog of any size."""
+    return Catalog(projects=tuple(project(number, releases=releases) for number in range(count)))
+
+
+def project(number: int, *, releases: int = 2) -> Project:
+    """Make up one driver of a catalog."""
+    name = f"store{number:06}"
+    made = []
+    for version in range(releases, 0, -1):
+        digest = hashlib.sha256(f"{name} {version}".encode()).hexdigest()
+        wheel = WheelFile(
+            file=f"dragoman_{name}-{version}.0.0-py3-none-any.whl", size=40_000 + number, sha256=digest,
+            metadata_sha256=digest, requires_python=">=3.11", uploaded=f"2026-0{version}-02T03:04:05Z",
+            summary="Made up", requires=("dragoman-api",),
+        )  # fmt: skip
+        made.append(
+            Release(
+                plugin=name,
+                project=f"dragoman-{name}",
+                version=f"{version}.0.0",
+                host_api="~=1.0" if number % 3 else ">=1.1,<3",
+                permissions=("net:connection", "secrets:connection"),
+                manifest_sha256=digest,
+                wheels=(wheel,),
+            )
+        )
+    word = ("tables", "documents", "vectors", "graphs", "series")[number % 5]
+    return Project(
+        plugin=name, project=f"dragoman-{name}", label=f"Store {number:,} Driver",
+        summary=f"Browse, filter and edit the {word} of store {number:,}, and put questions to it",
+        types=(DatabaseType(name=name, label=f"Store {number:,}"),),
+        capabilities=CAPABILITIES[: 1 + number % len(CAPABILITIES)], releases=tuple(made),
+    )  # fmt: skip
+
+
+def front(root: Path, catalog: Catalog) -> Path:
+    """Write the pages of all drivers, without a page for each of them, into a registry."""
+    for name, content in catalogue_pages(catalog):
+        (root / "targets" / name).write_bytes(content)
+    return root
