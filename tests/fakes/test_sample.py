@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 
 import aiohttp
 import pytest
@@ -44,9 +43,7 @@ def test_an_order_costs_what_its_items_cost(shop):
 
 async def test_the_page_of_large_orders_is_the_one_in_the_picture():
     async with FakeElasticsearch() as server:
-        started = time.perf_counter()
         assert await sample.load(server.url) == ["books", "orders"]
-        assert time.perf_counter() - started < 10
         body = {
             "size": 2,
             "track_total_hits": True,

@@ -304,7 +304,7 @@ def test_a_fetch_that_trickles_is_cancelled_at_once(place: Place):
 
     began = time.monotonic()
     anyio.run(main)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60  # the whole file would take minutes
 
 
 class Cancelling(list):

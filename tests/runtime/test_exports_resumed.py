@@ -216,7 +216,7 @@ async def test_a_long_making_of_parquet_can_be_interrupted_and_is_resumed_withou
         with anyio.move_on_after(1) as scope:
             await Line()(tmp_path / "b.parquet")
         assert scope.cancelled_caught
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 20
     line = Line()
     await line(tmp_path / "b.parquet", resume=True)
     assert line.requests == []
