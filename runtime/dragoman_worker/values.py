@@ -36,9 +36,13 @@ _MAX_DIGITS = 4_300  # Python itself refuses to print a longer integer; longer n
 _MAX_BITS = 14_280
 _ENVELOPE = 1_000  # bytes of a message around its value
 _TEXT_PIECE = PART // 4  # characters, of at most four bytes each
+_ONE_ELEMENT = 0x91  # how msgpack begins a list of one, which cannot be split
 
 MAX_RESULT = 64 << 20
 """Bytes of all parts of one result at most."""
+
+MAX_ELEMENTS = 2_000_000
+"""Cells and list elements of one result at most: what takes two bytes on the wire can take sixty in memory."""
 
 _JSON_KINDS = {Json, NoneType}
 _PLAIN_KINDS = {NoneType, bool, int, float, str}
@@ -300,7 +304,7 @@ class Assembly:
     def __init__(self, kind: Any) -> None:
         self._kind = kind
         self._pieces: dict[str, list[Any]] = {}
-        self._size = 0
+        self._size = self._elements = 0
 
     def add(self, part: Part) -> None:
         """Take one part.
@@ -312,6 +316,9 @@ class Assembly:
         self._size += len(memoryview(piece)) + _ENVELOPE
         if self._size > MAX_RESULT:
             raise ValueFaultError(f"a result of more than {MAX_RESULT:,} bytes")
+        view = memoryview(piece)
+        if len(view) > PART + _ENVELOPE and view[0] != _ONE_ELEMENT:  # decoding more at once would hold up the host
+            raise ValueFaultError(f"a part of {len(view):,} bytes; {PART:,} are allowed")
         kind = _piece_type(self._kind, path)
         pieces = self._pieces.setdefault(path, [])
         if kind is Page:
@@ -321,12 +328,19 @@ class Assembly:
             for at in part.json:
                 _mark_texts(cells, at)
             pieces += cells
+            self._count(sum(map(len, cells)))
             if len(pieces) > MAX_ROWS:
                 raise ValueFaultError(f"a page of more than {MAX_ROWS:,} rows")
         elif kind is str:
             pieces.append(_decoder(str).decode(piece))
         else:
-            pieces += _decoder(kind).decode(piece)
+            elements = _decoder(kind).decode(piece)
+            pieces += elements
+            self._count(len(elements))
+
+    def _count(self, elements: int) -> None:
+        self._elements += elements
+        _check_elements(self._elements)
 
     def finish(self, rest: Raw) -> Any:
         """Give the whole result.
@@ -374,11 +388,19 @@ def _put(value: Any, path: list[str], pieces: list[Any]) -> Any:
     raise ValueFaultError("parts of a value that has none")
 
 
+def _check_elements(elements: int) -> None:
+    if elements > MAX_ELEMENTS:
+        raise ValueFaultError(
+            f"an answer of {elements:,} cells or elements; {MAX_ELEMENTS:,} are allowed: ask for fewer rows or columns"
+        )
+
+
 def _check_shape(value: object) -> None:
-    """Refuse a page whose rows, keys and columns do not fit together."""
+    """Refuse a page that is too large, or whose rows, keys and columns do not fit together."""
     page = value.page if isinstance(value, Answer) else value
     if not isinstance(page, Page):
         return
+    _check_elements(sum(map(len, page.cells)))
     if set(map(len, page.cells)) - {len(page.columns)}:
         raise ValueFaultError(f"a row that is not as long as the page's {len(page.columns):,} columns")
     if page.keys and len(page.keys) != len(page.cells):

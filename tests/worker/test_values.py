@@ -212,3 +212,33 @@ def test_parts_that_do_not_fit_the_rest_are_a_fault() -> None:
 def test_a_million_empty_rows_cost_nothing() -> None:
     with pytest.raises(msgspec.ValidationError):
         add(Page | None, "cells", b"\xdd" + (1_000_000).to_bytes(4, "big") + b"\x90" * 1_000_000)
+
+
+def packed_cells(rows: int, columns: int, cell: bytes) -> bytes:
+    """Pack a page's cells by hand, as only somebody would who wants to hurt."""
+    row = b"\xdc" + columns.to_bytes(2, "big") + cell * columns
+    return b"\xdc" + rows.to_bytes(2, "big") + row * rows
+
+
+def test_a_page_has_two_million_cells_at_most_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Page(columns=[Column(name=str(at), type="long") for at in range(4_000)], cells=[[None] * 4_000] * 501)
+    with pytest.raises(ValueFaultError, match="2,004,000 cells or elements; 2,000,000 are allowed"):
+        take_apart(page, call=1)
+    assembly, part = Assembly(Page), Part(1, "cells", Raw(packed_cells(50, 4_000, b"\xa2ab")))
+    for _ in range(10):
+        assembly.add(part)
+    with pytest.raises(ValueFaultError, match="2,000,000 are allowed: ask for fewer rows or columns"):
+        assembly.add(part)
+    monkeypatch.setattr(values, "MAX_ELEMENTS", 10)
+    with pytest.raises(ValueFaultError, match="12 cells or elements"):
+        Assembly(list[Object]).add(Part(1, "", Raw(msgspec.msgpack.encode([Object(str(at)) for at in range(12)]))))
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_only_a_part_of_one_element_is_longer_than_a_mebibyte(extended: bool) -> None:
+    with pytest.raises(ValueFaultError, match="a part of"):
+        Assembly(Page).add(Part(1, "cells", Raw(packed_cells(100, 4_000, b"\xa2ab")), extended=extended))
+    assembly = Assembly(Page)
+    assembly.add(Part(1, "cells", Raw(msgspec.msgpack.encode([["x" * (PART * 2)]])), extended=extended))
+    rest = msgspec.msgpack.encode(Page(columns=[Column(name="a", type="text")], cells=[]))
+    assert len(assembly.finish(Raw(rest)).cells[0][0]) == PART * 2
