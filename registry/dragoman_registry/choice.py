@@ -56,6 +56,8 @@ def choose(
 
     skipped = []
     for release in sorted(releases, key=lambda entry: Version(entry.version), reverse=True):
+        if locked and locked.version == release.version:
+            release = locked.narrow(release)
         if reason := _misfit(release, host, locked, pinned):
             skipped.append(Skipped(release.version, *reason))
             continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from shlex import quote
 from typing import TYPE_CHECKING, Literal
 
 from .manifest import BASELINE
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 Policy = Literal["auto", "require", "off"]
 FULL = "full"
+HOST = {"host-api", "python", "platform"}
+"""Codes of the reasons that another host would not have."""
 
 
 class Outcome(StrEnum):
@@ -42,13 +45,15 @@ class Inputs:
         disabled: The plugin is switched off.
         damaged: What is wrong with the installed files, empty for nothing.
         compatible: The installed version fits this host.
-        quarantined: Why the installed or locked version must not run, None if it may.
+        quarantined: Why the installed version must not run, None if it may.
+        safe: The nearest version that may run and fits, empty for none.
         choice: What the registries offer; None if they were not asked, or could not be.
         unreachable: Which URL or folder could not be read, and why; empty for none.
-        expired: The registry's metadata is past its date.
+        expired: What the registry signed is past its date; then where the registry is, empty while it is not.
         locked: The chosen bytes are those of `plugins.lock` or pinned in the host.
         granted: Permissions of the installed generation, which a person agreed to.
         known_publisher: A trusted publisher's signature covers the chosen bytes.
+        new_publisher: Who signs now, where that is not who signed what is installed; empty if it is.
         excluded_surfaces: Where the driver is not available (P6).
         surface: Where it is wanted.
         sandbox: The level this machine gives, and what is missing: ``full``, ``partial: no Landlock in this kernel``.
@@ -62,12 +67,14 @@ class Inputs:
     damaged: str = ""
     compatible: bool = True
     quarantined: str | None = None
+    safe: str = ""
     choice: Choice | None = None
     unreachable: str = ""
-    expired: bool = False
+    expired: str = ""
     locked: bool = False
     granted: tuple[str, ...] = ()
     known_publisher: bool = False
+    new_publisher: str = ""
     excluded_surfaces: tuple[str, ...] = ()
     surface: str = "cli"
     sandbox: str = FULL
@@ -99,8 +106,9 @@ class Decision:
         outcome: One of the table.
         reason: One sentence.
         action: A command to paste; empty where the caller simply goes on.
-        about: Of `ask` and `refuse`: ``permissions``, ``sandbox`` or ``surface``.
+        about: Of `ask` and `refuse`: ``permissions``, ``publisher``, ``sandbox`` or ``surface``.
         choice: What to install, of `install`, `ask` and `repair`.
+        trusted: Its bytes are covered by a lock, a known publisher's signature, or the consent that is asked for.
     """
 
     outcome: Outcome
@@ -108,6 +116,7 @@ class Decision:
     action: str = ""
     about: str = ""
     choice: Choice | None = None
+    trusted: bool = False
 
 
 def decide(inputs: Inputs) -> Decision:
@@ -117,7 +126,7 @@ def decide(inputs: Inputs) -> Decision:
 
 def _here(i: Inputs) -> Decision | None:
     """Decide by what is installed, and by what may not be at all; None if something has to be fetched."""
-    if i.plugin is None and not i.unreachable:
+    if i.plugin is None and not (i.unreachable or i.expired):
         reason = f"no registry has a driver for {i.type!r}"
         return Decision(outcome=Outcome.UNKNOWN_TYPE, reason=reason, action="dragoman plugins browse")
     if i.surface in i.excluded_surfaces:
@@ -125,8 +134,7 @@ def _here(i: Inputs) -> Decision | None:
         action = f"dragoman plugins show {i.plugin}"
         return Decision(outcome=Outcome.REFUSE, reason=reason, action=action, about="surface")
     if i.quarantined is not None:
-        reason = f"{' '.join(filter(None, (i.plugin, i.installed)))} must not run: {i.quarantined}"
-        return Decision(outcome=Outcome.QUARANTINED, reason=reason, action=f"dragoman plugins update {i.plugin}")
+        return _quarantined(i, f"{i.plugin} {i.installed}", i.quarantined)
     if i.installed is not None and i.disabled:
         # Opening a connection never switches on what a person switched off.
         action = f"dragoman plugins enable {i.plugin}"
@@ -139,29 +147,56 @@ def _here(i: Inputs) -> Decision | None:
     return None
 
 
+def _quarantined(i: Inputs, what: str, why: str) -> Decision:
+    """Name the nearest version that may run, or show what is held against this one."""
+    show = f"dragoman plugins show {i.plugin}"
+    action = f"dragoman plugins install {i.plugin} --version {i.safe}" if i.safe else show
+    reason = f"{what} must not run: {why}; " + (f"{i.safe} may" if i.safe else "no other version fits")
+    return Decision(outcome=Outcome.QUARANTINED, reason=reason, action=action)
+
+
+def _unfitting(i: Inputs) -> Decision:
+    """Say why there is nothing to install: it may not run, the lock names other bytes, or this host is too old."""
+    skipped = i.choice.skipped if i.choice else ()
+    codes = {entry.code for entry in skipped}
+    if (held := [entry for entry in skipped if entry.code == "quarantined"]) and not codes & HOST:
+        return _quarantined(i, f"{i.plugin} {held[0].version}", held[0].reason)
+    why = "; ".join(f"{entry.version}: {entry.reason}" for entry in skipped) or "there is no release"
+    if "lock-mismatch" in codes:
+        reason = f"{i.plugin} is not the one that plugins.lock names: {why}"
+        return Decision(outcome=Outcome.REFUSE, reason=reason, action=f"dragoman plugins show {i.plugin}", about="lock")
+    action = "python -m pip install --upgrade dragoman" if "host-api" in codes else f"dragoman plugins show {i.plugin}"
+    reason = f"no release of {i.plugin} fits this host: {why}"
+    return Decision(outcome=Outcome.UPDATE_HOST, reason=reason, action=action)
+
+
 def _offered(i: Inputs) -> Decision:
     """Decide by what the registries offer."""
-    install = f"dragoman plugins install {i.plugin}"
     if i.choice is None and i.unreachable:
         reason = f"the driver for {i.type!r} is missing and cannot be fetched: {i.unreachable}"
         return Decision(outcome=Outcome.OFFLINE_MISSING, reason=reason, action="dragoman registry add FOLDER")
+    if i.expired and (i.choice is None or (i.fitting and not i.locked)):
+        reason = f"the driver for {i.type!r} is missing, and what {i.expired} signed has expired"
+        action = "dragoman doctor" if "://" in i.expired else f"dragoman registry sign {quote(i.expired)}"
+        return Decision(outcome=Outcome.REGISTRY_STALE, reason=reason, action=action)
     if not i.fitting:
-        skipped = i.choice.skipped if i.choice else ()
-        why = "; ".join(f"{entry.version}: {entry.reason}" for entry in skipped) or "there is no release"
-        reason = f"no release of {i.plugin} fits this host: {why}"
-        return Decision(outcome=Outcome.UPDATE_HOST, reason=reason, action=f"dragoman plugins show {i.plugin}")
-    if i.expired and not i.locked:
-        reason = f"what the registry says of {i.plugin} has expired"
-        return Decision(outcome=Outcome.REGISTRY_STALE, reason=reason, action="dragoman registry list")
+        return _unfitting(i)
+
+    def ask(about: str, reason: str) -> Decision:
+        action = f"dragoman plugins install {i.plugin}"
+        return Decision(outcome=Outcome.ASK, reason=reason, action=action, about=about, choice=i.choice, trusted=True)
+
     if i.beyond_baseline:
-        reason = f"{i.plugin} asks for {', '.join(i.beyond_baseline)}"
-        return Decision(outcome=Outcome.ASK, reason=reason, action=install, about="permissions", choice=i.choice)
-    if not (i.confined or i.locked or i.known_publisher):
-        reason = f"the sandbox is {'off' if i.policy == 'off' else i.sandbox}"
-        return Decision(outcome=Outcome.ASK, reason=reason, action=install, about="sandbox", choice=i.choice)
-    if i.installed is not None:
-        state = f"is damaged: {i.damaged}" if i.damaged else "does not fit this host"
-        reason = f"{i.plugin} {i.installed} {state}"
-        return Decision(outcome=Outcome.REPAIR, reason=reason, action=install, choice=i.choice)
+        return ask("permissions", f"{i.plugin} asks for {', '.join(i.beyond_baseline)}")
+    if i.new_publisher:
+        return ask("publisher", f"{i.plugin} is signed by {i.new_publisher}, which is not who signed what is installed")
+    trusted = i.locked or i.known_publisher
+    if not (i.confined or trusted):
+        return ask("sandbox", f"the sandbox is {'off' if i.policy == 'off' else i.sandbox}")
+    outcome, verb = Outcome.INSTALL, "install"
     reason = f"{i.plugin} serves {i.type!r} and is not installed"
-    return Decision(outcome=Outcome.INSTALL, reason=reason, action=install, choice=i.choice)
+    if i.installed is not None:
+        outcome, verb = Outcome.REPAIR, "repair"
+        reason = f"{i.plugin} {i.installed} {f'is damaged: {i.damaged}' if i.damaged else 'does not fit this host'}"
+    action = f"dragoman plugins {verb} {i.plugin}"
+    return Decision(outcome=outcome, reason=reason, action=action, choice=i.choice, trusted=trusted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -37,6 +38,15 @@ class Locked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def covers(self, release: Release) -> bool:
         """Tell whether a release is made of exactly these files."""
         return _digests(self.wheels, self.dependencies) == _digests(release.wheels, release.dependencies)
+
+    def narrow(self, release: Release) -> Release:
+        """Leave out the wheels that the release was given after it was locked, for further platforms."""
+        ours = _digests(self.wheels, self.dependencies)
+        if not ours <= _digests(release.wheels, release.dependencies):
+            return release
+        wheels = tuple(wheel for wheel in release.wheels if (wheel.file, wheel.sha256) in ours)
+        dependencies = tuple(wheel for wheel in release.dependencies if (wheel.file, wheel.sha256) in ours)
+        return replace(release, wheels=wheels, dependencies=dependencies)
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

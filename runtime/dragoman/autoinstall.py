@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
@@ -11,14 +13,11 @@ from dragoman_api.errors import (
     ConfigurationError,
     DragomanError,
     IncompatibleReleaseError,
-    Refused,
     RegistryError,
 )
 from dragoman_registry.decision import Decision, Inputs, Outcome, decide
 
-from .listings import plain_permissions
 from .offers import Offer, offer_for_type, unknown_type
-from .questions import Question
 from .versions import installed_version
 
 if TYPE_CHECKING:
@@ -27,10 +26,16 @@ if TYPE_CHECKING:
     from dragoman_registry.index import Release
     from dragoman_registry.store import Generation, Store
 
+    from .advisories import Advisories
     from .installs import Installs
-    from .questions import Confirm
     from .registries import Registries
     from .sandbox.policy import Policy
+
+
+ASKING_SECONDS = 2.0
+"""How long an opening waits for what registries hold against what is installed."""
+PAUSES = (0.0, 10.0, 60.0)
+"""Seconds before each repair that nobody asked for; after the last one a person has to."""
 
 
 class AutoInstall:
@@ -41,15 +46,15 @@ class AutoInstall:
         store: Store,
         *,
         registries: Registries,
+        advisories: Advisories,
         installs: Installs,
-        confirm: Confirm | None,
         policy: Policy,
         surface: str,
         cache: Path,
     ) -> None:
         self._cache = cache
         self._store, self._registries, self._installs = store, registries, installs
-        self._confirm, self._policy, self._surface = confirm, policy, surface
+        self._advisories, self._policy, self._surface = advisories, policy, surface
 
     async def ready_for(self, type: str, *, connection: str) -> Generation:  # noqa: A002 - the field's word
         """Give the installed driver of a type, installing or repairing it first where that needs no consent (P3).
@@ -60,28 +65,55 @@ class AutoInstall:
             RegistryError: It could not be installed.
             Refused: It needs consent that was not given.
         """
+        await self._ask_registries(force=False)
         generation, decision, offer = await anyio.to_thread.run_sync(self._decide, type)
-        match decision.outcome:
-            case Outcome.READY if generation is not None:
+        if decision.outcome is Outcome.QUARANTINED:  # before nothing starts any more, it is made sure that it is so
+            await self._ask_registries(force=True)
+            generation, decision, offer = await anyio.to_thread.run_sync(self._decide, type)
+        if offer is None or decision.choice is None:
+            if decision.outcome is Outcome.READY and generation is not None:
                 return generation
-            case Outcome.INSTALL | Outcome.REPAIR if offer is not None and decision.choice is not None:
-                return await self._installs.run(offer, decision.choice, connection=connection, trusted=False)
-            case Outcome.ASK if offer is not None and decision.choice is not None:
-                await self._ask(decision, offer)
-                return await self._installs.run(offer, decision.choice, connection=connection, trusted=True)
-        raise _error_of(decision, type)
+            raise _error_of(decision, type)
+        if decision.outcome is Outcome.ASK:
+            await self._installs.consent(decision, offer)
+        elif decision.outcome is Outcome.REPAIR and generation is not None:
+            await anyio.to_thread.run_sync(self._count_repair, generation, decision)
+        return await self._installs.run(offer, decision.choice, connection=connection, trusted=decision.trusted)
+
+    async def _ask_registries(self, *, force: bool) -> None:
+        with anyio.move_on_after(ASKING_SECONDS):
+            refresh = partial(self._advisories.refresh, force=force)
+            await anyio.to_thread.run_sync(refresh, abandon_on_cancel=True)
+
+    def notices(self, generation: Generation) -> tuple[str, ...]:
+        """Say what a person should know of an installed version. Blocks."""
+        return self._advisories.standing(generation).notices
+
+    def _count_repair(self, generation: Generation, decision: Decision) -> None:
+        """Note a repair, unless it is one too many or too soon: a disk that fails is not repaired by writing to it."""
+        key = f"repairs of {generation.plugin}"
+        count, last = self._store.note(key) or (0, 0.0)
+        if count >= len(PAUSES) or time.time() < last + PAUSES[count]:
+            reason = f"{decision.reason}; repaired {count} times of late, and no longer without being asked"
+            raise RegistryError(reason, hint=decision.action, code="repair-needed")
+        self._store.set_note(key, (count + 1, time.time()))
 
     def _decide(self, kind: str) -> tuple[Generation | None, Decision, Offer | None]:
         generation = self._store.active(kind)
         known = self._inputs(kind, generation)
         decision = decide(known)
         if decision.outcome in (Outcome.READY, Outcome.ENABLE):
+            if decision.outcome is Outcome.READY and self._store.note(key := f"repairs of {known.plugin}"):
+                self._store.set_note(key, None)
             return generation, decision, None  # the registries are not asked for what is here
-        unreachable, offer, choice = "", None, None
+        unreachable, expired, offer, choice, safe = "", "", None, None, ""
         try:
             offer = offer_for_type(self._registries.open(), kind)
         except RegistryError as error:
-            unreachable = error.message
+            if error.code == "registry-stale":
+                expired = str(error.details.get("location", "the registry"))
+            else:
+                unreachable = error.message
         if offer is not None:
             if known.confined:  # what the kernel offers is tried before anybody's code is let in on the strength of it
                 from .sandbox.trial import measured_level
@@ -89,13 +121,16 @@ class AutoInstall:
                 known = replace(known, sandbox=str(measured_level(self._cache)))
             # A damaged or missing driver comes back as it was; one that no longer fits makes way for one that does.
             choice = self._installs.choose(offer, locked=known.compatible)
+            free = self._installs.choose(offer, pinned=False).release
+            safe = free.version if free and free.version != known.installed else ""
             known = replace(
                 known,
                 plugin=known.plugin or offer.project.plugin,
                 excluded_surfaces=tuple(offer.project.excluded_surfaces),
                 locked=choice.release is not None and self._locks(offer, choice.release),
             )
-        return generation, decide(replace(known, choice=choice, unreachable=unreachable)), offer
+        known = replace(known, choice=choice, safe=safe, unreachable=unreachable, expired=expired)
+        return generation, decide(known), offer
 
     def _locks(self, offer: Offer, release: Release) -> bool:
         from dragoman_registry import lock
@@ -117,21 +152,10 @@ class AutoInstall:
             disabled=generation.disabled,
             damaged=str(faults[0]) if faults else "",
             compatible=generation.fits(installed_version("dragoman-api")),
+            quarantined=self._advisories.standing(generation).quarantined,
             granted=tuple(generation.manifest.permissions),
             excluded_surfaces=tuple(generation.manifest.excluded_surfaces),
         )
-
-    async def _ask(self, decision: Decision, offer: Offer) -> None:
-        release = decision.choice.release if decision.choice else None
-        question = Question(
-            about=decision.about,
-            text=f"{decision.reason}. Install {offer.project.label} all the same?",
-            details=plain_permissions(release.permissions) if release else (),
-        )
-        if self._confirm is None:
-            raise Refused(f"{decision.reason}; nothing was installed without consent", hint=decision.action)
-        if not await self._confirm(question):
-            raise Refused(f"{offer.project.label} was not installed", hint=decision.action)
 
 
 def _error_of(decision: Decision, kind: str) -> DragomanError:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import time
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,7 +13,11 @@ import anyio.to_thread
 
 from dragoman_api import events
 from dragoman_api.calls import Call
-from dragoman_api.errors import DragomanError, IncompatibleReleaseError
+from dragoman_api.errors import DragomanError, IncompatibleReleaseError, Refused
+from dragoman_registry.decision import Inputs, decide
+
+from .listings import plain_permissions
+from .questions import Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,12 +25,35 @@ if TYPE_CHECKING:
 
     from dragoman_api.events import Event
     from dragoman_registry.choice import Choice
+    from dragoman_registry.decision import Decision
     from dragoman_registry.manifest import Manifest
-    from dragoman_registry.store import Generation, Store
+    from dragoman_registry.store import Generation, Origin, Store
 
     from ._hooks import Hooks
     from .offers import Offer
+    from .questions import Confirm
     from .sandbox.policy import Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """One driver for which there is another version.
+
+    Attributes:
+        plugin: The plugin's id.
+        before: The version that was active.
+        version: The one chosen, empty where none could be.
+        permissions: What it may do beyond what was granted, in plain words.
+        state: ``available``, ``updated`` or ``failed``.
+        reason: Why it failed.
+    """
+
+    plugin: str
+    before: str
+    version: str
+    permissions: tuple[str, ...] = ()
+    state: str = "available"
+    reason: str = ""
 
 
 class Installs:
@@ -41,18 +71,20 @@ class Installs:
         hooks: Hooks,
         emit: Callable[[Event], None],
         policy: Policy,
-        unattended: bool,
+        confirm: Confirm | None,
     ) -> None:
         self._store, self._cache, self._hooks, self._emit, self._policy = store, cache, hooks, emit, policy
-        self.unattended = unattended
+        self._confirm = confirm
+        self.unattended = confirm is None
 
-    def choose(self, offer: Offer, *, version: str | None = None, locked: bool = False) -> Choice:
+    def choose(self, offer: Offer, *, version: str | None = None, locked: bool = False, pinned: bool = True) -> Choice:
         """Choose a release of an offered driver. Blocks.
 
         Args:
             offer: The driver.
             version: The one wanted; None for the pinned one, else the highest that fits.
             locked: Hold it to the bytes that `plugins.lock` names.
+            pinned: Hold it to the version it is pinned to.
         """
         from dragoman_registry import lock
         from dragoman_registry.choice import choose
@@ -60,17 +92,65 @@ class Installs:
 
         plugin = offer.project.plugin
         entry = lock.read(self._store.lock_file).get(plugin) if locked and version is None else None
-        pinned = version or self._store.pin_of(plugin)
-        return choose(offer.project.releases, host=Host.here(), pinned=pinned, locked=entry)
+        wanted = version or (self._store.pin_of(plugin) if pinned else None)
+        return choose(offer.project.releases, host=Host.here(), pinned=wanted, locked=entry)
 
-    async def run(self, offer: Offer, choice: Choice, *, connection: str | None, trusted: bool) -> Generation:
+    def compare(self, generation: Generation, offer: Offer, choice: Choice) -> tuple[Update | None, Decision]:
+        """Say what an update would change, and whether it needs consent.
+
+        Returns:
+            None where the chosen release is the installed one, or an older one and nothing is held against ours.
+        """
+        from packaging.version import Version
+
+        known = Inputs(
+            type=generation.plugin,
+            plugin=generation.plugin,
+            choice=choice,
+            granted=tuple(generation.manifest.permissions),
+        )
+        decision, release = decide(known), choice.release
+        if release is None or generation.locked.covers(release):
+            return None, decision
+        passed_over = {entry.version for entry in choice.skipped if entry.code != "pre-release"}
+        if Version(release.version) < Version(generation.version) and generation.version not in passed_over:
+            return None, decision
+        wider = plain_permissions(known.beyond_baseline)
+        update = Update(plugin=generation.plugin, before=generation.version, version=release.version, permissions=wider)
+        return update, replace(decision, action=f"dragoman plugins update {generation.plugin} --yes")
+
+    async def consent(self, decision: Decision, offer: Offer) -> None:
+        """Ask for what needs a person's consent. Raises Refused if it is not given, or nobody is there to give it."""
+        release = decision.choice.release if decision.choice else None
+        question = Question(
+            about=decision.about,
+            text=f"{decision.reason}. Install {offer.project.label} all the same?",
+            details=plain_permissions(release.permissions) if release else (),
+        )
+        if self._confirm is None:
+            raise Refused(f"{decision.reason}; nothing was installed without consent", hint=decision.action)
+        if not await self._confirm(question):
+            raise Refused(f"{offer.project.label} was not installed", hint=decision.action)
+
+    async def run(
+        self,
+        offer: Offer,
+        choice: Choice,
+        *,
+        trusted: bool,
+        asked: str = "by name",
+        connection: str | None = None,
+        hook: str = "install_plugin",
+    ) -> Generation:
         """Install what was chosen.
 
         Args:
             offer: The driver.
             choice: The release, and why others were passed over.
-            connection: The one that waits for it.
             trusted: Its bytes are covered by a lock or a person's consent.
+            asked: What asked for it.
+            connection: The one that waits for it.
+            hook: What automations are told that this is.
 
         Raises:
             Refused: An automation vetoed it.
@@ -87,7 +167,7 @@ class Installs:
             text = f"no release of {plugin} fits this host: {reasons or 'there is none'}"
             raise IncompatibleReleaseError(text, hint=f"dragoman plugins show {plugin}")
         version = choice.release.version
-        await self._hooks.ask(Call(hook="install_plugin", object=plugin, writes=True, unattended=self.unattended))
+        await self._hooks.ask(Call(hook=hook, object=plugin, writes=True, unattended=self.unattended))
         self._emit(events.PluginInstallStarted(plugin=plugin, version=version, connection=connection))
 
         def progress(phase: str, done: int, total: int) -> None:
@@ -104,15 +184,14 @@ class Installs:
                 smoke_test=partial(self._smoke_test, trusted=trusted),
                 on_progress=progress,
                 trusted=trusted,
+                origin=_origin(offer, choice, f"opening {connection}" if connection else asked),
             )
         except DragomanError as error:
             failed = events.PluginInstallFailed(plugin=plugin, version=version, code=error.code, reason=error.message)
             self._emit(failed)
             raise
         seconds = time.monotonic() - began
-        self._emit(
-            events.PluginInstalled(plugin=plugin, version=version, sha256=generation.sha256, seconds=seconds)
-        )
+        self._emit(events.PluginInstalled(plugin=plugin, version=version, sha256=generation.sha256, seconds=seconds))
         return generation
 
     async def _smoke_test(self, trees: tuple[Path, ...], manifest: Manifest, *, trusted: bool) -> None:
@@ -128,3 +207,14 @@ class Installs:
             cache=self._cache,
         )
         await smoke_test(granted(launch, manifest.permissions), manifest)
+
+
+def _origin(offer: Offer, choice: Choice, asked: str) -> Origin:
+    from dragoman_registry.store import Origin
+
+    try:
+        who = getpass.getuser()
+    except (OSError, KeyError):  # a container's user often has no name
+        who = str(os.getuid())
+    skipped = tuple(f"{entry.version}: {entry.reason}" for entry in choice.skipped)
+    return Origin(asked=asked, who=who, skipped=skipped)

@@ -10,13 +10,14 @@ import anyio
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import DragomanError, DriverFaultError
 from dragoman_api.events import PluginRestarted
+from dragoman_registry.trees import leasing
 
 from .sandbox.process import Worker
 from .sandbox.proxy import DriverProxy
 from .sandbox.supervisor import Supervisor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from dragoman_api.connections import Profile, Server
@@ -56,26 +57,34 @@ class Link:
         emit: Callable[[Event], None],
         spare: Spare | None,
         unattended: bool,
+        notices: Sequence[str] = (),
     ) -> None:
         self.info = ConnectionInfo(name=profile.name, type=profile.type, host=profile.host, port=profile.port)
         self.generation = generation
         self.server: Server
         self.incarnation = 0
         self.unattended = unattended
-        self._profile, self._hooks, self._emit = profile, hooks, emit
+        self._profile, self._hooks, self._emit, self._notices = profile, hooks, emit, notices
         self._supervisor = Supervisor(lambda: Worker(launch, spare=spare))
         self._connecting = anyio.Lock()
         self._worker: Worker | None = None
         self._live = hooks
 
     async def __aenter__(self) -> Self:
+        # What is run from here stays on the disk, whatever is installed or collected meanwhile, by whomever.
+        self._lease = leasing(self.generation.trees)
+        await anyio.to_thread.run_sync(self._lease.__enter__)
         await self._supervisor.__aenter__()
         try:
             await self.hooks()
         except BaseException:
-            await self._supervisor.__aexit__(None, None, None)
+            await self._end()
             raise
         return self
+
+    async def _end(self) -> None:
+        await self._supervisor.__aexit__(None, None, None)
+        self._lease.__exit__(None, None, None)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -84,7 +93,7 @@ class Link:
             if self.alive and self._live.offers("close"):
                 with suppress(DragomanError):  # what it held on the server expires by itself
                     await self._live.call("close", deadline=CLOSE_SECONDS)
-        await self._supervisor.__aexit__(None, None, None)
+        await self._end()
 
     @property
     def alive(self) -> bool:
@@ -102,7 +111,7 @@ class Link:
     @property
     def warnings(self) -> list[str]:
         """Give what a person should know about this connection."""
-        notes = list(self.server.notes)
+        notes = [*self.server.notes, *self._notices]
         if self.sandbox != "full":
             notes.append(f"sandbox {self.sandbox}")
         if self.generation.linked:

@@ -15,6 +15,7 @@ from dragoman_registry.store import Store
 
 from ._bus import Bus
 from ._hooks import Hooks
+from .advisories import Advisories
 from .autoinstall import AutoInstall
 from .automations import named, shipped
 from .connections import Connections, check_values, make_profile
@@ -103,7 +104,7 @@ class Runtime:
             hooks=self._hooks,
             emit=self._bus.emit,
             policy=self._policy,
-            unattended=self._unattended,
+            confirm=confirm,
         )
         self.plugins = Plugins(
             store, registries=self.registries, installs=installs, hooks=self._hooks, emit=self._bus.emit
@@ -111,8 +112,8 @@ class Runtime:
         self._drivers = AutoInstall(
             store,
             registries=self.registries,
+            advisories=Advisories(store, self.registries),
             installs=installs,
-            confirm=confirm,
             policy=self._policy,
             surface=surface,
             cache=self.paths.cache,
@@ -196,6 +197,7 @@ class Runtime:
                 emit=self._bus.emit,
                 spare=self._spare,
                 unattended=self._unattended,
+                notices=await anyio.to_thread.run_sync(self._drivers.notices, generation),
             )
             await link.__aenter__()
         except DragomanError as error:

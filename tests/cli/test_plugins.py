@@ -70,12 +70,14 @@ def test_a_driver_is_installed_rolled_back_pinned_and_removed(empty):
     assert empty("plugins", "install", "demo", "--version", "1.0.0").out == "installed demo 1.0.0\n"
     listed = empty("plugins", "list").out.splitlines()
     assert listed[1].split() == ["demo", "Demo", "Driver", "demo", "1.0.0", "installed", "team"]
-    assert empty("plugins", "update").out.splitlines()[1].split()[4] == "1.1.0"
+    for words, state in ((["--dry-run"], "available"), (["--all"], "updated")):
+        assert empty("plugins", "update", *words).out.splitlines()[1].split() == ["demo", "1.0.0", "1.1.0", state]
     assert empty("plugins", "rollback", "demo").out == "rolled back to demo 1.0.0\n"
     assert empty("plugins", "pin", "demo").out == "pinned demo 1.0.0\n"
     assert empty("plugins", "list", "--json").document["plugins"][0]["pin"] == "1.0.0"
     assert "up to date" in empty("plugins", "update").err
     assert empty("plugins", "pin", "demo", "--off").out == "unpinned demo\n"
+    assert empty("plugins", "unpin", "demo").out == "unpinned demo\n"
     assert empty("plugins", "disable", "demo").out == "disabled demo\n"
     assert empty("plugins", "list", "--json").document["plugins"][0]["state"] == "disabled"
     assert empty("plugins", "enable", "demo").out == "enabled demo\n"

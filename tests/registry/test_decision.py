@@ -25,6 +25,8 @@ RELEASE = Release(
 OFFER = Choice(release=RELEASE)
 GREEDY = Choice(release=replace(RELEASE, permissions=("net:connection", "net:host=example.org")))
 NONE = Choice(release=None, skipped=(Skipped("2.0", "host-api", "needs dragoman-api ~=2.0, this is 1.0"),))
+HELD = Choice(release=None, skipped=(Skipped("1.0.0", "quarantined", "steals"), Skipped("0.9", "locked", "1.0.0")))
+OTHER_BYTES = Choice(release=None, skipped=(Skipped("1.0.0", "lock-mismatch", "its files differ"),))
 NEW = Inputs(type="demo", plugin="demo", choice=OFFER)
 OLD = Inputs(type="demo", plugin="demo", installed="1.0.0")
 PARTIAL = "partial: no Landlock in this kernel"
@@ -53,11 +55,18 @@ PARTIAL = "partial: no Landlock in this kernel"
         (replace(NEW, choice=NONE), Outcome.UPDATE_HOST, ""),
         (replace(NEW, choice=None, unreachable="http://r"), Outcome.OFFLINE_MISSING, ""),
         (replace(NEW, unreachable="http://other"), Outcome.INSTALL, ""),
-        (replace(NEW, expired=True), Outcome.REGISTRY_STALE, ""),
-        (replace(NEW, expired=True, locked=True), Outcome.INSTALL, ""),
-        (replace(OLD, expired=True), Outcome.READY, ""),
+        (replace(NEW, expired="/team"), Outcome.REGISTRY_STALE, ""),
+        (replace(NEW, choice=None, expired="/team"), Outcome.REGISTRY_STALE, ""),
+        (Inputs(type="demo", expired="/team"), Outcome.REGISTRY_STALE, ""),
+        (replace(NEW, choice=NONE, expired="/team"), Outcome.UPDATE_HOST, ""),
+        (replace(NEW, expired="/team", locked=True), Outcome.INSTALL, ""),
+        (replace(OLD, expired="/team"), Outcome.READY, ""),
         (replace(NEW, choice=GREEDY), Outcome.ASK, "permissions"),
         (replace(NEW, choice=GREEDY, locked=True, known_publisher=True), Outcome.ASK, "permissions"),
+        (replace(NEW, new_publisher="mallory"), Outcome.ASK, "publisher"),
+        (replace(NEW, new_publisher="mallory", locked=True, known_publisher=True), Outcome.ASK, "publisher"),
+        (replace(NEW, choice=HELD), Outcome.QUARANTINED, ""),
+        (replace(NEW, choice=OTHER_BYTES), Outcome.REFUSE, "lock"),
         (replace(NEW, sandbox=PARTIAL), Outcome.ASK, "sandbox"),
         (replace(NEW, sandbox=PARTIAL, locked=True), Outcome.INSTALL, ""),
         (replace(NEW, sandbox=PARTIAL, known_publisher=True), Outcome.INSTALL, ""),
@@ -78,7 +87,8 @@ def test_P3_P6_every_outcome(inputs: Inputs, outcome: Outcome, about: str):
 
 EVERYTHING = Inputs(
     type="demo", plugin="demo", installed="1.0.0", disabled=True, damaged="", quarantined="steals", choice=GREEDY,
-    expired=True, excluded_surfaces=("tablet",), surface="tablet", sandbox=PARTIAL, policy="require",
+    expired="/team", excluded_surfaces=("tablet",), surface="tablet", sandbox=PARTIAL, policy="require",
+    new_publisher="mallory",
 )  # fmt: skip
 LADDER = [
     (Outcome.REFUSE, "surface", {"surface": "cli"}),
@@ -86,8 +96,9 @@ LADDER = [
     (Outcome.ENABLE, "", {"disabled": False}),
     (Outcome.REFUSE, "sandbox", {"policy": "auto"}),
     (Outcome.READY, "", {"installed": None}),
-    (Outcome.REGISTRY_STALE, "", {"expired": False}),
+    (Outcome.REGISTRY_STALE, "", {"expired": ""}),
     (Outcome.ASK, "permissions", {"choice": OFFER}),
+    (Outcome.ASK, "publisher", {"new_publisher": ""}),
     (Outcome.ASK, "sandbox", {"sandbox": "full"}),
     (Outcome.INSTALL, "", {}),
 ]
@@ -106,13 +117,29 @@ def test_the_first_condition_that_holds_wins():
 def test_every_outcome_but_ready_names_one_next_action():
     seen = {}
     for inputs in (NEW, OLD, Inputs(type="x"), replace(OLD, quarantined="x"), replace(OLD, disabled=True),
-                   replace(OLD, damaged="x", choice=OFFER), replace(NEW, choice=NONE), replace(NEW, expired=True),
+                   replace(OLD, damaged="x", choice=OFFER), replace(NEW, choice=NONE), replace(NEW, expired="/team"),
                    replace(NEW, choice=GREEDY), replace(NEW, choice=None, unreachable="u"),
                    replace(OLD, sandbox=PARTIAL, policy="require")):  # fmt: skip
         decision = decide(inputs)
         seen[decision.outcome] = decision.action
     assert seen.keys() == set(Outcome)
+    assert seen.pop(Outcome.UPDATE_HOST) == "python -m pip install --upgrade dragoman"
     assert all(action.startswith("dragoman ") for outcome, action in seen.items() if outcome is not Outcome.READY)
+
+
+def test_a_quarantine_names_the_nearest_version_that_may_run():
+    decision = decide(replace(OLD, quarantined="steals", safe="1.0.1"))
+    assert decision.action == "dragoman plugins install demo --version 1.0.1"
+    assert decision.reason == "demo 1.0.0 must not run: steals; 1.0.1 may"
+    assert decide(replace(NEW, choice=HELD, safe="1.0.1")).action == decision.action
+    alone = decide(replace(OLD, quarantined="steals"))
+    assert (alone.action, "no other version fits" in alone.reason) == ("dragoman plugins show demo", True)
+
+
+def test_trust_comes_from_a_lock_a_known_publisher_or_consent():
+    assert not decide(NEW).trusted
+    for inputs in (replace(NEW, locked=True), replace(NEW, known_publisher=True), replace(NEW, sandbox=PARTIAL)):
+        assert decide(inputs).trusted
 
 
 def test_what_is_to_be_installed_comes_with_the_decision():
@@ -134,11 +161,12 @@ INPUTS = st.builds(
     damaged=st.sampled_from(["", "x"]),
     compatible=st.booleans(),
     quarantined=st.sampled_from([None, "x"]),
-    choice=st.sampled_from([None, OFFER, GREEDY, NONE]),
+    choice=st.sampled_from([None, OFFER, GREEDY, NONE, HELD, OTHER_BYTES]),
     unreachable=st.sampled_from(["", "u"]),
-    expired=st.booleans(),
+    expired=st.sampled_from(["", "/team"]),
     locked=st.booleans(),
     known_publisher=st.booleans(),
+    new_publisher=st.sampled_from(["", "mallory"]),
     excluded_surfaces=st.sampled_from([(), ("cli",)]),
     sandbox=st.sampled_from(["full", PARTIAL]),
     policy=st.sampled_from(["auto", "require", "off"]),
@@ -153,6 +181,7 @@ def test_nothing_is_installed_unasked_below_full_or_beyond_the_baseline(inputs: 
         assert not inputs.beyond_baseline
         assert inputs.confined or inputs.locked or inputs.known_publisher
         assert inputs.quarantined is None
+        assert not inputs.new_publisher
     if decision.outcome is Outcome.READY:
         assert inputs.installed
         assert not inputs.disabled

@@ -72,6 +72,21 @@ class PluginRemoved(Event, frozen=True, kw_only=True, tag="plugin.removed"):
     version: str
 
 
+class PluginRolledBack(Event, frozen=True, kw_only=True, tag="plugin.rolled_back"):
+    """An earlier version of a driver is active again."""
+
+    plugin: str
+    version: str
+
+
+class PluginCollected(Event, frozen=True, kw_only=True, tag="plugin.collected"):
+    """Files that nobody used any more were removed; plugin and version are empty where no installation named them."""
+
+    plugin: str
+    version: str
+    bytes: int
+
+
 class PluginCrashed(Event, frozen=True, kw_only=True, tag="plugin.crashed"):
     """A driver's process ended by itself, or was ended for what it did."""
 

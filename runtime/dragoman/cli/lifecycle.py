@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .errors import FAILED
 from .options import Group, Options
+from .output import plain, say, show_size
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine
 
     from dragoman.plugins import Plugins
     from dragoman_registry.store import Generation
 
-    Work = Callable[..., Coroutine[Any, Any, None]]
+    Work = Callable[..., Coroutine[Any, Any, int | None]]
 
 ID = click.argument("id_", metavar="ID")
 verbs = Group("plugins")
@@ -26,9 +28,9 @@ def managed(work: Work) -> Work:
     """Make a command of a coroutine function that needs the plugins of a runtime."""
 
     @wraps(work)
-    async def run(options: Options, **arguments: Any) -> None:
+    async def run(options: Options, **arguments: Any) -> int | None:
         async with options.runtime() as runtime:
-            await work(options, runtime.plugins, **arguments)
+            return await work(options, runtime.plugins, **arguments)
 
     return click.pass_obj(run)
 
@@ -36,22 +38,33 @@ def managed(work: Work) -> Work:
 @verbs.command("list")
 @click.pass_obj
 def list_(options: Options) -> None:
-    """List the installed drivers."""
-    from dragoman_registry.store import Store  # and no runtime: this is asked at every prompt
+    """List the installed drivers, and what is held against their versions."""
+    from dragoman.advisories import Advisories  # and no runtime: this is asked at every prompt
+    from dragoman.registries import Registries
+    from dragoman_registry.store import Store
 
-    nothing = "no driver is installed; opening a connection installs its own; try: dragoman plugins browse"
-    _list(options, Store(options.paths().data).installed(), nothing)
-
-
-def _list(options: Options, found: Sequence[Generation], nothing: str) -> None:
-    records = [_record(generation) for generation in found]
+    store = Store(options.paths().data)
+    advisories = Advisories(store, Registries(options.paths()))
+    advisories.refresh()
+    installed = store.installed()
+    records = []
+    for one in installed:
+        standing = advisories.standing(one)
+        more = f"{one.plugin} {one.version} is quarantined: {standing.quarantined}"
+        notices = [*([more] if standing.quarantined else []), *standing.notices]
+        records.append(_record(one) | {"quarantined": standing.quarantined, "notices": notices})
+        if standing.quarantined and one.state == "installed":
+            records[-1]["state"] = "quarantined"
     keys = ("id", "label", "types", "version", "state", "registry", "pin")
-    head = ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REGISTRY", "PIN"]
     rows = [[str(one[key] or "") for key in keys] for one in records]
+    nothing = "no driver is installed; opening a connection installs its own; try: dragoman plugins browse"
+    head = ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REGISTRY", "PIN"]
     options.listing({"plugins": records}, head, rows, nothing=nothing)
+    for notice in [notice for one in records for notice in one["notices"]] if not options.json else ():
+        say(plain(notice))
 
 
-def _record(generation: Generation) -> dict[str, object]:
+def _record(generation: Generation) -> dict[str, Any]:
     return {
         "id": generation.plugin,
         "label": generation.label,
@@ -74,12 +87,24 @@ async def install(options: Options, plugins: Plugins, *, id_: str, version: str 
     options.result({"installed": _record(one)}, f"installed {one.plugin} {one.version}")
 
 
+SOME = click.argument("id_", metavar="[ID]", required=False)
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+
+
 @verbs.command
-@click.argument("id_", metavar="[ID]", required=False)
+@SOME
+@click.option("--all", "every", is_flag=True, help="All that are not pinned; the same as naming none.")
+@DRY_RUN
 @managed
-async def update(options: Options, plugins: Plugins, *, id_: str | None) -> None:
-    """Update one driver, or all of them; pinned ones stay."""
-    _list(options, await plugins.update(id_), "everything is up to date")
+async def update(options: Options, plugins: Plugins, *, id_: str | None, every: bool, dry_run: bool) -> int | None:
+    """Update one driver, or all of them; pinned ones stay, and wider permissions are asked about."""
+    if id_ and every:
+        raise click.UsageError("give either ID or --all")
+    found = await plugins.update(id_, dry_run=dry_run)
+    head = ["ID", "FROM", "TO", "STATE", "MAY ALSO"]
+    rows = [[one.plugin, one.before, one.version, one.state, "; ".join(one.permissions) or one.reason] for one in found]
+    options.listing({"updates": found}, head, rows, nothing="everything is up to date")
+    return FAILED if any(one.state == "failed" for one in found) else None
 
 
 @verbs.command
@@ -112,17 +137,18 @@ async def disable(options: Options, plugins: Plugins, *, id_: str) -> None:
 
 @verbs.command
 @ID
+@click.option("--version", metavar="VERSION", help="This one, instead of the one that was active before.")
 @managed
-async def rollback(options: Options, plugins: Plugins, *, id_: str) -> None:
+async def rollback(options: Options, plugins: Plugins, *, id_: str, version: str | None) -> None:
     """Go back to the version that was active before."""
-    one = await plugins.rollback(id_)
+    one = await plugins.rollback(id_, version=version)
     options.result({"rolled_back": _record(one)}, f"rolled back to {one.plugin} {one.version}")
 
 
 @verbs.command
 @ID
 @click.argument("version", required=False)
-@click.option("--off", is_flag=True, help="Follow new versions again.")
+@click.option("--off", is_flag=True, help="Follow new versions again, as `unpin` does.")
 @managed
 async def pin(options: Options, plugins: Plugins, *, id_: str, version: str | None, off: bool) -> None:
     """Stay at a version: the active one, or VERSION."""
@@ -131,6 +157,103 @@ async def pin(options: Options, plugins: Plugins, *, id_: str, version: str | No
     active = {one.id: one.version for one in plugins.installed()}
     if not (off or version or id_ in active):
         raise click.UsageError(f"{id_!r} is not installed; name the VERSION to stay at")
-    kept = None if off else version or active[id_]
-    await plugins.pin(id_, kept)
-    options.result({"pinned": id_, "version": kept}, f"{'pinned' if kept else 'unpinned'} {id_} {kept or ''}")
+    await _pin(options, plugins, id_, None if off else version or active[id_])
+
+
+@verbs.command
+@ID
+@managed
+async def unpin(options: Options, plugins: Plugins, *, id_: str) -> None:
+    """Follow new versions again."""
+    await _pin(options, plugins, id_, None)
+
+
+async def _pin(options: Options, plugins: Plugins, plugin: str, version: str | None) -> None:
+    await plugins.pin(plugin, version)
+    done = f"{'pinned' if version else 'unpinned'} {plugin} {version or ''}"
+    options.result({"pinned": plugin, "version": version}, done)
+
+
+@verbs.command
+@SOME
+@managed
+async def verify(options: Options, plugins: Plugins, *, id_: str | None) -> int | None:
+    """Compare every file of what is installed with what was unpacked."""
+    found = await plugins.verify(id_)
+    documents = [_record(one) | {"faults": faults} for one, faults in found]
+    rows = [[one.plugin, one.version, str(fault)] for one, faults in found for fault in faults]
+    options.listing({"plugins": documents}, [], rows, nothing=f"{len(found)} verified, no faults")
+    damaged = [one.plugin for one, faults in found if faults]
+    for plugin in damaged:
+        options.say(f"try: dragoman plugins repair {plugin}")
+    return FAILED if damaged else None
+
+
+@verbs.command
+@ID
+@managed
+async def repair(options: Options, plugins: Plugins, *, id_: str) -> None:
+    """Fetch a damaged driver again, or a version that fits this host."""
+    one = await plugins.repair(id_)
+    options.result({"repaired": _record(one)}, f"{one.plugin} {one.version} is whole")
+
+
+@verbs.command
+@click.option("--frozen", is_flag=True, help="Only compare; change nothing.")
+@managed
+async def sync(options: Options, plugins: Plugins, *, frozen: bool) -> int | None:
+    """Install exactly what plugins.lock names."""
+    made, differences = await plugins.sync(frozen=frozen)
+    records = [_record(one) for one in made]
+    rows = [["installed", one.plugin, one.version] for one in made] + [["differs", text] for text in differences]
+    options.listing(
+        {"installed": records, "differences": differences}, [], rows, nothing="plugins.lock is what is here"
+    )
+    return FAILED if differences and frozen else None
+
+
+@verbs.command
+@DRY_RUN
+@managed
+async def gc(options: Options, plugins: Plugins, *, dry_run: bool) -> None:
+    """Remove versions nobody goes back to: not active, not the one before, not pinned, and not in use."""
+    found = await plugins.collect(dry_run=dry_run)
+    documents = [
+        {"plugin": one.plugin, "version": one.version, "path": str(one.path), "size": one.size} for one in found
+    ]
+    rows = [[one.plugin or "abandoned", one.version, show_size(one.size), one.path.name[:12]] for one in found]
+    options.listing({"collected": documents, "dry_run": dry_run}, [], rows, nothing="nothing to collect")
+    if found:
+        options.say(f"{show_size(sum(one.size for one in found))} {'would be' if dry_run else 'were'} freed")
+
+
+@verbs.command
+@ID
+@managed
+async def why(options: Options, plugins: Plugins, *, id_: str) -> None:
+    """Say why the installed version is here: who asked, when, from where, and what was passed over."""
+    active, *others = await plugins.why(id_)
+    origin = active.origin
+    rows = {
+        "version": f"{active.version} ({active.state})",
+        "asked for": f"{origin.asked or 'not recorded'}{f', by {origin.who}' if origin.who else ''}, {_time(active)}",
+        "registry": active.registry,
+        "sha256": active.sha256,
+        "signed by": f"{origin.publisher} ({', '.join(key[:12] for key in origin.keys)})" if origin.publisher else "",
+        "consent": "given, or covered by a lock or a known publisher" if active.trusted else "not needed",
+        "pinned": active.pin or "",
+    }
+    lines = [[name, value] for name, value in rows.items() if value]
+    lines += [["passed over", text] for text in origin.skipped]
+    lines += [["kept", f"{one.version}, {one.origin.asked}, {_time(one)}"] for one in others]
+    keep = [
+        _record(one) | {"origin": one.origin, "installed_at": one.installed_at, "active": one.active}
+        for one in (active, *others)
+    ]
+    options.listing({"why": keep}, [], lines)
+
+
+def _time(generation: Generation) -> str:
+    from datetime import datetime
+
+    return f"{datetime.fromtimestamp(generation.installed_at).astimezone():%Y-%m-%d %H:%M}"
