@@ -98,10 +98,10 @@ async def test_an_expired_point_in_time_is_404_with_one_cause_per_shard(server):
 
 async def test_a_page_keeps_its_point_in_time_alive(server):
     await fill(server)
-    pit = (await ask(server, "POST", "/x/_pit?keep_alive=60ms"))[1]["id"]
+    pit = (await ask(server, "POST", "/x/_pit?keep_alive=1s"))[1]["id"]
     for _ in range(3):
-        await anyio.sleep(0.03)
-        assert (await ask(server, "POST", "/_search", {"pit": {"id": pit, "keep_alive": "60ms"}}))[0] == 200
+        await anyio.sleep(0.4)
+        assert (await ask(server, "POST", "/_search", {"pit": {"id": pit, "keep_alive": "1s"}}))[0] == 200
 
 
 async def test_a_dropped_index_under_a_point_in_time_is_503_and_no_node_is_down(server):
