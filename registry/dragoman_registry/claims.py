@@ -77,6 +77,7 @@ def check_claims(
     native: bool,
 ) -> None:
     """Add to a report what the wheel says of itself, and every contradiction in it."""
+    drivers: dict[str, str] = {}
     if report.dist_info:
         _identity(report)
         for name in sorted({f"{report.dist_info}/{name}" for name in _WRITTEN} & set(archive.names)):
@@ -90,8 +91,9 @@ def check_claims(
             _manifest(archive, report, drivers, sidecar)
         elif drivers:
             report.add("manifest", "It is a driver, and a driver is no dependency of another.")
-    permitted = native if report.manifest is None else "native-code" in report.manifest.permissions
-    _members(archive, report, native=permitted)
+    if drivers:
+        native = report.manifest is not None and "native-code" in report.manifest.permissions
+    _members(archive, report, native=native)
 
 
 def _text(archive: Archive, report: Report, name: str, *, code: str) -> str | None:

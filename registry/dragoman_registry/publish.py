@@ -90,7 +90,8 @@ def build(
             catalog, more = _merged(catalog, found, stamp)
             faults += more
         if faults:
-            shown = f"{faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
+            others = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            shown = f"nothing was published: {faults[0]}{others}"
             pairs = tuple((fault.code, str(fault)) for fault in faults)
             raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)
         for path, report in found.items() if not dry_run else ():

@@ -111,6 +111,24 @@ class RegistryFailed(Event, frozen=True, kw_only=True, tag="registry.failed"):
     reason: str
 
 
+class RegistryUploadReceived(Event, frozen=True, kw_only=True, tag="registry.upload_received"):
+    """A wheel was uploaded and waits in the inbox; it is not `new` where the same bytes were there already."""
+
+    registry: str
+    file: str
+    sha256: str
+    publisher: str
+    new: bool
+
+
+class RegistryUploadRefused(Event, frozen=True, kw_only=True, tag="registry.upload_refused"):
+    """An upload was refused, and nothing of it kept."""
+
+    registry: str
+    codes: list[str]
+    reason: str
+
+
 class ConnectionOpened(Event, frozen=True, kw_only=True, tag="connection.opened"):
     """A connection is open; `sandbox` is the level that holds its driver."""
 

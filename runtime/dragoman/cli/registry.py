@@ -9,6 +9,7 @@ import click
 
 from .errors import FAILED
 from .options import Group, Options
+from .serve import inbox, serve
 
 if TYPE_CHECKING:
     from dragoman.registries import Registries
@@ -19,6 +20,10 @@ FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 @click.group("registry", cls=Group)
 def registry() -> None:
     """Choose where drivers come from, or make a registry: a folder of files."""
+
+
+for _command in (serve, inbox):
+    registry.add_command(_command)
 
 
 def _registries(options: Options) -> Registries:
