@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 NOBODY = "65534"
 
 SCRIPT = """
-import json, os, sys
+import json, os, subprocess, sys
 from pathlib import Path
 import anyio
 from dragoman.sandbox import Launch, Worker, policy
@@ -28,10 +28,16 @@ from dragoman_api.errors import DragomanError
 tree, layers = Path(sys.argv[1]), tuple(sys.argv[2].split(","))
 policy.LAYERS = layers
 
+def seen_by_another_process():
+    done = subprocess.run(["cat", f"/proc/{os.getpid()}/environ"], capture_output=True)
+    return "SENTINEL" if b"a secret" in done.stdout else done.stderr.decode()
+
 async def main():
+    before = await anyio.to_thread.run_sync(seen_by_another_process)
     async with Worker(Launch(driver="tiny:Driver", trees=(tree,))) as worker:
         answer = json.loads((await worker.call("describe_object", "x")).structure)
-        print(json.dumps({"uid": os.getuid(), "level": str(worker.report), **answer}))
+        print(json.dumps({"uid": os.getuid(), "level": str(worker.report), "before": before,
+                          "after": await anyio.to_thread.run_sync(seen_by_another_process), **answer}))
 
 anyio.run(main)
 """
@@ -98,13 +104,13 @@ def opening_the_way(house: Path) -> list[str]:
     return commands
 
 
-def run_as_nobody(house: Path, layers: str) -> dict[str, object]:
+def run_as_nobody(house: Path, layers: str, *first: str) -> dict[str, object]:
     become = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups --no-new-privs"
     program = f"exec {become} {sys.executable} -B {house}/host.py {house}/tree {layers}"
     with tempfile.TemporaryDirectory(prefix="dragoman-") as mounts:
         Path(mounts).chmod(0o755)
         done = subprocess.run(
-            ["unshare", "-m", "sh", "-ec", "\n".join([*opening_the_way(Path(mounts)), program])],
+            ["unshare", "-m", "sh", "-ec", "\n".join([*opening_the_way(Path(mounts)), *first, program])],
             env={"PATH": os.environ["PATH"], "SENTINEL": "a secret"},
             cwd="/",
             capture_output=True,
@@ -119,6 +125,8 @@ def run_as_nobody(house: Path, layers: str) -> dict[str, object]:
 def test_an_ordinary_users_driver_is_confined_fully(house: Path, full_level: None) -> None:
     answer = run_as_nobody(house, "limits,capabilities,landlock,seccomp")
     assert (answer.pop("uid"), answer.pop("level")) == (int(NOBODY), "full")
+    assert answer.pop("before") == "SENTINEL", "the control: what can be dumped can be read"
+    assert "denied" in str(answer.pop("after")), "no process of the same user reads the host's environment"
     assert set(answer.values()) <= {1, 13}, "EPERM or EACCES for every attempt"
 
 
@@ -130,3 +138,10 @@ def test_without_landlock_the_hosts_memory_stays_closed_because_the_host_hides_i
     assert answer["passwd"] == "done", "the control: without Landlock files are readable"
     assert {answer[name] for name in ("environ", "maps", "mem")} <= {1, 13}
     assert {answer[name] for name in ("write", "signal", "fork")} <= {1, 13}
+
+
+def test_where_proc_hides_processes_the_level_is_unverified_and_not_full(house: Path, full_level: None) -> None:
+    answer = run_as_nobody(house, "limits,capabilities,landlock,seccomp", "mount -t proc -o hidepid=2 proc /proc")
+    assert answer["level"] == "partial: unverified: the child's status cannot be read"
+    assert answer["environ"] in (2, 13)
+    assert {answer[name] for name in ("passwd", "write", "signal", "fork")} <= {1, 13}

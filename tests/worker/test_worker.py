@@ -27,6 +27,7 @@ from dragoman_api.errors import (
 )
 from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest
+from dragoman_worker.channel import Channel
 
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
@@ -311,31 +312,40 @@ async def test_memory_is_bounded(workshop: Workshop) -> None:
         assert await worker.call("ping") == Health(ok=True)
 
 
-async def test_twenty_starts_and_stops_leave_nothing_behind(workshop: Workshop) -> None:
-    def descriptors() -> int:
-        return len([*Path("/proc/self/fd").iterdir()])
-
-    workshop.spare = None
-    async with workshop.worker(HOOKS) as worker:
-        await worker.call("ping")
-    before, pids = descriptors(), []
-    for _ in range(20):
-        async with workshop.worker(HOOKS) as worker:
-            pids.append(worker._child.process.pid)
-            await worker.call("ping")
-    assert descriptors() == before
-    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
-
-
 async def test_a_start_that_is_refused_leaves_nothing_behind(workshop: Workshop, monkeypatch: Any) -> None:
+    sent: list[str] = []
+    send = Channel.send
+    monkeypatch.setattr(Channel, "send", lambda self, *all: (sent.extend(map(repr, all)), send(self, *all))[1])
     monkeypatch.setattr(policy, "_doubt", lambda *_: "the kernel does not confirm Seccomp")
     workshop.spare = None
     before = len([*Path("/proc/self/fd").iterdir()])
     with pytest.raises(SandboxError, match="Seccomp"):
-        async with workshop.worker("print('loaded')\nclass Driver: ...", policy="require"):
+        async with workshop.worker(
+            "print('loaded')\nclass Driver: ...", policy="require", secrets={"password": "hunter2"}
+        ):
             pass
     assert len([*Path("/proc/self/fd").iterdir()]) == before
     assert workshop.lines == [], "no driver code ran"
+    assert [message.partition("(")[0] for message in sent] == ["Config"], "and no secret was sent"
+
+
+async def test_the_secret_is_sent_once_the_kernels_own_word_was_read(workshop: Workshop, monkeypatch: Any) -> None:
+    steps: list[str] = []
+    send, read = Channel.send, policy.read_status
+
+    def note_send(self: Channel, *messages: Any) -> None:
+        steps.extend(type(message).__name__ for message in messages)
+        send(self, *messages)
+
+    def note_read(pid: int) -> str | None:
+        steps.append("status")
+        return read(pid)
+
+    monkeypatch.setattr(Channel, "send", note_send)
+    monkeypatch.setattr(policy, "read_status", note_read)
+    async with workshop.worker(HOOKS, secrets={"password": "hunter2"}):
+        pass
+    assert steps[:4] == ["Config", "status", "status", "Secret"]
 
 
 @pytest.mark.parametrize(
