@@ -14,6 +14,18 @@ if TYPE_CHECKING:
     Read = Callable[[str], bytes | None]
 
 
+MAX_TEXT = 64 << 10
+"""Characters of a text that is rendered; the file holds the rest."""
+
+MAX_MARKS = 4000
+"""Brackets and bars in a text that is rendered; over many of them a parser of Markdown takes minutes."""
+
+
+def is_renderable(text: str) -> bool:
+    """Tell whether a text may be parsed as Markdown, whoever wrote it."""
+    return len(text) <= MAX_TEXT and sum(map(text.count, "[]|")) <= MAX_MARKS
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A conformance report as its readers take it: whatever is missing or more in the file is no fault.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from .index import Catalog, Project, Registry, Release, WheelFile
     from .wheels import Host
+
+T = TypeVar("T")
 
 NAME = "browse"
 _ANY = "py3-none-any"
@@ -64,6 +66,10 @@ class Summary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     candidates: tuple[Candidate, ...]
 
 
+class _Advisories(msgspec.Struct, frozen=True, kw_only=True):
+    quarantined: dict[str, dict[str, str]] = {}
+
+
 class _File(msgspec.Struct, frozen=True, kw_only=True):
     browse_version: Literal[1] = 1
     drivers: tuple[Summary, ...]
@@ -89,11 +95,25 @@ def summarise(project: Project) -> Summary:
     )
 
 
+def standing(release: Release) -> tuple[str, str] | None:
+    """Say in a word what is held against a release, and why; None if nothing is."""
+    if release.quarantined is not None:
+        return "quarantined", release.quarantined
+    if release.yanked is not None:
+        return "yanked", release.yanked
+    if release.deprecated is not None:
+        instead = f" (use {release.replaced_by} instead)" if release.replaced_by else ""
+        return "deprecated", release.deprecated + instead
+    return None
+
+
 def offered(release: Release) -> bool:
     """Tell whether a release is given to those who ask for no version in particular."""
     from packaging.version import Version
 
-    return release.yanked is None and release.quarantined is None and not Version(release.version).is_prerelease
+    if release.yanked is not None or release.quarantined is not None:
+        return False
+    return release.version.replace(".", "").isdigit() or not Version(release.version).is_prerelease
 
 
 def _candidate(release: Release) -> Candidate:
@@ -120,17 +140,27 @@ def encode(catalog: Catalog) -> bytes:
 
 
 def read(registry: Registry) -> tuple[Summary, ...]:
-    """Read the rows of a registry. Blocks.
+    """Read the rows of a registry, without what its advisories hold back. Blocks.
 
     Raises:
-        IndexInvalidError: The file is missing, truncated or malformed.
+        IndexInvalidError: A file is missing, truncated or malformed.
         RegistryError: The registry cannot be reached (code ``registry-unreachable``).
     """
+    drivers = _decode(registry, NAME, _File).drivers
+    held = _decode(registry, "advisories", _Advisories).quarantined
+    return tuple(_without(one, held[one.project]) if one.project in held else one for one in drivers)
+
+
+def _decode(registry: Registry, name: str, kind: type[T]) -> T:
     try:
-        return msgspec.json.decode(registry.index_file(NAME), type=_File).drivers
+        return msgspec.json.decode(registry.index_file(name), type=kind)
     except msgspec.DecodeError as error:
-        message = f"{registry.url(NAME)} is malformed: {error}"
+        message = f"{registry.url(name)} is malformed: {error}"
         raise IndexInvalidError(message, hint="dragoman registry verify FOLDER") from error
+
+
+def _without(one: Summary, held: dict[str, str]) -> Summary:
+    return msgspec.structs.replace(one, candidates=tuple(each for each in one.candidates if each.version not in held))
 
 
 def fitting(host: Host) -> Callable[[Iterable[Candidate]], Candidate | None]:

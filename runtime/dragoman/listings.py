@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dragoman_registry.documents import Report
 from dragoman_registry.manifest import Manifest
 from dragoman_registry.permissions import describe_reach as describe_reach
 from dragoman_registry.permissions import plain_permissions as plain_permissions
+from dragoman_registry.summaries import standing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dragoman_registry.index import Release
     from dragoman_registry.store import Generation
 
 
@@ -27,6 +32,7 @@ class Listing:
         summary: One sentence.
         registry: Where it comes from.
         size: Bytes of its wheel, 0 when not known.
+        capabilities: What a person can do with it.
         excluded_surfaces: Where it is not available (P6).
     """
 
@@ -39,22 +45,57 @@ class Listing:
     summary: str
     registry: str
     size: int = 0
+    capabilities: tuple[str, ...] = ()
     excluded_surfaces: tuple[str, ...] = ()
 
-    @property
-    def text(self) -> str:
-        """Give what a search looks into, in lower case."""
-        return " ".join((self.id, self.label, self.summary, *self.types)).lower()
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One version of a driver.
+
+    Attributes:
+        version: Of the distribution.
+        state: ``offered``, ``yanked``, ``deprecated`` or ``quarantined``; empty where no registry was asked.
+        reason: Why it is no longer, or should no longer be used.
+        uploaded: When it was published, UTC.
+        size: Bytes of its wheels.
+        host_api: Range of `dragoman-api` versions.
+        installed: It is the one that connections use here.
+    """
+
+    version: str
+    state: str = ""
+    reason: str = ""
+    uploaded: str = ""
+    size: int = 0
+    host_api: str = ""
+    installed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Details:
-    """Everything a person may want to know of a driver before or after installing it."""
+    """Everything a person may want to know of a driver before or after installing it.
+
+    Attributes:
+        listing: As a list shows it.
+        versions: Newest first.
+        permissions: In plain words.
+        manifest: Of the version that would be installed, or is.
+        publisher: Who vouches for its bytes, in words.
+        readme: Markdown of its author, empty where there is none.
+        changelog: Markdown of its author, empty where there is none.
+        report: Of its conformance tests, as its author published it.
+        skipped: Newer versions that do not fit, and why.
+    """
 
     listing: Listing
-    versions: tuple[str, ...]
+    versions: tuple[Version, ...]
     permissions: tuple[str, ...]
     manifest: Manifest
+    publisher: str = ""
+    readme: str = ""
+    changelog: str = ""
+    report: Report | None = None
     skipped: tuple[str, ...] = ()
 
 
@@ -70,5 +111,25 @@ def listing_of(generation: Generation) -> Listing:
         reaches=describe_reach(manifest.permissions),
         summary=manifest.summary,
         registry=generation.registry,
+        capabilities=manifest.capabilities,
         excluded_surfaces=tuple(manifest.excluded_surfaces),
     )
+
+
+def versions_of(releases: Iterable[Release], *, installed: str | None) -> tuple[Version, ...]:
+    """Describe the releases of a driver."""
+    found = []
+    for release in releases:
+        state, reason = standing(release) or ("offered", "")
+        found.append(
+            Version(
+                version=release.version,
+                state=state,
+                reason=reason,
+                uploaded=release.wheels[0].uploaded,
+                size=sum(wheel.size for wheel in release.wheels),
+                host_api=release.host_api,
+                installed=release.version == installed,
+            )
+        )
+    return tuple(found)

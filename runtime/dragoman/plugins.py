@@ -10,12 +10,13 @@ import anyio.to_thread
 
 from dragoman_api import events
 from dragoman_api.calls import Call
-from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError, RegistryError
+from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError
 from dragoman_registry.decision import Outcome
 
 from .installs import Update
-from .listings import Details, Listing, describe_reach, listing_of, plain_permissions
-from .offers import Offer, find_offer, read_offers, unknown_type
+from .listings import Details, Listing, listing_of
+from .marketplace import describe, search
+from .offers import Offer, find_offer, unknown_type
 from .versions import installed_version
 
 if TYPE_CHECKING:
@@ -58,55 +59,30 @@ class Plugins:
         """
         return [listing_of(generation) for generation in self._store.installed()]
 
-    async def browse(self, words: str = "", *, type: str | None = None) -> list[Listing]:  # noqa: A002 - the field's word
-        """List what the registries offer, and what is installed.
+    async def browse(
+        self,
+        words: str = "",
+        *,
+        type: str | None = None,  # noqa: A002 - the field's word
+        capability: str | None = None,
+        compatible: bool = False,
+    ) -> list[Listing]:
+        """Find drivers that the registries offer, or that are installed: the best match first.
 
         Args:
-            words: All of them must occur in id, label, summary or types.
+            words: All of them must occur in id, label, summary or types; an id counts most, a summary least.
             type: Only drivers of this database type.
+            capability: Only drivers that can do this, as their manifests name it.
+            compatible: Only drivers of which a version fits this host.
 
         Raises:
             RegistryError: No registry could be read.
         """
-        listings, failures = await anyio.to_thread.run_sync(self._browse)
+        find = partial(search, words=words, type=type, capability=capability, compatible=compatible)
+        listings, failures = await anyio.to_thread.run_sync(lambda: find(self._store, self._registries.open()))
         for name, error in failures.items():
             self._emit(events.RegistryFailed(registry=name, code=error.code, reason=error.message))
-        wanted = words.lower().split()
-        return [
-            listing
-            for listing in listings
-            if (type is None or type in listing.types) and all(word in listing.text for word in wanted)
-        ]
-
-    def _browse(self) -> tuple[list[Listing], dict[str, RegistryError]]:
-        installed = {generation.plugin: generation for generation in self._store.installed()}
-        listings = {plugin: listing_of(generation) for plugin, generation in installed.items()}
-        offers, failures = read_offers(self._registries.open())
-        for offer in offers:
-            plugin = offer.project.plugin
-            listings[plugin] = self._listing(offer, installed.get(plugin))
-        return [listings[plugin] for plugin in sorted(listings)], failures
-
-    def _listing(self, offer: Offer, generation: Generation | None) -> Listing:
-        project = offer.project
-        release = self._installs.choose(offer).release
-        newest = release or (project.releases[0] if project.releases else None)
-        state = "available" if release else "incompatible"
-        if generation is not None:
-            update = release is not None and release.version != generation.version and generation.pin is None
-            state = "update" if update and generation.state == "installed" else generation.state
-        return Listing(
-            id=project.plugin,
-            label=project.label,
-            types=tuple(kind.name for kind in project.types),
-            version=generation.version if generation and state != "update" else newest.version if newest else "",
-            state=state,
-            reaches=describe_reach(newest.permissions if newest else ()),
-            summary=project.summary,
-            registry=offer.registry.name,
-            size=newest.wheels[0].size if newest else 0,
-            excluded_surfaces=tuple(project.excluded_surfaces),
-        )
+        return listings
 
     async def show(self, id: str) -> Details:  # noqa: A002 - the registry's word
         """Give everything known of a driver.
@@ -114,28 +90,8 @@ class Plugins:
         Raises:
             PluginNotFoundError: No registry has it and it is not installed.
         """
-        return await anyio.to_thread.run_sync(self._show, id)
-
-    def _show(self, plugin: str) -> Details:
-        generation = self._store.active(plugin)
-        try:
-            offer = find_offer(self._registries.open(), plugin)
-        except RegistryError:
-            if generation is None:
-                raise
-            listing = listing_of(generation)
-            versions = tuple(dict.fromkeys(entry.version for entry in self._store.generations(generation.plugin)))
-            words = plain_permissions(generation.manifest.permissions)
-            return Details(listing=listing, versions=versions, permissions=words, manifest=generation.manifest)
-        choice = self._installs.choose(offer)
-        release = choice.release or offer.project.releases[0]
-        manifest = offer.registry.manifest(release)
-        return Details(
-            listing=self._listing(offer, generation),
-            versions=tuple(entry.version for entry in offer.project.releases),
-            permissions=plain_permissions(manifest.permissions),
-            manifest=manifest,
-            skipped=tuple(f"{entry.version} skipped: {entry.reason}" for entry in choice.skipped),
+        return await anyio.to_thread.run_sync(
+            lambda: describe(self._store, self._registries.open(), id, self._installs.choose)
         )
 
     async def for_type(self, type: str) -> Listing:  # noqa: A002 - the field's word
@@ -247,11 +203,13 @@ class Plugins:
         """Let connections use a driver again. Raises PluginNotFoundError."""
         await self._ask(id)
         await anyio.to_thread.run_sync(partial(self._store.set_disabled, id, disabled=False))
+        self._emit(events.PluginEnabled(plugin=id))
 
     async def disable(self, id: str) -> None:  # noqa: A002 - the registry's word
         """Keep a driver installed and unused; opening does not switch it on. Raises PluginNotFoundError."""
         await self._ask(id)
         await anyio.to_thread.run_sync(partial(self._store.set_disabled, id, disabled=True))
+        self._emit(events.PluginDisabled(plugin=id))
 
     async def rollback(self, id: str, *, version: str | None = None) -> Generation:  # noqa: A002 - the registry's word
         """Go back to the version that was active before, or to one before that; a pointer write.
@@ -269,8 +227,9 @@ class Plugins:
         """Stay at a version, or at none in particular (None)."""
         await self._ask(id)
         await anyio.to_thread.run_sync(partial(self._store.set_pin, id, version=version))
+        self._emit(events.PluginPinned(plugin=id, version=version))
 
-    async def _ask(self, plugin: str, *, hook: str = "update_plugin") -> None:
+    async def _ask(self, plugin: str | None, *, hook: str = "update_plugin") -> None:
         await self._hooks.ask(Call(hook=hook, object=plugin, writes=True, unattended=self._installs.unattended))
 
     # upkeep ---------------------------------------------------------------------------------------------------------
@@ -295,7 +254,7 @@ class Plugins:
             RegistryError: It could not be fetched; the message names the place.
         """
         [(generation, faults)] = await self.verify(id)
-        fits = generation.fits(installed_version("dragoman-api"))
+        fits = generation.fits(await anyio.to_thread.run_sync(installed_version, "dragoman-api"))
         if fits and not faults:
             return generation
         offer = await self._offer(id)
@@ -348,6 +307,8 @@ class Plugins:
         """Remove what nobody goes back to and nobody runs from; `dry_run` only says what. Raises RegistryError."""
         from dragoman_registry.collecting import collect
 
+        if not dry_run:
+            await self._ask(None, hook="remove_plugin")
         found = await anyio.to_thread.run_sync(partial(collect, self._store, dry_run=dry_run))
         for one in found if not dry_run else ():
             self._emit(events.PluginCollected(plugin=one.plugin, version=one.version, bytes=one.size))

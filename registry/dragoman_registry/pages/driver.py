@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_registry.documents import Documents, read_documents
+from dragoman_registry.documents import MAX_TEXT, Documents, read_documents
 from dragoman_registry.manifest import decode
 from dragoman_registry.permissions import plain_permissions
-from dragoman_registry.summaries import offered
+from dragoman_registry.summaries import offered, standing
 
-from .safe import MAX_TEXT, address, markdown, text
+from .safe import address, markdown, text
 from .templates import fill
 
 if TYPE_CHECKING:
@@ -117,20 +117,8 @@ def _permissions(release: Release) -> str:
     return f"{_items(asked or ['Nothing'])}<p>and nothing else, wherever the sandbox is full</p>"
 
 
-def state(release: Release) -> tuple[str, str] | None:
-    """Say in a word and a reason what is held against a release, None if nothing is."""
-    if release.quarantined is not None:
-        return "quarantined", release.quarantined
-    if release.yanked is not None:
-        return "yanked", release.yanked
-    if release.deprecated is not None:
-        instead = f" (use {release.replaced_by} instead)" if release.replaced_by else ""
-        return "deprecated", release.deprecated + instead
-    return None
-
-
 def _notice(release: Release) -> str:
-    if (held := state(release)) is None:
+    if (held := standing(release)) is None:
         return ""
     return f'<p class="notice">Version {text(release.version)} is {held[0]}: {text(held[1])}</p>'
 
@@ -143,13 +131,13 @@ def _version(release: Release) -> str:
     first = release.wheels[0]
     facts = (first.uploaded[:10], f"dragoman-api {release.host_api}", size(sum(wheel.size for wheel in release.wheels)))
     shown = "".join(f"<span>{text(fact)}</span>" for fact in facts if fact)
-    held, standing = state(release), ""
+    held, told = standing(release), ""
     if held is not None:
         kind = "bad" if held[0] == "quarantined" else "warn"
-        standing = f'<p><span class="{kind}">{held[0]}</span>: {text(held[1])}</p>'
+        told = f'<p><span class="{kind}">{held[0]}</span>: {text(held[1])}</p>'
     files = "".join(_file(release, wheel) for wheel in (*release.wheels, *release.dependencies))
     details = f"<details><summary>Files of {text(release.version)}</summary><ul>{files}</ul></details>"
-    return f'<li><h3>{text(release.version)}</h3><p class="facts">{shown}</p>{standing}{details}</li>'
+    return f'<li><h3>{text(release.version)}</h3><p class="facts">{shown}</p>{told}{details}</li>'
 
 
 def _file(release: Release, wheel: WheelFile) -> str:

@@ -11,15 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman_registry.documents import MAX_TEXT, is_renderable
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
-
-MAX_TEXT = 64 << 10
-"""Characters of a readme or changelog on a page; the file beside it holds the rest."""
-
-MAX_MARKS = 4000
-"""Brackets and bars in a text that is read as Markdown; the parser takes long over many of them."""
 
 # C0 but for tab and line feed, DEL, C1, and the controls that reorder what is read or hide in it.
 _HIDDEN = [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]
@@ -55,11 +51,11 @@ def address(url: str) -> str | None:
 
 def markdown(source: str) -> str:
     """Render Markdown: HTML in it is text, pictures are their descriptions, and links lead to the web or nowhere."""
-    source = clean(source)
-    if sum(map(source.count, "[]|")) > MAX_MARKS:
-        return f'<pre tabindex="0">{escape(source[:MAX_TEXT])}</pre>'
+    source = clean(source[:MAX_TEXT])[:MAX_TEXT]
+    if not is_renderable(source):
+        return f'<pre tabindex="0">{escape(source)}</pre>'
     parser = _parser()
-    tokens = parser.parse(source[:MAX_TEXT])
+    tokens = parser.parse(source)
     for token in tokens:
         _restrain(token)
     return str(parser.renderer.render(tokens, parser.options, {}))

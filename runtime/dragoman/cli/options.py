@@ -150,7 +150,7 @@ class Options:
         if self.json:
             output.write_json(document)
         elif rows:
-            output.write_table(head, [[*map(output.plain, row)] for row in rows])
+            output.write_table(head, [[*map(output.plain, row)] for row in rows], wrap=True)
         else:
             self.say(nothing)
 

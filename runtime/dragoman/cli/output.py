@@ -18,6 +18,8 @@ FORMATS = ("table", "json", "ndjson", "csv")
 GAP = "  "
 WIDEST = 32
 """Characters a column keeps on a terminal, as far as its values are that long."""
+NARROWEST = 8
+"""Characters a column keeps where long values go on in the next line."""
 
 # C0, DEL, C1, line separators and bidirectional controls: what could move a cursor, recolour, or reorder what is read.
 _UNSAFE = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
@@ -40,6 +42,23 @@ def plain_lines(text: str) -> str:
 def write_text(text: str) -> None:
     """Write a text of a server as data: exactly, but for the controls that a terminal would obey."""
     sys.stdout.write((plain_lines(text) if sys.stdout.isatty() else text) + "\n")
+
+
+def write_markdown(title: str, source: str) -> None:
+    """Write a text of foreign origin under a title: rendered on a terminal, as it is elsewhere, and never obeyed."""
+    source = plain_lines(source)
+    from dragoman_registry.documents import is_renderable
+
+    if not (sys.stdout.isatty() and is_renderable(source)):
+        sys.stdout.write(f"{title}\n\n{source.strip()}\n")
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+    from rich.rule import Rule
+
+    console = Console()
+    console.print(Rule(title, align="left", style="dim"))
+    console.print(Markdown(source, hyperlinks=False), width=min(console.width, 100))
 
 
 def show(value: object) -> str:
@@ -157,7 +176,12 @@ def _csv_field(value: object, *, safe: bool) -> str:
 
 
 def write_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[bool] = (), more: str = "take --json"
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[bool] = (),
+    more: str = "take --json",
+    wrap: bool = False,
 ) -> None:
     """Write a table: aligned with full values, and on a terminal cut to its width.
 
@@ -166,10 +190,11 @@ def write_table(
         rows: Texts, safe already.
         right: Which columns are set to the right; none when left out.
         more: How to see the columns that a terminal has no room for.
+        wrap: Let long values go on in the next line instead; no column is left out.
     """
     aligned = list(right) or [False] * max(map(len, [head, *rows]))
     if sys.stdout.isatty():
-        _write_rich(head, rows, aligned, more)
+        _write_rich(head, rows, aligned, more, wrap)
         return
     lines = [head, *rows] if head else rows
     if not lines:
@@ -191,25 +216,40 @@ def _width(text: str) -> int:
     return cell_len(text)
 
 
-def _write_rich(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], more: str) -> None:
+def _write_rich(
+    head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], more: str, wrap: bool
+) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console()
     columns = zip(*([head, *rows] if head else rows), strict=True)
-    widths = _fit([max(map(_width, column)) for column in columns], console.width)
+    widths = (_shrink if wrap else _fit)([max(map(_width, column)) for column in columns], console.width)
     shown = len(widths)
     table = Table(box=None, show_header=bool(head), pad_edge=False, padding=(0, 2, 0, 0))
     for index, width in enumerate(widths):
         title = Text(head[index] if head else "", style="bold")
         side: Literal["left", "right"] = "right" if right[index] else "left"
-        table.add_column(title, justify=side, no_wrap=True, overflow="ellipsis", min_width=width, max_width=width)
+        overflow: Literal["fold", "ellipsis"] = "fold" if wrap else "ellipsis"
+        table.add_column(title, justify=side, no_wrap=not wrap, overflow=overflow, min_width=width, max_width=width)
     for row in rows:
         table.add_row(*(Text(text, style="dim" if text == "null" else "") for text in row[:shown]))
     console.print(table)
     if hidden := len(right) - shown:
         say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: {more}")
+
+
+def _shrink(natural: Sequence[int], room: int) -> list[int]:
+    """Give widths for all columns, the widest made narrower until they fit.
+
+    >>> _shrink([4, 40, 30], 60)
+    [4, 26, 26]
+    """
+    widths = list(natural)
+    while sum(widths) + len(GAP) * (len(widths) - 1) > room and max(widths) > NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
 
 
 def _fit(natural: Sequence[int], room: int) -> list[int]:
