@@ -206,9 +206,8 @@ async def sync(options: Options, plugins: Plugins, *, frozen: bool) -> int | Non
     made, differences = await plugins.sync(frozen=frozen)
     records = [_record(one) for one in made]
     rows = [["installed", one.plugin, one.version] for one in made] + [["differs", text] for text in differences]
-    options.listing(
-        {"installed": records, "differences": differences}, [], rows, nothing="plugins.lock is what is here"
-    )
+    nothing = "what is installed is what plugins.lock names"
+    options.listing({"installed": records, "differences": differences}, [], rows, nothing=nothing)
     return FAILED if differences and frozen else None
 
 
