@@ -87,6 +87,25 @@ class PluginCollected(Event, frozen=True, kw_only=True, tag="plugin.collected"):
     bytes: int
 
 
+class PluginEnabled(Event, frozen=True, kw_only=True, tag="plugin.enabled"):
+    """Connections may use a driver again."""
+
+    plugin: str
+
+
+class PluginDisabled(Event, frozen=True, kw_only=True, tag="plugin.disabled"):
+    """A driver stays installed and is not used."""
+
+    plugin: str
+
+
+class PluginPinned(Event, frozen=True, kw_only=True, tag="plugin.pinned"):
+    """A driver stays at a version, or with None at none in particular."""
+
+    plugin: str
+    version: str | None
+
+
 class PluginCrashed(Event, frozen=True, kw_only=True, tag="plugin.crashed"):
     """A driver's process ended by itself, or was ended for what it did."""
 
