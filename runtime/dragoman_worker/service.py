@@ -36,6 +36,15 @@ if TYPE_CHECKING:
 
     from .wire import Message
 
+_LACKS = {
+    "temporary directory": "a driver can write nowhere: keep it in memory (io.BytesIO)",
+    "getpwuid": "a driver's process knows no users: what it needs comes with the profile",
+    "username": "a driver's process knows no users: what it needs comes with the profile",
+    "home directory": "a driver has no home: ask for a file in the form, with the permission fs:read=FIELD",
+    # The numbers of a resolver's errors are negative.
+    "[Errno -": "names are resolved by the host: use the Http that connect is given, or asyncio's own streams",
+}
+"""What libraries miss in the sandbox, by the words they say it in."""
 _FAULT_TEXT = 500  # characters of a foreign exception that leave the process
 
 
@@ -202,4 +211,7 @@ def _describe(error: BaseException, what: str) -> DragomanError:
         return error
     traceback.print_exception(error)  # into the log, whose last lines the host shows
     reason = f"{type(error).__name__}: {error}"[:_FAULT_TEXT]
-    return DriverFaultError(f"{what}: {reason}")
+    lacks = [hint for words, hint in _LACKS.items() if words in reason]
+    if isinstance(error, PermissionError):
+        lacks.append("in the sandbox a driver reads its own files and reaches its server; it starts and writes nothing")
+    return DriverFaultError(f"{what}: {reason}", hint=lacks[0] if lacks else "")

@@ -364,3 +364,24 @@ async def test_a_layer_that_is_not_applied_is_noticed(
         with pytest.raises(SandboxError, match="full is required"):
             async with workshop.attempting("return 1", policy="require"):
                 pass
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [
+        ("__import__('tempfile').gettempdir()", "memory"),
+        ("__import__('getpass').getuser()", "profile"),
+        ("__import__('pathlib').Path.home()", "fs:read"),
+        ("__import__('ctypes.util').util.find_library('c')", "memory"),
+        ("open('/proc/self/status')", "its own files"),
+        ("__import__('subprocess').run(['true'])", "starts and writes nothing"),
+        ("__import__('socket').getaddrinfo('localhost', 80)", "resolved by the host"),
+    ],
+)
+async def test_what_libraries_miss_in_the_sandbox_is_told_with_what_to_use_instead(
+    workshop: Workshop, full_level: None, code: str, hint: str
+) -> None:
+    async with workshop.attempting("eval(name)") as worker:
+        with pytest.raises(DriverFaultError) as caught:
+            await attempt(worker, code)
+    assert hint in caught.value.hint

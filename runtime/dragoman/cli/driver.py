@@ -86,7 +86,11 @@ def check(options: Options, path: Path, wheels: Path | None) -> int | None:
 @click.option("--live", metavar="FILE.json", type=click.Path(path_type=Path), help="Real servers to test on as well.")
 @click.pass_obj
 def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -> int | None:
-    """Run the contract in the sandbox: on the author's fake, and on the servers of a list."""
+    """Run the contract in the sandbox: on the author's fake, and on the servers of a list.
+
+    The level is the strongest this machine gives, and is named in the result; --sandbox require refuses to test below
+    full.
+    """
     from dragoman.authoring.contract import REPORT, run_contract
     from dragoman.authoring.project import built
 

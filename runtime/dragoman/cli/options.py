@@ -310,7 +310,13 @@ def _globals(*, hidden: bool) -> list[click.Option]:
         option("--yes", "-y", is_flag=True, help="Agree to every question."),
         option("--quiet", "-q", is_flag=True, help="Say nothing beside data, notes and errors."),
         option("--home", metavar="DIR", help="Keep everything below this folder (DRAGOMAN_HOME)."),
-        option("--sandbox", type=click.Choice(["auto", "require", "off"]), help="How drivers are confined."),
+        option(
+            "--sandbox",
+            type=click.Choice(["auto", "require", "off"]),
+            is_flag=False,
+            flag_value="auto",
+            help="How drivers are confined; auto where nothing follows.",
+        ),
     ]
 
 
