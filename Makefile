@@ -4,7 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-BUNDLE := runtime/dragoman/bundled/targets/catalog
+BUNDLE := runtime/dragoman/bundled/pins.json
 
 .PHONY: help setup demo test slow check live sample servers bench clean
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError
+from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError, TrustError
 
 from .manifest import MAX_MANIFEST, DatabaseType, Manifest
 from .sources import iter_chunks, open_source, read
-from .trust import Target, Trust, TrustedPath
+from .trust import UNSIGNED, Target, Trust, TrustedPath
 from .validation import load
 from .wheels import NotAWheel, parse_name
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Mapping
+
+    from .trust import Publisher
 
 T = TypeVar("T")
 
@@ -160,16 +162,18 @@ class Registry:
         self._trust = trust or TrustedPath()
 
     def catalog(self) -> Catalog:
-        """Read what is offered.
+        """Read what is offered. What is quarantined is so by the advisories, whatever the catalog says.
 
         Raises:
             IndexInvalidError: The file is missing, truncated or malformed; the message names every fault.
+            TrustError: Nobody vouches for it, or its signatures have expired (code ``registry-stale``).
+            IntegrityError: It is not the file that was signed.
             RegistryError: The registry cannot be reached (code ``registry-unreachable``).
         """
         catalog = self._index(Catalog, "catalog")
         if faults := list(_unsound(catalog)):
             raise _invalid(self.url("catalog"), faults)
-        return catalog
+        return _held_back(catalog, self.advisories().quarantined)
 
     def types(self) -> dict[str, str]:
         """Read which project serves which database type. Raises as `catalog`."""
@@ -211,20 +215,31 @@ class Registry:
     def sidecar(self, release: Release, wheel: WheelFile) -> bytes:
         """Read the `driver.json` beside a wheel. Raises IntegrityError if it is not the one the index names."""
         target = Target(path=f"{wheel.path}.driver.json", size=MAX_MANIFEST, sha256=release.manifest_sha256)
-        admitted = self._trust.admit(target)
-        data = read(self._source, f"targets/{admitted.path}", limit=admitted.size)
-        actual = hashlib.sha256(data).hexdigest()
-        if actual != admitted.sha256:
-            raise changed(self.url(admitted.path), admitted.sha256 or "", actual)
-        return data
+        return self._checked(target)
 
     def chunks(self, wheel: WheelFile) -> Generator[bytes]:
         """Read a wheel piece by piece, unchecked: the caller counts and hashes, as `admitted` says."""
         return iter_chunks(self._source, f"targets/{wheel.path}")
 
-    def admitted(self, wheel: WheelFile) -> Target:
-        """Give size and digest a wheel must have. Raises TrustError if nobody vouches for it."""
-        return self._trust.admit(Target(path=wheel.path, size=wheel.size, sha256=wheel.sha256))
+    def admitted(self, wheel: WheelFile, release: Release) -> Target:
+        """Give size and digest a wheel of a release must have.
+
+        A library is vouched for by the author of the driver, whose signed manifest names it by its digest.
+
+        Raises:
+            TrustError: Nobody vouches for it.
+        """
+        target = Target(path=wheel.path, size=wheel.size, sha256=wheel.sha256)
+        if wheel.file in {own.file for own in release.wheels}:
+            return self._trust.admit(target)
+        if (wheel.file, wheel.sha256) not in {(each.file, each.sha256) for each in self.manifest(release).dependencies}:
+            text = f"{release.plugin} {release.version} does not name {wheel.file} with the digest {wheel.sha256}"
+            raise TrustError(text, hint="tell whoever runs the registry; nothing was installed")
+        return target
+
+    def publisher(self, project: str) -> Publisher | None:
+        """Give who may publish a project; None where the host itself vouches for its files. Raises as `catalog`."""
+        return self._trust.publishers().get(project)
 
     def url(self, path: str) -> str:
         """Give where a target lies, for messages."""
@@ -234,11 +249,16 @@ class Registry:
         """Read a file for people: a readme, a changelog, a conformance report. None where there is none.
 
         Raises:
+            IntegrityError: It is not the file that was signed.
             RegistryError: The registry cannot be reached.
         """
         try:
             return self._admitted(path, MAX_DOCUMENT)
         except IndexInvalidError:
+            return None
+        except TrustError as error:
+            if error.code != UNSIGNED:
+                raise
             return None
 
     def index_file(self, name: str) -> bytes:
@@ -246,8 +266,14 @@ class Registry:
         return self._admitted(name, MAX_INDEX)
 
     def _admitted(self, path: str, limit: int) -> bytes:
-        target = self._trust.admit(Target(path=path, size=limit))
-        return read(self._source, f"targets/{target.path}", limit=target.size)
+        return self._checked(Target(path=path, size=limit))
+
+    def _checked(self, target: Target) -> bytes:
+        admitted = self._trust.admit(target)
+        data = read(self._source, f"targets/{admitted.path}", limit=admitted.size)
+        if admitted.sha256 is not None and (actual := hashlib.sha256(data).hexdigest()) != admitted.sha256:
+            raise changed(self.url(admitted.path), admitted.sha256, actual)
+        return data
 
     def _index(self, kind: type[T], name: str) -> T:
         value, faults = load(kind, self.index_file(name), code="index")
@@ -286,6 +312,22 @@ def _unsound(catalog: Catalog) -> Iterator[str]:
                 SpecifierSet(text)
             except InvalidSpecifier:
                 yield f"{named} has {text!r}, which is no version range"
+
+
+def _held_back(catalog: Catalog, quarantined: Mapping[str, Mapping[str, str]]) -> Catalog:
+    """Let the advisories say what is quarantined: their key is another one than the catalog's."""
+
+    def wrong(release: Release) -> bool:
+        return release.quarantined != quarantined.get(release.project, {}).get(release.version)
+
+    def judged(release: Release) -> Release:
+        reason = quarantined.get(release.project, {}).get(release.version)
+        return replace(release, quarantined=reason) if wrong(release) else release
+
+    if not any(wrong(release) for project in catalog.projects for release in project.releases):
+        return catalog
+    projects = (replace(each, releases=tuple(map(judged, each.releases))) for each in catalog.projects)
+    return replace(catalog, projects=tuple(projects))
 
 
 def changed(where: str, expected: str, actual: str) -> IntegrityError:

@@ -235,7 +235,7 @@ class _Work:
         anyio.from_thread.run_sync(self._on_progress, phase, self._done, self._total)
 
     def _fetch(self, wheel: WheelFile, staging: Path) -> Path:
-        promised = self._registry.admitted(wheel)
+        promised = self._registry.admitted(wheel, self._release)
         where = self._registry.url(wheel.path)
         part, digest, size = staging / f"{wheel.file}.part", hashlib.sha256(), 0
         with part.open("wb") as file, closing(self._registry.chunks(wheel)) as chunks:

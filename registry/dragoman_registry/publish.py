@@ -1,8 +1,8 @@
-"""Making and checking a registry: a folder of static files in which a published version never changes."""
+"""Making a registry: a signed folder of static files in which a published version never changes."""
 
 from __future__ import annotations
 
-import hashlib
+import re
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,61 +11,90 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from dragoman_api.errors import (
-    ConfigurationError,
-    IndexInvalidError,
-    PluginNotFoundError,
-    RegistryError,
-    WheelRejectedError,
-)
+from dragoman_api.errors import ConfigurationError, PluginNotFoundError, RegistryError, WheelRejectedError
 
 from . import summaries
 from .files import locked, write
-from .index import Advisories, Catalog, Project, Registry, Release, Types, WheelFile, project_of
+from .index import Advisories, Catalog, Registry, Types, project_of
+from .merging import immutable, merged, releases, wheels
 from .pages import pages
 from .preflight import inspect
+from .trust import Target
+from .trust.keys import Keys, beside
+from .trust.ledger import Ledger, exists
+from .trust.roles import ONLINE, PUBLISHER, YEAR, patterns, publisher_of, served_name
 from .validation import Fault
-from .wheels import provided
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from .claims import Report
+    from .index import Release
+    from .trust.seam import Publisher
 
 Status = Literal["active", "yanked", "deprecated", "quarantined"]
 
+OWNER = f"{PUBLISHER}owner"
+"""Role of whoever holds the keys of a registry and publishes there themselves."""
+_OWN = {"metadata", "targets"}
+_OF = {"types": "targets", "advisories": "advisories", "catalog": "index", summaries.NAME: "index"}
+"""File of the index → the role that signs it."""
 
-def init(path: Path) -> None:
-    """Make an empty registry.
+
+def init(path: Path, *, keys: Path | None = None, days: int = YEAR, now: datetime | None = None) -> str:
+    """Make an empty registry, and its keys in a folder beside it.
+
+    Args:
+        path: The folder.
+        keys: Where the private keys go; beside the registry when not given, never inside.
+        days: For how many days what the registry says of itself holds before it must be renewed.
+        now: The time of the signatures.
+
+    Returns:
+        The digest of its root, by which others add it.
 
     Raises:
-        ConfigurationError: The folder holds something else.
+        ConfigurationError: The folder holds something else, or the keys would lie in it.
         RegistryError: It cannot be written (code ``registry-not-written``).
     """
-    with _writing(path):
-        if (path / "targets" / "catalog").exists():
-            return
-        if path.exists() and (not path.is_dir() or {file.name for file in path.iterdir()} - {"metadata", "targets"}):
-            raise ConfigurationError(f"{path} is not empty", hint="dragoman registry init ANOTHER-FOLDER")
-        for folder in ("metadata", "targets/wheels", "targets/docs"):
-            (path / folder).mkdir(parents=True, exist_ok=True)
-        _write_index(path, Catalog())
+    folder = Keys(keys or beside(path))
+    with writing(path):
+        if not exists(path):
+            if path.exists() and (
+                not path.is_dir() or {file.name for file in path.iterdir()} - {"metadata", "targets"}
+            ):
+                raise ConfigurationError(f"{path} is not empty", hint="dragoman registry init ANOTHER-FOLDER")
+            if path.resolve() in (folder.folder.resolve(), *folder.folder.resolve().parents):
+                text = f"keys must not lie in {path}, which others read"
+                raise ConfigurationError(text, hint="dragoman registry init FOLDER --keys ANOTHER-FOLDER")
+            for name in ("metadata", "targets/wheels", "targets/docs"):
+                (path / name).mkdir(parents=True, exist_ok=True)
+            with locked(path):
+                _write_index(path, Ledger(path, folder, now=now, new_days=days), Catalog(), types={})
+        return Ledger(path, folder).root_digest
 
 
 def build(
     wheels: Iterable[Path],
     *,
     to: Path,
+    keys: Path | None = None,
+    sign: Path | None = None,
     now: datetime | None = None,
     beside: Mapping[str, Mapping[str, bytes]] | None = None,
     dry_run: bool = False,
 ) -> list[Release]:
     """Publish wheels: drivers, and the libraries their closed sets consist of. All of them, or none.
 
+    The publisher of each driver signs for it. Where the registry's own keys are at hand too, it is accepted at once;
+    else it waits until `accept`.
+
     Args:
         wheels: Files; one that is published already with the same bytes is left alone.
         to: A registry, made when it is not there.
+        keys: Folder of keys; beside the registry when not given.
+        sign: A publisher's key.
         now: When they come in, for builds that can be repeated.
         beside: File name of a driver's wheel → what lies beside it: ``report.json``, ``CHANGELOG.md``.
         dry_run: Only look for faults.
@@ -75,45 +104,91 @@ def build(
 
     Raises:
         WheelRejectedError: With every fault of every wheel; the registry is unchanged.
+        ConfigurationError: A key is missing.
         IndexInvalidError: The registry is damaged.
+        TrustError: Somebody without the keys changed it.
         RegistryError: It cannot be written; what was published before still is.
     """
     if not dry_run:
-        init(to)
-    with _writing(to), nullcontext() if dry_run else locked(to):
-        catalog = _catalog(to)
-        stamp = (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        init(to, keys=keys, now=now)
+    with writing(to), nullcontext() if dry_run else locked(to):
+        desk = _Desk(to, keys, sign, now)
         found = {path: inspect(path, native=True) for path in wheels}
         faults = [replace(fault, where=path.name) for path, report in found.items() for fault in report.faults]
-        faults += [fault for path, report in found.items() for fault in _immutable(catalog, path, report)]
-        if not faults:
-            catalog, more = _merged(catalog, found, stamp)
-            faults += more
-        if faults:
-            others = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
-            shown = f"nothing was published: {faults[0]}{others}"
-            pairs = tuple((fault.code, str(fault)) for fault in faults)
-            raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)
-        for path, report in found.items() if not dry_run else ():
-            _write_wheel(to, path, report, (beside or {}).get(path.name, {}))
+        faults += [*immutable(desk.catalog, found), *desk.claims(found)]
+        catalog, more = (desk.catalog, []) if faults else merged(desk.catalog, found, desk.stamp)
+        _refuse([*faults, *more])
         if not dry_run:
-            _write_index(to, catalog, changed={project_of(path.name) for path in found})
+            desk.publish(found, beside or {}, catalog)
     names = {path.name for path in found}
-    return [release for release in _releases(catalog) if names & {wheel.file for wheel in release.wheels}]
+    return [release for release in releases(catalog) if names & {wheel.file for wheel in release.wheels}]
 
 
-def mark(path: Path, *, project: str, version: str, status: Status, reason: str = "", replaced_by: str = "") -> Release:
+def accept(
+    path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = (), now: datetime | None = None
+) -> list[Release]:
+    """Accept what publishers have signed since: check all of it, then name it in index, snapshot and timestamp.
+
+    Args:
+        path: The registry.
+        keys: Folder of keys; beside the registry when not given.
+        uploads: Wheels that arrived by another way; those that a publisher signed are taken in.
+        now: When they come in.
+
+    Returns:
+        The releases that are new, of the publishers in whose submission there is no fault.
+
+    Raises:
+        WheelRejectedError: With every fault; what other publishers signed is accepted all the same.
+        ConfigurationError: A key is missing. Else as `build`.
+    """
+    with writing(path), locked(path):
+        desk = _Desk(path, keys, None, now)
+        desk.ledger.expect(*ONLINE)
+        before, faults = {wheel.file for wheel in wheels(desk.catalog)}, []
+        touched: set[str] = set()
+        catalog, arrived = desk.catalog, {upload.name: upload for upload in uploads}
+        for role, metadata in desk.ledger.pending().items():
+            problems = [Fault(code, reason, role) for code, reason in desk.ledger.problems(role, metadata)]
+            found, more = ({}, []) if problems else desk.signed_wheels(role, metadata.signed.targets, arrived)
+            problems += more or [*immutable(catalog, found), *desk.claims(found)]
+            following, conflicts = (catalog, []) if problems else merged(catalog, found, desk.stamp)
+            if problems or conflicts:
+                faults += [*problems, *conflicts]
+                continue
+            for file, report in found.items():
+                write_wheel(path, file, report, {})
+                touched.add(project_of(file.name))
+            desk.ledger.adopt(role, metadata)
+            catalog = following
+        _write_index(path, desk.ledger, catalog, changed=touched)
+        _refuse(faults)
+    return [one for one in releases(catalog) if {wheel.file for wheel in one.wheels} - before]
+
+
+def mark(
+    path: Path,
+    *,
+    project: str,
+    version: str,
+    status: Status,
+    reason: str = "",
+    replaced_by: str = "",
+    keys: Path | None = None,
+    now: datetime | None = None,
+) -> Release:
     """Yank, deprecate or quarantine a version, or offer it again.
 
     Raises:
         PluginNotFoundError: There is no such version.
-        ConfigurationError: No reason is given for taking it back.
+        ConfigurationError: No reason is given for taking it back, or a key is missing.
     """
     if status != "active" and not reason:
         raise ConfigurationError(f"no reason is given why {project} {version} is {status}", hint="--reason TEXT")
-    with _writing(path), locked(path):
-        catalog = read_catalog(path)
-        found = [r for r in _releases(catalog) if project in (r.project, r.plugin) and r.version == version]
+    with writing(path), locked(path):
+        desk = _Desk(path, keys, None, now)
+        desk.ledger.expect(*ONLINE, "advisories")
+        found = [r for r in releases(desk.catalog) if project in (r.project, r.plugin) and r.version == version]
         if not found:
             raise PluginNotFoundError(f"{path} has no {project} {version}", hint="dragoman plugins browse")
         marked = replace(
@@ -125,39 +200,94 @@ def mark(path: Path, *, project: str, version: str, status: Status, reason: str 
         )
         projects = tuple(
             replace(entry, releases=tuple(marked if release is found[0] else release for release in entry.releases))
-            for entry in catalog.projects
+            for entry in desk.catalog.projects
         )
-        _write_index(path, replace(catalog, projects=projects))
+        _write_index(path, desk.ledger, replace(desk.catalog, projects=projects))
     return marked
 
 
-def verify(path: Path) -> list[Fault]:
-    """Check a whole registry: every file against the catalog, and the catalog against every wheel."""
-    faults: list[Fault] = []
-    try:
-        catalog = read_catalog(path)
-    except IndexInvalidError as error:
-        return [Fault("index", error.message, "catalog")]
-    targets = path / "targets"
-    listed = set()
-    for release in _releases(catalog):
-        for wheel in release.wheels:
-            faults += _verify_wheel(targets, wheel, release)
-            listed |= {wheel.path, *(f"{wheel.path}.{kind}" for kind in ("metadata", "driver.json", "report.json"))}
-    for wheel in catalog.libraries:
-        faults += _verify_wheel(targets, wheel, None)
-        listed |= {wheel.path, f"{wheel.path}.metadata"}
-    for name, content in chain(pages(catalog, _reader(path)), _index(catalog).items()):
-        if not (targets / name).is_file():
-            faults.append(Fault("missing", f"{name} is missing.", name))
-        elif (targets / name).read_bytes() != content:
-            faults.append(Fault("page", f"{name} does not say what the catalog says.", name))
-    there = {str(file.relative_to(targets)) for file in (targets / "wheels").rglob("*") if file.is_file()}
-    return faults + [Fault("unlisted", f"{name} is not in the catalog.", name) for name in sorted(there - listed)]
+def add_publisher(
+    path: Path, name: str, *, key: Path, projects: Iterable[str], types: Iterable[str] = (), keys: Path | None = None
+) -> Publisher:
+    """Let the holder of a key publish projects, and bind database types to the first of them.
+
+    A publisher who is there already keeps their projects and gets this key in place of the one before.
+
+    Args:
+        path: The registry.
+        name: What to call them: lower-case letters, digits and dashes.
+        key: The file with their public key.
+        projects: Distributions they may publish.
+        types: Database types that the first project serves from now on.
+        keys: Folder of keys; beside the registry when not given.
+
+    Raises:
+        ConfigurationError: The name or key is none, or a project is another publisher's.
+    """
+    from .trust.keys import read_public
+    from .trust.seam import Publisher
+
+    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
+        raise ConfigurationError(f"{name!r} is no name for a publisher", hint="lower-case letters, digits and dashes")
+    role, public, named = f"{PUBLISHER}{name}", read_public(key), [re.sub(r"[-_.]+", "-", p).lower() for p in projects]
+    with writing(path), locked(path):
+        desk = _Desk(path, keys, None, None)
+        desk.ledger.expect("targets", "snapshot", "timestamp")
+        for project in named:
+            if (other := publisher_of(desk.ledger.targets, project)) not in (None, role):
+                holder = str(other).removeprefix(PUBLISHER)
+                raise ConfigurationError(f"{project} is published by {holder}", hint="choose another project")
+        desk.ledger.delegate(role, public, [pattern for project in named for pattern in patterns(project)])
+        bound = desk.types | (dict.fromkeys(types, named[0]) if named else {})
+        _write_index(path, desk.ledger, desk.catalog, types=bound)
+    return Publisher(name=name, keys=(public.keyid,))
+
+
+def sign(
+    path: Path,
+    *,
+    keys: Path | None = None,
+    sign: Path | None = None,
+    rotate: Iterable[str] = (),
+    days: int | None = None,
+    now: datetime | None = None,
+) -> list[str]:
+    """Renew what expires soon and what the keys at hand can sign; replace the keys of roles.
+
+    Args:
+        path: The registry.
+        keys: Folder of keys; beside the registry when not given.
+        sign: A publisher's key: their role is signed anew with it, as it was accepted, and waits for `accept`.
+        rotate: Roles that get new keys.
+        days: For how many days what the registry says of itself holds from now on.
+        now: The time of the signatures.
+
+    Returns:
+        The names of the roles that were signed.
+
+    Raises:
+        ConfigurationError: A role is unknown, or a key is missing.
+    """
+    with writing(path), locked(path):
+        desk = _Desk(path, keys, sign, now)
+        ledger = desk.ledger
+        rotated = list(rotate)
+        for role in rotated:
+            ledger.rotate(role)
+        again = [name for name in ledger.names() if name.startswith(PUBLISHER) and ledger.can_sign(name)]
+        for name in again if sign or OWNER in again else ():
+            ledger.resign(name)
+        waiting = ledger.pending() if ledger.can_sign(*ONLINE) and not sign else {}
+        for name in set(waiting) & set(again):
+            ledger.adopt(name, waiting[name])
+        renewed = ledger.renew(days=days)
+        ledger.commit()
+        return [*rotated, *(name for name in [*again, *renewed] if name not in rotated)]
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the disk says into an error that names the file."""
     try:
         yield
     except OSError as error:
@@ -167,177 +297,179 @@ def _writing(path: Path) -> Iterator[None]:
 
 
 def read_catalog(path: Path) -> Catalog:
-    """Read the catalog of a registry on disk. Raises IndexInvalidError, with a hint how to mend it."""
-    return Registry("registry", str(path)).catalog()
+    """Read the signed catalog of a registry on disk; empty where there is no registry yet.
 
-
-def _releases(catalog: Catalog) -> Iterator[Release]:
-    for project in catalog.projects:
-        yield from project.releases
-
-
-def _immutable(catalog: Catalog, path: Path, report: Report) -> Iterator[Fault]:
-    listed = {wheel.file: wheel for wheel in _wheels(catalog)}
-    if path.name in listed and listed[path.name].sha256 != report.sha256:
-        yield Fault("immutable", "It is published with other bytes; raise the version.", path.name)
-
-
-def _merged(catalog: Catalog, found: dict[Path, Report], stamp: str) -> tuple[Catalog, list[Fault]]:
-    """Add what the wheels bring to a catalog."""
-    libraries = {wheel.file: wheel for wheel in catalog.libraries}
-    for path, report in found.items():
-        if report.manifest is None:
-            libraries.setdefault(path.name, _wheel_file(path.name, report, stamp))
-    projects = {project.project: project for project in catalog.projects}
-    faults: list[Fault] = []
-    for path, report in found.items():
-        if report.manifest is not None:
-            problems = list(_conflicts(projects, libraries, path.name, report))
-            faults += problems
-            if not problems:
-                _add(projects, libraries, _wheel_file(path.name, report, stamp), report)
-    ordered = tuple(projects[name] for name in sorted(projects))
-    return Catalog(projects=ordered, libraries=tuple(libraries[name] for name in sorted(libraries))), faults
-
-
-def _wheel_file(file: str, report: Report, stamp: str) -> WheelFile:
-    from packaging.utils import canonicalize_name
-
-    return WheelFile(
-        file=file,
-        size=report.size,
-        sha256=report.sha256,
-        metadata_sha256=hashlib.sha256(report.metadata).hexdigest(),
-        requires_python=report.requires_python,
-        uploaded=stamp,
-        summary=report.summary,
-        requires=tuple(sorted({canonicalize_name(requirement.name) for requirement in report.requires})),
-    )
-
-
-def _key(file: str) -> tuple[str, str]:
-    return project_of(file), file.split("-")[1]
-
-
-def _conflicts(
-    projects: dict[str, Project], libraries: dict[str, WheelFile], file: str, report: Report
-) -> Iterator[Fault]:
-    """Find what a driver takes from others, and what its closed set lacks."""
-    manifest = report.manifest
-    assert manifest is not None
-    for other in projects.values():
-        if other.project == project_of(file):
-            continue
-        if other.plugin == manifest.id:
-            yield Fault("name-taken", f"The plugin {manifest.id!r} is {other.project}.", file)
-        for kind in {kind.name for kind in other.types} & {kind.name for kind in manifest.types}:
-            yield Fault("type-taken", f"The type {kind!r} is served by {other.project}.", file)
-    same = [r for p in projects.values() for r in p.releases if (r.project, r.version) == _key(file)]
-    if same and same[0].manifest_sha256 != hashlib.sha256(report.manifest_data).hexdigest():
-        yield Fault("manifest", "It differs from that of the version's other wheels.", file)
-    there = set(provided().values()) | {project_of(dependency.file) for dependency in manifest.dependencies}
-    for dependency in manifest.dependencies:
-        wheel = libraries.get(dependency.file)
-        if wheel is None:
-            yield Fault("dependency-missing", f"{dependency.file} is neither given nor published.", file)
-            continue
-        if wheel.sha256 != dependency.sha256:
-            reason = f"the manifest says {dependency.sha256}, it is {wheel.sha256}"
-            yield Fault("dependency-mismatch", f"{dependency.file}: {reason}.", file)
-        if "native-code" not in manifest.permissions and not wheel.file.endswith("-any.whl"):
-            yield Fault("native-code", f"{wheel.file} is native code; the manifest does not ask for it.", file)
-        for name in set(wheel.requires) - there:
-            yield Fault("dependency-missing", f"{wheel.file} needs {name}, which the manifest does not list.", file)
-
-
-def _add(projects: dict[str, Project], libraries: dict[str, WheelFile], wheel: WheelFile, report: Report) -> None:
-    from packaging.version import Version
-
-    manifest = report.manifest
-    assert manifest is not None
-    name = project_of(wheel.file)
-    project = projects.get(name)
-    releases = {release.version: release for release in project.releases} if project else {}
-    release = releases.get(wheel.version) or Release(
-        plugin=manifest.id,
-        project=name,
-        version=wheel.version,
-        host_api=manifest.host_api,
-        permissions=manifest.permissions,
-        manifest_sha256=hashlib.sha256(report.manifest_data).hexdigest(),
-        wheels=(),
-        dependencies=tuple(libraries[dependency.file] for dependency in manifest.dependencies),
-    )
-    if wheel.file not in {entry.file for entry in release.wheels}:
-        wheels = sorted((*release.wheels, wheel), key=lambda entry: entry.file)
-        releases[wheel.version] = replace(release, wheels=tuple(wheels))
-    newest = sorted(releases.values(), key=lambda entry: Version(entry.version), reverse=True)
-    if project is None or newest[0].version == wheel.version:
-        project = Project(
-            plugin=manifest.id,
-            project=name,
-            label=manifest.label,
-            summary=manifest.summary,
-            types=manifest.types,
-            capabilities=manifest.capabilities,
-            excluded_surfaces=manifest.excluded_surfaces,
-        )
-    projects[name] = replace(project, releases=tuple(newest))
+    Raises:
+        IndexInvalidError: A file is missing or malformed.
+        TrustError: A signature is not in order.
+        IntegrityError: The catalog is not the one that was signed.
+    """
+    return _Desk(path, None, None, None).catalog
 
 
 def published(path: Path) -> dict[str, str]:
     """Give the digest of every wheel a registry holds, by its file name; none where there is no registry yet."""
-    return {wheel.file: wheel.sha256 for wheel in _wheels(_catalog(path))}
+    return {wheel.file: wheel.sha256 for wheel in wheels(read_catalog(path))}
 
 
-def _catalog(path: Path) -> Catalog:
-    return read_catalog(path) if (path / "targets" / "catalog").exists() else Catalog()
+class Own:
+    """Trust what the ledger of one's own registry says."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def admit(self, target: Target) -> Target:
+        """Hold a file of the index to its signed digest."""
+        signed = self._ledger.signed(_OF[target.path], target.path) if target.path in _OF else None
+        if signed is None:
+            return target
+        digest = signed.hashes["sha256"]
+        return Target(path=served_name(target.path, digest), size=signed.length, sha256=digest)
+
+    def publishers(self) -> Mapping[str, Publisher]:
+        """Give nothing: nobody asks."""
+        return {}
 
 
-def _wheels(catalog: Catalog) -> Iterator[WheelFile]:
-    yield from (wheel for release in _releases(catalog) for wheel in release.wheels)
-    yield from catalog.libraries
+class _Desk:
+    """One piece of work on a registry: its ledger, and what is published when the work begins."""
+
+    def __init__(self, path: Path, keys: Path | None, sign: Path | None, now: datetime | None) -> None:
+        self._path = path
+        self.stamp = (now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.catalog, self.types = Catalog(), dict[str, str]()
+        if exists(path):
+            self.ledger = Ledger(path, Keys(keys or beside(path), *([sign] if sign else [])), now=now)
+            registry = Registry("registry", str(path), trust=Own(self.ledger))
+            self.catalog, self.types = registry.catalog(), registry.types()
+        elif (path / "targets").is_dir() and any((path / "targets").iterdir()):
+            hint = "publish its wheels into a new one: dragoman registry build WHEELS --to FOLDER"
+            raise RegistryError(f"{path} is a registry that nobody signed", hint=hint, code="not-signed")
+        self._by_key = sign is not None
+
+    def claims(self, found: Mapping[Path, Report]) -> Iterator[Fault]:
+        """Find projects and types that are not the signer's."""
+        for path, report in found.items():
+            if report.manifest is None:
+                continue
+            project = project_of(path.name)
+            role = publisher_of(self.ledger.targets, project) if exists(self._path) else OWNER
+            mine = role in (None, OWNER) and not self._by_key
+            if role is None and not (mine and self.ledger.can_sign("targets")):
+                reason = (
+                    "Nobody may publish this project yet: dragoman registry add-publisher FOLDER NAME --key KEY.pub"
+                )
+                yield Fault("no-publisher", f"{reason} --project {project}.", path.name)
+            for kind in report.manifest.types:
+                holder = self.types.get(kind.name)
+                if holder not in (None, project):
+                    yield Fault("type-taken", f"The type {kind.name!r} is served by {holder}.", path.name)
+                if holder is None and exists(self._path) and not (mine and self.ledger.can_sign("targets")):
+                    reason = f"The type {kind.name!r} is not bound to {project}: dragoman registry add-publisher"
+                    yield Fault("type-not-bound", f"{reason} FOLDER NAME --type {kind.name}.", path.name)
+
+    def publish(self, found: Mapping[Path, Report], more: Mapping[str, Mapping[str, bytes]], catalog: Catalog) -> None:
+        """Write wheels, let their publishers sign, and accept them where the keys for that are here."""
+        ledger, types = self.ledger, dict(self.types)
+        drivers = {path: project_of(path.name) for path, report in found.items() if report.manifest is not None}
+        if new := sorted({project for project in drivers.values() if publisher_of(ledger.targets, project) is None}):
+            ledger.extend(OWNER, [pattern for project in new for pattern in patterns(project)])
+        for path, project in drivers.items():
+            manifest = found[path].manifest
+            types |= {kind.name: project for kind in manifest.types} if manifest else {}
+        signed: dict[str, dict[str, bytes]] = {}
+        for project in drivers.values():
+            signed[str(publisher_of(ledger.targets, project))] = {}
+        for role in signed:
+            ledger.expect_publisher(role)
+        for path, report in found.items():
+            files = write_wheel(self._path, path, report, more.get(path.name, {}))
+            if path in drivers:
+                signed[str(publisher_of(ledger.targets, drivers[path]))] |= files
+        waiting = [role for role, files in signed.items() if ledger.submit(role, files)]
+        if ledger.can_sign(*ONLINE):
+            there = ledger.pending()
+            for role in waiting:
+                ledger.adopt(role, there[role])
+            changed = {project_of(path.name) for path in found}
+            _write_index(self._path, ledger, catalog, types=types if types != self.types else None, changed=changed)
+
+    def signed_wheels(
+        self, role: str, targets: Iterable[str], arrived: Mapping[str, Path]
+    ) -> tuple[dict[Path, Report], list[Fault]]:
+        """Look at the wheels that a publisher signed and nobody accepted yet, and at the libraries they name."""
+        there, waiting = {wheel.file for wheel in wheels(self.catalog)}, self.ledger.pending()[role].signed.targets
+        found: dict[Path, Report] = {}
+        faults: list[Fault] = []
+        for target in targets:
+            folder, _, name = target.rpartition("/")
+            if name.endswith(".whl") and name not in there:
+                path = self._path / "targets" / target
+                path = path if path.is_file() else arrived.get(name, path)
+                report = inspect(path, native=True, driver=True)
+                faults += [replace(fault, where=name) for fault in report.faults]
+                if not report.faults and report.sha256 != waiting[target].hashes["sha256"]:
+                    faults.append(Fault("digest-mismatch", f"It is {report.sha256}, other bytes were signed.", name))
+                beside = waiting.get(f"{target}.driver.json")
+                if beside is None or beside.length != len(report.manifest_data):
+                    faults.append(Fault("manifest", f"{folder}/{name}.driver.json is not signed beside it.", name))
+                found[path] = report
+        for report in list(found.values()):
+            for dependency in report.manifest.dependencies if report.manifest else ():
+                path = self._path / "targets/wheels" / project_of(dependency.file) / dependency.file
+                path = path if path.is_file() else arrived.get(dependency.file, path)
+                if dependency.file not in there and path.is_file():
+                    found[path] = inspect(path, native=True, driver=False)
+                    faults += [replace(fault, where=path.name) for fault in found[path].faults]
+        return found, faults
 
 
-def _write_wheel(root: Path, path: Path, report: Report, more: Mapping[str, bytes]) -> None:
-    """Put a wheel and what lies beside it in place; nothing points there yet."""
+def _refuse(faults: list[Fault]) -> None:
+    if faults:
+        shown = f"nothing was published: {faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
+        pairs = tuple((fault.code, str(fault)) for fault in faults)
+        raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)
+
+
+def write_wheel(root: Path, path: Path, report: Report, more: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Put a wheel and what lies beside it in place; nothing points there yet. Give what its publisher signs."""
     assert report.name is not None
-    folder = root / "targets" / "wheels" / report.name.project
-    beside = {f"{path.name}.metadata": report.metadata, path.name: path.read_bytes()}
+    folder = f"wheels/{report.name.project}"
+    wheel = f"{folder}/{path.name}"
+    signed = {wheel: path.read_bytes()}
     if report.manifest is not None:
-        beside[f"{path.name}.driver.json"] = report.manifest_data
-        docs = root / "targets" / "docs" / report.name.project / report.name.version
+        signed[f"{wheel}.driver.json"] = report.manifest_data
+        docs = f"docs/{report.name.project}/{report.name.version}"
         if report.readme:
-            write(docs / "README.md", report.readme.encode())
+            signed[f"{docs}/README.md"] = report.readme.encode()
         if "CHANGELOG.md" in more:
-            write(docs / "CHANGELOG.md", more["CHANGELOG.md"])
+            signed[f"{docs}/CHANGELOG.md"] = more["CHANGELOG.md"]
         # The report of the bytes that are there already stays: it was published with them.
-        if "report.json" in more and not (folder / f"{path.name}.report.json").exists():
-            beside[f"{path.name}.report.json"] = more["report.json"]
-    for name, data in beside.items():
-        if not (folder / name).exists() or (folder / name).read_bytes() != data:
-            write(folder / name, data)
+        kept = root / "targets" / f"{wheel}.report.json"
+        if kept.exists() or "report.json" in more:
+            signed[f"{wheel}.report.json"] = kept.read_bytes() if kept.exists() else more["report.json"]
+    for name, data in {f"{wheel}.metadata": report.metadata, **signed}.items():
+        file = root / "targets" / name
+        if not file.exists() or file.read_bytes() != data:
+            write(file, data)
+    return signed
 
 
-def _index(catalog: Catalog) -> dict[str, bytes]:
-    """Make the files that dragoman reads, in the order in which a crash between two of them does no harm."""
-    types = {kind.name: project.project for project in catalog.projects for kind in project.types}
+def index_files(catalog: Catalog) -> dict[str, bytes]:
+    """Make the files of the index that follow from the catalog."""
     held: dict[str, dict[str, dict[str, str]]] = {"quarantined": {}, "yanked": {}, "deprecated": {}}
-    for release in _releases(catalog):
+    for release in releases(catalog):
         instead = f"; use {release.replaced_by} instead" if release.replaced_by else ""
         for status, versions in held.items():
             if (reason := getattr(release, status)) is not None:
                 versions.setdefault(release.project, {})[release.version] = reason + instead
-    files = {
-        "advisories": Advisories(quarantined=held["quarantined"], yanked=held["yanked"], deprecated=held["deprecated"]),
-        "catalog": catalog,
-        "types": Types(types=types),
-    }
-    written = {name: msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n" for name, value in files.items()}
-    return written | {summaries.NAME: summaries.encode(catalog)}
+    advisories = Advisories(quarantined=held["quarantined"], yanked=held["yanked"], deprecated=held["deprecated"])
+    return {
+        "advisories": encode(advisories), "catalog": encode(catalog), summaries.NAME: summaries.encode(catalog),
+    }  # fmt: skip
 
 
-def _reader(root: Path) -> Callable[[str], bytes | None]:
+def reader(root: Path) -> Callable[[str], bytes | None]:
     """Make a function that reads a file by its path below `targets/`, None where there is none."""
 
     def read(name: str) -> bytes | None:
@@ -347,24 +479,35 @@ def _reader(root: Path) -> Callable[[str], bytes | None]:
     return read
 
 
-def _write_index(root: Path, catalog: Catalog, *, changed: Collection[str] = ()) -> None:
-    for name, content in chain(pages(catalog, _reader(root), changed=changed), _index(catalog).items()):
-        file = root / "targets" / name
-        if not file.is_file() or file.read_bytes() != content:
-            write(file, content)
+def encode(value: object) -> bytes:
+    """Write a file of the index."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
-def _verify_wheel(targets: Path, wheel: WheelFile, release: Release | None) -> Iterator[Fault]:
-    sidecar = None
-    names: Sequence[str] = (wheel.path, f"{wheel.path}.metadata", *([f"{wheel.path}.driver.json"] if release else []))
-    if missing := [name for name in names if not (targets / name).is_file()]:
-        yield from (Fault("missing", f"{name} is missing.", name) for name in missing)
-        return
-    if release is not None:
-        sidecar = (targets / f"{wheel.path}.driver.json").read_bytes()
-        if hashlib.sha256(sidecar).hexdigest() != release.manifest_sha256:
-            yield Fault("manifest", "It is not the manifest the catalog names.", f"{wheel.path}.driver.json")
-    report = inspect(targets / wheel.path, expected=wheel, sidecar=sidecar, driver=release is not None, native=True)
-    yield from (replace(fault, where=wheel.path) for fault in report.faults)
-    if (targets / f"{wheel.path}.metadata").read_bytes() != report.metadata:
-        yield Fault("metadata", "It differs from the METADATA in the wheel.", f"{wheel.path}.metadata")
+def _write_index(
+    root: Path,
+    ledger: Ledger,
+    catalog: Catalog,
+    *,
+    types: dict[str, str] | None = None,
+    changed: Collection[str] = (),
+) -> None:
+    """Write what follows from a catalog, then the metadata that names it, in an order in which a crash does no harm."""
+    targets, kept = root / "targets", set()
+    files = index_files(catalog) | (
+        {"types": encode(Types(types=dict(sorted(types.items()))))} if types is not None else {}
+    )
+    for name, data in files.items():
+        if (old := ledger.signed(_OF[name], name)) is not None:
+            kept.add(served_name(name, old.hashes["sha256"]))
+        kept.add(served := served_name(name, ledger.vouch(_OF[name], name, data)))
+        if not (targets / served).is_file():
+            write(targets / served, data)
+    for name, data in chain(pages(catalog, reader(root), changed=changed), files.items()):
+        file = targets / name  # the index under its plain names is for tools that know nothing of signatures
+        if not file.is_file() or file.read_bytes() != data:
+            write(file, data)
+    for name in files if ledger.commit() else ():
+        for file in targets.glob(f"*.{name}"):  # readers of the state before this one are let finish
+            if file.name not in kept:
+                file.unlink()

@@ -43,13 +43,17 @@ def open_source(location: str) -> Source:
     if parts.scheme in ("http", "https"):
         return WebSource(location)
     if parts.scheme == "file":
-        return FolderSource(Path(unquote(parts.path)))
+        return _local(Path(unquote(parts.path)))
     if len(parts.scheme) > 1:
         raise ConfigurationError(
             f"{location!r} is no place for a registry",
             hint="give a folder, or a URL that begins with file:, http: or https:",
         )
-    return FolderSource(Path(location).expanduser())
+    return _local(Path(location).expanduser())
+
+
+def _local(path: Path) -> Source:
+    return BundleSource(path) if path.suffix == ".zip" else FolderSource(path)
 
 
 def read(source: Source, path: str, *, limit: int) -> bytes:
@@ -101,6 +105,27 @@ class FolderSource:
             raise IndexInvalidError(message, hint=hint, details={"path": path}) from error
         except OSError as error:
             raise _unreachable(str(full), error.strerror or error) from error
+
+
+class BundleSource:
+    """A registry in one file."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def chunks(self, path: str) -> Generator[bytes]:
+        """Read a member of the archive."""
+        import zlib
+        from zipfile import BadZipFile, ZipFile
+
+        try:
+            with ZipFile(self.file) as archive, archive.open(path) as member:
+                while chunk := member.read(CHUNK):
+                    yield chunk
+        except KeyError as error:
+            raise IndexInvalidError(f"{path} is missing from {self.file}", details={"path": path}) from error
+        except (OSError, BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+            raise _unreachable(str(self.file), getattr(error, "strerror", None) or error) from error
 
 
 class WebSource:

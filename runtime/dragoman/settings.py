@@ -52,10 +52,17 @@ def find_paths(home: Path | None = None) -> Paths:
 
 
 class RegistryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One configured registry: a folder's path, or the address of a static web server."""
+    """One configured registry.
+
+    Attributes:
+        name: What to call it.
+        location: The path of a folder or a bundle, or the address of a static web server.
+        root: SHA-256 of the root its signatures follow from; empty takes the one a folder is first met with.
+    """
 
     name: str
     location: str
+    root: str = ""
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -131,6 +138,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         automations: Entry points of the group `dragoman.automations` to run, by name.
         guards: What the automations that come with dragoman do.
         registries: In the order they are asked, before the bundled one.
+        allow_stale: Accept a registry's signatures after they have expired; each time is noted in the audit log.
         keep_alive: Seconds for which an interrupted export can be resumed, where the server must hold something for it.
     """
 
@@ -138,6 +146,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     automations: list[str] = []
     guards: Guards = Guards()
     registries: list[RegistryEntry] = []
+    allow_stale: bool = False
     keep_alive: Annotated[int, msgspec.Meta(ge=1)] = 300
 
 

@@ -12,7 +12,7 @@ import wheelhouse
 from dragoman import Runtime, SavedConnection
 from dragoman.authoring.dependencies import close_set, write_dependencies
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
-from dragoman_registry import publish as registry
+from dragoman_registry.verification import verify
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def test_a_published_driver_has_its_manifest_report_readme_and_changelog_beside_
     assert files["docs/dragoman-orbit/0.1.0/README.md"].strip() == ready["README.md"].read_bytes().strip()
     assert "Orbit Driver" in (team / "index.html").read_text()
     assert done.sha256 in (team / "index.html").read_text()
-    assert registry.verify(team) == []
+    assert verify(team) == []
 
 
 def test_a_dry_run_writes_nothing_anywhere(ready, team):
@@ -124,7 +124,7 @@ def test_a_closed_set_is_resolved_written_down_published_and_installed_on_open(t
     assert done.wheels[1:] == ["deeplib-2.1.0-py3-none-any.whl", "tinylib-1.2.0-py3-none-any.whl"]
     listed = json.loads(tree.manifest.read_text())["dependencies"]
     assert wheelhouse.dependency(deep) in listed
-    assert registry.verify(team) == []
+    assert verify(team) == []
 
     async def opened() -> str:
         async with Runtime(tmp_path / "elsewhere", spare=False) as runtime:

@@ -341,7 +341,8 @@ async def test_a_registry_that_cannot_be_read_is_named_and_hides_no_other(make_r
     async with make_runtime() as runtime:
         second = wheelhouse.registry(tmp_path / "second", [wheelhouse.Driver("other").write(tmp_path)])
         runtime.registries.add(str(second), name="second")
-        (second / "targets/catalog").write_text("{")
+        for file in (*second.glob("targets/*.catalog"), *second.glob("targets/*.browse")):
+            file.write_text("{")
         assert "demo" in [listing.id for listing in await runtime.plugins.browse()]
         [event] = [event for event in runtime.seen if event.name == "registry.failed"]
-        assert (event.registry, event.code) == ("second", "index-invalid")
+        assert (event.registry, event.code) == ("second", "integrity-failed")

@@ -1,30 +1,55 @@
-"""Build the first-party driver wheels and the registry folder that a checkout's host carries: `bundle.py FOLDER`."""
+"""Build the first-party driver wheels and the registry folder that a host carries: `bundle.py FOLDER [--keys DIR]`.
+
+With the keys of a release they are signed with those; else with throwaway keys, and the folder is labelled development.
+"""
 
 from __future__ import annotations
 
+import argparse
+import hashlib
+import json
 import shutil
-import sys
 import tempfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import wheelhouse
 from dragoman_registry import publish
+from dragoman_registry.trust.keys import Keys
+from dragoman_registry.trust.ledger import Ledger
+from dragoman_registry.trust.seam import PINS
 
 DRIVERS = ("elasticsearch", "weaviate")
 
 
-def bundle(folder: Path) -> list[str]:
-    """Make the registry folder anew and give what it holds; the same sources give the same bytes."""
+def bundle(folder: Path, keys: Path | None = None) -> list[str]:
+    """Make the registry folder anew and give what it holds; the same sources give the same targets."""
     with tempfile.TemporaryDirectory() as temporary:
-        draft = Path(temporary) / "registry"
-        publish.init(draft)
+        draft, folder_of_keys = Path(temporary) / "registry", keys or Path(temporary) / "keys"
+        now = datetime.now(UTC) if keys else wheelhouse.NOW
         wheels = [wheelhouse.project_wheel(f"plugins/{name}") for name in DRIVERS]
-        releases = publish.build(wheels, to=draft, now=wheelhouse.NOW)
+        releases = publish.build(wheels, to=draft, keys=folder_of_keys, now=now)
+        pin(draft, label="release" if keys else "development", root=Ledger(draft, Keys(folder_of_keys)).root_digest)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(draft, folder)
     return [f"{release.project} {release.version}" for release in releases]
 
 
+def pin(folder: Path, *, label: str, root: str) -> None:
+    """Write down the size and digest of every file, as the host will hold them to."""
+    targets = folder / "targets"
+    files = {
+        path.relative_to(targets).as_posix(): [path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()]
+        for path in sorted(targets.rglob("*"))
+        if path.is_file()
+    }
+    (folder / PINS).write_text(json.dumps({"label": label, "root": root, "files": files}, indent=1) + "\n")
+
+
 if __name__ == "__main__":
-    for line in bundle(Path(sys.argv[1]).resolve()):
-        print(f"bundled {line}")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--keys", type=Path)
+    arguments = parser.parse_args()
+    for line in bundle(arguments.folder.resolve(), arguments.keys):
+        print(f"bundled {line}" + ("" if arguments.keys else " (development: signed with throwaway keys)"))

@@ -30,8 +30,10 @@ from dragoman import Runtime, session
 from dragoman.cli import app
 from dragoman.cli.options import Options
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverCrashedError
+from dragoman_registry.trust.keys import beside
 from fakes.certificates import make_certificates
 from fakes.elasticsearch import FakeElasticsearch
+from forging import forge
 from stranger import Result, Shell
 from terminal import Terminal
 
@@ -277,16 +279,21 @@ def until(condition):
 
 
 def smuggle(root, wheel):
-    """Put a wheel into a registry that nobody checked, under the digest it has."""
+    """Put a wheel into a registry that nobody checked, signed, and under the digest it has."""
     [place] = root.rglob(wheel.name)
-    shutil.copy(wheel, place)
-    catalog = root / "targets/catalog"
-    document = json.loads(catalog.read_text())
+    document = json.loads((root / "targets/catalog").read_text())
     for release in document["projects"][0]["releases"]:
         for entry in release["wheels"]:
             if entry["file"] == wheel.name:
                 entry |= {"size": wheel.stat().st_size, "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}
-    catalog.write_text(json.dumps(document))
+    files = {str(place.relative_to(root / "targets")): wheel.read_bytes(), "catalog": json.dumps(document).encode()}
+    forge(root, files)
+
+
+def copy(registry, to):
+    """Copy a registry with its keys."""
+    shutil.copytree(beside(registry), beside(to))
+    return shutil.copytree(registry, to)
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +314,7 @@ def installed(two_releases, tmp_path_factory):
 
 def damaged(installed, two_releases, tmp_path):
     """Give a copy of the home and of the registry, to be spoilt."""
-    shutil.copytree(two_releases, tmp_path / "registry")
+    copy(two_releases, tmp_path / "registry")
     shutil.copytree(installed.home / "dragoman/data", tmp_path / "home/dragoman/data")
     return save(tmp_path / "home", {"old": {"type": "demo", "port": 1}}, [tmp_path / "registry"])
 
@@ -360,9 +367,9 @@ def test_a_hostile_wheel_is_refused_with_its_fault_and_nothing_is_written(
 
 
 def test_where_no_release_fits_each_is_told_with_its_reason(two_releases, tmp_path):
-    root = shutil.copytree(two_releases, tmp_path / "registry")
-    catalog = root / "targets/catalog"
-    catalog.write_text(catalog.read_text().replace('"host_api": "~=1.0"', '"host_api": "~=2.0"'))
+    root = copy(two_releases, tmp_path / "registry")
+    catalog = (root / "targets/catalog").read_text()
+    forge(root, {"catalog": catalog.replace('"host_api": "~=1.0"', '"host_api": "~=2.0"').encode()})
     shell = save(tmp_path / "home", {"old": {"type": "demo", "port": 1}}, [root])
     for command in ("objects old", "plugins install demo"):
         told = refused(shell, command, "release-incompatible")
@@ -378,11 +385,12 @@ def test_a_registry_that_is_missing_or_damaged_is_named_with_its_reason(two_rele
         root.mkdir()
     if what == "torn":
         shutil.copytree(two_releases, root)
-        for name in ("types", "catalog"):
-            _cut(root / "targets" / name)
+        for file in root.glob("targets/*.*"):
+            _cut(file)
     shell = save(tmp_path / "home", {"old": {"type": "demo", "port": 1}}, [root])
     assert str(root) in refused(shell, "objects old", "offline-missing")
-    told = refused(shell, "plugins install demo", {"nowhere": "registry-unreachable"}.get(what, "index-invalid"))
+    codes = {"nowhere": "registry-unreachable", "empty": "not-signed", "torn": "integrity-failed"}
+    told = refused(shell, "plugins install demo", codes[what])
     assert str(root) in told
     assert "elasticsearch" in shell("dragoman plugins browse").out, "the other registries are not hidden"
 

@@ -17,6 +17,8 @@ from packaging.utils import canonicalize_name
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry import publish as registry
+from dragoman_registry.trust.keys import beside, own_key
+from dragoman_registry.trust.ledger import exists
 
 from .check import check
 from .contract import REPORT, Conformance, run_contract
@@ -38,7 +40,7 @@ class Published:
         version: Of the distribution.
         sha256: Of the driver's wheel.
         wheels: Files of the release: the driver's, then those of its closed set.
-        state: ``published``, ``already published`` with the same bytes, or ``would be published``.
+        state: ``published``, ``already published`` with the same bytes, ``would be published``, or that it waits.
         notes: What an author should know: a platform without a wheel.
         report: The conformance report that lies beside the wheel.
     """
@@ -53,7 +55,14 @@ class Published:
 
 
 def publish(
-    path: Path, *, to: Path, wheels: Path | None = None, dry_run: bool = False, policy: Policy = "auto"
+    path: Path,
+    *,
+    to: Path,
+    wheels: Path | None = None,
+    dry_run: bool = False,
+    policy: Policy = "auto",
+    sign: Path | None = None,
+    own: Path | None = None,
 ) -> Published:
     """Build, check, test and publish the driver of a working tree. Blocks.
 
@@ -65,6 +74,8 @@ def publish(
         wheels: Where the wheels of the dependencies lie; None for the tree's folder ``wheels``, which pip fills.
         dry_run: Do everything but write: neither into the registry nor into the working tree.
         policy: Of the sandbox.
+        sign: The author's key. Without one, whoever holds the registry's keys signs with those.
+        own: Where a key for the author is kept, and made, if there is neither.
 
     Raises:
         WheelRejectedError: With every fault; the registry is unchanged.
@@ -79,7 +90,7 @@ def publish(
         made.faults[:] = anyio.run(partial(check, made, policy=policy)).faults
         made.expect_sound()
         tested = _tested(made, policy)
-        return _publish(made, tested, notes, to=to, dry_run=dry_run)
+        return _publish(made, tested, notes, to=to, dry_run=dry_run, sign=sign or _own(to, own))
 
 
 def _closed(stack: ExitStack, path: Path, wheels: Path | None) -> tuple[Built, list[str]]:
@@ -118,15 +129,25 @@ def _tested(made: Built, policy: Policy) -> Conformance:
     return tested
 
 
-def _publish(made: Built, tested: Conformance, notes: list[str], *, to: Path, dry_run: bool) -> Published:
+def _own(to: Path, own: Path | None) -> Path | None:
+    """Give the author's own key, unless the registry is theirs, or will be."""
+    return own_key(own) if own is not None and exists(to) and not beside(to).is_dir() else None
+
+
+def _publish(
+    made: Built, tested: Conformance, notes: list[str], *, to: Path, dry_run: bool, sign: Path | None
+) -> Published:
     changelog = made.project / "CHANGELOG.md"
     files = [made.wheel, *made.dependencies]
     there = registry.published(to)
-    beside = {"report.json": msgspec.json.format(msgspec.json.encode(asdict(tested)), indent=1)}
+    papers = {"report.json": msgspec.json.format(msgspec.json.encode(asdict(tested)), indent=1)}
     if changelog.is_file():
-        beside["CHANGELOG.md"] = changelog.read_bytes()
-    [release] = registry.build(files, to=to, beside={made.wheel.name: beside}, dry_run=dry_run)
+        papers["CHANGELOG.md"] = changelog.read_bytes()
+    [release] = registry.build(files, to=to, beside={made.wheel.name: papers}, dry_run=dry_run, sign=sign)
     done = "would be published" if dry_run else "published"
+    if not dry_run and made.wheel.name not in registry.published(to):
+        done = "signed, and waits to be accepted:"
+        notes.append(f"whoever runs the registry offers it with: dragoman registry accept {to}")
     return Published(
         plugin=release.plugin,
         version=release.version,

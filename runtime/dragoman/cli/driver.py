@@ -105,18 +105,31 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
     return None if tested.passed else FAILED
 
 
+@driver.command("key")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.pass_obj
+def key(options: Options, file: Path) -> None:
+    """Make a key to sign your drivers with; FILE stays with you, FILE.pub goes to a registry's operator."""
+    from dragoman_registry.trust.keys import PUBLIC, own_key
+
+    made = own_key(file, new=True)
+    options.result({"key": str(made), "public": str(made.with_suffix(PUBLIC))}, f"made {made} and {made.stem}{PUBLIC}")
+
+
 @driver.command("publish")
 @PATH
 @WHEELS
 @click.option("--to", required=True, metavar="DIR", type=click.Path(path_type=Path), help="The registry.")
+@click.option("--sign", metavar="KEY", type=click.Path(path_type=Path), help="Your key; your own one when left out.")
 @click.option("--dry-run", is_flag=True, help="Do everything but write.")
 @click.pass_obj
-def publish(options: Options, path: Path, wheels: Path | None, to: Path, dry_run: bool) -> None:
-    """Build, check, test and publish the driver into a registry folder; a published version never changes."""
+def publish(options: Options, path: Path, wheels: Path | None, to: Path, sign: Path | None, dry_run: bool) -> None:
+    """Build, check, test, sign and publish the driver into a registry folder; a published version never changes."""
     from dragoman.authoring.publish import publish as run
 
-    done = run(path, to=to, wheels=wheels, dry_run=dry_run, policy=_policy(options))
-    for note in (*done.notes, "unsigned: nothing but the digest vouches for these bytes"):
+    own = options.paths().config / "author.pem"
+    done = run(path, to=to, wheels=wheels, dry_run=dry_run, policy=_policy(options), sign=sign, own=own)
+    for note in done.notes:
         options.say(f"note: {note}")
     tail = "" if dry_run else f" · open {to / 'index.html'}"
     options.result(done, f"{done.state} {done.plugin} {done.version} (sha256 {done.sha256[:4]}…){tail}")

@@ -1,0 +1,136 @@
+"""Private keys: files in a folder beside a registry, found by the key's identifier and never by their name."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from dragoman_api.errors import ConfigurationError
+from dragoman_registry.files import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from securesystemslib.signer import CryptoSigner, Key
+
+PRIVATE, PUBLIC = ".pem", ".pub"
+
+
+def beside(registry: Path) -> Path:
+    """Give the folder of keys of a registry, where no other is named: beside it, never inside."""
+    registry = registry.absolute()
+    return registry.with_name(f"{registry.name}.keys")
+
+
+class Keys:
+    """A folder of private keys; one that is not there holds none.
+
+    Attributes:
+        folder: Where they lie.
+    """
+
+    def __init__(self, folder: Path, *further: Path) -> None:
+        """Take the keys of a folder, and single files."""
+        self.folder, self._further = folder, further
+        self._signers: dict[str, CryptoSigner] | None = None
+
+    def signers(self) -> dict[str, CryptoSigner]:
+        """Give what can sign, by the key's identifier. Raises ConfigurationError for a file that is no key."""
+        if self._signers is None:
+            paths = [*sorted(self.folder.glob(f"*{PRIVATE}")), *self._further]
+            self._signers = {signer.public_key.keyid: signer for signer in map(read_private, paths)}
+        return self._signers
+
+    def new(self, name: str) -> CryptoSigner:
+        """Make a key and keep it, readable by its owner only."""
+        signer = new_key()
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.keep(self.folder / f"{name}-{signer.public_key.keyid[:8]}{PRIVATE}", signer)
+        self.signers()[signer.public_key.keyid] = signer
+        return signer
+
+    @staticmethod
+    def keep(path: Path, signer: CryptoSigner) -> None:
+        """Write a key, and what may be given away of it beside it."""
+        write(path, signer.private_bytes, mode=0o600)
+        write(path.with_suffix(PUBLIC), _public_bytes(signer))
+
+
+def own_key(path: Path, *, new: bool = False) -> Path:
+    """Give the file of a person's own key, made when it is not there.
+
+    Raises:
+        ConfigurationError: It shall be new, and something is there.
+    """
+    if path.exists() and new:
+        raise ConfigurationError(f"{path} is there already", hint="dragoman driver key ANOTHER-FILE")
+    if not path.exists():
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Keys.keep(path, new_key())
+    return path
+
+
+def new_key() -> CryptoSigner:
+    """Make an Ed25519 key.
+
+    Raises:
+        ConfigurationError: What signs is not installed.
+    """
+    _expect_cryptography()
+    from securesystemslib.signer import CryptoSigner
+
+    return CryptoSigner.generate_ed25519()
+
+
+def read_private(path: Path) -> CryptoSigner:
+    """Read a private key.
+
+    Raises:
+        ConfigurationError: The file is missing, no key, or readable by others.
+    """
+    _expect_cryptography()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from securesystemslib.signer import CryptoSigner
+
+    try:
+        if path.stat().st_mode & 0o077 and os.name == "posix":
+            raise ConfigurationError(f"others may read the key {path}", hint=f"chmod 600 {path}", code="key-exposed")
+        key = load_pem_private_key(path.read_bytes(), None)
+    except (OSError, ValueError, TypeError) as error:
+        raise _no_key(path, error) from error
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _no_key(path, "it is not Ed25519")
+    return CryptoSigner(key)
+
+
+def read_public(path: Path) -> Key:
+    """Read what an author gave away of a key. Raises ConfigurationError if it is none."""
+    _expect_cryptography()
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from securesystemslib.signer import SSlibKey
+
+    try:
+        return SSlibKey.from_crypto(load_pem_public_key(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise _no_key(path, error) from error
+
+
+def _no_key(path: Path, reason: object) -> ConfigurationError:
+    said = getattr(reason, "strerror", None) or reason
+    return ConfigurationError(f"{path} cannot be used as a key: {said}", hint="make one: dragoman driver key FILE")
+
+
+def _public_bytes(signer: CryptoSigner) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+
+    public = load_pem_private_key(signer.private_bytes, None).public_key()
+    return public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def _expect_cryptography() -> None:
+    try:
+        import cryptography  # noqa: F401
+    except ModuleNotFoundError as error:
+        text = "signing needs the package cryptography, which is not installed"
+        raise ConfigurationError(text, hint="pip install 'dragoman[publish]'", code="extra-missing") from error
