@@ -21,7 +21,7 @@ def plain_permissions(permissions: tuple[str, ...]) -> tuple[str, ...]:
 
 def _in_words(permission: str) -> str:
     kind, _, value = permission.partition("=")
-    return f"{_VERBS.get(kind, kind)} {value}".rstrip()
+    return f"{_VERBS.get(kind, kind)} {value.replace(',', ', ')}".rstrip()
 
 
 def describe_reach(permissions: tuple[str, ...]) -> str:

@@ -168,7 +168,10 @@ def _describe_installed(store: Store, generation: Generation) -> Details:
 
 
 def _publisher(offer: Offer) -> str:
-    """Say who vouches for the bytes of a driver, empty where that is not known here."""
+    """Say who vouches for the bytes of a driver."""
     if offer.registry.name == BUNDLED:
         return "came with dragoman, which holds each of its files to a digest"
-    return ""
+    publisher = offer.registry.publisher(offer.project.project)
+    if publisher is None:
+        return "nobody: the registry names no publisher, so it cannot be installed"
+    return f"{publisher.name}, by the key {' or '.join(key[:16] for key in publisher.keys)}"

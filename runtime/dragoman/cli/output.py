@@ -224,8 +224,9 @@ def _write_rich(
     from rich.text import Text
 
     console = Console()
-    columns = zip(*([head, *rows] if head else rows), strict=True)
-    widths = (_shrink if wrap else _fit)([max(map(_width, column)) for column in columns], console.width)
+    columns = list(zip(*([head, *rows] if head else rows), strict=True))
+    natural = [max(map(_width, column)) for column in columns]
+    widths = _shrink(columns, console.width) if wrap else _fit(natural, console.width)
     shown = len(widths)
     table = Table(box=None, show_header=bool(head), pad_edge=False, padding=(0, 2, 0, 0))
     for index, width in enumerate(widths):
@@ -240,15 +241,21 @@ def _write_rich(
         say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: {more}")
 
 
-def _shrink(natural: Sequence[int], room: int) -> list[int]:
-    """Give widths for all columns, the widest made narrower until they fit.
+def _shrink(columns: Sequence[Sequence[str]], room: int) -> list[int]:
+    """Give widths for all columns, the widest made narrower until they fit; words are broken last.
 
-    >>> _shrink([4, 40, 30], 60)
-    [4, 26, 26]
+    >>> _shrink([["a", "no"], ["any words that are many"], ["unbreakable", "x"]], 30)
+    [2, 13, 11]
     """
-    widths = list(natural)
-    while sum(widths) + len(GAP) * (len(widths) - 1) > room and max(widths) > NARROWEST:
-        widths[widths.index(max(widths))] -= 1
+    widths = [max(map(_width, column)) for column in columns]
+    words = [max((_width(word) for text in column for word in text.split()), default=0) for column in columns]
+    for least in (words, [NARROWEST] * len(widths)):
+        while sum(widths) + len(GAP) * (len(widths) - 1) > room:
+            spare = [width - kept for width, kept in zip(widths, least, strict=True)]
+            if max(spare) <= 0:
+                break
+            # the widest of those that can be narrower
+            widths[max((i for i, left in enumerate(spare) if left > 0), key=widths.__getitem__)] -= 1
     return widths
 
 

@@ -1,0 +1,184 @@
+"""Finding drivers from a shell: words, filters, order, narrow terminals; and everything that is known of one."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from cli.conftest import House
+
+import marketplace
+from dragoman_registry import publish
+from terminal import Terminal
+
+
+@pytest.fixture(scope="session")
+def offered(tmp_path_factory):
+    """Publish a handful of drivers."""
+    return marketplace.sample(tmp_path_factory.mktemp("offered"))
+
+
+@pytest.fixture(scope="session")
+def added(offered, tmp_path_factory):
+    """Make a home that knows their registry."""
+    house = House(tmp_path_factory.mktemp("browsing"))
+    house("registry", "add", offered, "--name", "market")
+    return house
+
+
+@pytest.fixture
+def known(added, tmp_path):
+    """Give a copy of that home."""
+    shutil.copytree(added.home, tmp_path / "known")
+    return House(tmp_path / "known")
+
+
+def ids(house, *words):
+    return [one["id"] for one in house("plugins", "browse", *words, "--json").document["plugins"]]
+
+
+def test_words_match_id_label_types_and_summary_and_all_of_them_must(known):
+    assert ids(known) == ["elasticsearch", "files", "meili", "redis", "weaviate"]
+    assert ids(known, "Parquet") == ["files"]
+    assert ids(known, "meilisearch") == ["meili"]
+    assert ids(known, "one", "column", "HASH") == ["redis"]
+    assert ids(known, "redis", "parquet") == []
+    assert ids(known, "arrow") == ["files"], "a type is a name as well"
+
+
+def test_the_best_match_comes_first(known):
+    """An id before its beginning, that before a name, and a summary last."""
+    assert ids(known, "files")[0] == "files"
+    assert ids(known, "edit") == ["elasticsearch", "meili", "weaviate"]
+    assert ids(known, "search")[:2] == ["elasticsearch", "meili"]
+    assert ids(known, "documents", "meili")[0] == "meili"
+
+
+def test_filters_combine(known):
+    assert ids(known, "--capability", "console") == ["elasticsearch", "redis", "weaviate"]
+    assert ids(known, "--capability", "edit", "--type", "meilisearch") == ["meili"]
+    assert ids(known, "--capability", "edit", "--type", "parquet") == []
+    assert "tenants" in known("plugins", "browse", "--capability", "fly", code=2).err
+
+
+def test_what_no_version_of_fits_is_listed_as_such_and_left_out_on_request(known, offered, tmp_path):
+    shutil.copytree(offered.parent, tmp_path / "copy")
+    root = tmp_path / "copy" / "registry"
+    for version in ("1.2.0", "1.1.0"):
+        publish.mark(root, project="meili", version=version, status="quarantined", reason="steals")
+    known("registry", "remove", "market")
+    known("registry", "add", root, "--name", "other")
+    [meili] = [one for one in known("plugins", "browse", "--json").document["plugins"] if one["id"] == "meili"]
+    assert (meili["state"], meili["version"]) == ("incompatible", "1.2.0")
+    assert "meili" not in ids(known, "--compatible")
+
+
+def test_an_installed_driver_says_so_and_whether_there_is_a_newer_one(empty):
+    empty("plugins", "install", "demo", "--version", "1.0.0")
+    states = {
+        one["id"]: (one["state"], one["version"]) for one in empty("plugins", "browse", "--json").document["plugins"]
+    }
+    assert states["demo"] == ("update", "1.1.0")
+    empty("plugins", "pin", "demo")
+    assert "installed" in empty("plugins", "browse", "demo").out.splitlines()[1].split()
+    empty("registry", "remove", "team")
+    assert "demo" in ids(empty), "what is installed is listed wherever it came from"
+
+
+def test_a_limit_keeps_the_best_and_says_how_many_more_there_are(known):
+    done = known("plugins", "browse", "--limit", "2")
+    assert [line.split()[0] for line in done.out.splitlines()[1:]] == ["elasticsearch", "files"]
+    assert "… 3 more" in done.err
+    assert "at least" not in known("plugins", "browse", "--limit", "0", code=2).out
+
+
+@pytest.mark.parametrize("columns", ["80", "60", "200"])
+def test_no_column_is_lost_on_a_narrow_terminal(known, columns):
+    code, shown = Terminal(known, "plugins", "browse", COLUMNS=columns).end()
+    assert code == 0
+    lines = shown.splitlines()
+    assert lines[0].split() == ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REACHES"]
+    assert max(map(len, lines)) <= int(columns)
+    assert "more column" not in shown
+    if columns != "60":  # where words are broken
+        for word in ("elasticsearch", "Elasticsearch", "1.0.0", "available", "connection's"):
+            assert word in shown
+
+
+def test_the_details_tell_everything_that_is_known(known):
+    shown = known("plugins", "show", "meili").out
+    for part in (
+        "Meilisearch Driver", "1.2.0 (", "market", "reaches the connection's host and port",
+        "is given that connection's credentials", "browse, sort, filter, edit", "79 passed, 0 failed, 27 skipped",
+        "Apache-2.0", "Changelog", "- Facets as columns", "Readme", "| `host` | where the server listens",
+    ):  # fmt: skip
+        assert part in shown, part
+    table = [line.split(maxsplit=5) for line in shown.partition("VERSION ")[2].splitlines()[1:4]]
+    assert [line[0] for line in table] == ["1.2.0", "1.1.0", "1.0.0"]
+    assert all(line[1] == "2026-01-02" for line in table)
+    assert [line[5:] for line in table] == [
+        [], ["yanked: loses the order of facets"], ["quarantined: sends keys to a foreign host"],
+    ]  # fmt: skip
+
+
+def test_the_details_say_who_vouches_for_the_bytes(known):
+    def vouched(name):
+        [line] = [each for each in known("plugins", "show", name).out.splitlines() if each.startswith("vouched for by")]
+        return line.removeprefix("vouched for by").strip()
+
+    assert ", by the key " in vouched("meili")
+    known("registry", "remove", "market")
+    assert vouched("weaviate") == "came with dragoman, which holds each of its files to a digest"
+
+
+def test_the_details_are_a_document_too(known):
+    document = known("plugins", "show", "meili", "--json").document
+    assert document["listing"]["capabilities"] == ["browse", "sort", "filter", "edit"]
+    assert document["versions"][1]["reason"] == "loses the order of facets"
+    assert document["report"]["engines"]["meilisearch 1.9"] == {"passed": 38, "skipped": 15}
+    assert document["readme"].startswith("# Meilisearch driver")
+
+
+def test_the_installed_version_is_marked_among_all(empty):
+    empty("plugins", "install", "demo", "--version", "1.0.0")
+    lines = empty("plugins", "show", "demo").out.partition("VERSION ")[2].splitlines()[1:3]
+    assert [line.endswith("installed") for line in lines] == [False, True]
+
+
+def test_a_terminal_obeys_nothing_an_author_wrote(tmp_path):
+    house = House(tmp_path / "home")
+    house("registry", "add", marketplace.hostile(tmp_path / "r"), "--name", "evil")
+    shown = house("plugins", "show", "evil10").out + house("plugins", "browse").out
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "\\u202egnp.exe" in shown
+    rendered = Terminal(house, "plugins", "show", "evil5", COLUMNS="80")
+    rendered.until("Readme")
+    _, rest = rendered.end()
+    assert "\x1b]" not in rest
+    assert "\\u202e" in rest
+
+
+def test_a_readme_is_rendered_on_a_terminal(known):
+    screen = Terminal(known, "plugins", "show", "meili", COLUMNS="100")
+    screen.until("Readme")
+    _, shown = screen.end()
+    assert "**before**" not in shown
+    assert "before" in shown
+    assert "notes on ranking (docs/ranking.md)" in shown
+
+
+def test_damaged_rows_are_an_error_that_names_the_registry(known, offered, tmp_path):
+    shutil.copytree(offered.parent, tmp_path / "copy")
+    root = tmp_path / "copy" / "registry"
+    known("registry", "remove", "market")
+    known("registry", "add", root, "--name", "other")
+    for rows in (root / "targets").glob("*browse"):
+        rows.write_bytes(json.dumps({"drivers": []}).encode())
+    done = known("plugins", "browse", "--events", tmp_path / "events")
+    assert "elasticsearch" in done.out, "the bundled registry still answers"
+    [failed] = [
+        json.loads(line) for line in (tmp_path / "events").read_text().splitlines() if "registry.failed" in line
+    ]
+    assert failed["registry"] == "other"
