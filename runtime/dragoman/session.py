@@ -22,6 +22,7 @@ from dragoman_api.errors import (
     DragomanError,
     DriverFaultError,
     FilterNotSupportedError,
+    Refused,
     SandboxError,
     UnsupportedOperationError,
 )
@@ -358,6 +359,8 @@ class Session:
         """Look whether the connection still works; a change of health is an event (W35)."""
         try:
             health: Health = await self._call("ping", self._about("ping"))
+        except Refused:
+            raise
         except DragomanError as error:
             health = Health(ok=False, reason=error.message, code=error.code)
         if health.ok != self._healthy:

@@ -21,8 +21,9 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         hook: The driver's hook (``fetch_page``), or ``install_plugin``, ``update_plugin``, ``remove_plugin``.
+            An update is also what chooses another version, or switches a driver on or off.
         connection: None for a call that belongs to no connection.
-        object: The object, or the plugin's id.
+        object: The object, or the plugin's id; None where it is about all of them.
         writes: It may change something: on the server, or in what is installed.
         requests: The exact requests, of `apply_change` and `execute_console`.
         changes: What the requests are for, of `plan_change` and `apply_change`.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .options import Group, Options
-from .stops import heed
+from .stops import heed, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -102,7 +102,4 @@ def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | 
 def _run(work: Work) -> int | None:
     import anyio
 
-    async def main() -> int | None:
-        return await work
-
-    return anyio.run(main)
+    return anyio.run(interruptible, work)

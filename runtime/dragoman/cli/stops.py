@@ -6,7 +6,9 @@ import signal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
     from types import FrameType
+    from typing import Any
 
     from dragoman_api.errors import DragomanError
 
@@ -28,8 +30,34 @@ def heed(*, seconds: float | None = None) -> None:
 def _stop(number: int, _frame: FrameType | None) -> None:
     asked.append(number)
     signal.setitimer(signal.ITIMER_REAL, GRACE)
-    # The first SIGINT cancels what runs in the event loop, a further one interrupts whatever runs.
     signal.raise_signal(signal.SIGINT)
+
+
+async def interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
+    """Wait for a command, which the first interrupt cancels; a further one breaks in wherever it is.
+
+    asyncio's own way would cancel its task, through every shield: what a thread just does for it would go on unwatched.
+    """
+    import asyncio
+
+    import anyio
+
+    told: list[int] = []
+    loop = asyncio.get_running_loop()
+    with anyio.CancelScope() as scope:
+
+        def interrupt(number: int, _frame: FrameType | None) -> None:
+            if told:
+                raise KeyboardInterrupt
+            told.append(number)
+            loop.call_soon_threadsafe(scope.cancel)
+
+        before = signal.signal(signal.SIGINT, interrupt)
+        try:
+            return await work
+        finally:
+            signal.signal(signal.SIGINT, before)
+    raise KeyboardInterrupt
 
 
 def explain(error: BaseException) -> BaseException | DragomanError:

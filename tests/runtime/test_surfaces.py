@@ -1,0 +1,193 @@
+"""Whatever is done, and from wherever, a guard sees it first and can veto it; what happens then is told."""
+
+from __future__ import annotations
+
+import inspect
+from contextlib import contextmanager
+
+import pytest
+
+import wheelhouse
+from dragoman._hooks import driver_hook_names
+from dragoman.connections import SavedConnection
+from dragoman.plugins import Plugins
+from dragoman.runtime import Runtime
+from dragoman.sandbox.process import Worker
+from dragoman.session import Session
+from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
+
+MEMORY = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
+KEY = RowKey(object="books", id="7")
+ROWS = [Filter("title", "contains", "a")]
+
+
+async def every(rows):
+    return [row async for row in rows]
+
+
+async def opened(runtime):
+    async with runtime.open("memory"):
+        pass
+
+
+async def changed(session, *changes):
+    await session.apply(await session.plan(*changes))
+
+
+SESSION = {
+    "objects": ("list_objects", lambda session, _: session.objects()),
+    "describe": ("describe_object", lambda session, _: session.describe("books")),
+    "compile": (
+        "compile_filter",
+        lambda session, _: session.compile("books", filters=ROWS),
+    ),
+    "page": ("fetch_page", lambda session, _: session.page("books")),
+    "page of a filter": (
+        "compile_filter",
+        lambda session, _: session.page("books", filters=ROWS),
+    ),
+    "count": ("count_rows", lambda session, _: session.count("books")),
+    "cell": ("fetch_cell", lambda session, _: session.cell(KEY, "title")),
+    "plan": ("plan_change", lambda session, _: session.plan(Delete(KEY))),
+    "apply": ("apply_change", lambda session, _: changed(session, Insert("books", {"title": "x"}))),
+    "apply a drop": ("apply_change", lambda session, _: changed(session, Drop("scratch"))),
+    "parse": ("parse_console", lambda session, _: session.parse("GET /books")),
+    "execute": ("execute_console", lambda session, _: session.console("GET /books")),
+    "console": ("parse_console", lambda session, _: session.console("GET /books")),
+    "ping": ("ping", lambda session, _: session.ping()),
+    "rows": ("export_rows", lambda session, _: every(session.rows("books"))),
+    "export": ("export_rows", lambda session, folder: session.export("books", to=folder / "books.ndjson")),
+}
+RUNTIME = {  # in this order, for each leaves behind what the next one needs
+    "open, installing": ("install_plugin", opened),
+    "open": ("connect", opened),
+    "install": ("install_plugin", lambda runtime: runtime.plugins.install("memory", version="1.0.0")),
+    "update": ("update_plugin", lambda runtime: runtime.plugins.update("memory")),
+    "rollback": ("update_plugin", lambda runtime: runtime.plugins.rollback("memory")),
+    "pin": ("update_plugin", lambda runtime: runtime.plugins.pin("memory", "1.0.0")),
+    "disable": ("update_plugin", lambda runtime: runtime.plugins.disable("memory")),
+    "enable": ("update_plugin", lambda runtime: runtime.plugins.enable("memory")),
+    "repair": ("update_plugin", lambda runtime: runtime.plugins.repair("memory")),
+    "remove": ("remove_plugin", lambda runtime: runtime.plugins.remove("memory")),
+    "sync": ("install_plugin", lambda runtime: runtime.plugins.sync()),
+    "collect": ("remove_plugin", lambda runtime: runtime.plugins.collect()),
+}
+READING = {"browse", "show", "for_type", "form", "verify", "why"}  # of Plugins: they look at registries and files
+
+
+class Guard:
+    """Vetoes one hook, and writes down what it sees."""
+
+    def __init__(self):
+        self.vetoes, self.calls, self.heard = "", [], []
+
+    @hookimpl
+    async def before_call(self, call):
+        self.calls.append(call.hook)
+        if call.hook == self.vetoes:
+            raise Refused("not now")
+
+    @hookimpl
+    async def on_event(self, event):
+        self.heard.append(event)
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """Write down each call that reaches a driver's process."""
+    seen, send = [], Worker._send
+
+    def spy(self, waiting, hook, request):
+        seen.append(hook)
+        return send(self, waiting, hook, request)
+
+    monkeypatch.setattr(Worker, "_send", spy)
+    return seen
+
+
+def public_coroutines(kind):
+    return {
+        name
+        for name, value in vars(kind).items()
+        if not name.startswith("_") and inspect.isroutine(value) and _waits(inspect.unwrap(value))
+    }
+
+
+def _waits(function):
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+def test_no_operation_is_left_out():
+    assert public_coroutines(Session) == {name.partition(" ")[0] for name in SESSION}
+    covered = {name.partition(" ")[0].rstrip(",") for name in RUNTIME} | READING
+    assert public_coroutines(Plugins) | public_coroutines(Runtime) == covered
+
+
+async def test_every_operation_of_a_session_can_be_vetoed_before_anything_is_sent(make_runtime, sent, tmp_path):
+    guard = Guard()
+    async with (
+        make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=driver_hook_names()), use=[guard]) as runtime,
+        runtime.open("memory") as session,
+    ):
+        for name, (hook, operation) in SESSION.items():
+            guard.vetoes = hook
+            sent.clear()
+            with pytest.raises(Refused, match="Guard: not now; nothing was sent"):
+                await operation(session, tmp_path)
+            assert hook not in sent, name
+            [refused] = [event for event in runtime.seen if event.name == "call.refused"]
+            assert (refused.hook, refused.automation, refused.connection) == (hook, "Guard", "memory")
+            runtime.seen.clear()
+            guard.vetoes = ""
+            guard.calls.clear()
+            await operation(session, tmp_path)
+            assert hook in guard.calls, name
+            assert set(sent) <= set(guard.calls), "something was sent that no guard was asked about"
+            runtime.seen.clear()
+    heard = {event.name for event in guard.heard}
+    told = {"page.fetched", "row.inserted", "object.dropped", "console.executed", "export.finished", "call.refused"}
+    assert heard >= told | {"connection.opened", "connection.closed", "plugin.installed"}
+
+
+async def test_every_change_of_what_is_installed_can_be_vetoed_before_anything_is_changed(registry):
+    guard, versions = Guard(), ("1.0.0", "1.1.0")
+    drivers = [wheelhouse.Driver("memory", each, code=MEMORY, hooks=driver_hook_names()) for each in versions]
+    runtime = Runtime(spare=False, use=[guard])
+    runtime.registries.add(str(registry(*drivers)))
+    runtime.connections.save(SavedConnection(name="memory", type="memory", values={}))
+    async with runtime:
+        for name, (hook, operation) in RUNTIME.items():
+            with prepared(name, runtime):
+                before = state(runtime)
+                guard.vetoes = hook
+                with pytest.raises(Refused, match="Guard: not now; nothing was sent"):
+                    await operation(runtime)
+                assert state(runtime) == before, name
+                guard.vetoes = ""
+                guard.calls.clear()
+                await operation(runtime)
+                assert hook in guard.calls, name
+    heard = [event.name for event in guard.heard]
+    told = "installed removed rolled_back disabled enabled pinned"
+    assert {f"plugin.{name}" for name in told.split()} <= set(heard)
+    assert heard.count("call.refused") == len(RUNTIME)
+
+
+@contextmanager
+def prepared(name, runtime):
+    """Damage what is to be repaired, and keep the lock of what is removed for what installs by it."""
+    store = runtime.plugins._store
+    if name == "repair":
+        module = next(file for tree in store.active("memory").trees for file in tree.rglob("driver.py"))
+        module.chmod(0o644)
+        module.write_text("damaged")
+    lock = store.lock_file.read_text() if store.lock_file.exists() else ""
+    yield
+    if name == "remove":
+        store.lock_file.write_text(lock)
+
+
+def state(runtime):
+    """Give everything that is kept about what is installed."""
+    store = runtime.plugins._store
+    return [*store.installed(), *store.generations("memory")], store.lock_file.exists() and store.lock_file.read_text()
