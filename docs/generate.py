@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from types import ModuleType
 
-REFERENCE = Path(__file__).parent / "reference"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs/reference"
+SANDBOX = ROOT / "docs/explanation/sandbox.md"
 MODELS = ("connections", "forms", "columns", "cells", "filters", "grid", "changes", "console", "exports", "calls")
 PYTHON = (
     ("dragoman.runtime", "open"),
@@ -331,9 +333,54 @@ def checks() -> Iterator[str]:
     yield from table(("code", "a fault when"), ((code(name), when) for name, when in rules().items()))
 
 
+def attacks() -> Iterator[str]:
+    """Write what the hostile driver of the tests came to at each level."""
+    sys.path.append(str(ROOT))
+    suite, listed = (importlib.import_module(f"tests.attacks.{name}") for name in ("suite", "table"))
+    record = suite.read_record()
+    machine = record["machine"]
+    yield (
+        f"Recorded on {machine['system']}, {machine['machine']}, Landlock ABI {machine['landlock_abi']}, "
+        f"Python {machine['python']}."
+    )
+    yield ""
+    columns = list(reversed(listed.COLUMNS))
+    counts = {user: [record[user][level] for level in columns] for user in suite.USERS}
+    rows = (
+        (user, *(f"{len(suite.successes({'outcomes': found}))} of {len(found)}" for found in counts[user]))
+        for user in counts
+    )
+    yield from table(("succeed, of those tried, where the host is", *(listed.WORDS[level] for level in columns)), rows)
+    titles: dict[str, list[Any]] = {}
+    for title, group in listed.GROUPS:
+        titles.setdefault(title, []).extend(group)
+    for title, group in titles.items():
+        yield from ("", f"### {title}", "")
+        heads = ("attack", "held by", *(listed.WORDS[level] for level in columns), "control")
+        yield from table(heads, (attack_row(attack, record["root"], columns, listed.WORDS) for attack in group))
+
+
+def attack_row(
+    attack: Any, found: dict[str, dict[str, str]], columns: list[str], words: dict[str, str]
+) -> Iterator[str]:
+    """Write one attack: what it is, and how it ended where it was tried."""
+    yield attack.what
+    yield attack.held
+    for level in columns:
+        end = found[level].get(attack.name, "")
+        yield words.get(end, end if "unsupported" not in end else "not to be had")
+    end = found.get(attack.control, {}).get(attack.name, "")
+    if not attack.control:
+        yield f"none: {attack.why}"
+    elif end.startswith("unsupported"):
+        yield f"not shown: {end.partition(': ')[2]}"
+    else:
+        yield words[attack.control] if end == "succeeded" else f"{words[attack.control]}: {words.get(end, end)}"
+
+
 WRITERS = {
     writer.__name__: writer
-    for writer in (python, hooks, models, manifest, events, errors, settings, commands, checks, lines)
+    for writer in (python, hooks, models, manifest, events, errors, settings, commands, checks, lines, attacks)
 }
 
 
@@ -349,7 +396,7 @@ def render(page: str) -> str:
 
 def stale() -> Iterator[tuple[Path, str]]:
     """Give each page that differs from the code, and what it should be."""
-    for path in sorted(REFERENCE.glob("*.md")):
+    for path in (*sorted(REFERENCE.glob("*.md")), SANDBOX):
         page = path.read_text(encoding="utf-8")
         if (fresh := render(page)) != page:
             yield path, fresh

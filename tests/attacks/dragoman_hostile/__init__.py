@@ -1,0 +1,1 @@
+"""A driver that tries everything a driver must not be able to do."""

@@ -1,0 +1,155 @@
+"""Runs hosts at the levels, judges what they tell, and keeps the record: python -m tests.attacks.suite
+
+The script makes every attack at every level, as root and as an ordinary user, and writes the record from which the
+page on the sandbox is generated.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.attacks.table import ATTACKS, COLUMNS, SUCCEEDED
+from tests.worker.test_ordinary_user import NOBODY, opening_the_way
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+RECORD = HERE / "record.json"
+USERS = ("root", "ordinary user")
+LEVELS = tuple(dict.fromkeys([*COLUMNS, *(attack.control for attack in ATTACKS.values() if attack.control)]))
+
+Run = dict[str, Any]
+
+
+def attacks_at(level: str) -> list[str]:
+    """Name the attacks that are made at a level: all, those that a kernel layer may hold, or its own controls."""
+    if level == "full":
+        return list(ATTACKS)
+    by_kernel = level in COLUMNS
+    return [a.name for a in ATTACKS.values() if a.control == level or (by_kernel and a.held != "the host")]
+
+
+@contextmanager
+def house() -> Iterator[Path]:
+    """Give a folder that everybody can read, with the hostile driver's wheel in it."""
+    from tests.attacks.wheel import build
+
+    folder = Path(tempfile.mkdtemp(prefix="dragoman-attacks-"))
+    try:
+        folder.chmod(0o755)
+        yield build(folder)
+    finally:
+        shutil.rmtree(folder)
+
+
+def can_become_nobody() -> bool:
+    return os.geteuid() == 0 and all(map(shutil.which, ("setpriv", "unshare", "mount")))
+
+
+def run(level: str, wheel: Path, *, user: str = "", names: Iterable[str] = ()) -> Run:
+    """Start a host at a level, with a secret in its environment, and have it attacked.
+
+    Args:
+        level: Of `levels.LEVELS`.
+        wheel: The hostile driver.
+        user: ``ordinary user`` for one, else whoever we are.
+        names: Attacks; all of the level when empty.
+    """
+    sentinel = f"dragoman-sentinel-{secrets.token_hex(16)}"
+    chosen = list(names) or attacks_at(level)
+    command = [sys.executable, "-B", str(HERE / "host.py"), level, sentinel, str(wheel), *chosen]
+    path = os.pathsep.join([str(ROOT), *sys.path])
+    with tempfile.TemporaryDirectory(prefix="dragoman-") as mounts:
+        Path(mounts).chmod(0o755)
+        if user == "ordinary user" and os.geteuid() == 0:
+            become = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups --no-new-privs"
+            script = [*opening_the_way(Path(mounts)), f"exec {become} {' '.join(command)}"]
+            command = ["unshare", "-m", "sh", "-ec", "\n".join(script)]
+        done = subprocess.run(
+            command,
+            env={"PATH": os.environ["PATH"], "SENTINEL": sentinel, "PYTHONPATH": path},
+            cwd="/",
+            capture_output=True,
+            text=True,
+            timeout=55,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def faults_at_full(found: Run) -> dict[str, str]:
+    """Name what is not as it must be at `full`: how the driver is confined, each attack, what was looked up."""
+    faults = {
+        name: f"{end}, not {ATTACKS[name].full}" for name, end in found["outcomes"].items() if end != ATTACKS[name].full
+    }
+    if found["report"] != "full":
+        faults["report"] = found["report"]
+    if strange := set(found["lookups"]) - {"127.0.0.1"}:
+        faults["lookups"] = ", ".join(sorted(strange))
+    return faults
+
+
+def judge_controls(level: str, found: Run, *, user: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Look whether what must succeed at a level does.
+
+    Returns:
+        Faults, and attacks that could not be shown on this machine with the reason.
+    """
+    faults, skipped = {}, {}
+    for name, end in found["outcomes"].items():
+        attack = ATTACKS[name]
+        if attack.control != level or end == attack.end:
+            continue
+        if end.startswith("unsupported"):
+            skipped[name] = end.partition(": ")[2]
+        elif attack.root and user != "root":
+            skipped[name] = attack.root
+        else:
+            faults[name] = f"{end}, not {attack.end}"
+    return faults, skipped
+
+
+def successes(found: Run) -> list[str]:
+    return [name for name, end in found["outcomes"].items() if end == SUCCEEDED]
+
+
+def read_record() -> dict[str, Any]:
+    return json.loads(RECORD.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+
+
+def main() -> None:
+    """Make every attack at every level and write the record."""
+    sys.path.append(str(ROOT / "tests/support"))
+    from dragoman.sandbox import achievable_level
+
+    machine = {"system": f"Linux {platform.release().partition('-')[0]}", "machine": platform.machine()}
+    machine |= {"python": platform.python_version(), "landlock_abi": achievable_level().landlock_abi}
+    record: dict[str, Any] = {"machine": machine}
+    with house() as wheel:
+        for user in USERS:
+            record[user] = {}
+            for level in LEVELS:
+                found = run(level, wheel, user=user)
+                faults, skipped = judge_controls(level, found, user=user)
+                faults |= faults_at_full(found) if level == "full" else {}
+                print(f"{user}, {level}: {len(successes(found))} of {len(found['outcomes'])} succeed", faults, skipped)
+                record[user][level] = dict(sorted(found["outcomes"].items()))
+    if "--dry" not in sys.argv:
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,157 @@
+"""The hostile driver: at `full` it gets nowhere, and everywhere else it shows that its attacks are real."""
+
+from __future__ import annotations
+
+import ast
+import os
+import sys
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.attacks import suite
+from tests.attacks.table import ATTACKS, COLUMNS, GROUPS, SUCCEEDED
+from tests.attacks.wheel import SOURCE
+
+from dragoman.sandbox import achievable_level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+WHO = "root" if os.geteuid() == 0 else "ordinary user"
+# tests/worker/test_hostile.py sends the same bytes in every run.
+CORE = [name for name in ATTACKS if not name.startswith("wire_") or "amplified" in name or "endless" in name]
+
+
+@pytest.fixture(scope="module")
+def wheel() -> Iterator[Path]:
+    """Build the hostile driver."""
+    if (report := achievable_level()).level != "full":
+        pytest.skip(f"NOT SHOWN HERE, this machine gives only: {report}")
+    with suite.house() as wheel:
+        yield wheel
+
+
+@cache
+def found(wheel: Path, level: str, user: str) -> suite.Run:
+    """Have a host attacked, once for all tests that look at it."""
+    if user == "ordinary user" and os.geteuid() == 0 and not suite.can_become_nobody():
+        pytest.skip("NOT SHOWN HERE: becoming an ordinary user takes setpriv, unshare and mount")
+    if user == "root" and os.geteuid() != 0:
+        pytest.skip("NOT SHOWN HERE: this run is no root's")
+    return suite.run(level, wheel, user=user)
+
+
+@pytest.fixture(scope="module")
+def core(wheel: Path) -> suite.Run:
+    """Have a host attacked at `full`, with what no other test sends."""
+    return suite.run("full", wheel, names=CORE)
+
+
+def test_at_full_every_attack_ends_as_it_must_and_nothing_is_looked_up(core: suite.Run) -> None:
+    assert suite.faults_at_full(core) == {}
+    assert core["outcomes"].keys() == set(CORE)
+
+
+def test_at_full_at_most_stat_succeeds(core: suite.Run) -> None:
+    assert suite.successes(core) == ["stat_foreign"]
+
+
+def test_the_host_of_a_driver_that_sends_all_it_can_stays_within_its_bounds(core: suite.Run) -> None:
+    assert core["grown_kib"] < 400 << 10, "64 MiB of parts, and two million cells of sixty bytes"
+
+
+def test_what_was_found_is_what_the_record_says(core: suite.Run) -> None:
+    recorded = suite.read_record()[WHO]["full"]
+    assert core["outcomes"] == {name: recorded[name] for name in CORE}
+
+
+def test_every_function_of_the_hostile_driver_is_in_the_table_and_has_a_control_or_a_reason() -> None:
+    written = {
+        node.name
+        for path in SOURCE.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and any(isinstance(mark, ast.Name) and mark.id == "attack" for mark in node.decorator_list)
+    }
+    assert written == ATTACKS.keys()
+    assert sum(len(attacks) for _, attacks in GROUPS) == len(ATTACKS), "no name twice"
+    assert all(attack.control or attack.why for attack in ATTACKS.values())
+    assert [attack.name for attack in ATTACKS.values() if attack.full == SUCCEEDED] == ["stat_foreign"]
+
+
+def test_the_record_holds_every_attack_at_every_level_for_both_users() -> None:
+    record = suite.read_record()
+    for user in suite.USERS:
+        assert record[user].keys() == set(suite.LEVELS)
+        for level, outcomes in record[user].items():
+            assert outcomes.keys() == set(suite.attacks_at(level))
+            run = {"outcomes": outcomes, "report": "full", "lookups": []}
+            assert suite.judge_controls(level, run, user=user)[0] == {}, level
+        assert suite.faults_at_full({"outcomes": record[user]["full"], "report": "full", "lookups": []}) == {}
+
+
+def test_an_attack_that_succeeds_nowhere_is_a_fault_and_an_absent_feature_a_printed_reason() -> None:
+    run = {"outcomes": {"chmod": "EPERM", "x32_number": "unsupported: no x32 in this kernel", "udp": SUCCEEDED}}
+    faults, skipped = suite.judge_controls("full-seccomp", run, user="root")
+    assert faults == {"chmod": "EPERM, not succeeded"}
+    assert skipped == {"x32_number": "no x32 in this kernel"}
+    run = {"outcomes": {"mount": "EPERM", "shell": "EPERM"}}
+    assert suite.judge_controls("subprocess", run, user="ordinary user") == (
+        {"shell": "EPERM, not succeeded"},
+        {"mount": ATTACKS["mount"].root},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("user", suite.USERS)
+@pytest.mark.parametrize("level", suite.LEVELS)
+def test_at_each_level_what_must_succeed_does(wheel: Path, level: str, user: str) -> None:
+    run = found(wheel, level, user)
+    faults, skipped = suite.judge_controls(level, run, user=user)
+    for name, reason in skipped.items():
+        print(f"NOT SHOWN HERE: {name}: {reason}")
+    assert faults == {}
+    if level == "full":
+        assert suite.faults_at_full(run) == {}
+        assert suite.successes(run) == ["stat_foreign"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("user", suite.USERS)
+def test_the_record_is_what_each_level_gives_here(wheel: Path, user: str) -> None:
+    recorded = suite.read_record()[user]
+    differing = {
+        (level, name): (end, recorded[level][name])
+        for level in COLUMNS
+        for name, end in found(wheel, level, user)["outcomes"].items()
+        if end != recorded[level][name]
+    }
+    assert differing == {}, f"if it should be so, run: {sys.executable} -m tests.attacks.suite"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("level", "telling"),
+    [
+        ("full-landlock", {"read_key", "list_home", "report"}),
+        ("full-seccomp", {"udp", "fork_bomb", "mptcp", "chmod", "foreign_architecture", "report"}),
+        ("full-capabilities", {"report"}),
+        ("full-limits", {"memory_bomb", "thread_bomb", "descriptor_bomb"}),
+        ("no-comparison", {"broker_other_port", "broker_name_with_data", "lookups"}),
+        ("no-bounds", {"wire_four_gigabytes", "wire_endless_parts", "wire_amplified_page", "export_without_credit"}),
+        ("no-deadline", {"endless_await", "processor_spin", "blocked_loop"}),
+    ],
+)
+def test_a_layer_that_has_become_a_no_op_turns_the_suite_red(wheel: Path, level: str, telling: set[str]) -> None:
+    if level == "full-capabilities":
+        if os.geteuid() != 0:
+            pytest.skip("NOT SHOWN HERE: an ordinary user has no capabilities to drop")
+        run = suite.run(level, wheel, names=["stat_foreign"])
+    else:
+        run = found(wheel, level, WHO)
+    assert telling <= suite.faults_at_full(run).keys()
