@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import marshal
 import os
 import shutil
 import subprocess
@@ -99,6 +100,47 @@ def test_consent_given_later_is_kept(place: Place):
     assert not place.install().trusted
     assert place.install(trusted=True).trusted
     assert place.install().trusted
+
+
+COMPILED = "dragoman_{}/__pycache__/driver." + str(sys.implementation.cache_tag) + ".pyc"
+
+
+def test_a_tree_holds_the_bytecode_of_exactly_its_source(place: Place, tmp_path: Path):
+    [tree] = place.install().trees
+    code = tree / COMPILED.format("demo")
+    name = "dragoman_demo/driver.py"
+    expected = compile((tree / name).read_bytes(), name, "exec", dont_inherit=True)
+    assert marshal.loads(code.read_bytes()[16:]) == expected
+    assert int.from_bytes(code.read_bytes()[4:8], "little") == 1  # by hash, and never compared: the tree is
+    [other] = Place(tmp_path / "other", [place.root / "wheels" / NAME.format("2.0.0")]).install().trees
+    assert other.name == tree.name
+    code.chmod(0o644)
+    code.write_bytes(code.read_bytes() + b"x")
+    assert [fault.where for fault in place.store.verify(place.store.active("demo"))] == [str(code)]
+
+
+def test_bytecode_that_a_wheel_brings_is_not_kept(place: Place, tmp_path: Path):
+    brought = {COMPILED.format("sly"): b"other code", "dragoman_sly/__pycache__/more.pyc": b"more"}
+    place.publish(wheelhouse.Driver("sly", files=brought).write(tmp_path / "w2"))
+    with pytest.warns(RuntimeWarning, match="__pycache__"):
+        [tree] = place.install("sly").trees
+    kept = {path.name: path.read_bytes() for path in tree.rglob("*.pyc")}
+    assert len(kept) == 2
+    assert not set(kept.values()) & set(brought.values())
+
+
+def test_source_that_cannot_be_compiled_stops_nobody_else(place: Place, tmp_path: Path):
+    files = {"dragoman_odd/old.py": b"print 'two'", "dragoman_odd/deep.py": b"(" * 5000, "dragoman_odd/zero.py": b"\0"}
+    place.publish(wheelhouse.Driver("odd", files=files).write(tmp_path / "w2"))
+    generation = place.install("odd")
+    assert (generation.trees[0] / COMPILED.format("odd")).is_file()
+    assert place.store.verify(generation) == []
+
+
+def test_an_installation_without_a_compiler_is_only_slower(place: Place, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.executable", "/nowhere/python")
+    [tree] = place.install().trees
+    assert not list(tree.rglob("*.pyc"))
 
 
 def test_a_closed_set_is_one_tree_per_wheel(place: Place, tmp_path: Path):
@@ -574,5 +616,3 @@ def test_two_different_drivers_install_side_by_side(place: Place, tmp_path: Path
     anyio.run(main)
     assert [generation.plugin for generation in place.store.installed()] == ["demo", "other"]
     assert set(lock.read(place.store.lock_file)) == {"demo", "other"}
-
-
