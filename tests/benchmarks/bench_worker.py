@@ -6,11 +6,13 @@ driver in this process.
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -20,12 +22,15 @@ import anyio
 from compare import introduce
 
 from dragoman.sandbox import Launch, Spare, Worker, find_closure
+from dragoman_api.connections import Profile
 from dragoman_api.exports import ExportRequest
 from dragoman_api.grid import PageRequest
+from dragoman_api.http import Http
 
 SOURCE = """
-from dragoman_api.columns import Column
-from dragoman_api.connections import Health
+import json, time
+from dragoman_api.columns import Column, Description
+from dragoman_api.connections import Health, Server
 from dragoman_api.exports import ExportPart
 from dragoman_api.grid import Page
 from dragoman_api.hookspecs import hookimpl
@@ -34,6 +39,21 @@ COLUMNS = [Column(name=f"c{at}", type="keyword") for at in range(20)]
 CELLS = [[at, f"name {at}", at * 1.5, None, True] * 4 for at in range(1000)]
 
 class Driver:
+    @hookimpl
+    async def connect(self, profile, http):
+        self.http = http
+        return Server("bench")
+
+    @hookimpl
+    async def describe_object(self, name):
+        path, _, times = name.partition(" ")
+        seconds = []
+        for _ in range(int(times)):
+            began = time.perf_counter()
+            await self.http.request("GET", path)
+            seconds.append(time.perf_counter() - began)
+        return Description(object=path, columns=[], structure=json.dumps(seconds))
+
     @hookimpl
     async def ping(self):
         return Health(ok=True)
@@ -44,9 +64,35 @@ class Driver:
 
     @hookimpl
     async def export_rows(self, request):
-        part = ExportPart(data=b'{"n":12345678}\\\\n' * 65536, rows=65536)
-        for _ in range(100):
+        size, parts = (65536, 100) if request.object == "bytes" else (1000, 200)
+        part = ExportPart(data=b'{"n":12345678}\\\\n' * size, rows=size)
+        for _ in range(parts):
             yield part
+"""
+
+SERVER = """
+import asyncio
+
+async def serve(reader, writer):
+    try:
+        while True:
+            head = await reader.readuntil(b"\\r\\n\\r\\n")
+            body = bytes(1_000_000) if b" /large " in head else b"hello"
+            more = b"Connection: close\\r\\n" if b" /close " in head else b""
+            writer.write(b"HTTP/1.1 200 OK\\r\\n%bContent-Length: %d\\r\\n\\r\\n" % (more, len(body)) + body)
+            await writer.drain()
+            if more:
+                break
+    except (asyncio.IncompleteReadError, ConnectionError):
+        pass
+    writer.close()
+
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+asyncio.run(main())
 """
 
 Act = Callable[[], Awaitable[Any]]
@@ -114,7 +160,10 @@ async def main() -> None:
             unconfined=await starts(plain, 9), imports=await timed(bare, 9),
         )  # fmt: skip
         with Spare(closure) as spare:
-            show("warm spare to the first answer", await starts(confined, 9, spare), "(<= 10 ms)")
+            show(
+                "warm spare to the first answer", await starts(confined, 9, spare), "(<= 10 ms)",
+                unconfined=await starts(plain, 9, spare),
+            )  # fmt: skip
         async with Worker(confined) as worker, Worker(plain) as free:
             print(f"sandbox {worker.report}")
             page = PageRequest(object="o")
@@ -129,11 +178,48 @@ async def main() -> None:
                 ways.append(lambda hook=hook, arguments=arguments: getattr(inside, hook)(*arguments))  # type: ignore[misc]
                 one, two, three = [await timed(way, times) for way in ways]
                 show(what, one, target, unconfined=two, in_process=three)
-            began, size = time.perf_counter(), 0
-            async for part in worker.export(ExportRequest(object="o"), deadline=60):
-                size += len(part.data)
-            seconds = time.perf_counter() - began
-            print(f"export of {size >> 20} MiB in parts of {size // 100 >> 10} KiB: {size / seconds / 1e6:,.0f} MB/s")
+            for what, target, name in (
+                ("stream of 200,000 rows, by 1,000", "(<= 200 ms)", "rows"),
+                ("stream of 93 MiB, by 0.9 MiB", "", "bytes"),
+            ):
+                streams = [
+                    lambda at=at, name=name: drained(at.export(ExportRequest(object=name), deadline=60))  # type: ignore[misc]
+                    for at in (worker, free)
+                ]
+                streams.append(lambda name=name: drained(inside.export_rows(ExportRequest(object=name))))  # type: ignore[misc]
+                one, two, three = [await timed(way, 5) for way in streams]
+                show(what, one, target, unconfined=two, in_process=three)
+        await requests(confined, plain, inside)
+
+
+async def drained(parts: AsyncIterator[Any]) -> None:
+    async for _ in parts:
+        pass
+
+
+async def requests(confined: Launch, plain: Launch, inside: Any) -> None:
+    """Compare HTTP through the broker with a client that connects by itself."""
+    with subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = int(await anyio.to_thread.run_sync(server.stdout.readline))
+        profile = Profile(name="bench", type="bench", host="127.0.0.1", port=port)
+        near = ((profile.host, port),)
+        async with (
+            Worker(replace(confined, approved=near)) as worker,
+            Worker(replace(plain, approved=near)) as free,
+            Http(profile) as http,
+        ):
+            for one in (worker, free):
+                await one.call("connect", profile)
+            await inside.connect(profile, http)
+            for what, name in (
+                ("small HTTP answer, brokered", "/small 2000"), ("1 MB HTTP answer, brokered", "/large 300"),
+                ("new connection, brokered", "/close 300"),
+            ):  # fmt: skip
+                found = [json.loads((await at.call("describe_object", name)).structure) for at in (worker, free)]
+                direct = json.loads((await inside.describe_object(name)).structure)
+                show(what, found[0], unconfined=found[1], direct=direct)
+        server.kill()
 
 
 if __name__ == "__main__":

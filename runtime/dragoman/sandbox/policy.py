@@ -155,7 +155,8 @@ def assess(told: Sandboxed, *, status: str | None, own: str | None = None, polic
     )
     permissions["cpu"] = Permission(state="limited", by=("deadline", *(("rlimits",) if limited and cpu else ())))
     if policy != "off" and sys.platform == "linux" and (doubt := _doubt(status, own, told.failures)):
-        gaps.append(Gap(doubt))
+        hidden = "mount /proc without hidepid, or with gid= of a group of yours" if status is None else ""
+        gaps.append(Gap(doubt, hidden))
     essential = all(permissions[name].state == "enforced" for name in _ESSENTIAL)
     level = Level.PROCESS if not essential else Level.PARTIAL if gaps else Level.FULL
     return _report(level, gaps, landlock_abi=told.landlock_abi, permissions=permissions)
@@ -205,7 +206,7 @@ def enforce(report: Report, *, policy: Policy, trusted: bool) -> None:
         raise SandboxError(
             f"the sandbox is {report}, and full is required",
             code="sandbox-insufficient",
-            hint="; ".join((*report.remedies, 'or set sandbox = "auto" in config.toml')),
+            hint="; or ".join((*report.remedies, 'set sandbox = "auto" in config.toml')),
         )
     if report.level is Level.PROCESS and not trusted:
         raise SandboxError(

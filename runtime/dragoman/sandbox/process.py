@@ -139,8 +139,8 @@ class Worker:
             with anyio.fail_after(_START_SECONDS):
                 config = await anyio.to_thread.run_sync(configure, launch, self._child.closure)
                 told = await self._say(config, Sandboxed)
-                status = await anyio.to_thread.run_sync(policy.read_status, self._child.process.pid)
-                own = await anyio.to_thread.run_sync(policy.read_status, os.getpid())
+                pids = (self._child.process.pid, os.getpid())
+                status, own = await anyio.to_thread.run_sync(lambda: [policy.read_status(pid) for pid in pids])
                 self.report = policy.assess(
                     told, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None
                 )
