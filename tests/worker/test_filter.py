@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from dragoman_worker.lockdown import seccomp
 from dragoman_worker.lockdown.seccomp import ALLOW, ARCHES, ERRNO, KILL, Instruction
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 PID = 4321
 HIGH = 1 << 32
@@ -186,3 +189,117 @@ def test_ioctl_fcntl_prctl_and_limits_are_named_one_by_one(machine: Machine) -> 
         assert machine("prctl", option) == "EPERM"
     assert machine("prlimit64", 0, 7) == "allow"
     assert machine("prlimit64", PID, 7) == "EPERM"
+
+
+# the rules once more, written from the design and not from the code, over whole ranges --------------------------------
+
+PLAIN, NETWORK, NO_OPTION, NO_TERMINAL = "EPERM", "EACCES", "ENOPROTOOPT", "ENOTTY"
+
+
+def allowed_among(machine: Machine, name: str, candidates: Iterable[tuple[int, ...]], refusal: str) -> set[Any]:
+    """Give the arguments that pass; every other must get the one refusal, and high words must change nothing."""
+    passed = set()
+    for arguments in candidates:
+        answer = machine(name, *arguments)
+        assert answer in ("allow", refusal), (name, arguments, answer)
+        assert machine(name, *(argument | HIGH for argument in arguments)) == answer, "the kernel reads the low word"
+        if answer == "allow":
+            passed.add(arguments)
+    return passed
+
+
+def test_of_all_socket_options_only_the_named_pass(machine: Machine) -> None:
+    options = [(3, level, option) for level in (0, 1, 6, 17, 41, 263, 282) for option in range(90)]
+    set_ones = {(3, 1, n) for n in (2, 7, 8, 9, 13)} | {(3, 6, n) for n in (1, 4, 5, 6, 12, 18)}
+    read_ones = {(3, 1, n) for n in (3, 4, 7, 8, 38, 39)} | {(3, 6, n) for n in (1, 4, 5, 6, 11)}
+    assert allowed_among(machine, "setsockopt", options, NO_OPTION) == set_ones
+    assert allowed_among(machine, "getsockopt", options, NO_OPTION) == read_ones
+
+
+def test_of_all_sockets_only_tcp_passes(machine: Machine) -> None:
+    protocols = (0, 1, 2, 6, 17, 132, 136, 255, 262)
+    every = [(family, kind, protocol) for family in range(46) for kind in range(11) for protocol in protocols]
+    tcp = {(family, 1, protocol) for family in (2, 10) for protocol in (0, 6)}
+    assert allowed_among(machine, "socket", every, NETWORK) == tcp
+    assert allowed_among(machine, "socketpair", [(*row[:2], 0) for row in every], NETWORK) == {(1, 1, 0)}
+
+
+def test_of_all_open_flags_only_those_that_change_nothing_pass(machine: Machine) -> None:
+    every = [1 << one | 1 << other for one in range(31) for other in range(one, 31)] + [0, 3]
+    harmless = {flags for flags in every if not flags & (3 | 0x40 | 0x200)}
+    assert {row[2] for row in allowed_among(machine, "openat", [(0, 0, f) for f in every], NETWORK)} == harmless
+    if machine.knows("open"):
+        assert {row[1] for row in allowed_among(machine, "open", [(0, f) for f in every], NETWORK)} == harmless
+
+
+def test_of_all_clone_flags_only_those_of_threads_pass(machine: Machine) -> None:
+    thread, never = 0x100 | 0x10000, 0x2000 | 0x7E020000
+    every = [thread ^ (1 << one | 1 << other) for one in range(32) for other in range(one, 32)] + [thread, 17, 0]
+    fitting = {(flags,) for flags in every if flags & thread == thread and not flags & never}
+    assert allowed_among(machine, "clone", [(flags,) for flags in every], PLAIN) == fitting
+
+
+def test_of_all_small_commands_only_the_named_pass(machine: Machine) -> None:
+    commands = [(0, number) for number in [*range(64), *range(1020, 1045)]]
+    assert {n for _, n in allowed_among(machine, "fcntl", commands, PLAIN)} == {*range(8), 36, 37, 38, 1030, 1032}
+    controls = [(0, number) for number in [*range(0x5400, 0x5480), *range(0x8900, 0x89A0), 0x40049409, 0x6609]]
+    terminal = {0x5421, 0x541B, 0x5450, 0x5451, 0x5401, 0x5413}
+    assert {number for _, number in allowed_among(machine, "ioctl", controls, NO_TERMINAL)} == terminal
+    attributes = [(number,) for number in [*range(90), 0x53564D41, 0x59616D61]]
+    assert {n for (n,) in allowed_among(machine, "prctl", attributes, PLAIN)} == {3, 15, 16, 39, 0x53564D41}
+
+
+def test_only_the_process_itself_is_signalled_or_limited(machine: Machine) -> None:
+    processes = [(number, 0) for number in (0, 1, PID - 1, PID, PID + 1, 0xFFFFFFFF)]
+    assert allowed_among(machine, "kill", processes, PLAIN) == {(PID, 0)}
+    assert allowed_among(machine, "tgkill", processes, PLAIN) == {(PID, 0)}
+    assert allowed_among(machine, "prlimit64", processes, PLAIN) == {(0, 0)}
+
+
+def test_a_send_has_no_address_and_no_fast_open(machine: Machine) -> None:
+    fast = 0x20000000
+    for bit in range(32):
+        flags = 1 << bit
+        expected = NETWORK if flags == fast else "allow"
+        assert machine("sendto", 3, 0, 0, flags, 0) == machine("sendmsg", 3, 0, flags) == expected
+        assert machine("sendto", 3, 0, 0, flags | fast, 0) == machine("sendmsg", 3, 0, flags | fast) == NETWORK
+    for bit in range(64):
+        assert machine("sendto", 3, 0, 0, 0, 1 << bit) == NETWORK, "an address anywhere in memory"
+
+
+def test_every_number_without_a_name_does_not_exist(machine: Machine) -> None:
+    named = set(machine.arch.numbers.values())
+    assert {machine.raw(number) for number in range(1_200) if number not in named} == {"ENOSYS"}
+    assert not named - set(range(1_200))
+    for number in (0xFFFFFFFF, 0x80000000, 0x40000000, 0x7FFFFFFF):
+        assert machine.raw(number) == ("kill" if machine.arch.x32 else "ENOSYS")
+
+
+def test_the_kernel_would_take_the_program(machine: Machine) -> None:
+    """Every jump goes forward and stays inside, every load is one of the known words, every way ends in a return."""
+    length = len(machine.program)
+    for at, (code, yes, no, operand) in enumerate(machine.program):
+        if code in (seccomp.JEQ, seccomp.JGE):
+            assert at + 1 + max(yes, no) < length
+        elif code == seccomp.JA:
+            assert at + 1 + operand < length
+        elif code == seccomp.LOAD:
+            assert operand % 4 == 0
+            assert operand < 64
+        elif code == seccomp.RETURN:
+            assert operand in (ALLOW, KILL) or operand & ~0xFFFF == ERRNO
+        else:
+            assert code == seccomp.AND
+    assert machine.program[-1][0] == seccomp.RETURN
+
+
+def test_calls_of_network_and_privilege_say_so(machine: Machine) -> None:
+    refused = {
+        "EACCES": "connect bind listen accept accept4 sendmmsg recvmmsg",
+        "ENOSYS": "clone3 openat2",
+        "EPERM": "execve execveat tkill ptrace process_vm_readv pidfd_open pidfd_getfd pidfd_send_signal bpf"
+        " perf_event_open userfaultfd io_uring_setup keyctl add_key mount unshare setns open_by_handle_at memfd_create"
+        " capset seccomp landlock_restrict_self vmsplice splice setpriority fchmodat utimensat shmget",
+    }
+    for answer, names in refused.items():
+        assert {machine(name) for name in names.split()} == {answer}
