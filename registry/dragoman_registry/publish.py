@@ -22,7 +22,7 @@ from .preflight import inspect
 from .trust import Target
 from .trust.keys import Keys, beside
 from .trust.ledger import Ledger, exists
-from .trust.roles import ONLINE, PUBLISHER, YEAR, patterns, publisher_of, served_name
+from .trust.roles import ONLINE, PUBLISHER, YEAR, delegated, patterns, projects_of, publisher_of, served_name
 from .validation import Fault
 
 if TYPE_CHECKING:
@@ -211,13 +211,14 @@ def add_publisher(
 ) -> Publisher:
     """Let the holder of a key publish projects, and bind database types to the first of them.
 
-    A publisher who is there already keeps their projects and gets this key in place of the one before.
+    A publisher who is there already keeps their projects and gets this key in place of the one before. What they
+    published is offered again once they have signed it anew.
 
     Args:
         path: The registry.
         name: What to call them: lower-case letters, digits and dashes.
         key: The file with their public key.
-        projects: Distributions they may publish.
+        projects: Distributions they may publish, beside those they may publish already.
         types: Database types that the first project serves from now on.
         keys: Folder of keys; beside the registry when not given.
 
@@ -233,6 +234,10 @@ def add_publisher(
     with writing(path), locked(path):
         desk = _Desk(path, keys, None, None)
         desk.ledger.expect("targets", "snapshot", "timestamp")
+        known = delegated(desk.ledger.targets).get(role)
+        named = list(dict.fromkeys([*named, *(projects_of(known) if known else [])]))
+        if not named:
+            raise ConfigurationError(f"{name} would publish nothing", hint="--project NAME-OF-THE-DISTRIBUTION")
         for project in named:
             if (other := publisher_of(desk.ledger.targets, project)) not in (None, role):
                 holder = str(other).removeprefix(PUBLISHER)

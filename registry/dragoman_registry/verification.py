@@ -35,14 +35,16 @@ def verify(path: Path, *, keys: Path | None = None, now: datetime | None = None)
         keys: Folder of keys, whose copy of the first root is compared; beside the registry when not given.
         now: By which time.
     """
+    faults: list[Fault] = []
     try:
         ledger = Ledger(path, Keys(keys or beside(path)))
         registry = Registry("registry", str(path), trust=Own(ledger))
         catalog, types = registry.catalog(), registry.types()
+        faults += _signatures(path, ledger, now or datetime.now(UTC))
+        faults += _wheels(path, catalog, ledger)
     except RegistryError as error:
         where = str(error.details.get("path", "")).rpartition("targets/")[2] or "metadata"
-        return [Fault("index", error.message, where)]
-    faults = [*_signatures(path, ledger, now or datetime.now(UTC)), *_wheels(path, catalog, ledger)]
+        return [*faults, Fault("index", error.message, where)]
     content = chain(pages(catalog, reader(path)), index_files(catalog).items(), [("types", encode(Types(types=types)))])
     for name, data in content:
         if not (path / "targets" / name).is_file():

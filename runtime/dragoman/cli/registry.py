@@ -155,7 +155,7 @@ def accept(options: Options, folder: Path, keys: Path | None) -> None:
 @FOLDER
 @click.argument("name")
 @click.option("--key", required=True, metavar="KEY.pub", type=click.Path(path_type=Path), help="Their public key.")
-@click.option("--project", "projects", multiple=True, required=True, help="A distribution they may publish.")
+@click.option("--project", "projects", multiple=True, help="A distribution they may publish.")
 @click.option("--type", "types", multiple=True, help="A database type the first project serves.")
 @KEYS
 @click.pass_obj
@@ -168,11 +168,11 @@ def add_publisher(
     types: tuple[str, ...],
     keys: Path | None,
 ) -> None:
-    """Let the holder of a key publish projects; for one who is there, replace key and projects."""
+    """Let the holder of a key publish projects; one who is there gets this key in place of the one before."""
     from dragoman_registry import publish
 
     who = publish.add_publisher(folder, name, key=key, projects=projects, types=types, keys=keys)
-    done = f"{who.name} may publish {', '.join(projects)} with the key {who.keys[0][:12]}…"
+    done = " ".join([who.name, "may publish", ", ".join(projects) or "as before,", f"with the key {who.keys[0][:12]}…"])
     options.result({"publisher": who, "projects": projects, "types": types}, done)
 
 
