@@ -11,12 +11,13 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import json
 import re
 import sys
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union
 
 import msgspec
 
@@ -209,15 +210,20 @@ def python() -> Iterator[str]:
         thing = getattr(importlib.import_module(room), name)
         if inspect.isfunction(thing):
             yield from ("", f"## {name}", "", called(thing, name), "", *prose(thing.__doc__))
-            continue
-        yield from describe_class(name, thing, depth=2, methods=False)
-        if thing.__init__.__doc__ and inspect.isfunction(thing.__init__):
-            yield from ("", called(thing.__init__, name), "", *prose(thing.__init__.__doc__))
-        for method, value in vars(thing).items():
-            function = value.fget if isinstance(value, property) else value
-            if inspect.isfunction(function) and not method.startswith("_"):
-                head = () if isinstance(value, property) else (called(function, method), "")
-                yield from ("", f"### {name}.{method}", "", *head, *prose(function.__doc__))
+        else:
+            yield from described(thing, name)
+
+
+def described(kind: type, name: str) -> Iterator[str]:
+    """Write a class with a heading and the whole documentation of each method."""
+    yield from describe_class(name, kind, depth=2, methods=False)
+    if kind.__init__.__doc__ and inspect.isfunction(kind.__init__):
+        yield from ("", called(kind.__init__, name), "", *prose(kind.__init__.__doc__))
+    for method, value in vars(kind).items():
+        function = value.fget if isinstance(value, property) else value
+        if inspect.isfunction(function) and not method.startswith("_"):
+            head = () if isinstance(value, property) else (called(function, method), "")
+            yield from ("", f"### {name}.{method}", "", *head, *prose(function.__doc__))
 
 
 def called(function: Callable[..., Any], name: str) -> str:
@@ -240,17 +246,30 @@ def hooks() -> Iterator[str]:
             if not name.startswith("_"):
                 head = f"`async def {name}{signature(function)}`"
                 yield from ("", f"### {name}", "", head, "", *prose(function.__doc__))
+    yield from described(importlib.import_module("dragoman_api.http").Http, "Http")
 
 
 def events() -> Iterator[str]:
     """Write every event with its fields."""
-    from dragoman_api.events import ALL
+    from dragoman_api.events import ALL, Event
 
     rows = []
     for kind in ALL:
         own = [f"`{name}: {note}`" for name, note, _ in fields(kind) if name != "at"]
         rows.append((code(kind.name), ", ".join(own), " ".join(inspect.cleandoc(docstring(kind)).split())))
     yield from table(("event", "fields", "when"), rows)
+    yield from described(Event, "Event")
+
+
+def events_schema() -> str:
+    """Write the JSON Schema of one line of `--events`: the event's name decides what else is in it."""
+    from dragoman_api.events import ALL
+
+    schema = msgspec.json.schema(Union[ALL])  # noqa: UP007 - of a tuple
+    for kind in schema["$defs"].values():
+        kind["required"] = list(kind["properties"])  # a line leaves nothing out
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of dragoman --events"}
+    return json.dumps({**head, **schema}, indent=1) + "\n"
 
 
 def errors() -> Iterator[str]:
@@ -384,6 +403,9 @@ WRITERS = {
 }
 
 
+FILES = {"events.schema.json": events_schema}
+
+
 def render(page: str) -> str:
     """Give a page with every generated block written anew."""
 
@@ -399,6 +421,10 @@ def stale() -> Iterator[tuple[Path, str]]:
     for path in (*sorted(REFERENCE.glob("*.md")), SANDBOX):
         page = path.read_text(encoding="utf-8")
         if (fresh := render(page)) != page:
+            yield path, fresh
+    for name, writer in FILES.items():
+        path = REFERENCE / name
+        if path.exists() and (fresh := writer()) != path.read_text(encoding="utf-8"):
             yield path, fresh
 
 

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import click
 import pytest
+from jsonschema import Draft202012Validator
 
 from dragoman.cli.errors import exit_code, report
 from dragoman_api.errors import DragomanError, from_code
 
+ROOT = Path(__file__).parents[2]
 GUARD = """
 from dragoman_api import Refused, hookimpl
 
@@ -157,6 +159,18 @@ def waiting(shop, folder, *words):
     return process
 
 
+SCHEMA = Draft202012Validator(json.loads((ROOT / "docs/reference/events.schema.json").read_text()))
+
+
+def test_the_schema_of_events_knows_each_by_its_name():
+    event = {"name": "connection.closed", "at": 1.5, "connection": "shop"}
+    assert SCHEMA.is_valid(event)
+    for broken in ({"name": "connection.close"}, {"connection": 7}, {"at": None}):
+        assert not SCHEMA.is_valid(event | broken)
+    for missing in event:
+        assert not SCHEMA.is_valid({key: value for key, value in event.items() if key != missing})
+
+
 def test_with_events_on_stdout_nothing_else_is_there(shop, tmp_path):
     (tmp_path / "loud.py").write_text(
         "from dragoman_api import hookimpl\n"
@@ -180,7 +194,8 @@ def test_with_events_on_stdout_nothing_else_is_there(shop, tmp_path):
         (("plugins", "list"), ["demo"]),
     ):
         done = shop.process("--events", "-", *words)
-        assert [line for line in done.out.splitlines() if "name" not in json.loads(line)] == []
+        for line in done.out.splitlines():
+            SCHEMA.validate(json.loads(line))
         assert all(text in done.err for text in beside), done.err
         assert ("page.fetched" in done.out) == ("list" not in words)
     told = shop("--events", "-", "export", "shop", "books", code=2).err

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import json
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 import wheelhouse
 from dragoman._hooks import driver_hook_names
@@ -17,6 +20,8 @@ from dragoman.session import Session
 from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
 
 MEMORY = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
+REFERENCE = Path(__file__).parents[2] / "docs/reference"
+SCHEMA = Draft202012Validator(json.loads((REFERENCE / "events.schema.json").read_text()))
 KEY = RowKey(object="books", id="7")
 ROWS = [Filter("title", "contains", "a")]
 
@@ -144,6 +149,8 @@ async def test_every_operation_of_a_session_can_be_vetoed_before_anything_is_sen
             assert hook in guard.calls, name
             assert set(sent) <= set(guard.calls), "something was sent that no guard was asked about"
             runtime.seen.clear()
+    for event in guard.heard:
+        SCHEMA.validate(json.loads(event.to_json()))
     heard = {event.name for event in guard.heard}
     told = {"page.fetched", "row.inserted", "object.dropped", "console.executed", "export.finished", "call.refused"}
     assert heard >= told | {"connection.opened", "connection.closed", "plugin.installed"}
@@ -167,6 +174,8 @@ async def test_every_change_of_what_is_installed_can_be_vetoed_before_anything_i
                 guard.calls.clear()
                 await operation(runtime)
                 assert hook in guard.calls, name
+    for event in guard.heard:
+        SCHEMA.validate(json.loads(event.to_json()))
     heard = [event.name for event in guard.heard]
     told = "installed removed rolled_back disabled enabled pinned"
     assert {f"plugin.{name}" for name in told.split()} <= set(heard)

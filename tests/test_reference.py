@@ -1,0 +1,91 @@
+"""Whatever is public has an entry of its own in the reference, with words."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+import dragoman
+import dragoman_api
+from dragoman.cli.app import cli
+from dragoman_api import hookspecs
+from dragoman_api.events import ALL
+
+REFERENCE = Path(__file__).parents[1] / "docs/reference"
+HEADING = re.compile(r"^#{2,4} `?([^\n`]+)`?\n(.*?)(?=^#{2,4} |\Z)", re.MULTILINE | re.DOTALL)
+NO_WORDS = re.compile(r"^(`.*`|\|.*\||<!--.*-->|)$", re.MULTILINE)
+
+
+def entries(*pages: str) -> dict[str, str]:
+    """Give what stands below each heading of some pages."""
+    text = "\n".join((REFERENCE / f"{page}.md").read_text(encoding="utf-8") for page in pages)
+    return dict(HEADING.findall(text))
+
+
+def rows(text: str) -> dict[str, str]:
+    """Give the last cell of each row of the tables in a text, by its first."""
+    cells = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in text.splitlines() if line.startswith("| ")]
+    return {row[0].replace("\\|", "|").replace("&emsp;", "").strip("` "): row[-1] for row in cells}
+
+
+def has_words(text: str) -> bool:
+    return bool(NO_WORDS.sub("", text).strip())
+
+
+def commands() -> list[tuple[str, click.Command]]:
+    """Give every command by its whole name."""
+
+    def walk(command, name):
+        if not isinstance(command, click.Group):
+            return [(name, command)]
+        context = click.Context(command)
+        return [
+            found
+            for child in command.list_commands(context)
+            for found in walk(command.get_command(context, child), f"{name} {child}")
+        ]
+
+    return walk(cli, "dragoman")
+
+
+@pytest.mark.parametrize("spec", [hookspecs.DriverSpec, hookspecs.AutomationSpec])
+def test_every_hook_has_an_entry(spec):
+    written = entries("hooks")
+    for name in vars(spec):
+        if not name.startswith("_"):
+            assert has_words(written[name]), name
+
+
+def test_every_event_has_an_entry():
+    written = rows((REFERENCE / "events.md").read_text(encoding="utf-8"))
+    assert [kind.name for kind in ALL if not written.get(kind.name)] == []
+
+
+@pytest.mark.parametrize(("name", "command"), commands(), ids=[name for name, _ in commands()])
+def test_every_command_and_option_has_an_entry(name, command):
+    text = entries("commands")[name]
+    assert has_words(text)
+    written = rows(text)
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.hidden:
+            [entry] = [key for key in written if option.opts[-1] in re.split(r"[ ,/]+", key)]
+            assert written[entry], f"{name} {option.opts[-1]} says nothing"
+
+
+def test_every_option_that_all_commands_take_has_an_entry():
+    written = rows((REFERENCE / "commands.md").read_text(encoding="utf-8"))
+    for option in cli.params:
+        [entry] = [key for key in written if option.opts[0] in re.split(r"[ ,/]+", key)][:1]
+        assert written[entry], option.opts[0]
+
+
+@pytest.mark.parametrize("name", sorted({*dragoman.__all__, *dragoman_api.__all__}))
+def test_every_public_name_has_an_entry(name):
+    written = entries("python", "models", "hooks", "errors", "events")
+    classes = rows((REFERENCE / "errors.md").read_text(encoding="utf-8"))
+    constants = re.findall(r"^`(\w+) = .*`: .+$", (REFERENCE / "models.md").read_text(encoding="utf-8"), re.MULTILINE)
+    told = has_words(written.get(name, "")) or classes.get(name) or name in constants
+    assert told, f"{name} is public, and the reference says nothing"
