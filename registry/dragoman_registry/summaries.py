@@ -148,7 +148,7 @@ def read(registry: Registry) -> tuple[Summary, ...]:
     """
     drivers = _decode(registry, NAME, _File).drivers
     held = _decode(registry, "advisories", _Advisories).quarantined
-    return tuple(_without(one, held[one.project]) if one.project in held else one for one in drivers)
+    return tuple(_without(one, held.get(one.project, {})) for one in drivers) if held else drivers
 
 
 def _decode(registry: Registry, name: str, kind: type[T]) -> T:

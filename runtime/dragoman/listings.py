@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from dragoman_registry.documents import Report
 from dragoman_registry.manifest import Manifest
 from dragoman_registry.permissions import describe_reach as describe_reach
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
     from dragoman_registry.store import Generation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
-    """One driver as a list shows it.
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    """One driver as a list shows it; a struct, because a list may hold thousands.
 
     Attributes:
         id: The plugin's id.
@@ -47,6 +48,11 @@ class Listing:
     size: int = 0
     capabilities: tuple[str, ...] = ()
     excluded_surfaces: tuple[str, ...] = ()
+
+    @property
+    def plugin(self) -> str:
+        """Give the id by the name it has in a registry."""
+        return self.id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import RegistryError
@@ -46,37 +47,31 @@ def search(
         RegistryError: None could be read; the error is that of the first.
     """
     installed = {generation.plugin: generation for generation in store.installed()}
-    offered, failures = _read(registries)
-    pick = _picker()
-    wanted = words.lower().split()
-    found = []
-    for plugin in offered.keys() | installed.keys():
-        if plugin in offered:
-            name, one = offered[plugin]
-            rank = _rank(wanted, one.plugin, one.label, one.summary, one.types)
-            listing = _listing(name, one, installed.get(plugin), pick) if rank else None
-        else:
-            listing = listing_of(installed[plugin])
-            rank = _rank(wanted, listing.id, listing.label, listing.summary, listing.types)
-        if listing is None or not rank or (type is not None and type not in listing.types):
-            continue
+    wanted, pick, found = words.lower().split(), _picker(), list[tuple[int, str, Listing]]()
+
+    def keep(rank: int, listing: Listing) -> None:
         if capability in (None, *listing.capabilities) and not (compatible and listing.state == "incompatible"):
-            found.append((-rank, plugin, listing))
-    return [listing for *_, listing in sorted(found, key=lambda one: one[:2])], failures
+            found.append((-rank, listing.id, listing))
 
-
-def _read(registries: Sequence[Registry]) -> tuple[dict[str, tuple[str, Summary]], dict[str, RegistryError]]:
-    offered: dict[str, tuple[str, Summary]] = {}
-    failures: dict[str, RegistryError] = {}
+    seen, failures = set[str](), dict[str, RegistryError]()
     for registry in registries:
         try:
-            for one in summaries.read(registry):
-                offered.setdefault(one.plugin, (registry.name, one))
+            rows = summaries.read(registry)
         except RegistryError as error:
             failures[registry.name] = error
+            continue
+        for one in rows:
+            # The first registry that has a driver is the one it comes from, whether it matches or not.
+            if (type is None or type in one.types) and one.plugin not in seen and (rank := _rank(wanted, one)):
+                keep(rank, _listing(registry.name, one, installed.get(one.plugin), pick))
+        seen.update(one.plugin for one in rows)
     if failures and len(failures) == len(registries):
         raise next(iter(failures.values()))
-    return offered, failures
+    for plugin in installed.keys() - seen:
+        listing = listing_of(installed[plugin])
+        if (type is None or type in listing.types) and (rank := _rank(wanted, listing)):
+            keep(rank, listing)
+    return [listing for *_, listing in sorted(found, key=itemgetter(0, 1))], failures
 
 
 def _picker() -> Pick:
@@ -85,21 +80,16 @@ def _picker() -> Pick:
     return summaries.fitting(Host.here())
 
 
-def _rank(words: Sequence[str], plugin: str, label: str, summary: str, types: tuple[str, ...]) -> int:
+def _rank(words: Sequence[str], one: Summary | Listing) -> int:
     """Say how well words match, 0 if one of them is nowhere: the id itself, its beginning, a name, then the summary."""
-    total, names, rest = 1, (plugin, label.lower(), *types), summary.lower()
-    for word in words:
-        if plugin == word:
-            total += 8
-        elif plugin.startswith(word):
-            total += 4
-        elif any(word in name for name in names):
-            total += 2
-        elif word in rest:
-            total += 1
-        else:
-            return 0
-    return total
+    if not words:
+        return 1
+    names = f"{one.plugin}\n{one.label}\n{' '.join(one.types)}".lower()
+    text = f"{names}\n{one.summary.lower()}"
+    if not all(word in text for word in words):
+        return 0
+    plugin = one.plugin
+    return sum(8 if plugin == word else 4 if plugin.startswith(word) else 2 if word in names else 1 for word in words)
 
 
 def _listing(registry: str, one: Summary, generation: Generation | None, pick: Pick) -> Listing:
