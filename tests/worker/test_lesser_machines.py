@@ -187,3 +187,33 @@ def test_without_seccomp_it_is_only_a_process_and_an_untrusted_driver_is_refused
     assert told["must"]["code"] == "plugin-sandbox"
     assert told["attended"]["asked"] == ["sandbox"]
     assert told["attended"]["level"].startswith("process: ")
+
+
+@pytest.mark.parametrize(
+    ("refused", "cause", "remedy"),
+    [
+        ("landlock=ENOSYS", "partial: no Landlock in this kernel", "Landlock: ENOSYS: use Linux 5.13 or newer"),
+        pytest.param(
+            "seccomp=EPERM", "process: seccomp is refused", "seccomp: EPERM: a container", marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_doctor_names_the_missing_layer_its_cause_and_the_remedy(
+    tmp_path: Path, full_level: None, refused: str, cause: str, remedy: str
+) -> None:
+    def doctor(*options: str) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-B", str(SUPPORT / "refusing.py"), refused, "--", sys.executable, "-m", "dragoman"]
+        words += ["--home", str(tmp_path), "doctor", *options]
+        return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+
+    told = doctor("--sandbox")
+    assert told.returncode == 0
+    assert cause in told.stdout
+    assert remedy in told.stderr
+    document = json.loads(doctor("--json", "--sandbox", "require").stdout)
+    findings = {one["subject"]: one for one in document["findings"]}
+    assert findings["sandbox"]["state"] == "fault", "what is asked for cannot be had"
+    assert findings["sandbox"]["remedy"].startswith(remedy)
+    states = {name: one["state"] for name, one in document["sandbox"]["permissions"].items()}
+    missing = "fs_read" if "landlock" in refused else "network"
+    assert (states[missing], findings[f"sandbox {missing}"]["state"]) == ("not_enforced", "warning")
