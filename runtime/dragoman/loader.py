@@ -83,8 +83,10 @@ class Link:
         return self
 
     async def _end(self) -> None:
-        await self._supervisor.__aexit__(None, None, None)
-        self._lease.__exit__(None, None, None)
+        try:
+            await self._supervisor.__aexit__(None, None, None)
+        finally:  # also where who closes it is cancelled
+            self._lease.__exit__(None, None, None)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -7,6 +7,7 @@ import json
 from contextlib import contextmanager
 from pathlib import Path
 
+import anyio
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -200,3 +201,22 @@ def state(runtime):
     """Give everything that is kept about what is installed."""
     store = runtime.plugins._store
     return [*store.installed(), *store.generations("memory")], store.lock_file.exists() and store.lock_file.read_text()
+
+
+async def test_a_session_whose_user_is_cancelled_leaves_no_descriptor_and_no_process(make_runtime):
+    kept = []  # so that nothing is tidied up only because nobody knows it any more
+    async with make_runtime() as runtime:
+        async with runtime.open("demo") as session:
+            kept.append(session)
+        before = descriptors()
+        for _ in range(3):
+            with anyio.CancelScope() as scope:
+                async with runtime.open("demo") as session:
+                    kept.append(session)
+                    scope.cancel()
+        assert descriptors() == before
+
+
+def descriptors():
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return sorted(str(link.readlink()).partition("[")[0] for link in links)
