@@ -189,6 +189,18 @@ def test_without_seccomp_it_is_only_a_process_and_an_untrusted_driver_is_refused
     assert told["attended"]["level"].startswith("process: ")
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0, reason="NOT SHOWN HERE: an ordinary user has no capabilities to drop")
+def test_what_the_kernel_only_promises_is_tried_before_anything_is_installed(house: Path, full_level: None) -> None:
+    told = run_under(house, "capset=EPERM")
+    assert told["achievable"] == "full", "nothing that can be asked for without doing it is missing"
+    assert told["measured"].startswith("partial: dropping capabilities is refused (EPERM)")
+    assert told["untrusted"]["level"] == told["measured"]
+    assert told["require"]["code"] == "sandbox-insufficient"
+    assert told["unattended"]["code"] == "refused"
+    assert told["attended"]["asked"] == ["sandbox"]
+
+
 @pytest.mark.parametrize(
     ("refused", "cause", "remedy"),
     [

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 
+from dragoman.sandbox import gaps
 from dragoman.sandbox.policy import LAYERS, Level, achievable_level, assess, enforce
 from dragoman_api.errors import SandboxError
+from dragoman_worker.lockdown import kernel, limits
 from dragoman_worker.wire import Sandboxed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 PROBES = dict.fromkeys(("fs_read", "fs_write", "udp", "unix", "tcp", "fork", "exec", "signals", "host_memory"), True)
 GOOD = Sandboxed(layers=LAYERS, failures={}, landlock_abi=7, probes=PROBES, missing=())
@@ -59,6 +66,7 @@ def test_without_landlock_it_is_partial_and_says_why() -> None:
     report = assess(NO_LANDLOCK, status=STATUS, policy="auto")
     assert str(report) == "partial: no Landlock in this kernel"
     assert report.permissions["fs_read"].state == "not_enforced"
+    assert report.remedies[0].startswith("Landlock: ENOSYS: ")
     enforce(report, policy="auto", trusted=False)
 
 
@@ -99,3 +107,37 @@ def test_the_achievable_level_is_a_promise_without_permissions() -> None:
     assert report is achievable_level(), "looked up once"
     assert report.permissions == {}
     assert (report.level is Level.FULL) == (not report.missing)
+
+
+def test_a_filter_that_the_host_lent_its_child_confirms_nothing() -> None:
+    """In a container every process is filtered already; only one filter more is the lock-down's own."""
+    own, child = (STATUS + f"Seccomp_filters:\t{count}\n" for count in (1, 2))
+    assert assess(GOOD, status=child, own=own, policy="auto").level is Level.FULL
+    report = assess(GOOD, status=own, own=own, policy="auto")
+    assert (report.level, report.missing) == (Level.PARTIAL, ("the kernel does not confirm Seccomp_filters",))
+
+
+def test_a_kernel_that_runs_landlock_and_answers_as_if_not_is_filtered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    modules = tmp_path / "lsm"
+    monkeypatch.setattr(gaps, "_LOADED", modules)
+    modules.write_text("capability,yama,selinux")
+    assert "5.13" in gaps.gap("landlock", "ENOSYS").remedy
+    modules.write_text("capability,landlock,yama")
+    cause, remedy = gaps.gap("landlock", "ENOSYS")
+    assert cause == "Landlock is refused (ENOSYS)"
+    assert "container" in remedy
+
+
+def test_a_machine_without_a_table_of_calls_gives_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "NUMBERS", {})
+    monkeypatch.setattr(limits, "NUMBERS", {})
+    monkeypatch.setattr(kernel, "MACHINE", "riscv64")
+    achievable_level.cache_clear()
+    try:
+        report = achievable_level()
+    finally:
+        achievable_level.cache_clear()
+    assert report.level is Level.PROCESS
+    assert "no lock-down for riscv64" in report.missing
