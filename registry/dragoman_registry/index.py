@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+import msgspec
+
 from dragoman_api.errors import IndexInvalidError, IntegrityError, PluginNotFoundError, TrustError
 
 from .manifest import MAX_MANIFEST, DatabaseType, Manifest
@@ -147,6 +149,19 @@ class Advisories:
     deprecated: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
+class _Name(msgspec.Struct, frozen=True, gc=False):
+    plugin: str
+    project: str
+
+
+class _Names(msgspec.Struct, frozen=True):
+    projects: tuple[_Name, ...]
+
+
+class _Parts(msgspec.Struct, frozen=True):
+    projects: tuple[msgspec.Raw, ...]
+
+
 class Registry:
     """A configured registry, read on each call.
 
@@ -170,7 +185,9 @@ class Registry:
             IntegrityError: It is not the file that was signed.
             RegistryError: The registry cannot be reached (code ``registry-unreachable``).
         """
-        catalog = self._index(Catalog, "catalog")
+        return self._judged(self._index(Catalog, "catalog"))
+
+    def _judged(self, catalog: Catalog) -> Catalog:
         if faults := list(_unsound(catalog)):
             raise _invalid(self.url("catalog"), faults)
         return _held_back(catalog, self.advisories().quarantined)
@@ -184,14 +201,20 @@ class Registry:
         return self._index(Advisories, "advisories")
 
     def project(self, name: str) -> Project:
-        """Find a driver by its plugin id or its project.
+        """Find a driver by its plugin id or its project; of the others only the names are read.
 
         Raises:
             PluginNotFoundError: The registry does not have it. Else as `catalog`.
         """
-        for entry in self.catalog().projects:
-            if name in (entry.plugin, entry.project):
-                return entry
+        data = self.index_file("catalog")
+        try:
+            names = msgspec.json.decode(data, type=_Names).projects
+            for at, entry in enumerate(names):
+                if name in (entry.plugin, entry.project):
+                    found = msgspec.json.decode(msgspec.json.decode(data, type=_Parts).projects[at], type=Project)
+                    return self._judged(Catalog(projects=(found,))).projects[0]
+        except msgspec.DecodeError:
+            self.catalog()  # which names every fault
         raise PluginNotFoundError(f"the registry {self.name!r} has no plugin {name!r}", hint="dragoman plugins browse")
 
     def releases(self, name: str) -> tuple[Release, ...]:

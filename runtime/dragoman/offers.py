@@ -29,13 +29,6 @@ def read_offers(registries: Sequence[Registry]) -> tuple[list[Offer], dict[str, 
     Raises:
         RegistryError: None could be read; the error is that of the first.
     """
-    offers, failures = _read(registries)
-    if failures and len(failures) == len(registries):
-        raise next(iter(failures.values()))
-    return list(offers.values()), failures
-
-
-def _read(registries: Sequence[Registry]) -> tuple[dict[str, Offer], dict[str, RegistryError]]:
     offers: dict[str, Offer] = {}
     failures: dict[str, RegistryError] = {}
     for registry in registries:
@@ -44,7 +37,9 @@ def _read(registries: Sequence[Registry]) -> tuple[dict[str, Offer], dict[str, R
                 offers.setdefault(project.plugin, Offer(registry, project))
         except RegistryError as error:
             failures[registry.name] = error
-    return offers, failures
+    if failures and len(failures) == len(registries):
+        raise next(iter(failures.values()))
+    return list(offers.values()), failures
 
 
 def find_offer(registries: Sequence[Registry], plugin: str) -> Offer:
@@ -54,12 +49,16 @@ def find_offer(registries: Sequence[Registry], plugin: str) -> Offer:
         PluginNotFoundError: No registry has it.
         RegistryError: A registry could not be read, and none of the others has it.
     """
-    offers, failures = _read(registries)
-    for offer in offers.values():
-        if plugin in (offer.project.plugin, offer.project.project):
-            return offer
-    if failures:
-        raise next(iter(failures.values()))
+    failure: RegistryError | None = None
+    for registry in registries:
+        try:
+            return Offer(registry, registry.project(plugin))
+        except PluginNotFoundError:
+            continue
+        except RegistryError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
     hint = "dragoman plugins browse"
     raise PluginNotFoundError(f"no configured registry has a plugin called {plugin!r}", hint=hint)
 

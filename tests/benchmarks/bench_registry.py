@@ -1,0 +1,105 @@
+"""A registry of 10,000 drivers and of 100,000: searching it, describing one of them, and writing its pages."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/support")]
+
+from benchmarks.compare import INTERPRETER, measure, report, start_interpreter
+
+import marketplace
+from dragoman.marketplace import search
+from dragoman.offers import find_offer, read_offers
+from dragoman_registry import publish
+from dragoman_registry.index import Catalog, Registry
+from dragoman_registry.pages import pages
+from dragoman_registry.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for count in (10_000, 100_000):
+            browse(Path(folder) / str(count), count)
+            shutil.rmtree(Path(folder) / str(count))
+        write(Path(folder) / "pages")
+
+
+def browse(root: Path, count: int) -> None:
+    """Search and describe what nobody signed, so that this itself is measured; signatures have rows of their own."""
+    targets = root / "targets"
+    targets.mkdir(parents=True)
+    catalog = marketplace.catalog(count)
+    for name, data in publish.index_files(catalog).items():
+        (targets / name).write_bytes(data)
+    registries, store = [Registry("big", str(root))], Store(root / "data")
+    sides: dict[str, Callable[[], object]] = {
+        "search: two words": lambda: search(store, registries, "store vectors"),
+        "search: an id, compatible": lambda: search(store, registries, "store000777", compatible=True),
+        "list: all of them": lambda: search(store, registries),
+        "find one, to show or install it": lambda: find_offer(registries, "store000777"),
+    }
+    if count == 10_000:
+        sides["read the whole catalog"] = lambda: read_offers(registries)
+    title = f"{count:,} drivers, two releases each: {(targets / 'browse').stat().st_size / 1e6:.1f} MB of rows"
+    title += f", {(targets / 'catalog').stat().st_size / 1e6:.1f} MB of catalog"
+    report(title, measure(sides, rounds=3), baseline="search: two words", target="100 ms for 10,000")
+    code = (
+        "import sys; from pathlib import Path; from dragoman.marketplace import search;"
+        "from dragoman_registry.index import Registry; from dragoman_registry.store import Store;"
+        "search(Store(Path(sys.argv[1], 'data')), [Registry('big', sys.argv[1])], 'store vectors')"
+    )
+    fresh = partial(subprocess.run, [sys.executable, "-c", code, str(root)], check=True)
+    found = measure({INTERPRETER: start_interpreter, "search: two words": fresh}, rounds=3)
+    report(f"{count:,} drivers, in a process of its own", found, baseline=INTERPRETER)
+
+
+def write(root: Path) -> None:
+    """Write the pages of 10,000 drivers: all of them, and those that one more release changes."""
+    catalog = marketplace.catalog(10_000)
+    readme = marketplace.README.encode()
+
+    def read(name: str) -> bytes | None:
+        file = root / "targets" / name
+        if name.endswith("README.md"):
+            return readme
+        return file.read_bytes() if file.is_file() else None
+
+    def store(changed: Catalog, projects: set[str] | None) -> int:
+        written = 0
+        for name, content in pages(changed, read, changed=projects):
+            file = root / "targets" / name
+            if not file.is_file() or file.read_bytes() != content:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+                written += 1
+        return written
+
+    def everything() -> int:
+        shutil.rmtree(root, ignore_errors=True)
+        return store(catalog, None)
+
+    releases = iter(range(3, 30))
+
+    def one_more() -> None:
+        newer = marketplace.project(5_000, releases=next(releases))
+        made = Catalog(projects=(*catalog.projects[:5_000], newer, *catalog.projects[5_001:]))
+        written = store(made, {newer.project})
+        assert written <= 8, f"{written} pages were written for one release"
+
+    sides = {"every page": everything, "those of one release": one_more}
+    report("Pages of 10,000 drivers, without fsync", measure(sides, rounds=1), baseline="every page")
+
+
+if __name__ == "__main__":
+    main()
