@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 API = "dragoman-api"
 GROUP = "dragoman.drivers"
 _WRITTEN = ("INSTALLER", "REQUESTED", "direct_url.json")
-_NATIVE = re.compile(r"\.(so(\.[0-9]+)*|pyd|dll|dylib)$", re.IGNORECASE)
+_NATIVE = re.compile(r"\.(so(\.[0-9]+)*|pyd|dll|dylib|exe)$", re.IGNORECASE)
+_BYTECODE = re.compile(r"\.py[co]$", re.IGNORECASE)
+_OF_EXTRA = re.compile(r"""(?:(?! or ).)*(?<!\w)extra == "[^"]+"(?:(?! or ).)*""").fullmatch
+_AT_START = dict.fromkeys(("sitecustomize", "usercustomize"), "the start of the interpreter")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +49,7 @@ class Report:
         requires: Requirements that hold without an extra.
         summary: From METADATA.
         readme: The long description from METADATA.
+        machine_code: Members that begin as programs and libraries do.
     """
 
     faults: list[Fault] = field(default_factory=list)
@@ -60,6 +64,7 @@ class Report:
     requires: list[Requirement] = field(default_factory=list)
     summary: str = ""
     readme: str = ""
+    machine_code: list[str] = field(default_factory=list)
 
     def add(self, code: str, reason: str) -> None:
         """Note a fault."""
@@ -82,9 +87,9 @@ def check_claims(
         _identity(report)
         for name in sorted({f"{report.dist_info}/{name}" for name in _WRITTEN} & set(archive.names)):
             report.add("dist-info", f"{name} is for the installer to write.")
-        _metadata(archive, report, expected, host)
-        _tags(archive, report, host)
         drivers, commands = _entry_points(archive, report)
+        _metadata(archive, report, expected, host, strict=bool(drivers))
+        _tags(archive, report, host)
         if driver or (driver is None and drivers):
             for command in commands:
                 report.add("scripts", f"A driver may not install the command {command}.")
@@ -131,8 +136,9 @@ def _same(report: Report, where: str, project: str, version: str) -> None:
         report.add("version-mismatch", f"The file name says {report.name.version}, {where} says {version}.")
 
 
-def _metadata(archive: Archive, report: Report, expected: WheelFile | None, host: Host | None) -> None:
-    from packaging.metadata import Metadata
+def _metadata(archive: Archive, report: Report, expected: WheelFile | None, host: Host | None, *, strict: bool) -> None:
+    """Read METADATA; of a library only what is used has to be in order, since many builders wrote it loosely."""
+    from packaging.metadata import Metadata, parse_email
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     if (text := _text(archive, report, "METADATA", code="metadata")) is None:
@@ -141,16 +147,18 @@ def _metadata(archive: Archive, report: Report, expected: WheelFile | None, host
     if expected and expected.metadata_sha256 not in ("", hashlib.sha256(report.metadata).hexdigest()):
         report.add("metadata", "METADATA differs from the one published beside the wheel.")
     try:
-        found = Metadata.from_email(text, validate=True)
+        found = Metadata.from_email(text, validate=strict)
     except ExceptionGroup as group:
         for error in group.exceptions:
             report.add("metadata", f"METADATA, {getattr(error, 'field', 'a field')}: {error}.")
         found = Metadata.from_email(text, validate=False)
+    if not strict and (unread := sorted({"name", "version", "requires-python"} & parse_email(text)[1].keys())):
+        report.add("metadata", f"METADATA says more than one thing as {', '.join(unread)}.")
     try:
         _same(report, "METADATA", str(found.name), str(found.version))
         report.requires_python = str(found.requires_python or "")
         # A requirement of an extra is none of a plain installation; any other counts on every platform.
-        report.requires = [r for r in found.requires_dist or () if "extra" not in str(r.marker or "")]
+        report.requires = [r for r in found.requires_dist or () if not _OF_EXTRA(str(r.marker or ""))]
         report.summary, report.readme = found.summary or "", found.description or ""
     except (ExceptionGroup, ValueError) as error:
         report.add("metadata", f"METADATA: {error}.")
@@ -168,6 +176,9 @@ def _tags(archive: Archive, report: Report, host: Host | None) -> None:
     assert report.name is not None
     if (text := _text(archive, report, "WHEEL", code="tags")) is None:
         return
+    version = re.findall(r"^Wheel-Version: *(.*?)\s*$", text, re.MULTILINE)
+    if len(version) != 1 or not re.fullmatch(r"1\.[0-9]+", version[0]):
+        report.add("metadata", f"WHEEL: Wheel-Version is {' and '.join(version) or 'missing'}, 1.0 is understood.")
     lines = dict.fromkeys(line.partition(": ")[2].strip() for line in text.splitlines() if line.startswith("Tag: "))
     try:
         inside = {str(tag) for line in lines for tag in parse_tag(line)}
@@ -239,6 +250,8 @@ def _promises(archive: Archive, report: Report, manifest: Manifest, name: str) -
         report.add("host-api", f"The manifest says {manifest.host_api}, the wheel requires {says}.")
     there = set(provided().values()) - {"dragoman"} | {API} | {project_of(d.file) for d in manifest.dependencies}
     for requirement in report.requires:
+        if requirement.url:
+            report.add("metadata", f"Requires-Dist: {requirement} names an address; the registry is the only one.")
         if canonicalize_name(requirement.name) not in there:
             report.add("metadata", f"Requires-Dist: {requirement} is not among the manifest's dependencies.")
 
@@ -249,7 +262,9 @@ def _members(archive: Archive, report: Report, *, native: bool) -> None:
         name = info.orig_filename
         if name.lower().endswith(".pth"):
             report.add("pth-file", f"{name} would run code at interpreter start.")
-        if _NATIVE.search(name) and not native:
+        if _BYTECODE.search(name):
+            report.add("bytecode", f"{name} is bytecode, which nobody can read, and may run in place of its source.")
+        if (_NATIVE.search(name) or name in report.machine_code) and not native:
             report.add("native-code", f"{name} is native code; the manifest does not ask for it.")
         top, _, rest = name.partition("/")
         if top.endswith(".data") and rest:
@@ -264,7 +279,7 @@ def _members(archive: Archive, report: Report, *, native: bool) -> None:
 def _modules(report: Report, paths: Iterable[str]) -> None:
     tops = {path.partition("/")[0] for path in paths}
     modules = {top.partition(".")[0] for top in tops if not top.endswith((".dist-info", ".data"))}
-    owners = dict.fromkeys(sys.stdlib_module_names, "the standard library") | provided()
+    owners = dict.fromkeys(sys.stdlib_module_names, "the standard library") | _AT_START | provided()
     for module in sorted(modules):
         if report.manifest is not None and module not in report.manifest.import_names:
             report.add("foreign-module", f"{module} is not declared as an import name.")

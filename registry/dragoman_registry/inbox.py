@@ -31,7 +31,8 @@ MAX_WHEEL = 128 << 20
 MAX_INBOX = 1 << 30
 """Bytes of everything that waits, at most."""
 _RECORD = "upload.json"
-_WAITS_FOR = {"dependency-missing"}  # a wheel that is not there yet may still come
+_MENDED = {"dependency-missing", "no-publisher", "type-not-bound"}
+"""Faults that waiting mends: a wheel that may still come, a publisher who may still be added."""
 _FILE = re.compile(r"[A-Za-z0-9_.+!-]{1,200}\.whl")
 
 
@@ -175,7 +176,7 @@ class Inbox:
         try:
             publish.build([wheel], to=self.registry, dry_run=True)
         except WheelRejectedError as error:
-            if {code for code, _ in error.faults} - _WAITS_FOR:
+            if {code for code, _ in error.faults} - _MENDED:
                 raise
         (draft.folder / _RECORD).write_bytes(msgspec.json.encode(upload))
         sync_tree(draft.folder)

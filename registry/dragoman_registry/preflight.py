@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .claims import Report, check_claims
+from .layout import NotAWheel, ambiguities, find_directory
 from .validation import Fault
-from .wheels import Archive, NotAWheel, folded, installed_path, is_folder, is_plain, parse_name
+from .wheels import Archive, folded, installed_path, is_folder, is_plain, parse_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
     from .wheels import Host
 
 _STRONG = ("sha256", "sha384", "sha512")
-_DEVICES = frozenset({"con", "prn", "aux", "nul", *(f"{name}{n}" for name in ("com", "lpt") for n in range(1, 10))})
+_DEVICES = frozenset({
+    "con", "prn", "aux", "nul", "conin$", "conout$", *(f"{name}{n}" for name in ("com", "lpt") for n in "123456789¹²³"),
+})  # fmt: skip
+_LONGEST = 1024
+"""Bytes of a path at most: what is deeper cannot be written everywhere, and takes long to compare."""
+_MACHINE = (b"\x7fELF", b"MZ\x90\0", b"\xfe\xed\xfa", b"\xce\xfa\xed\xfe", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+"""How programs and libraries of Linux, Windows and macOS begin, whatever they are called."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +75,22 @@ def inspect(
     Returns:
         What it is, and every fault.
     """
-    report = Report()
+    report, caps = Report(), caps or Caps()
     try:
         _digest(path, report, expected)
         report.name = parse_name(path.name)
+        directory, unclear = find_directory(path)
+        if directory.files > caps.members:  # said by the end of the file: the directory itself is not even read
+            report.add("too-many-members", f"{directory.files} files in the archive, {caps.members} allowed.")
+            return report
+        unclear += ambiguities(path, directory)
+        report.faults += [Fault("ambiguous-archive", f"{path.name} can be read in two ways: {why}.") for why in unclear]
         archive = Archive(path)
     except (NotAWheel, OSError) as error:
         report.add("not-a-wheel", f"{path.name} is not a readable wheel: {error}.")
         return report
     try:
-        _archive(archive, report, caps or Caps())
+        _archive(archive, report, caps)
         check_claims(archive, report, expected=expected, sidecar=sidecar, host=host, driver=driver, native=native)
     finally:
         archive.close()
@@ -113,7 +126,7 @@ def _archive(archive: Archive, report: Report, caps: Caps) -> None:
         return
     for info in archive.entries:
         report.faults += _path(info.orig_filename)
-        if not is_plain(info) and not is_folder(info):
+        if not (is_plain(info) or (is_folder(info) and not info.file_size)):
             report.add("not-regular", f"{info.orig_filename} is not a plain file.")
     report.faults += _collisions(archive)
     folders = {name.partition("/")[0] for name in archive.names if name.partition("/")[0].endswith(".dist-info")}
@@ -128,12 +141,15 @@ def _path(name: str) -> Iterator[Fault]:
     parts = name.removesuffix("/").split("/")
     if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or re.match(r"[A-Za-z]:", name):
         yield Fault("path-escape", f"{name!r} would be written outside the plugin folder.")
-    elif any(not _portable(part) for part in parts):
-        yield Fault("path-reserved", f"{name!r} is not a portable file name.")
+    elif len(name.encode(errors="replace")) > _LONGEST or any(not _portable(part) for part in parts):
+        shown = name if len(name) <= 200 else f"{name[:200]}…"
+        yield Fault("path-reserved", f"{shown!r} is not a portable file name.")
 
 
 def _portable(part: str) -> bool:
     if part in ("", ".") or part[-1] in ". " or ":" in part or len(part.encode(errors="replace")) > 255:
+        return False
+    if re.search(r"~[0-9]", part):  # as Windows writes the short form of another name
         return False
     return part.isprintable() and part.partition(".")[0].rstrip().lower() not in _DEVICES
 
@@ -141,7 +157,7 @@ def _portable(part: str) -> bool:
 def _collisions(archive: Archive) -> Iterator[Fault]:
     seen: dict[str, tuple[str, bool]] = {}
     for info in archive.entries:
-        steps = installed_path(info.orig_filename).rstrip("/").split("/")
+        steps = installed_path(info.orig_filename[:_LONGEST]).rstrip("/").split("/")
         for depth in range(1, len(steps) + 1):
             place = ("/".join(steps[:depth]), depth == len(steps) and not is_folder(info))
             before = seen.setdefault(folded(place[0]), place)
@@ -164,14 +180,16 @@ def _contents(archive: Archive, report: Report, caps: Caps) -> Iterator[Fault]:
         digest = hashlib.new(algorithm if algorithm in _STRONG else "sha256")
         try:
             for chunk in archive.chunks(info):
+                if not size and chunk.startswith(_MACHINE):
+                    report.machine_code.append(name)
                 digest.update(chunk)
                 size, total = size + len(chunk), total + len(chunk)
                 if total > caps.size:
                     yield Fault("too-large", f"Unpacks to more than {caps.size} bytes.")
                     return
                 if size > caps.ratio_from and size > caps.ratio * info.compress_size:
-                    times = size // max(info.compress_size, 1)
-                    yield Fault("ratio", f"{name} expands {times} times; refused as a decompression bomb.")
+                    reason = f"expands more than {caps.ratio} times; refused as a decompression bomb."
+                    yield Fault("ratio", f"{name} {reason}")
                     break
         except NotAWheel as error:
             yield Fault("not-a-wheel", f"It is not a readable wheel: {error}.")

@@ -220,6 +220,7 @@ class _Server:
         said = [f"{code}: {reason}" for code, reason in faults or ((error.code, error.message),)]
         more = [f"try: {error.hint}"] if error.hint else []
         self._on_event(events.RegistryUploadRefused(registry=str(self.root), codes=sorted(codes), reason=error.message))
+        said = [one if one.isprintable() else ascii(one)[1:-1] for one in said]  # a terminal will show it
         response = web.Response(status=status, reason=_phrase(said), text="\n".join([*said, *more]) + "\n")
         if status == 401:
             response.headers["WWW-Authenticate"] = 'Basic realm="registry"'

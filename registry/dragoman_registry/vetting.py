@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from dragoman_api.forms import FieldKind, FormField
@@ -22,12 +23,20 @@ def check_manifest(data: bytes) -> tuple[Manifest | None, list[Fault]]:
         The manifest, or None with every fault (code ``manifest``) and its path inside the JSON.
     """
     manifest, faults = load(Manifest, data, code="manifest")
+    twice: list[str] = []
+
+    def note(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        twice.extend(_twice([key for key, _ in pairs]))
+        return dict(pairs)
+
     try:
-        raw = json.loads(data)
+        raw = json.loads(data, object_pairs_hook=note)
     except (ValueError, RecursionError):
         raw = None
     if isinstance(raw, dict):
-        faults += [Fault("manifest", reason) for reason in _values(raw)]
+        # Which of two values counts is nobody's rule, and a person may be shown the other one.
+        faults += [Fault("manifest", f"the key {key!r} is there twice in one object") for key in twice]
+        faults += [Fault("manifest", reason) for reason in (*_values(raw), *_hidden(raw))]
     if manifest is not None:
         faults += [Fault("manifest", reason) for reason in _relations(manifest)]
     return (None if faults else manifest), faults
@@ -36,6 +45,8 @@ def check_manifest(data: bytes) -> tuple[Manifest | None, list[Fault]]:
 _ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _ENTRY = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
+_DOCS = re.compile(r"(https?://[!-~]+|[A-Za-z0-9][A-Za-z0-9._-]*)?")
+_MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _HOST = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?"
 _PERMISSION = re.compile(
     rf"net:connection|secrets:connection|native-code|net:host={_HOST}(,{_HOST})*"
@@ -81,7 +92,9 @@ _CHECKS = {
     "host_api": _specifier,
     "entry": lambda value: None if _ENTRY.fullmatch(value) else f"{value!r} is not of the form package.module:Class",
     "licence": _licence,
-    "import_names": lambda value: None if value.isidentifier() else f"{value!r} is no module name",
+    # Python reads other alphabets' letters as the ones they resemble, so ASCII is all there is.
+    "import_names": lambda value: None if _MODULE.fullmatch(value) else f"{value!r} is no module name",
+    "docs": lambda value: None if _DOCS.fullmatch(value) else f"{value!r} is no web address, and no name of a file",
     "hooks": _hook,
     "permissions": _permission,
 }
@@ -97,8 +110,22 @@ def _values(raw: dict[str, object]) -> Iterator[str]:
                 yield f"$.{key}{'' if index is None else f'[{index}]'}: {reason}"
 
 
+def _hidden(raw: object) -> Iterator[str]:
+    """Find text that is shown otherwise than it is written: controls, invisible characters, changes of direction."""
+    todo = [("$", raw)]
+    while todo:
+        at, value = todo.pop()
+        if isinstance(value, str) and not value.isprintable():
+            yield f"{at}: {value[:80]!r} has characters that cannot be seen"
+        elif isinstance(value, list):
+            todo += [(f"{at}[{index}]", entry) for index, entry in enumerate(value)]
+        elif isinstance(value, dict):
+            todo += [(f"{at}.{key!a}", key) for key in value if not key.isprintable()]
+            todo += [(f"{at}.{key}", entry) for key, entry in value.items() if key.isprintable()]
+
+
 def _twice(names: list[str]) -> list[str]:
-    return sorted({name for name in names if names.count(name) > 1})
+    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def _relations(manifest: Manifest) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import stat
+import struct
 import unicodedata
 import zipfile
 import zlib
@@ -10,17 +12,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from .layout import NotAWheel as NotAWheel
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 CHUNK = 64 * 1024
+_PORTABLE = re.compile(r"[A-Za-z0-9_.+!-]{1,255}")
 MAX_TEXT = 1 << 20
 """Bytes of METADATA, WHEEL and the like at most."""
-
-
-class NotAWheel(ValueError):  # noqa: N818 - it is the name of the fault
-    """The bytes are no readable wheel; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +72,7 @@ def parse_name(file: str) -> WheelName:
         project, version, _, tags = parse_wheel_filename(file)
     except InvalidWheelFilename as error:
         raise NotAWheel(str(error)) from error
-    canonical = file.startswith(f"{project.replace('-', '_')}-{version}-")
+    canonical = file.startswith(f"{project.replace('-', '_')}-{version}-") and bool(_PORTABLE.fullmatch(file))
     return WheelName(str(project), str(version), frozenset(str(tag) for tag in tags), canonical)
 
 
@@ -83,7 +84,7 @@ def rank(file: str, tags: tuple[str, ...]) -> int | None:
 
 def folded(path: str) -> str:
     """Give the form in which two names are one file on systems that fold case or compose characters."""
-    return unicodedata.normalize("NFC", path).casefold()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", path).casefold())
 
 
 class Archive:
@@ -103,6 +104,7 @@ class Archive:
         """
         try:
             self._zip = zipfile.ZipFile(path)
+            self._file = path.open("rb")
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
             raise NotAWheel(str(error)) from error
         self.entries = self._zip.infolist()
@@ -112,6 +114,7 @@ class Archive:
     def close(self) -> None:
         """Close the file."""
         self._zip.close()
+        self._file.close()
 
     def chunks(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
         """Unpack one member piece by piece.
@@ -121,15 +124,39 @@ class Archive:
         """
         if info.flag_bits & 0x1:
             raise NotAWheel(f"{info.orig_filename} is encrypted")
-        # zipfile bounds what one read unpacks for these two methods only.
+        # What these two methods unpack to can be bounded while it is read.
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise NotAWheel(f"{info.orig_filename} is packed with method {info.compress_type}")
         try:
-            with self._zip.open(info) as file:
-                while chunk := file.read(CHUNK):
-                    yield chunk
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, NotImplementedError) as error:
+            yield from self._unpacked(info)
+        except (zlib.error, OSError, EOFError, ValueError, struct.error) as error:
             raise NotAWheel(f"{info.orig_filename}: {error}") from error
+
+    def _unpacked(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        """Unpack to the last byte: zipfile stops at the promised size and looks at nothing behind it."""
+        self._file.seek(info.header_offset + 26)
+        name, extra = struct.unpack("<2H", self._file.read(4))
+        position, left = info.header_offset + 30 + name + extra, info.compress_size
+        engine = zlib.decompressobj(-zlib.MAX_WBITS) if info.compress_type == zipfile.ZIP_DEFLATED else None
+        crc, size, packed = 0, 0, b""
+        while not (engine and engine.eof):
+            if not packed:
+                self._file.seek(position)
+                packed = self._file.read(min(CHUNK, left))
+                position, left = position + len(packed), left - len(packed)
+            if engine is None:
+                data, packed = packed, b""
+            else:
+                data = engine.decompress(packed, CHUNK)
+                packed = engine.unconsumed_tail
+            if not data and not packed:
+                break
+            crc, size = zlib.crc32(data, crc), size + len(data)
+            yield data
+        if (engine and not engine.eof) or left or (engine and engine.unused_data):
+            raise NotAWheel("it does not end where its directory says")
+        if size != info.file_size or crc != info.CRC:
+            raise NotAWheel("its size or checksum differs from its directory's")
 
     def find(self, name: str) -> zipfile.ZipInfo | None:
         """Find a member by its exact name."""

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 import wheelhouse
-from dragoman_registry.index import WheelFile
+from dragoman.authoring.check import rules
+from dragoman_api.errors import WheelRejectedError
+from dragoman_registry import publish
+from dragoman_registry.choice import Choice
+from dragoman_registry.index import Release, WheelFile
+from dragoman_registry.installer import install
 from dragoman_registry.preflight import Caps, check, inspect
-from dragoman_registry.wheels import Host, provided
-from hostile_wheels import HOSTILE, many_faults
+from dragoman_registry.store import Store
+from dragoman_registry.trust import Target
+from dragoman_registry.wheels import Host, parse_name, provided
+from hostile_wheels import BEGIN, END, FIXED, HOSTILE, Hostile, many_faults, otherwise, row
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
+    from collections.abc import Iterator
 
-BUILDERS = [
-    pytest.param(code, build, id=f"{code}-{number}")
-    for code, builds in HOSTILE.items()
-    for number, build in enumerate(builds)
+    from dragoman_registry.manifest import Manifest
+
+ALL = [
+    pytest.param(one, id=f"{code}-{number}") for code, builds in HOSTILE.items() for number, one in enumerate(builds)
 ]
+PAGE = Path(__file__).parents[2] / "docs/reference/hostile-wheels.md"
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +61,111 @@ def test_the_elasticsearch_wheel_has_no_fault(host: Host):
     assert check(wheelhouse.project_wheel("plugins/elasticsearch"), host=host) == []
 
 
-@pytest.mark.parametrize(("code", "build"), BUILDERS)
+@pytest.mark.parametrize("hostile", ALL)
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_hostile_wheel_is_refused_for_its_reason(
-    code: str, build: Callable[[Path], Path], tmp_path: Path, host: Host
-):
-    found = check(build(tmp_path), host=host)
-    assert code in {fault.code for fault in found}, found
+def test_a_hostile_wheel_is_refused_for_its_reason_which_is_in_the_reference(hostile: Hostile, tmp_path: Path):
+    found = check(hostile(tmp_path), host=FIXED)
+    said = next((fault.reason for fault in found if fault.code == hostile.code), None)
+    assert said is not None, found
     assert all(fault.reason for fault in found)
+    assert row(hostile.code, hostile.does, said) in PAGE.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_reference_lists_every_hostile_wheel_and_every_code():
+    """Run ``python tests/support/hostile_wheels.py`` with tests/support on the path to write it anew."""
+    listed = PAGE.read_text(encoding="utf-8").partition(BEGIN)[2].partition(END)[0].splitlines()
+    rows = [line for line in listed if line.startswith("| `")]
+    assert len(rows) == len(ALL) + 2
+    told = {line.split("`")[1] for line in rows}
+    known = {code for code in rules() if not code.startswith(("dependency-", "import-"))}
+    own = {"not-reproducible", "capability", "hooks", "undeclared-access"}  # of a project and of its behaviour
+    assert told == known - own | {"length-mismatch", "digest-mismatch"}
+
+
+def test_a_promise_that_is_not_kept_is_refused_for_its_reason(tmp_path: Path):
+    for code, (does, path, promised) in otherwise(tmp_path).items():
+        [fault] = check(path, expected=promised)
+        assert fault.code == code
+        assert row(code, does, fault.reason) in PAGE.read_text(encoding="utf-8").splitlines()
+
+
+def under(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.is_file()}
+
+
+class Careless:
+    """A registry whose operator looked at nothing, and signed for it."""
+
+    def __init__(self, wheel: Path, name: str) -> None:
+        self._data, self._manifest = wheel.read_bytes(), inspect(wheel).manifest_data
+        digest = hashlib.sha256(self._data).hexdigest()
+        self.file = WheelFile(file=name, size=len(self._data), sha256=digest)
+        self.name = self.location = "careless"
+
+    def admitted(self, wheel: WheelFile, release: Release | None = None) -> Target:
+        return Target(path=wheel.path, size=wheel.size, sha256=wheel.sha256)
+
+    def chunks(self, wheel: WheelFile) -> Iterator[bytes]:
+        yield self._data
+
+    def sidecar(self, release: Release, wheel: WheelFile) -> bytes:
+        return self._manifest
+
+    def url(self, path: str) -> str:
+        return path
+
+
+FEW = [pytest.param(ones[0], id=code) for code, ones in HOSTILE.items() if code != "too-large"]
+MORE = [pytest.param(HOSTILE["too-large"][0], id="too-large", marks=pytest.mark.slow)]
+MORE += [
+    pytest.param(one, id=f"{code}-{number}", marks=pytest.mark.slow)
+    for code, ones in HOSTILE.items()
+    for number, one in enumerate(ones[1:], 1)
+]
+
+
+@pytest.mark.parametrize("hostile", FEW + MORE)
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_hostile_wheel_is_neither_published_nor_installed_and_writes_nothing(hostile: Hostile, tmp_path: Path):
+    path = hostile(tmp_path / "w")
+    if not hostile.fits:
+        with pytest.raises(WheelRejectedError) as refused:
+            publish.build([path], to=tmp_path / "team")
+        assert hostile.code in {code for code, _ in refused.value.faults}
+        assert not list((tmp_path / "team/targets/wheels").rglob("*.whl*"))
+    try:
+        parse_name(path.name)
+        name = path.name
+    except ValueError:
+        name = wheelhouse.Driver().file  # an index cannot even name it
+    careless, store, before = Careless(path, name), Store(tmp_path / "home"), under(tmp_path)
+    release = Release(
+        plugin="demo",
+        project="dragoman-demo",
+        version="1.0.0",
+        host_api="~=1.0",
+        permissions=("net:connection", "secrets:connection"),
+        manifest_sha256="",
+        wheels=(careless.file,),
+    )
+    choice = Choice(release=release, files=(careless.file,))
+
+    async def attempt() -> None:
+        told = {"smoke_test": never, "on_progress": lambda *_: None, "trusted": True}
+        await install(choice, store=store, registry=careless, host=FIXED, **told)
+
+    with pytest.raises(WheelRejectedError) as refused:
+        anyio.run(attempt)
+    if name == path.name:
+        assert hostile.code in {code for code, _ in refused.value.faults}
+    written = {file.relative_to(tmp_path) for file in under(tmp_path) - before}
+    assert {file.parts[0] for file in written} <= {"home"}
+    assert not [file for file in written if file.suffix in (".py", ".json", ".whl", ".part", ".pth")]
+    assert store.active("demo") is None
+
+
+async def never(trees: tuple[Path, ...], manifest: Manifest) -> None:
+    raise AssertionError("nothing of a hostile wheel is ever run")
 
 
 def test_many_faults_are_reported_at_once(tmp_path: Path, host: Host):
@@ -109,7 +216,7 @@ def test_a_wheel_for_another_platform_may_be_published(tmp_path: Path):
 
 
 def test_bombs_are_judged_without_unpacking_them_whole(tmp_path: Path):
-    [build] = HOSTILE["ratio"]
+    build = HOSTILE["ratio"][0]
     path = build(tmp_path)
     tracemalloc.start()
     check(path)

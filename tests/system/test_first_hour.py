@@ -304,7 +304,7 @@ def free_port() -> int:
 
 
 def test_an_author_makes_checks_and_tests_a_driver(author):
-    assert re.search(r"^check: 34 rules, 0 faults · sandbox (full|partial)", author("dragoman driver check").out)
+    assert re.search(r"^check: 36 rules, 0 faults · sandbox (full|partial)", author("dragoman driver check").out)
     server = {
         "type": "meilisearch",
         "engine": "Meilisearch",

@@ -89,7 +89,7 @@ def _tell(options: Options, folder: Path, url: str, *, upload: bool) -> None:
     rows = [
         ["serving", f"{folder} at {url}/"],
         ["dragoman", f"dragoman registry add {url}"],
-        ["pip, uv", f"--index-url {simple}"],
+        ["pip, uv", f"{simple} is the index"],
     ]
     if address:
         rows += [
