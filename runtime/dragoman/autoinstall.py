@@ -23,7 +23,7 @@ from .versions import installed_version
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dragoman_registry.index import Release
+    from dragoman_registry.lock import Locked
     from dragoman_registry.store import Generation, Store
 
     from .advisories import Advisories
@@ -106,37 +106,55 @@ class AutoInstall:
             if decision.outcome is Outcome.READY and self._store.note(key := f"repairs of {known.plugin}"):
                 self._store.set_note(key, None)
             return generation, decision, None  # the registries are not asked for what is here
-        unreachable, expired, offer, choice, safe = "", "", None, None, ""
-        try:
-            offer = offer_for_type(self._registries.open(), kind)
-        except RegistryError as error:
-            if error.code == "registry-stale":
-                expired = str(error.details.get("location", "the registry"))
-            else:
-                unreachable = error.message
+        offer, unreachable, expired = self._find(kind)
         if offer is not None:
-            if known.confined:  # what the kernel offers is tried before anybody's code is let in on the strength of it
-                from .sandbox.trial import measured_level
-
-                known = replace(known, sandbox=str(measured_level(self._cache)))
-            # A damaged or missing driver comes back as it was; one that no longer fits makes way for one that does.
-            choice = self._installs.choose(offer, locked=known.compatible)
-            free = self._installs.choose(offer, pinned=False).release
-            safe = free.version if free and free.version != known.installed else ""
-            known = replace(
-                known,
-                plugin=known.plugin or offer.project.plugin,
-                excluded_surfaces=tuple(offer.project.excluded_surfaces),
-                locked=choice.release is not None and self._locks(offer, choice.release),
-            )
-        known = replace(known, choice=choice, safe=safe, unreachable=unreachable, expired=expired)
+            known = self._offered(replace(known, unreachable=unreachable, expired=expired), generation, offer)
+        else:
+            known = replace(known, unreachable=unreachable, expired=expired)
         return generation, decide(known), offer
 
-    def _locks(self, offer: Offer, release: Release) -> bool:
+    def _find(self, kind: str) -> tuple[Offer | None, str, str]:
+        """Find who serves a type; else what could not be read, and whose signatures have expired."""
+        try:
+            return offer_for_type(self._registries.open(), kind), "", ""
+        except RegistryError as error:
+            if error.code != "registry-stale":
+                return None, error.message, ""
+            expired = str(error.details["location"])
+        if not self._lock():
+            return None, "", expired
+        try:  # what the lock names needs no fresh word of the registry
+            return offer_for_type(self._registries.open(allow_stale=True), kind), "", expired
+        except RegistryError as error:
+            return None, error.message, expired
+
+    def _offered(self, known: Inputs, generation: Generation | None, offer: Offer) -> Inputs:
+        """Add what a registry offers to what is known."""
+        if known.confined:  # what the kernel offers is tried before anybody's code is let in on the strength of it
+            from .sandbox.trial import measured_level
+
+            known = replace(known, sandbox=str(measured_level(self._cache)))
+        # A damaged or missing driver comes back as it was; one that no longer fits makes way for one that does.
+        choice = self._installs.choose(offer, locked=known.compatible)
+        free = self._installs.choose(offer, pinned=False).release
+        entry, same = self._lock().get(offer.project.plugin), False
+        if choice.release is not None and generation is not None:
+            same = generation.locked.covers(choice.release)
+        return replace(
+            known,
+            plugin=known.plugin or offer.project.plugin,
+            excluded_surfaces=tuple(offer.project.excluded_surfaces),
+            choice=choice,
+            safe=free.version if free and free.version != known.installed else "",
+            locked=choice.release is not None and entry is not None and entry.covers(choice.release),
+            known_publisher=self._installs.knows(offer),
+            new_publisher=self._installs.new_publisher(generation, offer) if generation and not same else "",
+        )
+
+    def _lock(self) -> dict[str, Locked]:
         from dragoman_registry import lock
 
-        entry = lock.read(self._store.lock_file).get(offer.project.plugin)
-        return entry is not None and entry.version == release.version and entry.covers(release)
+        return lock.read(self._store.lock_file)
 
     def _inputs(self, kind: str, generation: Generation | None) -> Inputs:
         from .sandbox.policy import achievable_level

@@ -44,6 +44,7 @@ class Update:
         before: The version that was active.
         version: The one chosen, empty where none could be.
         permissions: What it may do beyond what was granted, in plain words.
+        publisher: Who signs it, where that is not who signed the one before.
         state: ``available``, ``updated`` or ``failed``.
         reason: Why it failed.
     """
@@ -52,6 +53,7 @@ class Update:
     before: str
     version: str
     permissions: tuple[str, ...] = ()
+    publisher: str = ""
     state: str = "available"
     reason: str = ""
 
@@ -95,6 +97,23 @@ class Installs:
         wanted = version or (self._store.pin_of(plugin) if pinned else None)
         return choose(offer.project.releases, host=Host.here(), pinned=wanted, locked=entry)
 
+    def knows(self, offer: Offer) -> bool:
+        """Tell whether a person trusted the publisher of a driver before, under the keys of today. Blocks."""
+        publisher = offer.registry.publisher(offer.project.project)
+        known = [one.origin for one in self._store.installed() if one.trusted and not one.linked]
+        return publisher is not None and any(
+            origin.publisher == publisher.name and {*publisher.keys} <= {*origin.keys} for origin in known
+        )
+
+    def new_publisher(self, generation: Generation, offer: Offer) -> str:
+        """Name who signs a driver now, with the keys, if that is not who signed what is installed. Blocks."""
+        origin, publisher = generation.origin, offer.registry.publisher(offer.project.project)
+        if publisher is None or not origin.asked:  # the host vouches for it, or nobody noted who signed
+            return ""
+        if publisher.name == origin.publisher and {*publisher.keys} <= {*origin.keys}:
+            return ""
+        return f"{publisher.name} (key {', '.join(key[:12] for key in publisher.keys)})"
+
     def compare(self, generation: Generation, offer: Offer, choice: Choice) -> tuple[Update | None, Decision]:
         """Say what an update would change, and whether it needs consent.
 
@@ -108,6 +127,7 @@ class Installs:
             plugin=generation.plugin,
             choice=choice,
             granted=tuple(generation.manifest.permissions),
+            new_publisher=self.new_publisher(generation, offer),
         )
         decision, release = decide(known), choice.release
         if release is None or generation.locked.covers(release):
@@ -115,8 +135,13 @@ class Installs:
         passed_over = {entry.version for entry in choice.skipped if entry.code != "pre-release"}
         if Version(release.version) < Version(generation.version) and generation.version not in passed_over:
             return None, decision
-        wider = plain_permissions(known.beyond_baseline)
-        update = Update(plugin=generation.plugin, before=generation.version, version=release.version, permissions=wider)
+        update = Update(
+            plugin=generation.plugin,
+            before=generation.version,
+            version=release.version,
+            permissions=plain_permissions(known.beyond_baseline),
+            publisher=known.new_publisher,
+        )
         return update, replace(decision, action=f"dragoman plugins update {generation.plugin} --yes")
 
     async def consent(self, decision: Decision, offer: Offer) -> None:
@@ -176,6 +201,9 @@ class Installs:
             )
 
         try:
+            origin = await anyio.to_thread.run_sync(
+                _origin, offer, choice, f"opening {connection}" if connection else asked
+            )
             generation = await install(
                 choice,
                 store=self._store,
@@ -184,7 +212,7 @@ class Installs:
                 smoke_test=partial(self._smoke_test, trusted=trusted),
                 on_progress=progress,
                 trusted=trusted,
-                origin=_origin(offer, choice, f"opening {connection}" if connection else asked),
+                origin=origin,
             )
         except DragomanError as error:
             failed = events.PluginInstallFailed(plugin=plugin, version=version, code=error.code, reason=error.message)
@@ -217,4 +245,6 @@ def _origin(offer: Offer, choice: Choice, asked: str) -> Origin:
     except (OSError, KeyError):  # a container's user often has no name
         who = str(os.getuid())
     skipped = tuple(f"{entry.version}: {entry.reason}" for entry in choice.skipped)
-    return Origin(asked=asked, who=who, skipped=skipped)
+    publisher = offer.registry.publisher(offer.project.project)
+    name, keys = (publisher.name, publisher.keys) if publisher else ("", ())
+    return Origin(asked=asked, who=who, skipped=skipped, publisher=name, keys=keys)

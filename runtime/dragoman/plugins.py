@@ -181,7 +181,7 @@ class Plugins:
     async def _update(self, generation: Generation, *, dry_run: bool) -> Update | None:
         offer = await self._offer(generation.plugin)
         choice = await anyio.to_thread.run_sync(self._installs.choose, offer)
-        update, decision = self._installs.compare(generation, offer, choice)
+        update, decision = await anyio.to_thread.run_sync(self._installs.compare, generation, offer, choice)
         if choice.release is not None and (update is None or dry_run):
             return update
         if decision.outcome is Outcome.ASK:

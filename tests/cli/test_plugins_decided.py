@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cli.conftest import House
 
 import wheelhouse
+from dragoman import autoinstall
 from dragoman_registry import publish
 from dragoman_registry.store import Store
 from dragoman_registry.wheels import Host
@@ -184,6 +187,58 @@ def test_ask_for_permissions_beyond_the_baseline(house, team, tmp_path):
     assert "demo asks for net:host=example.org" in opened(house, code=1).err
     paste(house, refused(house, "refused"))
     assert opened(house).out
+
+
+def moved(house, tmp_path, driver):
+    """Take drivers from another registry from now on, whose owner has a key of their own."""
+    house("registry", "remove", "team")
+    house("registry", "add", wheelhouse.registry(tmp_path / "others", [driver.write(tmp_path / "wheels")]))
+
+
+def test_ask_where_another_key_signs_than_what_is_installed(house, tmp_path, monkeypatch):
+    house("plugins", "install", "demo")
+    driver = wheelhouse.Driver(version="2.0.0", host_api="~=9.0")
+    driver.requires = ["dragoman-api~=9.0"]
+    moved(house, tmp_path, driver)
+    newer = replace(Host.here(), api="9.0.0")
+    monkeypatch.setattr(Host, "here", classmethod(lambda cls: newer))
+    monkeypatch.setattr(autoinstall, "installed_version", lambda name: "9.0.0")
+    done = opened(house, code=1)
+    assert re.search(
+        r"demo is signed by owner \(key [0-9a-f]{12}\), which is not who signed what is installed", done.err
+    )
+    paste(house, refused(house, "refused"))
+    assert opened(house).out
+
+
+def test_a_registry_whose_signatures_expired_installs_nothing_new_until_it_is_signed_again(house, team, tmp_path):
+    long_ago = datetime.now(UTC) - timedelta(days=800)
+    stale = tmp_path / "stale"
+    publish.build([wheelhouse.Driver().write(tmp_path / "wheels")], to=stale, now=long_ago)
+    config = house.home / "config/config.toml"
+    config.write_text(f'[[registries]]\nname = "stale"\nlocation = "{stale}"\n')
+    hint = refused(house, "registry-stale")
+    assert hint == f"dragoman registry sign {stale}"
+    assert store(house).installed() == []
+    paste(house, hint)
+    assert "installing demo 1.0.0 for shop" in opened(house).err
+
+
+def test_what_is_installed_or_locked_needs_no_fresh_word_of_its_registry(house, team, tmp_path):
+    wheel = wheelhouse.Driver().write(tmp_path / "wheels")
+    long_ago, stale = datetime.now(UTC) - timedelta(days=800), tmp_path / "stale"
+    publish.build([wheel], to=stale, now=long_ago)
+    fresh = wheelhouse.registry(tmp_path / "fresh", [wheel])
+    for place in (fresh, stale):
+        config = f'[[registries]]\nname = "x"\nlocation = "{place}"\n'
+        (house.home / "config/config.toml").write_text(config)
+        assert opened(house).out
+    other = House(tmp_path / "other")
+    shutil.copytree(house.home / "config", other.home / "config")
+    (other.home / "data").mkdir()
+    shutil.copy(house.home / "data/plugins.lock", other.home / "data/plugins.lock")
+    assert "installing demo 1.0.0 for shop" in opened(other).err
+    assert "expired signatures" in (other.home / "state/audit.ndjson").read_text()
 
 
 def test_ask_where_the_sandbox_does_not_hold(house):

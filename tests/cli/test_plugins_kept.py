@@ -6,7 +6,7 @@ import json
 
 import pytest
 from cli.conftest import House
-from cli.test_plugins_decided import GREEDY, damage, house, opened, paste, refused, store, team  # noqa: F401 - fixtures
+from cli.test_plugins_decided import GREEDY, damage, house, moved, opened, paste, store, team  # noqa: F401 - fixtures
 
 import wheelhouse
 from dragoman.runtime import Runtime
@@ -38,6 +38,16 @@ def test_an_update_shows_its_difference_and_asks_for_wider_permissions(old, team
     assert paste(old, hint_of(done)).out.splitlines()[1].split()[:4] == ["demo", "1.0.0", "2.0.0", "updated"]
     assert store(old).active("demo").version == "2.0.0"
     assert "up to date" in old("plugins", "update").err
+
+
+def test_an_update_that_another_key_signed_is_asked_about(old, tmp_path):
+    moved(old, tmp_path, wheelhouse.Driver(version="2.0.0"))
+    assert "is signed by owner (key " in old("plugins", "update", "--dry-run").out
+    done = old("plugins", "update", "demo", code=1)
+    assert "which is not who signed what is installed; nothing was installed without consent" in done.err
+    paste(old, hint_of(done))
+    assert store(old).active("demo").version == "2.0.0"
+    assert "signed by  owner (" in old("plugins", "why", "demo").out
 
 
 def test_what_is_wider_is_granted_once(old, team, tmp_path):  # noqa: F811

@@ -179,7 +179,8 @@ class TufTrust:
             now = datetime.now(UTC)
             text = f"the signatures of {where} have expired, and this machine's clock says {now:%Y-%m-%d %H:%M} UTC"
             hint = "its operator renews them with: dragoman registry sign FOLDER; what is installed goes on working"
-            raise TrustError(f"{text}: {error}", hint=hint, code="registry-stale") from error
+            details = {"location": where}
+            raise TrustError(f"{text}: {error}", hint=hint, code="registry-stale", details=details) from error
         except BadVersionNumberError as error:
             hint = "an old copy, or somebody replays one; compare it with what its operator serves"
             text = f"{where} is older than what it said before: {error}"

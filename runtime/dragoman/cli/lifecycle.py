@@ -14,6 +14,7 @@ from .output import plain, say, show_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from dragoman.installs import Update
     from dragoman.plugins import Plugins
     from dragoman_registry.store import Generation
 
@@ -101,8 +102,13 @@ async def update(options: Options, plugins: Plugins, *, id_: str | None, every: 
     if id_ and every:
         raise click.UsageError("give either ID or --all")
     found = await plugins.update(id_, dry_run=dry_run)
-    head = ["ID", "FROM", "TO", "STATE", "MAY ALSO"]
-    rows = [[one.plugin, one.before, one.version, one.state, "; ".join(one.permissions) or one.reason] for one in found]
+
+    def more(one: Update) -> str:
+        signed = f"is signed by {one.publisher}" if one.publisher else ""
+        return "; ".join(filter(None, (*one.permissions, signed, one.reason)))
+
+    head = ["ID", "FROM", "TO", "STATE", "NEW"]
+    rows = [[one.plugin, one.before, one.version, one.state, more(one)] for one in found]
     options.listing({"updates": found}, head, rows, nothing="everything is up to date")
     return FAILED if any(one.state == "failed" for one in found) else None
 
