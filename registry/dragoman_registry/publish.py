@@ -61,9 +61,8 @@ def init(path: Path, *, keys: Path | None = None, days: int = YEAR, now: datetim
     folder = Keys(keys or beside(path))
     with writing(path):
         if not exists(path):
-            if path.exists() and (
-                not path.is_dir() or {file.name for file in path.iterdir()} - {"metadata", "targets"}
-            ):
+            names = {file.name for file in path.iterdir()} if path.is_dir() else {""}
+            if path.exists() and names - _OWN and not names >= _OWN:
                 raise ConfigurationError(f"{path} is not empty", hint="dragoman registry init ANOTHER-FOLDER")
             if path.resolve() in (folder.folder.resolve(), *folder.folder.resolve().parents):
                 text = f"keys must not lie in {path}, which others read"
@@ -512,7 +511,14 @@ def _write_index(
         file = targets / name  # the index under its plain names is for tools that know nothing of signatures
         if not file.is_file() or file.read_bytes() != data:
             write(file, data)
-    for name in files if ledger.commit() else ():
+    done = ledger.commit()
+    projects = [targets / "wheels" / name for name in changed]
+    for folder in (root, root / "metadata", targets, targets / "simple", *projects):
+        for draft in folder.glob(
+            ".*.tmp"
+        ):  # of somebody who was killed: the registry is locked, so nobody else is here
+            draft.unlink()
+    for name in files if done else ():
         for file in targets.glob(f"*.{name}"):  # readers of the state before this one are let finish
             if file.name not in kept:
                 file.unlink()

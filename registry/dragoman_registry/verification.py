@@ -81,7 +81,7 @@ def _wheels(path: Path, catalog: Catalog, ledger: Ledger) -> Iterator[Fault]:
     for wheel in catalog.libraries:
         yield from _wheel(targets, wheel, None)
         listed |= {wheel.path, f"{wheel.path}.metadata"}
-    there = {str(file.relative_to(targets)) for file in (targets / "wheels").rglob("*") if file.is_file()}
+    there = {str(file.relative_to(targets)) for file in (targets / "wheels").rglob("[!.]*") if file.is_file()}
     for name in sorted(there - listed):
         yield Fault("unlisted", f"{name} is not in the catalog.", name)
 
