@@ -9,9 +9,10 @@ import anyio
 
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import DragomanError, DriverFaultError
-from dragoman_api.events import PluginRestarted
+from dragoman_api.events import ConnectionDenied, PluginRestarted
 from dragoman_registry.trees import leasing
 
+from .sandbox.log import harmless
 from .sandbox.process import Worker
 from .sandbox.proxy import DriverProxy
 from .sandbox.supervisor import Supervisor
@@ -65,7 +66,7 @@ class Link:
         self.incarnation = 0
         self.unattended = unattended
         self._profile, self._hooks, self._emit, self._notices = profile, hooks, emit, notices
-        self._supervisor = Supervisor(lambda: Worker(launch, spare=spare))
+        self._supervisor = Supervisor(lambda: Worker(launch, spare=spare, on_denied=self._denied))
         self._connecting = anyio.Lock()
         self._worker: Worker | None = None
         self._live = hooks
@@ -119,6 +120,9 @@ class Link:
         if self.generation.linked:
             notes.append(f"the driver {self.generation.plugin} is linked: it runs from {self.generation.registry}")
         return notes
+
+    def _denied(self, host: str, port: int | None) -> None:
+        self._emit(ConnectionDenied(connection=self.info.name, host=harmless(host), port=port))
 
     def offers(self, hook: str) -> bool:
         """Tell whether the driver implements a hook."""

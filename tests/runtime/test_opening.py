@@ -20,7 +20,7 @@ from dragoman_api.errors import (
 )
 from dragoman_api.hookspecs import hookimpl
 
-CRASHING = '''
+CRASHING = """
 import os
 from dragoman_api import Description, Object, Server, hookimpl
 
@@ -42,7 +42,7 @@ class Driver:
         if name == "foreign":
             raise KeyError("oops")
         return Description(object=name, columns=[])
-'''
+"""
 
 
 def names(runtime):
@@ -346,3 +346,24 @@ async def test_a_registry_that_cannot_be_read_is_named_and_hides_no_other(make_r
         assert "demo" in [listing.id for listing in await runtime.plugins.browse()]
         [event] = [event for event in runtime.seen if event.name == "registry.failed"]
         assert (event.registry, event.code) == ("second", "integrity-failed")
+
+
+REACHING = CRASHING.replace(
+    'if name == "crash":',
+    """if name.startswith("reach "):
+            import asyncio
+
+            try:
+                await asyncio.open_connection(name.removeprefix("reach "), 443)
+            except OSError as error:
+                return Description(object=name, columns=[], structure=str(error.errno))
+        if name == "crash":""",
+)
+
+
+async def test_a_host_that_the_driver_must_not_reach_is_told_and_so_audited(make_runtime):
+    driver = wheelhouse.Driver(code=REACHING, hooks=["connect", "list_objects", "describe_object"])
+    async with make_runtime(driver) as runtime, runtime.open("demo") as session:
+        assert (await session.describe("reach \x1b[2Jhunter2.evil.example")).structure == "13"
+        [denied] = [event for event in runtime.seen if event.name == "connection.denied"]
+    assert (denied.connection, denied.host, denied.port) == ("demo", "hunter2.evil.example", 443)

@@ -190,6 +190,14 @@ class ConnectionWarned(Event, frozen=True, kw_only=True, tag="connection.warned"
     reason: str
 
 
+class ConnectionDenied(Event, frozen=True, kw_only=True, tag="connection.denied"):
+    """The sandbox kept a driver from a host that is not its connection's; without a port it asked for the name only."""
+
+    connection: str
+    host: str
+    port: int | None = None
+
+
 class PageFetched(Event, frozen=True, kw_only=True, tag="page.fetched"):
     """A page arrived; `seconds` includes the server's time."""
 
