@@ -1,0 +1,117 @@
+"""Where trust in a configured registry begins, and what the host does when its signatures end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+import wheelhouse
+from dragoman.registries import BUNDLED, Registries, Signed
+from dragoman.settings import find_paths
+from dragoman_api.errors import IntegrityError, TrustError
+from dragoman_registry import publish
+from dragoman_registry.trust import Pinned
+from dragoman_registry.trust.keys import Keys, beside
+from dragoman_registry.trust.ledger import Ledger
+from trust_attacks import NOW, served
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def team(tmp_path: Path) -> Path:
+    return wheelhouse.registry(tmp_path / "team", [wheelhouse.Driver().write(tmp_path / "wheels")])
+
+
+@pytest.fixture
+def registries() -> Registries:
+    return Registries(find_paths())
+
+
+def digest(team: Path) -> str:
+    return Ledger(team, Keys(beside(team))).root_digest
+
+
+def test_the_root_of_a_folder_is_taken_shown_and_kept(team: Path, registries: Registries):
+    entry = registries.add(str(team))
+    assert entry.root == digest(team)
+    assert f'root = "{entry.root}"' in find_paths().settings.read_text()
+    assert registries.open()[0].types() == {"demo": "dragoman-demo"}
+
+
+def test_an_address_on_the_web_needs_its_root(team: Path, registries: Registries):
+    with served(team) as url:
+        with pytest.raises(TrustError) as caught:
+            registries.add(url, name="web")
+        assert caught.value.code == "root-unknown"
+        assert "--root SHA256" in caught.value.hint
+        with pytest.raises(TrustError) as caught:
+            registries.add(url, name="web", root="0" * 64)
+        assert caught.value.code == "root-mismatch"
+        assert [entry.name for entry in registries.list()][:-1] == []
+        assert registries.add(url, name="web", root=digest(team)).root == digest(team)
+        assert registries.open()[0].types() == {"demo": "dragoman-demo"}
+
+
+def test_an_entry_somebody_wrote_for_the_web_without_a_root_is_not_read(team: Path, registries: Registries):
+    with served(team) as url:
+        find_paths().config.mkdir(parents=True)
+        find_paths().settings.write_text(f'[[registries]]\nname = "web"\nlocation = "{url}"\n')
+        with pytest.raises(TrustError) as caught:
+            registries.open()[0].types()
+    assert caught.value.code == "root-unknown"
+
+
+def test_every_registry_that_the_host_opens_is_signed_or_pinned(team: Path, registries: Registries):
+    registries.add(str(team))
+    kinds = {registry.name: type(registry._trust) for registry in registries.open()}
+    assert kinds == {"team": Signed, BUNDLED: Pinned}
+
+
+def test_a_registry_that_nobody_signed_is_not_added(tmp_path: Path, registries: Registries):
+    (tmp_path / "old/targets").mkdir(parents=True)
+    (tmp_path / "old/targets/catalog").write_text('{"catalog_version": 1}')
+    with pytest.raises(TrustError, match="what nobody signed is not installed") as caught:
+        registries.add(str(tmp_path / "old"))
+    assert (caught.value.code, caught.value.hint) == (
+        "not-signed", "have it made by: dragoman registry build WHEELS --to FOLDER",
+    )  # fmt: skip
+
+
+def test_expired_signatures_are_accepted_by_policy_alone_and_each_time_noted(team: Path, registries: Registries):
+    registries.add(str(team))
+    publish.sign(team, days=7, now=NOW - timedelta(days=30))
+    with pytest.raises(TrustError) as caught:
+        registries.open()[0].catalog()
+    assert caught.value.code == "registry-stale"
+    log = find_paths().state / "audit.ndjson"
+    assert not log.exists()
+    settings = find_paths().settings
+    settings.write_text("allow_stale = true\n" + settings.read_text())
+    assert registries.open()[0].types() == {"demo": "dragoman-demo"}
+    [line] = map(json.loads, log.read_text().splitlines())
+    assert (line["registry"], line["accepted"]) == ("team", "expired signatures")
+
+
+def test_bundled_drivers_need_no_framework_and_a_changed_file_is_named(registries: Registries, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("tuf", "securesystemslib")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tuf", None)
+    [bundled] = registries.open()
+    [release] = bundled.releases("elasticsearch")
+    assert bundled.manifest(release).id == "elasticsearch"
+    wheel = release.wheels[0]
+    assert bundled.admitted(wheel, release).sha256 == wheel.sha256
+    pins = bundled._trust.pins
+    path = f"{wheel.path}.driver.json"
+    pins.files[path] = (pins.files[path][0], "0" * 64)
+    with pytest.raises(TrustError, match=r"driver\.json"):
+        bundled.manifest(release)
+    pins.files["types"] = (pins.files["types"][0], "0" * 64)
+    with pytest.raises(IntegrityError, match="targets/types was changed"):
+        bundled.types()
