@@ -20,11 +20,12 @@ WELCOME = b"HTTP/1.0 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nwel
 def lay_out(folder: Path, secret: str) -> dict[str, str]:
     """Make a user's home with secrets in it, and a directory where everybody may write."""
     home, scratch = folder / "home", folder / "scratch"
-    (home / ".ssh").mkdir(parents=True)
     scratch.mkdir()
     scratch.chmod(0o777)
     paths = {"key": home / ".ssh/id_ed25519", "foreign": home / "secrets.toml", "spoil": home / "notes.txt"}
+    paths["other_driver"] = folder / "store/other/driver.py"
     for path in paths.values():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"{secret}\n")
         path.chmod(0o600)
     (home / "link").symlink_to(paths["key"])

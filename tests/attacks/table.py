@@ -64,6 +64,7 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         "Landlock",
         ("read_key", "read a private key in the user's home", "EACCES", _L),
         ("read_foreign_secret", "read the file with another connection's secret", "EACCES", _L),
+        ("read_other_driver", "read the code of another driver", "EACCES", _L),
         ("list_home", "list the user's home", "EACCES", _L),
         ("walk_down_to_key", "change into the key's directory and open it by a relative name", "EACCES", _L),
         ("read_through_proc_root", "open it through `/proc/self/root`", "EACCES", _L),
@@ -128,6 +129,7 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("chown", "change the key's owner", "EPERM", _S),
         ("utime", "change the key's times", "EPERM", _S),
         ("setxattr", "give the key an extended attribute", "EPERM", _S),
+        ("lock_its_tree", "lock the folder of its own code, so that others wait for it", "EPERM", _S),
         ("inotify_on_home", "watch the user's home by `inotify`", "EPERM", _S),
     ),
     _group(
@@ -143,6 +145,7 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("parent_maps", "read the host's memory map", "EACCES", "open-host"),
         ("parent_memory", "search the host's memory for a secret", "EACCES", "open-host"),
         ("parent_descriptors", "list the numbers of the host's descriptors", "EACCES", "open-host"),
+        ("parent_robust_list", "learn an address in the host's memory by `get_robust_list`", "EPERM", "open-host"),
         ("neighbour_memory", "search another driver's memory for its secret", "EACCES", "open-host"),
     ),
     _group(
@@ -370,6 +373,14 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         alone=True,
         hook="export_rows",
         deadline=1.0,
+    ),
+    _group(
+        "Protocol",
+        "the host",
+        ("export_overfilled", "more bytes of an export than were announced", "dropped", ""),
+        alone=True,
+        hook="export_rows",
+        why=_HOST_BOUND,
     ),
     _group(
         "Resources",

@@ -33,7 +33,7 @@ read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 close c
 pipe2 sendfile poll ppoll select pselect6 epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2
 eventfd eventfd2 timerfd_create timerfd_settime timerfd_gettime signalfd signalfd4 stat lstat fstat newfstatat statx
 access faccessat faccessat2 readlink readlinkat getcwd chdir fchdir getdents getdents64 statfs fstatfs ftruncate fsync
-fdatasync fallocate fadvise64 flock umask mmap munmap mprotect mremap madvise brk msync mincore membarrier futex
+fdatasync fallocate fadvise64 umask mmap munmap mprotect mremap madvise brk msync mincore membarrier futex
 futex_waitv set_robust_list get_robust_list rseq set_tid_address sched_yield sched_getaffinity sched_getparam
 sched_getscheduler getcpu exit exit_group wait4 waitid restart_syscall rt_sigaction rt_sigprocmask rt_sigreturn
 rt_sigpending rt_sigsuspend rt_sigtimedwait sigaltstack pause alarm getitimer setitimer clock_gettime clock_getres
@@ -59,7 +59,7 @@ inotify_init1 inotify_add_watch fanotify_init fanotify_mark setuid setgid setreu
 setgroups setfsuid setfsgid capset rt_sigqueueinfo rt_tgsigqueueinfo sched_setscheduler sched_setparam sched_setattr
 setpriority ioprio_set mlock mlockall mlock2 setrlimit sync syncfs vhangup syslog vmsplice splice tee copy_file_range
 migrate_pages move_pages mbind set_mempolicy seccomp landlock_create_ruleset landlock_add_rule landlock_restrict_self
-process_madvise pkey_alloc pkey_mprotect pkey_free
+process_madvise pkey_alloc pkey_mprotect pkey_free flock
 """,
 }
 

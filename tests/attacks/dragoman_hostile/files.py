@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import resource
 import struct
@@ -38,6 +39,12 @@ def read_key(targets: Targets) -> None:
 @attack
 def read_foreign_secret(targets: Targets) -> None:
     _read(targets.foreign)
+
+
+@attack
+def read_other_driver(targets: Targets) -> None:
+    """Read the code of a driver that is installed beside it."""
+    _read(targets.other_driver)
 
 
 @attack
@@ -189,6 +196,16 @@ def inotify_on_home(targets: Targets) -> None:
     descriptor = syscall(NUMBERS["inotify_init1"], 0)
     try:
         syscall(NUMBERS["inotify_add_watch"], descriptor, targets.home.encode(), ctypes.c_uint32(0xFFF))
+    finally:
+        os.close(descriptor)
+
+
+@attack
+def lock_its_tree(targets: Targets) -> None:
+    """Take the lock by which the host and other processes agree on what may be removed."""
+    descriptor = os.open(Path(__file__).parent.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     finally:
         os.close(descriptor)
 

@@ -73,6 +73,13 @@ def parent_descriptors(targets: Targets) -> None:
 
 
 @attack
+def parent_robust_list(targets: Targets) -> None:
+    """Ask where the host keeps its locks: an address of its memory."""
+    head, length = ctypes.c_void_p(), ctypes.c_size_t()
+    syscall(NUMBERS["get_robust_list"], os.getppid(), ctypes.byref(head), ctypes.byref(length))
+
+
+@attack
 def neighbour_memory(targets: Targets) -> None:
     """Look for the secret of another connection in its driver's process."""
     _search(targets.neighbour)

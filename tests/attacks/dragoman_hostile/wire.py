@@ -142,10 +142,21 @@ async def export_byte_by_byte(targets: Targets) -> None:
     with _control() as control:
         body = _message(t="chunk", id=1, size=60, rows=1)
         control.sendall(len(body).to_bytes(4, "little") + body)
-    [pipe] = [number for number in range(3, 50) if _is_pipe(number)]
+    pipe = _pipe()
     for _ in range(60):
         os.write(pipe, b"x")
         await asyncio.sleep(0.05)
+
+
+@attack
+def export_overfilled(targets: Targets) -> None:
+    """Write more into the pipe than was announced, and announce nothing of it."""
+    os.write(_pipe(), bytes(1 << 20))
+
+
+def _pipe() -> int:
+    [pipe] = [number for number in range(3, 50) if _is_pipe(number)]
+    return pipe
 
 
 def _is_pipe(descriptor: int) -> bool:
