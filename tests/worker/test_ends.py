@@ -72,8 +72,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "temporary"
 
 
-async def test_ten_starts_and_stops_leave_nothing_behind(workshop: Workshop, temporary: Path) -> None:
-    await start_and_stop(workshop, temporary, 10)
+async def test_five_starts_and_stops_leave_nothing_behind(workshop: Workshop, temporary: Path) -> None:
+    await start_and_stop(workshop, temporary, 5)
 
 
 @pytest.mark.slow
