@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.cli import output
+from dragoman.cli.progress import Progress
+from dragoman_api import events
 from dragoman_api.cells import CutText, Json
 from dragoman_api.columns import Column, Note
 from dragoman_api.grid import Page, RowKey
@@ -168,3 +170,16 @@ def test_a_struct_is_written_by_its_fields():
         a: int
 
     assert output.dumps({"x": Thing(1)}) == '{"x":{"a":1}}'
+
+
+def test_exports_side_by_side_are_each_told_by_their_own_name(capsys):
+    progress = Progress()
+    for name in ("books", "orders"):
+        progress.show(events.ExportStarted(connection="shop", object=name, target=name))
+    for name, rows in (("books", 3), ("orders", 70), ("books", 4)):
+        progress.show(events.ExportProgressed(connection="shop", object=name, rows=rows, bytes=1, total=2 * rows))
+    about = {"connection": "shop", "sha256": "", "bytes": 1, "seconds": 1.0}
+    progress.show(events.ExportFinished(object="books", target="books", rows=8, **about))
+    progress.show(events.ExportFailed(connection="shop", object="orders", target="orders", code="x", reason="gone"))
+    progress.close()
+    assert capsys.readouterr().err == "  books  8/8  8 rows/s  done\n  orders  failed\n"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from dragoman_api import events
 
@@ -12,57 +13,67 @@ from .output import plain, show_count
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
-    from rich.progress import TaskID
+
+
+@dataclass
+class _Task:
+    """One installation or export under way."""
+
+    what: str
+    began: float
+    resumed: int = 0
+    total: int | None = None
+    shown: Any = None
+
+    def rows(self, rows: int, seconds: float) -> str:
+        """Say how far an export is and how fast this run of it goes."""
+        rate = float(f"{(rows - self.resumed) / max(seconds, 1e-6):.2g}")
+        return f"{self.what}  {show_count(rows)}/{show_count(self.total)}  {rate:,.0f} rows/s"
 
 
 class Progress:
-    """An event sink that narrates on stderr."""
+    """An event sink that narrates on stderr; a script may have several things under way at once."""
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
-        self._task: TaskID | None = None
-        self._total: int | None = None
-        self._resumed = 0
-        self._began = 0.0
-        self._what = ""
+        self._tasks: dict[tuple[str, ...], _Task] = {}
 
     def show(self, event: events.Event) -> None:
         """Tell an event, if it is about an installation or an export."""
         match event:
             case events.PluginInstallStarted():
                 purpose = f" for {plain(event.connection)}" if event.connection else ""
-                self._begin(f"installing {plain(event.plugin)} {plain(event.version)}{purpose}")
+                self._begin((event.plugin,), f"installing {plain(event.plugin)} {plain(event.version)}{purpose}")
             case events.PluginInstallProgressed():
-                self._advance(f"{self._what} … {plain(event.phase)}", event.done, event.total or None)
+                task = self._task((event.plugin,))
+                self._advance(task, f"{task.what} … {plain(event.phase)}", event.done, event.total or None)
             case events.PluginInstalled():
-                done = f"({event.seconds:.1f} s)"
-                if " for " in self._what:
-                    self._end(f"{self._what} … done {done}")
-                else:
-                    self._end(f"installed {plain(event.plugin)} {plain(event.version)} {done}")
+                what, done = self._task((event.plugin,)).what, f"({event.seconds:.1f} s)"
+                installed = f"installed {plain(event.plugin)} {plain(event.version)} {done}"
+                self._end((event.plugin,), f"{what} … done {done}" if " for " in what else installed)
             case events.PluginInstallFailed():
-                self._end(f"{self._what} … failed")
+                self._end((event.plugin,), f"{self._task((event.plugin,)).what} … failed")
             case events.RegistryFailed():
-                self._end(f"registry {plain(event.registry)} was left out: {plain(event.reason)}")
+                self._say(f"registry {plain(event.registry)} was left out: {plain(event.reason)}")
+            case events.ExportStarted() | events.ExportProgressed() | events.ExportFinished() | events.ExportFailed():
+                self._show_export(event, (event.connection, event.object))
+
+    def _show_export(self, event: events.Event, key: tuple[str, ...]) -> None:
+        match event:
             case events.ExportStarted():
                 if event.replaced is not None:
                     rows = f" of {show_count(event.replaced)} rows" if event.replaced else ""
-                    self._end(f"this replaces an unfinished export{rows}")
-                self._total, self._resumed, self._began = None, event.resumed, time.monotonic()
-                self._begin(plain(event.object), done=event.resumed)
+                    self._say(f"this replaces an unfinished export{rows}")
+                self._begin(key, plain(event.object), resumed=event.resumed)
             case events.ExportProgressed():
-                self._total = event.total
-                seconds = time.monotonic() - self._began
-                self._advance(f"{self._what}  {self._rows(event.rows, seconds)}", event.rows, event.total)
+                task = self._task(key)
+                task.total = event.total
+                text = task.rows(event.rows, time.monotonic() - task.began)
+                self._advance(task, text, event.rows, event.total)
             case events.ExportFinished():
-                self._end(f"{self._what}  {self._rows(event.rows, event.seconds)}  done")
+                self._end(key, f"{self._task(key).rows(event.rows, event.seconds)}  done")
             case events.ExportFailed():
-                self._end(f"{self._what}  failed" if "BrokenPipe" not in event.reason else "")
-
-    def _rows(self, rows: int, seconds: float) -> str:
-        """Say how far an export is and how fast this run of it goes."""
-        rate = float(f"{(rows - self._resumed) / max(seconds, 1e-6):.2g}")
-        return f"{show_count(rows)}/{show_count(self._total)}  {rate:,.0f} rows/s"
+                self._end(key, f"{self._task(key).what}  failed" if "BrokenPipe" not in event.reason else "")
 
     def close(self) -> None:
         """Take a bar that still moves off the terminal: what it showed was interrupted."""
@@ -70,26 +81,41 @@ class Progress:
             self._bar.stop()
             self._bar = None
 
-    def _begin(self, what: str, *, done: int | None = None) -> None:
-        self._what = what
+    def _task(self, key: tuple[str, ...]) -> _Task:
+        return self._tasks.get(key) or _Task(plain(key[-1]), time.monotonic())
+
+    def _begin(self, key: tuple[str, ...], what: str, *, resumed: int | None = None) -> None:
+        task = self._tasks[key] = _Task(what, time.monotonic(), resumed or 0)
         if not sys.stderr.isatty():
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bar
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
 
-        clock = TimeElapsedColumn() if done is None else TimeRemainingColumn()
-        columns = (TextColumn("  {task.description}", markup=False), BarColumn(), clock)
-        self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
-        self._task = self._bar.add_task(what, total=None, completed=done or 0)
-        self._bar.start()
+            clock = TimeElapsedColumn() if resumed is None else TimeRemainingColumn()
+            columns = (TextColumn("  {task.description}", markup=False), BarColumn(), clock)
+            self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+            self._bar.start()
+        task.shown = self._bar.add_task(what, total=None, completed=resumed or 0)
 
-    def _advance(self, what: str, done: int, total: int | None) -> None:
-        if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=what, completed=done, total=total)
+    def _advance(self, task: _Task, what: str, done: int, total: int | None) -> None:
+        if self._bar is not None and task.shown is not None:
+            self._bar.update(task.shown, description=what, completed=done, total=total)
 
-    def _end(self, line: str) -> None:
-        self.close()
-        if line:
+    def _end(self, key: tuple[str, ...], line: str) -> None:
+        task = self._tasks.pop(key, None)
+        if not self._tasks:
+            self.close()
+        elif self._bar is not None and task is not None and task.shown is not None:
+            self._bar.remove_task(task.shown)
+        self._say(line)
+
+    def _say(self, line: str) -> None:
+        if not line:
+            return
+        if self._bar is not None:  # above what still moves
+            self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+        else:
             sys.stderr.write(f"  {line}\n")
             sys.stderr.flush()
