@@ -197,13 +197,15 @@ async def test_the_environment_arguments_and_log_hold_no_secret(workshop: Worksh
 
 
 async def test_an_error_that_carries_the_secret_or_terminal_codes_arrives_without(workshop: Workshop) -> None:
-    body = "raise errors.QueryError('\\x1b[31mtoken ' + name, hint=name, details={'token': name})"
+    body = (
+        "raise errors.QueryError('\\x1b[31mtoken ' + name, hint=name, code='a' + name, details={'token' + name: name})"
+    )
     secret = "s3cr3t-of-this-connection"
     async with workshop.attempting(body, secrets={"password": secret}) as worker:
         with pytest.raises(Exception, match="token") as caught:
             await worker.call("describe_object", secret)
     assert caught.value.to_dict() == {
-        "code": "query-failed", "message": "token ***", "hint": "***", "details": {"token": "***"}
+        "code": "a***", "message": "token ***", "hint": "***", "details": {"token***": "***"}
     }  # fmt: skip
 
 

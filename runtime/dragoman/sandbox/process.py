@@ -253,9 +253,12 @@ class Worker:
         if not isinstance(message, Failure):
             return None
         error = message.to_error()
-        clean = {name: self._clean(value) if isinstance(value, str) else value for name, value in error.details.items()}
+        clean = {
+            self._clean(name): self._clean(value) if isinstance(value, str) else value
+            for name, value in error.details.items()
+        }
         hint = self._clean(error.hint) or (_HINT if isinstance(error, DriverFaultError) else "")
-        return type(error)(self._clean(error.message), hint=hint, code=error.code, details=clean)
+        return type(error)(self._clean(error.message), hint=hint, code=self._clean(error.code), details=clean)
 
     def _clean(self, text: str) -> str:
         return self._mask(harmless(text))
