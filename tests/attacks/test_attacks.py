@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.attacks import suite
 from tests.attacks.table import ATTACKS, COLUMNS, GROUPS, SUCCEEDED
-from tests.attacks.wheel import SOURCE
+from tests.attacks.wheel import SOURCE, build
 
 from dragoman.sandbox import achievable_level
+from installing import Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,6 +80,14 @@ def test_every_function_of_the_hostile_driver_is_in_the_table_and_has_a_control_
     assert sum(len(attacks) for _, attacks in GROUPS) == len(ATTACKS), "no name twice"
     assert all(attack.control or attack.why for attack in ATTACKS.values())
     assert [attack.name for attack in ATTACKS.values() if attack.full == SUCCEEDED] == ["stat_foreign"]
+
+
+def test_the_hostile_driver_is_a_wheel_that_is_checked_and_installed_like_any_other(tmp_path: Path) -> None:
+    place = Place(tmp_path, wheels=[build(tmp_path / "wheels")])
+    generation = place.install("hostile")
+    installed = {path.name: path.read_bytes() for path in (generation.trees[0] / SOURCE.name).glob("*.py")}
+    assert installed == {path.name: path.read_bytes() for path in SOURCE.glob("*.py")}
+    assert "describe_object" in generation.manifest.hooks
 
 
 def test_the_record_holds_every_attack_at_every_level_for_both_users() -> None:
