@@ -18,6 +18,8 @@ from dragoman_api.errors import IndexInvalidError, PluginNotFoundError, Registry
 
 from . import publish
 from .files import remove_tree, sync, sync_tree
+from .trust.keys import Keys, beside
+from .trust.ledger import Ledger
 from .validation import Fault
 
 if TYPE_CHECKING:
@@ -141,6 +143,17 @@ class Inbox:
                 file, _, said = reason.partition(": ")
                 found.setdefault(file, []).append(Fault(code, said))
         return found
+
+    def signed(self) -> dict[str, str]:
+        """Tell which uploads their publishers have signed for, as `accept` will verify: file name → role."""
+        ledger = Ledger(self.registry, Keys(beside(self.registry)))
+        bytes_of = {upload.file: upload.sha256 for upload in self.waiting()}
+        return {
+            name: role
+            for role, metadata in ledger.pending().items()
+            for path, target in metadata.signed.targets.items()
+            if bytes_of.get(name := path.rpartition("/")[2]) == target.hashes["sha256"]
+        }
 
     @contextmanager
     def draft(self) -> Iterator[Draft]:

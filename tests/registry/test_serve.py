@@ -26,12 +26,13 @@ from anyio.from_thread import start_blocking_portal
 import wheelhouse
 from dragoman.cli import app
 from dragoman.cli.options import Options
-from dragoman_api.errors import ConfigurationError, PluginNotFoundError
+from dragoman_api.errors import ConfigurationError, PluginNotFoundError, WheelRejectedError
 from dragoman_registry import inbox as inboxes
 from dragoman_registry import publish
 from dragoman_registry.inbox import Inbox
 from dragoman_registry.index import Registry
 from dragoman_registry.serving import serving
+from dragoman_registry.trust.keys import own_key
 from hostile_wheels import HOSTILE, many_faults
 
 TOKENS = {"alice": "alice-has-this-token", "bob": "bob-has-another-token"}
@@ -483,6 +484,63 @@ def test_a_wheel_waits_thirty_days_and_what_is_published_waits_no_longer(tmp_pat
     assert left(root) == set()
     with pytest.raises(PluginNotFoundError):
         box.drop("../team")
+
+
+@pytest.fixture
+def signed(tmp_path):
+    """Give a registry whose keys are elsewhere, and the key of an author who may publish a driver."""
+    root, key = tmp_path / "team", own_key(tmp_path / "alice.pem")
+    publish.init(root)
+    publish.add_publisher(root, "alice", key=key.with_suffix(".pub"), projects=["dragoman-demo"], types=["demo"])
+    (tmp_path / "team.keys").rename(tmp_path / "safe")
+    return root
+
+
+def test_an_upload_is_published_once_its_author_has_signed_for_these_bytes(tmp_path, signed, dragoman):
+    driver, other = wheel(tmp_path / "w", "1.0.0"), wheel(tmp_path / "w2", "1.0.0", summary="other")
+    keys, box = tmp_path / "safe", Inbox(signed)
+    with served(signed, tokens=TOKENS) as url:
+        assert post(url, form(driver))[0] == 200
+    assert box.signed() == {}
+    assert "the author's signature" in dragoman("registry", "inbox", signed, code=0)
+    assert publish.accept(signed, keys=keys, uploads=[box.path(box.waiting()[0])]) == []
+    shutil.copytree(signed, tmp_path / "copy")
+    publish.build([driver], to=tmp_path / "copy", sign=tmp_path / "alice.pem")
+    [role] = {path.name for path in (tmp_path / "copy/metadata").iterdir()} - {
+        path.name for path in (signed / "metadata").iterdir()
+    }
+    shutil.copy(tmp_path / "copy/metadata" / role, signed / "metadata")
+    assert box.signed() == {NAME: role.split(".")[1]}
+    assert "dragoman registry accept " in dragoman("registry", "inbox", signed, code=0)
+    with served(signed, tokens=TOKENS) as url:
+        assert post(url, form(other))[0] == 409, "what waits is what was signed"
+        dragoman("registry", "accept", signed, "--keys", keys, code=0)
+        assert left(signed) == set()
+        status, _, _, data = ask(url, f"/targets/wheels/dragoman-demo/{NAME}")
+        assert (status, data) == (200, driver.read_bytes())
+        assert post(url, form(driver)) == (200, "OK", f"{NAME} is here already, with these bytes\n")
+        assert post(url, form(other))[0] == 409
+
+
+def test_a_signature_for_other_bytes_accepts_no_upload(tmp_path, signed):
+    driver, other = wheel(tmp_path / "w", "1.0.0"), wheel(tmp_path / "w2", "1.0.0", summary="other")
+    with served(signed, tokens=TOKENS) as url:
+        assert post(url, form(other))[0] == 200
+    shutil.copytree(signed, tmp_path / "copy")
+    publish.build([driver], to=tmp_path / "copy", sign=tmp_path / "alice.pem")
+    shutil.copytree(tmp_path / "copy/metadata", signed / "metadata", dirs_exist_ok=True)
+    box = Inbox(signed)
+    assert box.signed() == {}
+    with pytest.raises(WheelRejectedError, match="other bytes were signed"):
+        publish.accept(signed, keys=tmp_path / "safe", uploads=[box.path(box.waiting()[0])])
+    assert publish.published(signed) == {}
+
+
+def test_a_project_that_nobody_may_publish_yet_waits_for_its_publisher(tmp_path, signed):
+    stranger = wheelhouse.Driver("new").write(tmp_path / "w")
+    with served(signed, tokens=TOKENS) as url:
+        assert post(url, form(stranger))[0] == 200
+    assert {fault.code for fault in Inbox(signed).faults()[stranger.name]} == {"no-publisher", "type-not-bound"}
 
 
 @contextmanager

@@ -16,8 +16,6 @@ from .output import say, show_size
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dragoman_registry.validation import Fault
-
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 SHORTEST = 16
 """Characters of a token at least."""
@@ -115,15 +113,21 @@ def inbox(options: Options, folder: Path, drop: str | None) -> None:
         return
     for each in box.sweep():
         options.say(f"dropped {each.file}: it is published, or waited more than {RETENTION.days} days")
-    waiting, faults = box.waiting(), box.faults()
-    rows = []
-    for each in waiting:
-        age = datetime.now(UTC) - each.at
-        since = f"{age.days} d" if age.days else f"{age.seconds // 3600} h {age.seconds % 3600 // 60} min"
-        rows.append([each.file, show_size(each.size), each.publisher, since, _waits_for(faults[each.file])])
-    document = [{"upload": each, "path": str(box.path(each)), "faults": faults[each.file]} for each in waiting]
+    waiting, faults, signed = box.waiting(), box.faults(), box.signed()
+    for_what = {each.file: [f"{fault.code}: {fault.reason}" for fault in faults[each.file]] for each in waiting}
+    for file, reasons in for_what.items():
+        reasons.append(f"dragoman registry accept {folder}" if file in signed else "the author's signature")
+    rows = [
+        [each.file, show_size(each.size), each.publisher, _age(each.at), "; ".join(for_what[each.file])]
+        for each in waiting
+    ]
+    document = [
+        {"upload": each, "path": str(box.path(each)), "faults": faults[each.file], "signed": signed.get(each.file)}
+        for each in waiting
+    ]
     options.listing({"waiting": document}, ["FILE", "SIZE", "FROM", "AGE", "WAITS FOR"], rows, nothing="nothing waits")
 
 
-def _waits_for(faults: list[Fault]) -> str:
-    return "; ".join(f"{fault.code}: {fault.reason}" for fault in faults) or "the author's signature"
+def _age(since: datetime) -> str:
+    age = datetime.now(UTC) - since
+    return f"{age.days} d" if age.days else f"{age.seconds // 3600} h {age.seconds % 3600 // 60} min"
