@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.authoring.contract import Conformance, run_contract
 from dragoman.authoring.project import built
-from dragoman_api.errors import ConfigurationError, WheelRejectedError
+from dragoman_api.errors import ConfigurationError, SandboxError, WheelRejectedError
 
 pytestmark = pytest.mark.slow
 
@@ -117,3 +117,20 @@ def test_a_wheel_with_faults_is_not_tested(tree):
     with pytest.raises(WheelRejectedError, match=r"evil\.pth"):
         run(tree)
     assert not tree["report.json"].exists()
+
+
+def test_a_machine_below_full_is_told_once_where_full_is_required(tree, monkeypatch):
+    from dragoman.authoring import contract
+    from dragoman.sandbox.policy import Level, Report
+
+    weak = Report(
+        level=Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={}, remedies=("Landlock: x",)
+    )
+    monkeypatch.setattr(contract, "measured_level", lambda: weak)
+    with pytest.raises(SandboxError, match="full is required") as caught:
+        run(tree, policy="require")
+    assert caught.value.hint.startswith("Landlock: x")
+
+
+def test_the_sandbox_may_be_asked_for_without_saying_how(tree, type_in):
+    assert " · sandbox " in type_in("driver", "test", tree.path, "--sandbox").stdout

@@ -14,6 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from dragoman.sandbox.policy import enforce
+from dragoman.sandbox.trial import measured_level
 from dragoman.versions import installed_version
 from dragoman_api.errors import ConfigurationError
 from dragoman_worker.hooks import HOOKS
@@ -95,8 +97,11 @@ def run_contract(made: Built, *, policy: Policy = "auto", live: Path | None = No
     Raises:
         WheelRejectedError: The wheel has faults.
         ConfigurationError: The tests could not be run: there are none, pytest is missing, or the list cannot be read.
+        SandboxError: ``require`` is asked for, and this machine gives less than full.
     """
     made.expect_sound()
+    if policy == "require":  # said once, and not by each test
+        enforce(measured_level(), policy=policy, trusted=True)
     with TemporaryDirectory(prefix="dragoman-") as temporary:
         notes, results = Path(temporary) / "notes.ndjson", Path(temporary) / "results.json"
         told: dict[str, Any] = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
