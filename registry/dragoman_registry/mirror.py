@@ -18,7 +18,7 @@ from .publish import encode, index_files, reader, writing
 from .sources import open_source, read
 from .trust.keys import Keys, beside
 from .trust.ledger import Ledger, exists
-from .trust.roles import YEAR, served_name
+from .trust.roles import YEAR, publishers_of, served_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -101,7 +101,8 @@ def _copy_files(location: str, to: Path, registry: Registry, ledger: Ledger) -> 
         if not sidecar.is_file():
             write(sidecar, inspect(to / "targets" / wheel.path, native=True).metadata)
     types = [("types", encode(Types(types=registry.types())))]
-    for name, data in chain(pages(catalog, reader(to)), index_files(catalog).items(), types):
+    made = pages(catalog, reader(to), publishers=publishers_of(ledger.targets))
+    for name, data in chain(made, index_files(catalog).items(), types):
         write(to / "targets" / name, data)
 
 

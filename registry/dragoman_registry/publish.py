@@ -22,7 +22,17 @@ from .preflight import inspect
 from .trust import Target
 from .trust.keys import Keys, beside
 from .trust.ledger import Ledger, exists
-from .trust.roles import ONLINE, PUBLISHER, YEAR, delegated, patterns, projects_of, publisher_of, served_name
+from .trust.roles import (
+    ONLINE,
+    PUBLISHER,
+    YEAR,
+    delegated,
+    patterns,
+    projects_of,
+    publisher_of,
+    publishers_of,
+    served_name,
+)
 from .validation import Fault
 
 if TYPE_CHECKING:
@@ -507,13 +517,14 @@ def _write_index(
         kept.add(served := served_name(name, ledger.vouch(_OF[name], name, data)))
         if not (targets / served).is_file():
             write(targets / served, data)
-    for name, data in chain(pages(catalog, reader(root), changed=changed), files.items()):
+    names = publishers_of(ledger.targets)
+    for name, data in chain(pages(catalog, reader(root), publishers=names, changed=changed), files.items()):
         file = targets / name  # the index under its plain names is for tools that know nothing of signatures
         if not file.is_file() or file.read_bytes() != data:
             write(file, data)
     done = ledger.commit()
     projects = [targets / "wheels" / name for name in changed]
-    for folder in (root, root / "metadata", targets, targets / "simple", *projects):
+    for folder in (root, root / "drivers", root / "metadata", targets, targets / "simple", *projects):
         for draft in folder.glob(
             ".*.tmp"
         ):  # of somebody who was killed: the registry is locked, so nobody else is here

@@ -17,7 +17,7 @@ from .preflight import inspect
 from .publish import Own, encode, index_files, reader
 from .trust.keys import Keys, beside
 from .trust.ledger import Ledger
-from .trust.roles import PUBLISHER, served_name
+from .trust.roles import PUBLISHER, publishers_of, served_name
 from .validation import Fault
 
 if TYPE_CHECKING:
@@ -45,7 +45,11 @@ def verify(path: Path, *, keys: Path | None = None, now: datetime | None = None)
     except RegistryError as error:
         where = str(error.details.get("path", "")).rpartition("targets/")[2] or "metadata"
         return [*faults, Fault("index", error.message, where)]
-    content = chain(pages(catalog, reader(path)), index_files(catalog).items(), [("types", encode(Types(types=types)))])
+    content = chain(
+        pages(catalog, reader(path), publishers=publishers_of(ledger.targets)),
+        index_files(catalog).items(),
+        [("types", encode(Types(types=types)))],
+    )
     for name, data in content:
         if not (path / "targets" / name).is_file():
             faults.append(Fault("missing", f"{name} is missing.", name))

@@ -77,7 +77,7 @@ def write(root: Path) -> None:
 
     def store(changed: Catalog, projects: set[str] | None) -> int:
         written = 0
-        for name, content in pages(changed, read, changed=projects):
+        for name, content in pages(changed, read, publishers={}, changed=projects):
             file = root / "targets" / name
             if not file.is_file() or file.read_bytes() != content:
                 file.parent.mkdir(parents=True, exist_ok=True)

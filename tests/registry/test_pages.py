@@ -231,15 +231,17 @@ def test_publishing_one_wheel_writes_the_pages_of_one_driver(tmp_path: Path, sam
 
 def test_only_pages_that_are_out_of_date_are_made():
     catalog = marketplace.catalog(120)
-    made = dict(pages(catalog, lambda name: None))
+    made = dict(pages(catalog, lambda name: None, publishers={}))
     assert "../all.html" in made
     assert made["../index.html"].count(b"<li>") == 51, "fifty, and the one that is copied"
     assert made["../all.html"].count(b"<li>") == 120
-    again = dict(pages(catalog, made.get, changed=()))
+    again = dict(pages(catalog, made.get, publishers={}, changed=()))
     assert set(again) == {"../all.html", "../index.html", "simple/index.html", "simple/index.v1+json"}
     other = Catalog(projects=(*catalog.projects[:7], marketplace.project(7, releases=3), *catalog.projects[8:]))
-    more = set(dict(pages(other, made.get, changed=()))) - set(again)
+    more = set(dict(pages(other, made.get, publishers={}, changed=()))) - set(again)
     assert {name for name in more if name.startswith("../")} == {"../drivers/dragoman-store000007.html"}
+    taken = {"dragoman-store000009": "somebody"}
+    assert "../drivers/dragoman-store000009.html" in dict(pages(catalog, made.get, publishers=taken, changed=()))
 
 
 def test_a_page_that_was_damaged_is_made_again(tmp_path: Path, sample: Path):

@@ -118,7 +118,7 @@ def hostile(folder: Path) -> Path:
         shown = "".join(each if each.isprintable() else "?" for each in text)
         driver = wheelhouse.Driver(
             f"evil{number}", label=shown, summary=shown, types=[{"name": f"evil{number}", "label": shown}],
-            server_versions=[text], docs="javascript:window.owned=1",
+            server_versions=[shown],
         )  # fmt: skip
         driver.readme = HOSTILE_README
         report = {

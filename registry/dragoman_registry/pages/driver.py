@@ -25,12 +25,13 @@ MOST = 50
 """Lines of a list in a conformance report."""
 
 
-def driver_page(project: Project, read: Read, *, stamp: str) -> bytes:
+def driver_page(project: Project, read: Read, *, publisher: str, stamp: str) -> bytes:
     """Make the page of a driver.
 
     Args:
         project: The driver, with at least one release.
         read: Gives a file by its path below `targets/`, None where there is none.
+        publisher: Whose signature it needs, as the registry's operator calls them.
         stamp: Ends the page, and tells later what it was made from.
     """
     release = next(filter(offered, project.releases), project.releases[0])
@@ -50,7 +51,7 @@ def driver_page(project: Project, read: Read, *, stamp: str) -> bytes:
         version=text(release.version),
         notice=_notice(release),
         permissions=_permissions(release),
-        facts=_facts(project, release, _manifest(release, read)),
+        facts=_facts(project, release, _manifest(release, read), publisher),
         sections="\n".join(filter(None, sections)),
     )
     return page + f"<!-- {stamp} -->\n".encode()
@@ -83,13 +84,14 @@ def _prose(source: str, release: Release, name: str) -> str:
     return f'<div class="text">{markdown(source)}</div>{whole if len(source) > MAX_TEXT else ""}'
 
 
-def _facts(project: Project, release: Release, manifest: Manifest | None) -> str:
+def _facts(project: Project, release: Release, manifest: Manifest | None, publisher: str) -> str:
     """Write what stands beside everything else; what only the manifest knows is left out without it."""
     facts: list[tuple[str, Iterable[str]]] = [
         ("Database types", [f"{kind.label} ({kind.name})" for kind in project.types]),
         ("Can do", [", ".join(name.replace("-", " ") for name in project.capabilities)]),
         ("Works with", [f"dragoman-api {release.host_api}"]),
         ("Published", [release.wheels[0].uploaded[:10]]),
+        ("Signed by", [publisher]),
         ("Size", [size(release.wheels[0].size)]),
         ("Not available on", [", ".join(project.excluded_surfaces)]),
     ]

@@ -63,6 +63,12 @@ def projects_of(role: DelegatedRole) -> list[str]:
     return [pattern.split("/")[1] for pattern in role.paths or () if pattern.startswith("wheels/")]
 
 
+def publishers_of(targets: Targets) -> dict[str, str]:
+    """Give who may publish each project, as the operator calls them."""
+    roles = publisher_roles(targets)
+    return {project: role.name.removeprefix(PUBLISHER) for role in roles for project in projects_of(role)}
+
+
 def publisher_of(targets: Targets, project: str) -> str | None:
     """Give the name of the role that may publish a project."""
     return next((role.name for role in publisher_roles(targets) if project in projects_of(role)), None)
