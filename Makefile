@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BUNDLE := runtime/dragoman/bundled/pins.json
 
-.PHONY: help setup demo test slow check live sample servers bench clean
+.PHONY: help setup demo test slow check live sample servers bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,12 @@ live: $(BUNDLE) ## the live tests on every real engine, one after another
 
 bench: $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+
+release: $(STAMP) ## signed drivers inside the host's wheel, in dist; KEYS=DIR for a real one, else for development
+	@$(BIN)/python tests/support/bundle.py runtime/dragoman/bundled $(if $(KEYS),--keys "$(KEYS)")
+	@rm -rf dist
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+	@cd plugins/api && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
 
 clean: ## remove what make made
 	rm -rf $(VENV) runtime/dragoman/bundled build dist

@@ -23,13 +23,19 @@ DRIVERS = ("elasticsearch", "weaviate")
 
 
 def bundle(folder: Path, keys: Path | None = None) -> list[str]:
-    """Make the registry folder anew and give what it holds; the same sources give the same targets."""
+    """Make the registry folder anew and give what it holds; the same sources give the same targets.
+
+    A release's registry stays in its folder of keys, so that each release follows from the root of the one before.
+    """
     with tempfile.TemporaryDirectory() as temporary:
-        draft, folder_of_keys = Path(temporary) / "registry", keys or Path(temporary) / "keys"
-        now = datetime.now(UTC) if keys else wheelhouse.NOW
+        held = keys or Path(temporary) / "keys"
+        registry, now = held / "registry", datetime.now(UTC) if keys else wheelhouse.NOW
         wheels = [wheelhouse.project_wheel(f"plugins/{name}") for name in DRIVERS]
-        releases = publish.build(wheels, to=draft, keys=folder_of_keys, now=now)
-        pin(draft, label="release" if keys else "development", root=Ledger(draft, Keys(folder_of_keys)).root_digest)
+        releases = publish.build(wheels, to=registry, keys=held, now=now)
+        if keys:
+            publish.sign(registry, keys=keys)
+        draft = Path(shutil.copytree(registry, Path(temporary) / "draft"))
+        pin(draft, label="release" if keys else "development", root=Ledger(draft, Keys(held)).root_digest)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(draft, folder)
     return [f"{release.project} {release.version}" for release in releases]
