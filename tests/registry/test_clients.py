@@ -138,7 +138,9 @@ def test_a_file_that_was_changed_is_refused_by_its_digest(tool, suffix, tmp_path
     else:
         file.write_bytes(wheelhouse.Driver(summary="other").write(tmp_path / "w2").read_bytes())
     with offered(root, "served") as index:
-        code, said = install(tool, index, "--no-deps", "dragoman-demo", into=tmp_path / "t")
+        # uv reads the metadata of what it has to resolve
+        words = ["dragoman-demo"] if suffix else ["--no-deps", "dragoman-demo"]
+        code, said = install(tool, index, *words, into=tmp_path / "t")
     assert code != 0
     assert "hash" in said.lower()
     assert not (tmp_path / "t").exists() or versions(tmp_path / "t") == set()
