@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,7 +11,7 @@ import pytest
 from dragoman.sandbox import gaps
 from dragoman.sandbox.policy import LAYERS, Level, achievable_level, assess, enforce
 from dragoman_api.errors import SandboxError
-from dragoman_worker.lockdown import kernel, limits
+from dragoman_worker.lockdown import kernel, landlock, limits
 from dragoman_worker.wire import Sandboxed
 
 if TYPE_CHECKING:
@@ -141,3 +142,14 @@ def test_a_machine_without_a_table_of_calls_gives_a_process(monkeypatch: pytest.
         achievable_level.cache_clear()
     assert report.level is Level.PROCESS
     assert "no lock-down for riscv64" in report.missing
+
+
+@pytest.mark.parametrize(
+    ("abi", "rights"),
+    [
+        (1, (0x1FFF,)), (2, (0x3FFF,)), (3, (0x7FFF,)), (4, (0x7FFF, 3)), (5, (0xFFFF, 3)), (6, (0xFFFF, 3, 3)),
+        (8, (0xFFFF, 3, 3)), (9, (0x1FFFF, 3, 3)), (12, (0x1FFFF, 3, 3)),
+    ],
+)  # fmt: skip
+def test_a_ruleset_handles_what_each_version_of_landlock_has(abi: int, rights: tuple[int, ...]) -> None:
+    assert struct.unpack(f"={len(rights)}Q", landlock.ruleset_of(abi)) == rights

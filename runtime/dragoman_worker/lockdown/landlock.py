@@ -22,7 +22,7 @@ _NO_FLAGS = ctypes.c_uint32(0)
 READ_FILE = 1 << 2
 READ_DIR = 1 << 3
 _FILE_RIGHTS = 0xC007  # the rights a rule on something that is no directory may hold; others are EINVAL
-_FS_MASKS = {1: 0x1FFF, 2: 0x3FFF, 3: 0x7FFF, 4: 0x7FFF, 5: 0xFFFF}
+_FS_MASKS = {9: 0x1FFFF, 5: 0xFFFF, 3: 0x7FFF, 2: 0x3FFF, 1: 0x1FFF}  # all rights, from that ABI on
 _NET_MASK = 3  # bind and connect of TCP, from ABI 4
 _SCOPE_MASK = 3  # abstract unix sockets and signals, from ABI 6
 
@@ -46,6 +46,13 @@ def version() -> int:
     return syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION_FLAG)
 
 
+def ruleset_of(known: int) -> bytes:
+    """Write the attributes of a ruleset that handles what an ABI, 1 or later, has; a kernel refuses what it has not."""
+    handled = next(mask for abi, mask in _FS_MASKS.items() if known >= abi)
+    attributes = struct.pack("=QQQ", handled, _NET_MASK if known >= 4 else 0, _SCOPE_MASK if known >= 6 else 0)
+    return attributes[: 8 if known < 4 else 16 if known < 6 else 24]
+
+
 def restrict(readable: Iterable[str], *, listable: Iterable[str] = ()) -> list[str]:
     """Leave this thread nothing but reading below some paths.
 
@@ -61,10 +68,7 @@ def restrict(readable: Iterable[str], *, listable: Iterable[str] = ()) -> list[s
     Raises:
         OSError: The kernel has no Landlock, or refused.
     """
-    known = version()
-    handled = _FS_MASKS.get(known, 0xFFFF)
-    attributes = struct.pack("=QQQ", handled, _NET_MASK if known >= 4 else 0, _SCOPE_MASK if known >= 6 else 0)
-    attributes = attributes[: 8 if known < 4 else 16 if known < 6 else 24]
+    attributes = ruleset_of(version())
     ruleset = syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), _NO_FLAGS)
     missing = []
     try:
