@@ -6,7 +6,9 @@ import hashlib
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import anyio
 import pytest
@@ -22,7 +24,7 @@ from dragoman_registry.preflight import Caps, check, inspect
 from dragoman_registry.store import Store
 from dragoman_registry.trust import Target
 from dragoman_registry.wheels import Host, parse_name, provided
-from hostile_wheels import BEGIN, END, FIXED, HOSTILE, Hostile, many_faults, otherwise, row
+from hostile_wheels import BEGIN, END, FIXED, HOSTILE, Hostile, everything_at_once, many_faults, otherwise, row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -174,6 +176,38 @@ def test_many_faults_are_reported_at_once(tmp_path: Path, host: Host):
         "path-escape", "path-reserved", "path-collision", "record-extra", "record-unlisted", "record-weak-hash",
         "record-mismatch", "pth-file", "shadows", "native-code", "data-scheme", "scripts", "manifest", "metadata",
     }  # fmt: skip
+
+
+ALONE = {"not-a-wheel", "too-many-members", "too-large", "record-missing"}
+"""Behind these there is nothing left to look at, or nothing to compare it with."""
+
+
+def test_every_fault_that_can_stand_beside_others_is_told_with_them(tmp_path: Path, host: Host):
+    path = everything_at_once(tmp_path)
+    found = codes(path, host=host, expected=WheelFile(file=path.name, size=1, sha256="0" * 64))
+    assert found == {*HOSTILE, "length-mismatch", "digest-mismatch"} - ALONE
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_to_a_wheel_it_is_refused_or_its_files_are_the_same(seed: int, tmp_path: Path):
+    driver = wheelhouse.Driver().write(tmp_path)
+    data, content, chance = driver.read_bytes(), members(driver), Random(seed)
+    heads = [at for at in range(len(data)) if data[at : at + 2] == b"PK"]
+    for _ in range(40):
+        spoilt = bytearray(data)
+        for _ in range(chance.choice([1, 1, 2, 3])):
+            at = min(chance.choice(heads) + chance.randrange(60), len(spoilt) - 1)
+            at = chance.choice([at, chance.randrange(len(spoilt))])
+            piece = spoilt[chance.randrange(len(spoilt)) :][: chance.randrange(40)]
+            spoilt[at : at + chance.choice([0, 1, 1, 4, 30])] = chance.choice([b"", b"\xff", b"\0", b"\1", piece])
+        driver.write_bytes(spoilt)
+        if not check(driver):
+            assert members(driver) == content
+
+
+def members(path: Path) -> dict[str, bytes]:
+    with ZipFile(path) as archive:
+        return {info.filename: archive.read(info) for info in archive.infolist()}
 
 
 def test_a_file_of_another_length_or_digest_than_published_is_refused(tmp_path: Path):

@@ -608,6 +608,47 @@ def many_faults(folder: Path) -> Path:
     return driver.write(folder, record=spoil, after=lambda archive: archive.writestr(zip_entry("late.py"), b""))
 
 
+def everything_at_once(folder: Path) -> Path:
+    """Build one wheel with every fault that leaves the archive, RECORD and the manifest readable."""
+    driver = Driver(
+        files={
+            "../evil.py": b"",
+            "evil.pth": b"import os",
+            "os.py": b"",
+            f"{PACKAGE}/DRIVER.py": b"",
+            f"{PACKAGE}/fast.so": b"",
+            f"{PACKAGE}/nul.py": b"",
+            f"{PACKAGE}/old.pyc": b"",
+            f"{PACKAGE}/zeros.bin": bytes(2 << 20),
+            f"{DATA}/data/x": b"",
+            f"{INFO}/INSTALLER": b"someone",
+        },
+        import_names=[PACKAGE, "ghost"],
+        host_api="~=2.0",
+    )
+    driver.entry_points += "[console_scripts]\nls = dragoman_demo.driver:Driver\n"
+    driver.requires_python = ">=4"
+
+    def spoil(rows: list[list[str]]) -> None:
+        _ghost(rows)
+        rows[1][1] = hashed(b"", "md5")[0]
+        rows[2][1] = hashed(b"something else")[0]
+
+    def entry(info: zipfile.ZipInfo) -> None:
+        if info.filename.endswith("nul.py"):
+            info.external_attr = (stat.S_IFLNK | 0o777) << 16
+
+    path = driver.write(
+        folder,
+        file="dragoman_other-2.0.0-cp27-none-win32.whl",
+        record=spoil,
+        entry=entry,
+        after=lambda archive: archive.writestr(zip_entry("late.py"), b""),
+    )
+    path.write_bytes(path.read_bytes() + b"and more")
+    return path
+
+
 def library_with_commands(folder: Path) -> Path:
     """Build a library that would like to install a command; it is unpacked without."""
     library = Wheel(project="tinylib", files={"tinylib/__init__.py": b"VALUE = 1\n"})
