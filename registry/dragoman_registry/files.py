@@ -70,14 +70,16 @@ def remove_tree(root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
 
 
-def try_lock(path: Path) -> int | None:
-    """Take the lock on a file or folder if nobody holds it.
+def try_lock(path: Path, *, folder: bool = False) -> int | None:
+    """Take the lock on a file, which is made when it is not there, or on a folder, if nobody holds it.
 
     Returns:
         A descriptor that holds the lock until it is closed, also by the death of the process; None if it is taken.
+
+    Raises:
+        FileNotFoundError: There is no such folder.
     """
-    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-    descriptor = os.open(path, flags, 0o644)
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

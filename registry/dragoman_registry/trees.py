@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -37,13 +37,14 @@ class Staging:
         while True:
             self.path = self.folder / os.urandom(16).hex()
             self.path.mkdir(parents=True)
-            descriptor = try_lock(self.path)
-            # A sweep may come between the two steps above and take the folder for abandoned.
-            if descriptor is not None and self.path.exists():
-                self._descriptor = descriptor
-                return self.path
-            if descriptor is not None:
-                os.close(descriptor)
+            # A sweep may come between these two steps, take the folder for abandoned, and remove it.
+            with suppress(FileNotFoundError):
+                descriptor = try_lock(self.path, folder=True)
+                if descriptor is not None and self.path.exists():
+                    self._descriptor = descriptor
+                    return self.path
+                if descriptor is not None:
+                    os.close(descriptor)
 
     def __exit__(self, *_: object) -> None:
         remove_tree(self.path)
@@ -75,7 +76,7 @@ class Trees:
         """Remove the staging folders whose owner is dead."""
         for folder in self._drafts.iterdir() if self._drafts.is_dir() else ():
             try:
-                descriptor = try_lock(folder)
+                descriptor = try_lock(folder, folder=True)
             except FileNotFoundError:
                 continue
             if descriptor is not None:
@@ -123,15 +124,17 @@ class Trees:
 
     def leased(self, digest: str) -> bool:
         """Tell whether somebody runs from a tree; whoever crashed holds nothing."""
-        if not self.path(digest).is_dir():
+        try:
+            descriptor = try_lock(self.path(digest), folder=True)
+        except FileNotFoundError:
             return False
-        if (descriptor := try_lock(self.path(digest))) is not None:
+        if descriptor is not None:
             os.close(descriptor)
         return descriptor is None
 
     def discard(self, digest: str) -> bool:
         """Remove a tree unless somebody runs from it; it loses its name first, so that nobody meets half of it."""
-        if (descriptor := try_lock(self.path(digest))) is None:
+        if (descriptor := try_lock(self.path(digest), folder=True)) is None:
             return False
         try:
             with self.staging() as staging:

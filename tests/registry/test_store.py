@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -245,6 +246,34 @@ def test_an_abandoned_staging_folder_is_swept_and_a_living_one_is_not(tmp_path: 
         with trees.staging():
             assert not dead.exists()
             assert (alive / "work").is_file()
+    assert list((tmp_path / ".tmp").iterdir()) == []
+
+
+RENAMING = """
+import os, sys, time
+from pathlib import Path
+from dragoman_registry.trees import Trees
+trees, start = Trees(Path(sys.argv[1])), Path(sys.argv[1]) / "start"
+for turn in range(20):
+    with trees.staging() as staging:
+        (staging / "tree").mkdir()
+        (staging / "tree/file").write_text(str(turn))
+        while time.time() < float(sys.argv[2]) + turn * 0.1:
+            pass
+        digest = trees.keep(staging / "tree")
+        assert trees.verify(digest) == [], trees.verify(digest)
+        print(digest)
+"""
+
+
+def test_whoever_loses_the_race_for_a_name_takes_what_the_winner_made(tmp_path: Path):
+    command = [sys.executable, "-c", RENAMING, str(tmp_path), str(time.time() + 1)]
+    racers = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    outs = [racer.communicate(timeout=50) for racer in racers]
+    assert [error for _, error in outs] == ["", "", ""]
+    [digests] = {out for out, _ in outs}
+    assert sorted(set(digests.split())) == Trees(tmp_path).digests()
+    assert len(Trees(tmp_path).digests()) == 20
     assert list((tmp_path / ".tmp").iterdir()) == []
 
 
