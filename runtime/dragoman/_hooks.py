@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from contextlib import aclosing
 from contextvars import ContextVar
 from pathlib import Path
@@ -51,8 +52,10 @@ class Hooks:
         self._manager.add_hookspecs(DriverSpec)
         self._automations = list(automations)
         self._emit = emit
+        names: Counter[str] = Counter()
         for automation in automations:
-            self._register(automation, _name_of(automation))
+            names[name := _name_of(automation)] += 1
+            self._register(automation, name if names[name] == 1 else f"{name} ({names[name]})")
         if driver is not None:
             self._register(driver, "driver")
 

@@ -152,15 +152,22 @@ class Runtime:
         if self._spare is not None:
             self._spare.__exit__(None, None, None)
         self._listening.close()
-        with anyio.CancelScope(shield=True), anyio.move_on_after(LAST_EVENTS_SECONDS):
-            for _, done in self._told.values():
-                await done.wait()
+        with anyio.CancelScope(shield=True):
+            await self._tell_the_rest()
+        self._tasks.cancel_scope.cancel()
+        await self._tasks.__aexit__(None, None, None)  # the block's own exception stays what it is, not a group
+
+    async def _tell_the_rest(self) -> None:
+        """Wait for observers as long as they get on, and say which did not."""
         for name, (stream, done) in self._told.items():
+            before = stream.waiting + 1
+            while not done.is_set() and stream.waiting < before:
+                before = stream.waiting
+                with anyio.move_on_after(LAST_EVENTS_SECONDS):
+                    await done.wait()
             if not done.is_set():
                 reason = f"was still busy after {LAST_EVENTS_SECONDS:g} s; {stream.waiting} events were not told"
                 self._bus.emit(events.AutomationFailed(automation=name, hook="on_event", reason=reason))
-        self._tasks.cancel_scope.cancel()
-        await self._tasks.__aexit__(None, None, None)  # the block's own exception stays what it is, not a group
 
     async def _tell(self, observer: Observer) -> None:
         stream, done = self._told[observer[0]]

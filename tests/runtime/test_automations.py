@@ -15,7 +15,7 @@ from dragoman_api.calls import Call
 from dragoman_api.cells import CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Update
 from dragoman_api.errors import ConfigurationError, Refused
-from dragoman_api.events import ConsoleExecuted
+from dragoman_api.events import AutomationFailed, ConsoleExecuted, EventsDropped
 from dragoman_api.grid import RowKey
 
 MEMORY = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
@@ -235,6 +235,17 @@ async def test_the_audit_leaves_secrets_out_of_paths_as_well(tmp_path):
     lines = (tmp_path / "log").read_text().splitlines()
     assert len(lines) == 2
     assert all("s3same" not in line and "access_token=…&force=true" in line for line in lines)
+
+
+async def test_the_audit_says_where_it_lost_events_and_which_automation_failed(tmp_path):
+    audit = Audit(tmp_path / "log", lambda _: True)
+    await audit.on_event(EventsDropped(count=7))
+    await audit.on_event(AutomationFailed(automation="guard.py", hook="on_event", reason="oops"))
+    told = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
+    assert [(event["name"], event.get("count")) for event in told] == [
+        ("events.dropped", 7),
+        ("automation.failed", None),
+    ]
 
 
 async def test_a_write_that_cannot_be_recorded_is_not_sent(open_memory):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dragoman._bus import Bus
+import anyio
+
+from dragoman import Runtime, runtime
+from dragoman._bus import BUFFER, Bus
+from dragoman_api import hookimpl
 from dragoman_api.events import ConnectionClosed, EventsDropped
 
 
@@ -43,3 +47,61 @@ async def test_events_before_a_subscription_are_not_delivered():
     with bus.subscribe() as subscription:
         pass
     assert [event async for event in subscription] == []
+
+
+class Observer:
+    """Hears events, once it may."""
+
+    def __init__(self, *, may=None):
+        self.heard, self._may = [], may
+
+    @hookimpl
+    async def on_event(self, event):
+        if self._may is not None:
+            await self._may.wait()
+        self.heard.append(event)
+
+
+async def test_an_automation_that_is_slow_is_told_what_it_lost_and_holds_up_no_other():
+    slow, quick = Observer(may=anyio.Event()), Observer()
+    async with Runtime(spare=False, use=[slow, quick]) as open_runtime:
+        for number in range(BUFFER + 50):
+            open_runtime._bus.emit(closed(number))
+            if number % 100 == 0:
+                await anyio.wait_all_tasks_blocked()
+        await anyio.wait_all_tasks_blocked()
+        assert [event.connection for event in quick.heard] == [str(number) for number in range(BUFFER + 50)]
+        slow._may.set()
+    lost = [event.count for event in slow.heard if isinstance(event, EventsDropped)]
+    assert lost
+    assert sum(lost) + len(slow.heard) - len(lost) == BUFFER + 50
+
+
+async def test_an_automation_that_gets_on_is_told_everything_before_the_end(monkeypatch):
+    monkeypatch.setattr(runtime, "LAST_EVENTS_SECONDS", 0.2)
+
+    class Slow(Observer):
+        @hookimpl
+        async def on_event(self, event):
+            await anyio.sleep(0.03)
+            self.heard.append(event)
+
+    slow = Slow()
+    async with Runtime(spare=False, use=[slow]) as open_runtime:
+        for number in range(20):
+            open_runtime._bus.emit(closed(number))
+    assert len(slow.heard) == 20
+
+
+async def test_an_automation_that_hangs_does_not_hold_up_the_end_and_is_named(monkeypatch):
+    monkeypatch.setattr(runtime, "LAST_EVENTS_SECONDS", 0.05)
+    hangs, seen = Observer(may=anyio.Event()), []
+    open_runtime = Runtime(spare=False, use=[hangs])
+    open_runtime.add_sink(seen.append)
+    async with open_runtime:
+        for number in range(3):
+            open_runtime._bus.emit(closed(number))
+        await anyio.wait_all_tasks_blocked()
+    told = [event for event in seen if event.name == "automation.failed"]
+    assert [event.automation for event in told] == ["Observer"]
+    assert told[0].reason == "was still busy after 0.05 s; 2 events were not told"

@@ -162,6 +162,16 @@ async def test_of_guards_that_disagree_each_veto_counts_and_each_is_told():
     assert refused == ["Late", "Broken", "Guard"]
 
 
+async def test_automations_of_one_name_are_told_apart():
+    made, events = hooks(Guard(), Guard())
+    with pytest.raises(Refused):
+        await made.ask(CALL)
+    assert [event.automation for event in events] == ["Guard", "Guard (2)"]
+    twice = Guard()
+    with pytest.raises(ConfigurationError, match="already registered"):
+        hooks(twice, twice)
+
+
 async def test_a_plain_function_where_a_coroutine_is_wanted_is_refused_at_once():
     class Wrong:
         @hookimpl
