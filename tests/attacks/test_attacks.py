@@ -150,7 +150,7 @@ def test_the_record_is_what_each_level_gives_here(wheel: Path, user: str) -> Non
         ("full-landlock", {"read_key", "list_home", "report"}),
         ("full-seccomp", {"udp", "fork_bomb", "mptcp", "chmod", "foreign_architecture", "report"}),
         ("full-capabilities", {"report"}),
-        ("full-limits", {"memory_bomb", "thread_bomb", "descriptor_bomb"}),
+        ("full-limits", {"memory_bomb", "thread_bomb", "descriptor_bomb", "report"}),
         ("no-comparison", {"broker_other_port", "broker_name_with_data", "lookups"}),
         ("no-bounds", {"wire_four_gigabytes", "wire_endless_parts", "wire_amplified_page", "export_without_credit"}),
         ("no-deadline", {"endless_await", "processor_spin", "blocked_loop"}),

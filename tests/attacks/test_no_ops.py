@@ -18,6 +18,7 @@ LAYERS = {
     ("landlock",): "fs_read",
     ("seccomp",): "network",
     ("capabilities",): "CapEff",
+    ("limits",): "memory is not bounded",
     ("self-test",): "",
     ("landlock", "seccomp"): "exit status 0",  # the self-test's own exec replaced it
 }

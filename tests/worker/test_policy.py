@@ -17,7 +17,9 @@ from dragoman_worker.wire import Sandboxed
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROBES = dict.fromkeys(("fs_read", "fs_write", "udp", "unix", "tcp", "fork", "exec", "signals", "host_memory"), True)
+PROBES = dict.fromkeys(
+    ("fs_read", "fs_write", "udp", "unix", "tcp", "fork", "exec", "signals", "host_memory", "memory"), True
+)
 GOOD = Sandboxed(layers=LAYERS, failures={}, landlock_abi=7, probes=PROBES, missing=())
 STATUS = "Name:\tx\nNoNewPrivs:\t1\nSeccomp:\t2\nCapInh:\t0000000000000000\nCapPrm:\t0\nCapEff:\t0\n"
 NO_LANDLOCK = msgspec.structs.replace(

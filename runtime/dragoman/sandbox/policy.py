@@ -149,7 +149,9 @@ def assess(told: Sandboxed, *, status: str | None, own: str | None = None, polic
             gaps.append(Gap(f"{name} is not refused"))
     if permissions["network"].by:
         permissions["network"] = Permission(state="enforced", by=("seccomp", "broker"))
-    limited = "limits" in told.layers
+    limited = "limits" in told.layers and told.probes.get("memory", not told.probes)
+    if not limited and told.probes and "limits" not in told.failures:
+        gaps.append(Gap("memory is not bounded"))
     permissions["memory"] = (
         Permission(state="limited", by=("rlimits",)) if limited else Permission(state="not_enforced")
     )

@@ -79,7 +79,9 @@ class Confinement:
 
 
 def _probe(plan: Lockdown) -> dict[str, bool]:
-    return selftest.run(secret_file=plan.secret_file, writable_dir=plan.writable_dir, program=plan.program)
+    return selftest.run(
+        secret_file=plan.secret_file, writable_dir=plan.writable_dir, program=plan.program, memory=plan.memory
+    )
 
 
 def _library_directories() -> list[str]:

@@ -7,6 +7,7 @@ the host names targets that it could reach itself.
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import socket
 from typing import TYPE_CHECKING
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.ENOSYS)
 
 
-def run(*, secret_file: str, writable_dir: str, program: str) -> dict[str, bool]:
+def run(*, secret_file: str, writable_dir: str, program: str, memory: int) -> dict[str, bool]:
     """Try everything once.
 
     Args:
         secret_file: A file that the host can read and this process must not.
         writable_dir: A directory in which the host could create a file.
         program: An executable file. Where it is not refused it replaces this process, and the host sees the end.
+        memory: Bytes of address space that it may have in all, so that as many more must be refused.
 
     Returns:
         True for each probe that the kernel refused.
@@ -38,6 +40,7 @@ def run(*, secret_file: str, writable_dir: str, program: str) -> dict[str, bool]
         "tcp": _connect,
         "signals": lambda: os.kill(parent, 0),
         "host_memory": lambda: _read_environment(parent),
+        "memory": lambda: _take_memory(memory),
         "fork": _fork,
         "exec": lambda: os.execv(program, [program]),  # noqa: S606 - it must fail
     }
@@ -57,6 +60,13 @@ def _read_environment(host: int) -> None:
         os.close(os.open(f"/proc/{host}/environ", os.O_RDONLY))
     except FileNotFoundError:  # the host lives, so /proc hides it (hidepid), or is not there: no way to its memory
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
+
+
+def _take_memory(size: int) -> None:
+    try:
+        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE, prot=0).close()  # of no use, so that only the limit can refuse it
+    except OSError as error:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from error
 
 
 def _create(path: str) -> None:
