@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox import find_closure, policy
+from dragoman.sandbox import child, find_closure, measured_level, policy
 from dragoman.sandbox.child import Child
 from dragoman_api.errors import SandboxError
 
@@ -143,3 +143,9 @@ def test_where_sockets_cannot_be_handed_over_nothing_is_started(monkeypatch: pyt
     with pytest.raises(SandboxError, match="Windows") as caught:
         Child(closure)
     assert caught.value.code == "platform-unsupported"
+
+
+def test_a_process_that_cannot_even_start_says_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "BOOT", "raise RuntimeError('there is \x1b[31mno room')")
+    with pytest.raises(SandboxError, match="RuntimeError: there is no room"):
+        measured_level.__wrapped__()

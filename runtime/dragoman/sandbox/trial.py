@@ -17,6 +17,7 @@ from . import policy
 from .child import Child
 from .closure import find_closure
 from .launch import Launch, configure
+from .log import harmless
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,9 +49,17 @@ def measured_level(folder: Path | None = None) -> Report:
         told = msgspec.msgpack.decode(body or b"", type=Sandboxed)
         status = policy.read_status(child.process.pid)
     except (OSError, FrameError, *wire.MALFORMED) as error:
-        raise SandboxError(
-            "a process cannot lock itself down here: it ended instead of reporting", code="sandbox-insufficient"
-        ) from error
+        text = f"a process cannot lock itself down here: it ended instead of reporting{_last_words(child)}"
+        raise SandboxError(text, code="sandbox-insufficient") from error
     finally:
         child.discard()
     return policy.assess(told, status=status, own=policy.read_status(os.getpid()), policy="auto")
+
+
+def _last_words(child: Child) -> str:
+    os.set_blocking(child.log, False)
+    try:
+        lines = harmless(os.read(child.log, 1 << 16).decode(errors="replace")).splitlines()
+    except BlockingIOError:  # it lives, and says nothing
+        lines = []
+    return f": {lines[-1][:200]}" if lines else ""
