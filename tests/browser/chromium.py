@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import ProxyHandler, Request, build_opener
 
@@ -97,6 +98,16 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.command("Emulation.setEmulatedMedia", features=[scheme])
         self.command("Emulation.setScriptExecutionDisabled", value=not script)
+
+    def is_shown(self, selector: str) -> bool:
+        """Tell whether an element is rendered; needs no script in the page."""
+        root = self.command("DOM.getDocument")["root"]["nodeId"]
+        found = self.command("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        try:
+            return bool(found and self.command("DOM.getBoxModel", nodeId=found))
+        except HTTPError as error:  # it has no box
+            error.close()
+            return False
 
     def keys(self, *keys: str) -> None:
         """Press keys one after the other, as a person does who has no mouse."""
