@@ -91,6 +91,7 @@ def test_a_quarantined_version_does_not_start_and_the_nearest_safe_one_is_named(
     assert house("plugins", "list", "--json").document["plugins"][0]["pin"] == "1.1.0"
 
 
+@pytest.mark.slow
 def test_a_quarantine_that_is_lifted_leaves_nothing_to_do(house, team):
     house("plugins", "install", "demo", "--version", "1.0.0")
     publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="suspected")
@@ -100,6 +101,7 @@ def test_a_quarantine_that_is_lifted_leaves_nothing_to_do(house, team):
     assert house("plugins", "list", "--json").document["plugins"][0]["quarantined"] is None
 
 
+@pytest.mark.slow
 def test_a_quarantine_holds_while_its_registry_is_out_of_reach(house, team):
     house("plugins", "install", "demo")
     publish.mark(team, project="demo", version="1.1.0", status="quarantined", reason="sends data elsewhere")
@@ -109,6 +111,7 @@ def test_a_quarantine_holds_while_its_registry_is_out_of_reach(house, team):
     assert "1.1.0" in paste(house, "dragoman plugins show demo").out
 
 
+@pytest.mark.slow
 def test_a_locked_version_that_is_quarantined_is_not_installed(house, team, tmp_path):
     house("plugins", "install", "demo")
     fresh = House(tmp_path / "fresh")
@@ -121,6 +124,7 @@ def test_a_locked_version_that_is_quarantined_is_not_installed(house, team, tmp_
     assert opened(fresh).out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("status", ["deprecated", "yanked"])
 def test_what_is_held_against_a_version_is_told_and_it_goes_on_working(status, house, team):
     house("plugins", "install", "demo", "--version", "1.0.0")
@@ -144,6 +148,7 @@ def test_enable(house):
     assert opened(house).out
 
 
+@pytest.mark.slow
 def test_repair_happens_by_itself_but_not_for_ever(house):
     opened(house)
     whole = damage(house)
@@ -158,6 +163,7 @@ def test_repair_happens_by_itself_but_not_for_ever(house):
     assert opened(house).out  # it was whole in between, so this is damage of its own
 
 
+@pytest.mark.slow
 def test_update_host_names_the_range_and_opens_once_the_host_is_new_enough(house, team, tmp_path, monkeypatch):
     publish.mark(team, project="demo", version="1.0.0", status="yanked", reason="old")
     publish.mark(team, project="demo", version="1.1.0", status="yanked", reason="old")
@@ -195,6 +201,7 @@ def moved(house, tmp_path, driver):
     house("registry", "add", wheelhouse.registry(tmp_path / "others", [driver.write(tmp_path / "wheels")]))
 
 
+@pytest.mark.slow
 def test_ask_where_another_key_signs_than_what_is_installed(house, tmp_path, monkeypatch):
     house("plugins", "install", "demo")
     driver = wheelhouse.Driver(version="2.0.0", host_api="~=9.0")
@@ -211,6 +218,7 @@ def test_ask_where_another_key_signs_than_what_is_installed(house, tmp_path, mon
     assert opened(house).out
 
 
+@pytest.mark.slow
 def test_a_registry_whose_signatures_expired_installs_nothing_new_until_it_is_signed_again(house, team, tmp_path):
     long_ago = datetime.now(UTC) - timedelta(days=800)
     stale = tmp_path / "stale"
@@ -224,6 +232,7 @@ def test_a_registry_whose_signatures_expired_installs_nothing_new_until_it_is_si
     assert "installing demo 1.0.0 for shop" in opened(house).err
 
 
+@pytest.mark.slow
 def test_what_is_installed_or_locked_needs_no_fresh_word_of_its_registry(house, team, tmp_path):
     wheel = wheelhouse.Driver().write(tmp_path / "wheels")
     long_ago, stale = datetime.now(UTC) - timedelta(days=800), tmp_path / "stale"

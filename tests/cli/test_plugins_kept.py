@@ -40,6 +40,7 @@ def test_an_update_shows_its_difference_and_asks_for_wider_permissions(old, team
     assert "up to date" in old("plugins", "update").err
 
 
+@pytest.mark.slow
 def test_an_update_that_another_key_signed_is_asked_about(old, tmp_path):
     moved(old, tmp_path, wheelhouse.Driver(version="2.0.0"))
     assert "is signed by owner (key " in old("plugins", "update", "--dry-run").out
@@ -50,6 +51,7 @@ def test_an_update_that_another_key_signed_is_asked_about(old, tmp_path):
     assert "signed by  owner (" in old("plugins", "why", "demo").out
 
 
+@pytest.mark.slow
 def test_what_is_wider_is_granted_once(old, team, tmp_path):  # noqa: F811
     folder = tmp_path / "wheels"
     wheelhouse.registry(team, [wheelhouse.Driver(version="2.0.0", permissions=GREEDY).write(folder)])
@@ -58,6 +60,7 @@ def test_what_is_wider_is_granted_once(old, team, tmp_path):  # noqa: F811
     assert old("plugins", "update").out.splitlines()[1].split()[:4] == ["demo", "2.0.0", "2.1.0", "updated"]
 
 
+@pytest.mark.slow
 def test_one_that_cannot_be_updated_does_not_stop_the_others(old, team, tmp_path):  # noqa: F811
     other = [wheelhouse.Driver("other", version=version).write(tmp_path / "wheels") for version in ("1.0.0", "1.1.0")]
     wheelhouse.registry(team, other)
@@ -82,6 +85,7 @@ def test_a_damaged_file_is_named_and_repaired(old):
     assert "not installed" in old("plugins", "verify", "other", code=1).err
 
 
+@pytest.mark.slow
 def test_what_nobody_goes_back_to_is_collected(old, team, tmp_path):  # noqa: F811
     assert "nothing to collect" in old("plugins", "gc").err
     wheelhouse.registry(team, [wheelhouse.Driver(version="2.0.0").write(tmp_path / "wheels")])
@@ -137,6 +141,7 @@ def test_a_fresh_machine_follows_the_lock(old, team, tmp_path):  # noqa: F811
     assert (fresh.home / "data/plugins.lock").read_bytes() == lock
 
 
+@pytest.mark.slow
 def test_wheels_that_came_after_the_lock_do_not_break_it(house, team, tmp_path):  # noqa: F811
     native = {"permissions": ["net:connection", "native-code"]}
     wheelhouse.registry(team, [wheelhouse.Driver("wide", **native).write(tmp_path / "wheels")])
@@ -165,6 +170,7 @@ CRASHING = (
 )
 
 
+@pytest.mark.slow
 async def test_an_update_is_for_new_connections_and_the_old_one_keeps_its_files(tmp_path):
     hooks = ["connect", "list_objects", "describe_object"]
     versions = ("1.0.0", "1.1.0", "1.2.0")

@@ -119,16 +119,6 @@ def test_a_tree_holds_the_bytecode_of_exactly_its_source(place: Place, tmp_path:
     assert [fault.where for fault in place.store.verify(place.store.active("demo"))] == [str(code)]
 
 
-def test_bytecode_that_a_wheel_brings_is_not_kept(place: Place, tmp_path: Path):
-    brought = {COMPILED.format("sly"): b"other code", "dragoman_sly/__pycache__/more.pyc": b"more"}
-    place.publish(wheelhouse.Driver("sly", files=brought).write(tmp_path / "w2"))
-    with pytest.warns(RuntimeWarning, match="__pycache__"):
-        [tree] = place.install("sly").trees
-    kept = {path.name: path.read_bytes() for path in tree.rglob("*.pyc")}
-    assert len(kept) == 2
-    assert not set(kept.values()) & set(brought.values())
-
-
 def test_source_that_cannot_be_compiled_stops_nobody_else(place: Place, tmp_path: Path):
     files = {"dragoman_odd/old.py": b"print 'two'", "dragoman_odd/deep.py": b"(" * 5000, "dragoman_odd/zero.py": b"\0"}
     place.publish(wheelhouse.Driver("odd", files=files).write(tmp_path / "w2"))
