@@ -135,6 +135,19 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(shop):
     assert (done.stdout, done.stderr) == ("0\n", "")
 
 
+def test_limits_hold_on_the_command_line_and_say_what_to_do(own, tmp_path):
+    with (own.home / "config/config.toml").open("a") as config:
+        config.write("\n[guards.limits]\nrows = 2\n")
+    done = own("page", "shop", "books", "--limit", "3", code=1)
+    assert "error[limit-exceeded]: limits: fetch_page of books on shop may have 2 rows, and 3 rows were" in done.err
+    assert "try: --limit 2, or raise rows below [guards.connections.shop.limits] in config.toml" in done.err
+    assert own("page", "shop", "books", "--limit", "2", "--json").document["rows"]
+    done = own("export", "shop", "books", "-o", tmp_path / "books.ndjson", code=1)
+    assert "error[limit-exceeded]: limits: export_rows of books on shop may have 2 rows, and there are 3" in done.err
+    assert "--resume" not in done.err
+    assert not (tmp_path / "books.ndjson").exists()
+
+
 WAITS = (
     "import anyio, pathlib, sys, time\n"
     "async def main(runtime):\n"

@@ -288,9 +288,10 @@ class AutomationSpec:
             call: Hook, connection, object, whether it writes, and the exact requests where there are some.
 
         Raises:
-            Refused: The call must not happen; message and hint reach the caller.
+            Refused: The call must not happen; code, message and hint reach the caller. So does any other exception,
+                as a refusal, and an automation that has not decided after 30 seconds.
 
-        *When it is called*: before every operation, all automations concurrently.
+        *When it is called*: before every operation, all automations concurrently; one veto is enough.
         """
 
     @hookspec
@@ -298,7 +299,8 @@ class AutomationSpec:
         """Learn what happened.
 
         The host guarantees: events of one connection arrive in order; a failure here is reported and never
-        reaches the caller.
+        reaches the caller. An automation that lags more than 1,024 events behind loses the oldest, and is told how
+        many; one that takes more than 30 seconds for an event is interrupted.
 
         Args:
             event: One of `dragoman_api.events`.

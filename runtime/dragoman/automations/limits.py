@@ -39,7 +39,8 @@ class Limits:
         if call.connection is not None and call.rows is not None:
             most = self._limit(call.connection.name).rows
             if most and call.rows > most:
-                raise _refusal(call, "rows", most, reached=call.rows, what=f"{call.rows:,} rows were asked for")
+                what = f"{call.rows:,} rows were asked for"
+                raise _refusal(call, "rows", most, reached=call.rows, what=what, less=f"--limit {most}")
 
 
 class Meter:
@@ -130,9 +131,9 @@ def _size(value: object) -> int:
     return len(str(value).encode(errors="replace"))
 
 
-def _refusal(call: Call, name: str, most: float, *, reached: float, what: str) -> Refused:
+def _refusal(call: Call, name: str, most: float, *, reached: float, what: str, less: str = "ask for less") -> Refused:
     connection = call.connection.name if call.connection else ""
     of = f" of {call.object}" if call.object else ""
     text = f"{Limits.name}: {call.hook}{of} on {connection} may have {most:,} {name}, and {what}"
-    hint = f"ask for less, or raise {name} below [guards.connections.{connection}.limits] in config.toml"
+    hint = f"{less}, or raise {name} below [guards.connections.{connection}.limits] in config.toml"
     return Refused(text, hint=hint, code=CODE, details={"limit": name, "most": most, "reached": reached})
