@@ -23,18 +23,7 @@ if TYPE_CHECKING:
 _NAMES = "password|passwd|secret|token|api_?key|credential"
 _MEMBER = re.compile(rf'("[^"\\]*(?:{_NAMES})[^"\\]*"\s*:\s*)(?:"(?:[^"\\]|\\.)*"|[^\s,}}\]]+)', re.IGNORECASE)
 _PARAMETER = re.compile(rf'([?&][^=&"]*(?:{_NAMES})[^=&"]*=)[^&"]*', re.IGNORECASE)
-_RECORDED = (
-    "connection.",
-    "row.",
-    "object.",
-    "console.",
-    "export.finished",
-    "export.failed",
-    "call.",
-    "plugin.",
-    "automation.",
-    "events.",
-)
+_RECORDED = re.compile(r"(connection|row|object|console|call|plugin|automation|events)\.|export\.(finished|failed)$")
 
 
 class Audit:
@@ -67,7 +56,7 @@ class Audit:
     async def on_event(self, event: Event) -> None:
         """See `dragoman_api.hookspecs.AutomationSpec.on_event`."""
         connection = getattr(event, "connection", None)
-        if event.name.startswith(_RECORDED) and (connection is None or self._watches(connection)):
+        if _RECORDED.match(event.name) and (connection is None or self._watches(connection)):
             await self._append({"event": msgspec.Raw(_PARAMETER.sub(r"\1…", event.to_json()).encode())})
 
     async def _append(self, record: dict[str, Any]) -> None:
