@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-    from aiohttp.typedefs import Handler
-
     from .inbox import Draft, Upload
 
 SECONDS = 600.0
@@ -102,7 +100,8 @@ class _Server:
         self._limiter = anyio.Semaphore(4)
 
     def application(self) -> web.Application:
-        app = web.Application(middlewares=[_headed])
+        app = web.Application()
+        app.on_response_prepare.append(_head)
         for path in ("/upload", "/upload/") if self._tokens else ():
             app.router.add_post(path, self.upload, expect_handler=self.expect)
         app.router.add_get("/{path:.*}", self.file)
@@ -280,14 +279,8 @@ def _negotiated(accept: str) -> str | None:
     return chosen
 
 
-@web.middleware
-async def _headed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Give every answer what keeps a browser from guessing."""
-    more = {"Server": "dragoman", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
-    try:
-        response = await handler(request)
-    except web.HTTPException as error:
-        error.headers.update(more)
-        raise
-    response.headers.update(more)
-    return response
+async def _head(_: web.Request, response: web.StreamResponse) -> None:
+    """Keep a browser from guessing, whatever the answer is."""
+    response.headers.update(
+        {"Server": "dragoman", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+    )

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from random import Random
 from threading import Thread
 
 import pytest
@@ -16,7 +17,10 @@ from anyio.from_thread import start_blocking_portal
 
 import wheelhouse
 from dragoman_registry import publish
+from dragoman_registry.choice import choose
+from dragoman_registry.index import Registry
 from dragoman_registry.serving import serving
+from dragoman_registry.wheels import Host
 
 UV = Path(sys.executable).with_name("uv")
 TOOLS = [pytest.param("pip", marks=pytest.mark.slow), "uv"]
@@ -144,3 +148,37 @@ def test_a_file_that_was_changed_is_refused_by_its_digest(tool, suffix, tmp_path
     assert code != 0
     assert "hash" in said.lower()
     assert not (tmp_path / "t").exists() or versions(tmp_path / "t") == set()
+
+
+VERSIONS = ["0.9", "1.0.0", "1.0.1", "1.10.0", "1.2.0", "1.2.0.post1", "2.0.0rc1", "3.0.0.dev1", "1!0.1"]
+
+
+@pytest.mark.slow
+def test_uv_chooses_the_version_that_we_choose(tmp_path):
+    """Of the same registry, for this machine; a lock and the host's API are matters that uv knows nothing of."""
+    chance, made, marks = Random(8), [], []
+    for n in range(12):
+        for version in chance.sample(VERSIONS, 5):
+            driver = wheelhouse.Driver(f"d{n}", version, tag=chance.choice(["py3-none-any"] * 3 + ["cp27-none-win32"]))
+            driver.requires_python = chance.choice([">=3.11", ">=3.11", ">=4"])  # uv heeds no upper bound
+            made.append(driver.write(tmp_path / "w"))
+            marks.append((f"d{n}", version, chance.choice(["active"] * 4 + ["yanked", "quarantined"])))
+    root, host = wheelhouse.registry(tmp_path / "team", made), Host.here()
+    for project, version, status in marks:
+        if status != "active":
+            publish.mark(root, project=project, version=version, status=status, reason="for the test")
+    chosen = {}
+    for n in range(12):
+        wanted = f"dragoman-d{n}"
+        command = [UV, "--no-config", "--no-cache", "pip", "compile", "-", "--no-deps", "--no-header", "--no-annotate"]
+        command += ["--prerelease", "disallow", "--python", sys.executable, "--index-url", root / "targets/simple"]
+        done = subprocess.run(
+            list(map(str, command)), input=wanted, capture_output=True, text=True, check=False, timeout=50
+        )
+        theirs = done.stdout.strip().partition("==")[2] or None
+        choice = choose(Registry("team", str(root)).releases(f"d{n}"), host=host)
+        ours = choice.release
+        assert (wanted, ours and ours.version) == (wanted, theirs), (choice.skipped, done.stderr)
+        chosen[wanted] = theirs
+    assert len(set(chosen.values())) > 4, "it is no test where all agree on one"
+    assert None in chosen.values()

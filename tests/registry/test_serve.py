@@ -588,6 +588,7 @@ def test_a_full_disk_refuses_the_upload_and_leaves_nothing(tmp_path, root):
         assert post(said["url"], form(wheel(tmp_path / "w3")))[0] == 200
 
 
+@pytest.mark.slow
 def test_a_server_killed_in_an_upload_leaves_a_draft_that_is_swept(tmp_path, root):
     body = form(wheel(tmp_path / "w2"))
     with command(root, tmp_path) as (process, said), open_upload(said["url"], body) as connection:
@@ -659,6 +660,7 @@ def test_a_folder_that_is_no_registry_and_a_port_that_is_taken_are_told(tmp_path
         pass
 
 
+@pytest.mark.slow
 def test_another_address_than_loopback_is_told_loudly(tmp_path, root):
     with command(root, tmp_path, "--host", "0.0.0.0", "--quiet") as (process, _):
         process.send_signal(signal.SIGTERM)
