@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import anyio
 import pytest
@@ -262,3 +263,25 @@ async def test_a_write_that_cannot_be_recorded_is_not_sent(open_memory):
 def test_an_unknown_level_is_named(open_memory):
     with pytest.raises(ConfigurationError, match="read_only"):
         open_memory('[guards]\nread_only = "readonly"\n')
+
+
+def test_an_installed_automation_runs_only_where_it_is_named_and_a_broken_one_is_named_too(
+    open_memory, tmp_path, monkeypatch
+):
+    info = tmp_path / "site/team-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: team\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[dragoman.automations]\nteam = team_guard\nbad = team_bad\n")
+    text = "from dragoman_api import hookimpl\n@hookimpl\nasync def before_call(call):\n    ...\n"
+    (tmp_path / "site/team_guard.py").write_text(text)
+    (tmp_path / "site/team_bad.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    open_memory("")
+    assert "team_guard" not in sys.modules
+    open_memory('automations = ["team"]\n')
+    assert sys.modules.pop("team_guard")
+    with pytest.raises(ConfigurationError, match=r"the automation bad of config\.toml cannot be loaded from team_bad"):
+        open_memory('automations = ["team", "bad"]\n')
+    with pytest.raises(ConfigurationError, match="not installed: absent"):
+        open_memory('automations = ["absent"]\n')
+    sys.modules.pop("team_guard")

@@ -13,6 +13,7 @@ from .read_only import ReadOnly
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from importlib.metadata import EntryPoint
     from pathlib import Path
 
     from dragoman.questions import Confirm
@@ -46,7 +47,7 @@ def named(names: Sequence[str]) -> list[object]:
     """Load the entry points of these names.
 
     Raises:
-        ConfigurationError: One is not installed.
+        ConfigurationError: One is not installed, or cannot be loaded.
     """
     if not names:
         return []
@@ -57,4 +58,12 @@ def named(names: Sequence[str]) -> list[object]:
         hint = f"installed are: {', '.join(sorted(found)) or 'none'}"
         text = f"config.toml names automations that are not installed: {', '.join(missing)}"
         raise ConfigurationError(text, hint=hint)
-    return [found[name].load() for name in names]
+    return [_load(found[name]) for name in names]
+
+
+def _load(entry: EntryPoint) -> object:
+    try:
+        return entry.load()
+    except Exception as error:  # whatever its module does
+        text = f"the automation {entry.name} of config.toml cannot be loaded from {entry.value}: {error!r}"
+        raise ConfigurationError(text, hint="mend it, or take it out of config.toml") from error
