@@ -43,7 +43,7 @@ def catalogue_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
             script="catalog.js",
             count=count,
             rows="\n".join(rows[:SHOWN]),
-            row=_filled("", "", "", "", "", "", ""),
+            row=_row(None),
             more=f'<a href="all.html">All {len(rows):,} drivers on one page</a>' if hidden else "",
             more_hidden="" if hidden else " hidden",
             apis="".join(f"<option>{text(version)}</option>" for version in apis),
@@ -59,23 +59,14 @@ def _words(capability: str) -> str:
     return capability.replace("-", " ")
 
 
-def _row(one: Summary) -> str:
-    reaches = _reaches(one)
-    types, can = ", ".join(one.types), ", ".join(map(_words, one.capabilities))
-    return _filled(page_of(one.project), one.label, _version(one), one.summary, types, can, reaches)
-
-
-def _filled(file: str, label: str, version: str, summary: str, types: str, can: str, reaches: str) -> str:
-    return fill(
-        "row.html",
-        file=text(file),
-        label=text(label),
-        version=text(version),
-        summary=text(summary),
-        types=text(types),
-        can=text(can),
-        reaches=text(reaches),
-    ).decode()
+def _row(one: Summary | None) -> str:
+    """Fill the row of a driver; None gives the empty one that the script copies."""
+    values = dict.fromkeys(("file", "label", "version", "summary", "types", "can", "reaches"), "")
+    if one is not None:
+        values |= {"file": page_of(one.project), "label": one.label, "version": _version(one), "summary": one.summary}
+        values |= {"types": ", ".join(one.types), "can": ", ".join(map(_words, one.capabilities))}
+        values["reaches"] = _reaches(one)
+    return fill("row.html", **{name: text(value) for name, value in values.items()}).decode()
 
 
 def _version(one: Summary) -> str:

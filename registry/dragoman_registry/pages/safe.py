@@ -39,6 +39,7 @@ def embedded(value: object) -> str:
     return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026").translate(_SHOWN)
 
 
+@cache
 def digest(source: str) -> str:
     """Give the source expression with which a policy allows an inline script or style."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
