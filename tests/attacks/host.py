@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from tests.attacks.levels import LEVELS, replace_by_nothing
-from tests.attacks.place import inherited, lay_out, serving
+from tests.attacks.place import inherited, lay_out, lying_around, serving
 from tests.attacks.table import ATTACKS, Attack
 
 from dragoman.sandbox import Launch, Spare, Worker, find_closure
@@ -175,7 +175,11 @@ async def attacked(level: str, attacks: list[Attack], folder: Path) -> dict[str,
         with inherited(targets["key"]), Ahead(find_closure()) as spare:
             async with Worker(neighbour) as other:
                 targets |= vars(ports)
-                targets |= {"neighbour": other._child.process.pid, "may_unshare": os.getuid() == 0}
+                targets |= {
+                    "neighbour": other._child.process.pid,
+                    "may_unshare": os.getuid() == 0,
+                    "around": lying_around(),
+                }
                 house = House(launch, spare, targets)
                 before = _peak()
                 report = await house.attack(attacks)

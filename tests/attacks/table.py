@@ -65,6 +65,7 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("read_key", "read a private key in the user's home", "EACCES", _L),
         ("read_foreign_secret", "read the file with another connection's secret", "EACCES", _L),
         ("read_other_driver", "read the code of another driver", "EACCES", _L),
+        ("read_what_lies_around", "read any of some hundred files of the system and its users", "EACCES", _L),
         ("list_home", "list the user's home", "EACCES", _L),
         ("walk_down_to_key", "change into the key's directory and open it by a relative name", "EACCES", _L),
         ("read_through_proc_root", "open it through `/proc/self/root`", "EACCES", _L),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import resource
@@ -45,6 +46,16 @@ def read_foreign_secret(targets: Targets) -> None:
 def read_other_driver(targets: Targets) -> None:
     """Read the code of a driver that is installed beside it."""
     _read(targets.other_driver)
+
+
+@attack
+def read_what_lies_around(targets: Targets) -> None:
+    """Try some hundred files of the system and of its users; one that opens is enough."""
+    for path in targets.around:
+        with suppress(PermissionError):
+            os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
+            return
+    raise PermissionError(errno.EACCES, "all of them")
 
 
 @attack
