@@ -18,6 +18,8 @@ from dragoman_api import events
 from dragoman_api.errors import ConfigurationError, DragomanError, RegistryError, WheelRejectedError
 
 from .inbox import MAX_WHEEL, Inbox
+from .trust.keys import Keys, beside
+from .trust.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -90,6 +92,11 @@ async def serving(
         yield f"http://{shown}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+def root_digest(root: Path) -> str:
+    """Give the digest by which others know a registry to be the one that was meant."""
+    return Ledger(root, Keys(beside(root))).root_digest
 
 
 class _Server:

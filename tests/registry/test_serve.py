@@ -565,11 +565,13 @@ def command(root, tmp_path, *more, limit=None):
             process.kill()
 
 
-def test_the_command_serves_until_it_is_interrupted_and_tells_events(tmp_path, root):
+def test_the_command_serves_until_it_is_interrupted_and_tells_events(tmp_path, root, dragoman):
     with command(root, tmp_path, "--events", tmp_path / "events") as (process, said):
         assert said["simple"] == f"{said['url']}/targets/simple/"
         assert said["upload"] == f"{said['url']}/upload"
         assert said["url"].startswith("http://127.0.0.1:")
+        assert said["root"] in dragoman("registry", "add", said["url"], "--root", "0" * 64, code=1)
+        assert "added" in dragoman("registry", "add", said["url"], "--root", said["root"], code=0)
         assert post(said["url"], form(wheel(tmp_path / "w2")))[0] == 200
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0

@@ -39,7 +39,7 @@ async def serve(options: Options, folder: Path, host: str, port: int, upload: bo
     import anyio
 
     from dragoman_api.errors import ConfigurationError
-    from dragoman_registry.serving import serving
+    from dragoman_registry.serving import root_digest, serving
 
     if upload != bool(tokens):
         hint = "dragoman registry serve FOLDER --upload --token me=file:token.txt"
@@ -49,7 +49,7 @@ async def serve(options: Options, folder: Path, host: str, port: int, upload: bo
         say(f"warning: everybody who reaches {host} can read this registry, and tokens travel unencrypted")
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with serving(folder, host=host, port=port, tokens=known, on_event=options.listener()) as url:
-            _tell(options, folder, url, upload=upload)
+            _tell(options, folder, url, upload=upload, root=await anyio.to_thread.run_sync(root_digest, folder))
             async for _ in signals:
                 break
     options.say("ended")
@@ -82,11 +82,11 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _tell(options: Options, folder: Path, url: str, *, upload: bool) -> None:
+def _tell(options: Options, folder: Path, url: str, *, upload: bool, root: str) -> None:
     simple, address = f"{url}/targets/simple/", f"{url}/upload" if upload else None
     rows = [
         ["serving", f"{folder} at {url}/"],
-        ["dragoman", f"dragoman registry add {url}"],
+        ["dragoman", f"dragoman registry add {url} --root {root}"],
         ["pip, uv", f"{simple} is the index"],
     ]
     if address:
@@ -94,7 +94,7 @@ def _tell(options: Options, folder: Path, url: str, *, upload: bool) -> None:
             ["twine", f"--repository-url {address} --username __token__"],
             ["uv publish", f"--publish-url {address}"],
         ]
-    options.listing({"url": url, "simple": simple, "upload": address}, [], rows)
+    options.listing({"url": url, "root": root, "simple": simple, "upload": address}, [], rows)
     sys.stdout.flush()
 
 
