@@ -39,14 +39,15 @@ def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_p
     house = House(tmp_path / "home")
     house("registry", "add", address, "--root", publish.init(team), "--name", "team")
     house("plugins", "install", "demo")
+    (house.home / "config" / "connections.toml").write_text('[shop]\ntype = "demo"\n')
     store, registries = Store(house.home / "data"), Registries(find_paths(house.home))
     clock = [1e9]
     monkeypatch.setattr(advisories.time, "time", lambda: clock[0])
 
-    def quarantined(*, force=False):
+    def quarantined():
         paths.clear()
         fresh = Advisories(store, registries)  # as another process would
-        fresh.refresh(force=force)
+        fresh.refresh()
         return fresh.standing(store.active("demo")).quarantined, bool(paths)
 
     def mark(status, reason=""):
@@ -59,7 +60,8 @@ def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_p
     assert quarantined() == ("sends data elsewhere", True)
     mark("active")
     assert quarantined() == ("sends data elsewhere", False)
-    assert quarantined(force=True) == (None, True)
+    assert house("objects", "shop").out  # before it starts no more, the registry is asked whether that still holds
+    assert quarantined() == (None, False)
     mark("quarantined", "again")
     clock[0] -= 2 * WEB_SECONDS  # a clock that was set back is no reason to believe what was said in the future
     assert quarantined() == ("again", True)

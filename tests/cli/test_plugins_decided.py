@@ -257,6 +257,15 @@ def test_ask_where_the_sandbox_does_not_hold(house):
     assert opened(house, "--sandbox", "off").out
 
 
+@pytest.mark.slow
+def test_where_the_sandbox_does_not_hold_a_publisher_who_was_trusted_before_is_not_asked_about(house, team, tmp_path):
+    wheelhouse.registry(team, [wheelhouse.Driver("other").write(tmp_path / "wheels")])
+    (house.home / "config/connections.toml").write_text('[shop]\ntype = "other"\n')
+    refused(house, "refused", "--sandbox", "off")
+    house("plugins", "install", "demo")
+    assert "installing other 1.0.0 for shop" in opened(house, "--sandbox", "off").err
+
+
 def test_a_lock_of_other_bytes_is_refused(house, team, tmp_path):
     opened(house)
     fresh = House(tmp_path / "fresh")
