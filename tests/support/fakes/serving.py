@@ -159,11 +159,11 @@ class FakeServer:
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         path, _, query = request.raw_path.partition("?")
-        raw = await self.read(request)
-        turned_away = isinstance(raw, web.Response)
-        self.requests.append(Logged(request.method, path, query, request.headers, b"" if turned_away else raw))
-        if turned_away:
-            return raw
+        body = await self.read(request)
+        raw = body if isinstance(body, bytes) else b""
+        self.requests.append(Logged(request.method, path, query, request.headers, raw))
+        if isinstance(body, web.Response):
+            return body
         trouble = next((found for found in self.troubles if found.applies(path)), None)
         if trouble is None:
             return await self.answer(request, path, query, raw)
