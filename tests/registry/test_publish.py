@@ -191,9 +191,7 @@ def test_a_wheel_that_is_not_there_is_a_fault(tmp_path: Path, root: Path):
     assert rejected([tmp_path / NAME.replace("1.0.0", "7.0.0")], root) == {"not-a-wheel"}
 
 
-def test_a_registry_that_cannot_be_written_says_so(
-    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_registry_that_cannot_be_written_says_so(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch):
     def full(path: Path, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
@@ -370,15 +368,6 @@ def test_pip_refuses_a_file_that_was_changed(tmp_path: Path, root: Path):
     done = pip("download", "--no-deps", "--index-url", simple, "dragoman-two", "-d", str(tmp_path))
     assert done.returncode != 0
     assert "hash" in done.stderr.lower()
-
-
-@pytest.mark.skipif(shutil.which("uv") is None, reason="uv is not on this machine: the registry was not tried with it")
-def test_uv_installs_from_the_folder(tmp_path: Path, root: Path):
-    simple = (root / "targets/simple").as_uri()
-    command = ["uv", "pip", "install", "--no-deps", "--index-url", simple, "--target", str(tmp_path / "t")]
-    done = subprocess.run([*command, "dragoman-demo"], capture_output=True, text=True, check=False, timeout=50)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "t/dragoman_demo/driver.json").is_file()
 
 
 def test_a_deprecated_version_is_still_offered_and_names_what_replaces_it(root: Path):
