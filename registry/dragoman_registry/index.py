@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
@@ -311,8 +312,6 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 def _unsound(catalog: Catalog) -> Iterator[str]:
     """Check what types alone cannot say: file names, digests and ranges that are none."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
     releases = [release for project in catalog.projects for release in project.releases]
     listed = [wheel for release in releases for wheel in (*release.wheels, *release.dependencies)]
     for wheel in (*catalog.libraries, *listed):
@@ -331,10 +330,20 @@ def _unsound(catalog: Catalog) -> Iterator[str]:
                 if (name.project, name.version) != (release.project, release.version):
                     yield f"{wheel.file!r} is no wheel of {named}"
         for text in (release.host_api, *(wheel.requires_python for wheel in release.wheels)):
-            try:
-                SpecifierSet(text)
-            except InvalidSpecifier:
+            if not _is_range(text):
                 yield f"{named} has {text!r}, which is no version range"
+
+
+@cache
+def _is_range(text: str) -> bool:
+    """Judge a range once: thousands of releases have the same few."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return False
+    return True
 
 
 def _held_back(catalog: Catalog, quarantined: Mapping[str, Mapping[str, str]]) -> Catalog:
