@@ -330,6 +330,25 @@ def test_an_author_publishes_and_a_stranger_s_connection_installs_it(author, tmp
     assert line_of(machine("dragoman objects m").out, "planets") == ["planets", "8"]
 
 
+def test_the_registry_is_signed_and_what_somebody_changed_in_it_is_refused(author, tmp_path):
+    """Keys lie beside the folder; a stranger's home starts from the root it was shown."""
+    team = (author.cwd / "../team").resolve()
+    assert list(team.with_name("team.keys").glob("pub-owner-*.pem"))
+    assert author("dragoman registry verify ../team").err == "  no faults\n"
+    machine = type(author)(home=tmp_path, cwd=author.cwd, port=author.port)
+    root = machine("dragoman registry add ../team --json").json["added"]["root"]
+    assert f"{root[:12]}…" in machine("dragoman registry list").out
+    [wheel] = team.rglob("dragoman_meili-0.1.0-py3-none-any.whl")
+    data = wheel.read_bytes()
+    wheel.write_bytes(data[:-30] + bytes([data[-30] ^ 1]) + data[-29:])
+    try:
+        told = machine("dragoman plugins install meili --yes --json", status=1).err
+        assert '"integrity-failed"' in told
+        assert wheel.name in told
+    finally:
+        wheel.write_bytes(data)
+
+
 def test_the_same_folder_serves_pip(author, tmp_path):
     index = (author.cwd / "../team/targets/simple").resolve().as_uri()
     words = ["download", "-q", "--no-deps", "--dest", str(tmp_path), "--index-url", index, "dragoman-meili"]
