@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
 
 import pytest
 from cli.conftest import House
@@ -155,6 +158,26 @@ def test_wheels_that_came_after_the_lock_do_not_break_it(house, team, tmp_path):
     (fresh.home / "data/plugins.lock").write_bytes(lock)
     assert fresh("plugins", "sync").out.split() == ["installed", "wide", "1.0.0"]
     assert (fresh.home / "data/plugins.lock").read_bytes() == lock
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.getuid() != 0, reason="only the superuser can mount a file system")
+def test_a_home_that_cannot_be_written_opens_what_is_installed(old, tmp_path):
+    (tmp_path / "disk").mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", tmp_path / "disk"], check=False).returncode:
+        pytest.skip("a file system cannot be mounted here")
+    try:
+        shutil.copytree(old.home, tmp_path / "disk/home", symlinks=True)
+        subprocess.run(["mount", "-o", "remount,ro", tmp_path / "disk"], check=True)
+        sealed = House(tmp_path / "disk/home")
+        assert opened(sealed).out
+        assert "1.0.0" in sealed("plugins", "list").out
+        assert "no faults" in sealed("plugins", "verify").err
+        assert "Read-only file system" in sealed("plugins", "disable", "demo", code=1).err
+        assert "Read-only file system" in sealed("plugins", "install", "demo", "--version", "1.1.0", code=1).err
+        assert opened(sealed).out
+    finally:
+        subprocess.run(["umount", tmp_path / "disk"], check=True)
 
 
 # while connections live -----------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ def _drivers(options: Options) -> Iterator[Finding]:
             found = f"{one.version}: runs from {one.registry}, nothing vouches for it"
             yield f"driver {one.plugin}", "warning", found, f"dragoman driver unlink {one.plugin}"
         elif faults := store.verify(one):
-            yield f"driver {one.plugin}", "fault", str(faults[0]), f"dragoman plugins install {one.plugin}"
+            yield f"driver {one.plugin}", "fault", str(faults[0]), f"dragoman plugins repair {one.plugin}"
         else:
             yield f"driver {one.plugin}", "ok", f"{one.version}, every file as it was installed", ""
 
