@@ -259,6 +259,13 @@ def test_bombs_are_judged_without_unpacking_them_whole(tmp_path: Path):
     assert peak < 16 << 20
 
 
+def test_an_archive_inside_a_wheel_is_data_that_nobody_unpacks(tmp_path: Path):
+    """Bombs within bombs, and archives that hold themselves, need somebody who opens what they find."""
+    inner = HOSTILE["ratio"][0](tmp_path / "inner").read_bytes()
+    path = wheelhouse.Driver(files={"dragoman_demo/sample.zip": inner}).write(tmp_path)
+    assert codes(path, caps=Caps(size=1_000_000)) == set()
+
+
 def test_a_size_that_the_directory_understates_is_found_out(tmp_path: Path):
     """The unpacked bytes are counted while reading, whatever the archive's directory claims."""
     driver = wheelhouse.Driver(files={"dragoman_demo/data.bin": b"ab" * 4_000_000})
