@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
 SMOKE_SECONDS = 5.0
+DENIALS = 100
+"""Hosts and ports that are told as denied, for one connection."""
 
 
 class Link:
@@ -66,6 +68,7 @@ class Link:
         self.incarnation = 0
         self.unattended = unattended
         self._profile, self._hooks, self._emit, self._notices = profile, hooks, emit, notices
+        self._denials: set[tuple[str, int | None]] = set()
         self._supervisor = Supervisor(lambda: Worker(launch, spare=spare, on_denied=self._denied))
         self._connecting = anyio.Lock()
         self._worker: Worker | None = None
@@ -122,6 +125,9 @@ class Link:
         return notes
 
     def _denied(self, host: str, port: int | None) -> None:
+        if len(self._denials) >= DENIALS or (host, port) in self._denials:
+            return  # the audit's file is not for a driver to fill
+        self._denials.add((host, port))
         self._emit(ConnectionDenied(connection=self.info.name, host=harmless(host), port=port))
 
     def offers(self, hook: str) -> bool:

@@ -353,10 +353,12 @@ REACHING = CRASHING.replace(
     """if name.startswith("reach "):
             import asyncio
 
-            try:
-                await asyncio.open_connection(name.removeprefix("reach "), 443)
-            except OSError as error:
-                return Description(object=name, columns=[], structure=str(error.errno))
+            for host in name.split()[1:]:
+                try:
+                    await asyncio.open_connection(host, 443)
+                except OSError as error:
+                    denial = str(error.errno)
+            return Description(object=name, columns=[], structure=denial)
         if name == "crash":""",
 )
 
@@ -367,3 +369,11 @@ async def test_a_host_that_the_driver_must_not_reach_is_told_and_so_audited(make
         assert (await session.describe("reach \x1b[2Jhunter2.evil.example")).structure == "13"
         [denied] = [event for event in runtime.seen if event.name == "connection.denied"]
     assert (denied.connection, denied.host, denied.port) == ("demo", "hunter2.evil.example", 443)
+
+
+async def test_a_driver_cannot_fill_the_audit_by_asking(make_runtime):
+    driver = wheelhouse.Driver(code=REACHING, hooks=["connect", "list_objects", "describe_object"])
+    async with make_runtime(driver) as runtime, runtime.open("demo") as session:
+        await session.describe("reach " + " ".join(f"{at % 150}.evil.example" for at in range(300)))
+    told = [event.host for event in runtime.seen if event.name == "connection.denied"]
+    assert told == [f"{at}.evil.example" for at in range(100)]

@@ -191,7 +191,10 @@ class ConnectionWarned(Event, frozen=True, kw_only=True, tag="connection.warned"
 
 
 class ConnectionDenied(Event, frozen=True, kw_only=True, tag="connection.denied"):
-    """The sandbox kept a driver from a host that is not its connection's; without a port it asked for the name only."""
+    """The sandbox kept a driver from a host that is not its connection's; without a port it asked for the name only.
+
+    Told once for each pair, and for 100 pairs at most.
+    """
 
     connection: str
     host: str
