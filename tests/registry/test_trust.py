@@ -24,6 +24,7 @@ from dragoman_registry.trust.keys import Keys, beside, own_key, read_private
 from dragoman_registry.trust.ledger import Ledger
 from dragoman_registry.trust.roles import publisher_of
 from dragoman_registry.verification import verify
+from forging import forge
 from trust_attacks import NOW, Case, driver
 
 if TYPE_CHECKING:
@@ -209,6 +210,24 @@ def test_two_publishers_at_once_both_arrive(case: Case):
     versions = {project.plugin: len(project.releases) for project in case.client().catalog().projects}
     assert versions == {"demo": 4, "other": 4}
     assert verify(case.root) == []
+
+
+def test_a_library_is_vouched_for_by_the_author_whose_manifest_names_it(case: Case):
+    """It has no signature of its own; a catalog that names other bytes, and the bytes themselves, change nothing."""
+    library = wheelhouse.library().write(case.folder / "w")
+    needy = wheelhouse.Driver("other", "2.0.0", dependencies=[wheelhouse.dependency(library)])
+    needy.requires.append("tinylib")
+    publish.build([library, needy.write(case.folder / "w")], to=case.root, sign=case.key("other"))
+    evil = wheelhouse.library(code="VALUE = 'evil'\n").write(case.folder / "evil")
+    good, bad = (wheelhouse.dependency(path)["sha256"] for path in (library, evil))
+    catalog = (case.root / "targets/catalog").read_text().replace(good, bad)
+    catalog = catalog.replace(f'"size": {library.stat().st_size}', f'"size": {evil.stat().st_size}')
+    forge(case.root, {"catalog": catalog.encode()})
+    (case.root / "targets/wheels/tinylib" / library.name).write_bytes(evil.read_bytes())
+    case.place.registry = case.client()
+    with pytest.raises(TrustError, match="does not name tinylib-1.0.0"):
+        case.place.install("other")
+    assert case.place.store.active("other") is None
 
 
 # time -----------------------------------------------------------------------------------------------------------------

@@ -145,14 +145,22 @@ class Ledger:
 
     def pending(self) -> dict[str, Metadata[Targets]]:
         """Give what publishers have signed and nobody accepted yet, by role: the newest of each, not verified."""
-        waiting = {}
+        waiting, newest = {}, self._newest()
         for role in roles.publisher_roles(self.targets):
             meta = self._snapshot.signed.meta.get(f"{role.name}.json")
-            accepted = meta.version if meta else 0
-            there = [int(file.name.partition(".")[0]) for file in self._folder.glob(f"[0-9]*.{role.name}.json")]
-            if max(there, default=0) > accepted:
-                waiting[role.name] = self._parse(self._folder / f"{max(there)}.{role.name}.json", Targets)
+            if newest.get(role.name, 0) > (meta.version if meta else 0):
+                path = self._folder / f"{newest[role.name]}.{role.name}.json"
+                waiting[role.name] = self._parse(path, Targets)
         return waiting
+
+    def _newest(self) -> dict[str, int]:
+        """Give the highest version that lies here of each role, accepted or not."""
+        newest: dict[str, int] = {}
+        for file in self._folder.iterdir():
+            version, _, role = file.stem.partition(".")
+            if version.isdecimal():
+                newest[role] = max(newest.get(role, 0), int(version))
+        return newest
 
     def problems(self, name: str, metadata: Metadata[Targets]) -> Iterator[tuple[str, str]]:
         """Say what speaks against accepting what a publisher signed, as (code, reason)."""
@@ -218,8 +226,7 @@ class Ledger:
     def write_publisher(self, name: str, metadata: Metadata[Targets]) -> None:
         """Sign a publisher's role anew, with the next version number. Raises ConfigurationError without their key."""
         self.expect_publisher(name)
-        there = [int(file.name.partition(".")[0]) for file in self._folder.glob(f"[0-9]*.{name}.json")]
-        metadata.signed.version = max(there, default=0) + 1
+        metadata.signed.version = self._newest().get(name, 0) + 1
         metadata.signed.expires = self._expiry(name)
         self._write(name, metadata)
 
