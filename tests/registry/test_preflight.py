@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from dragoman_registry.manifest import Manifest
 
 ALL = [
-    pytest.param(one, id=f"{code}-{number}") for code, builds in HOSTILE.items() for number, one in enumerate(builds)
+    pytest.param(one, id=f"{code}-{number}", marks=[pytest.mark.slow] if code == "too-large" else [])
+    for code, builds in HOSTILE.items()
+    for number, one in enumerate(builds)
 ]
 PAGE = Path(__file__).parents[2] / "docs/reference/hostile-wheels.md"
 
