@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import TracebackType
 
+    from dragoman_api.calls import Call
     from dragoman_api.connections import Profile
     from dragoman_api.events import Event
     from dragoman_registry.store import Generation
@@ -132,6 +133,14 @@ class Runtime:
     def add_sink(self, sink: Callable[[Event], None]) -> None:
         """Call a function with every event at once and in order, for writing them down."""
         self._bus.add_sink(sink)
+
+    async def ask(self, call: Call) -> None:
+        """Let the automations see what is about to happen outside of this runtime.
+
+        Raises:
+            Refused: One of them vetoed it.
+        """
+        await self._hooks.ask(call)
 
     async def __aenter__(self) -> Self:
         self._tasks = anyio.create_task_group()

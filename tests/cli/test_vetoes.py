@@ -37,6 +37,8 @@ VETOED = {
     "count": ("count_rows", "shop books"),
     "delete": ("apply_change", "shop books 1 --yes"),
     "describe": ("describe_object", "shop books"),
+    "driver link": ("install_plugin", "."),
+    "driver unlink": ("remove_plugin", "demo"),
     "drop": ("apply_change", "shop books --yes"),
     "export": ("export_rows", "shop books -o books.ndjson"),
     "insert": ("apply_change", "shop books --set title=x"),

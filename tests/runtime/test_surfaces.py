@@ -79,6 +79,7 @@ RUNTIME = {  # in this order, for each leaves behind what the next one needs
     "collect": ("remove_plugin", lambda runtime: runtime.plugins.collect()),
 }
 READING = {"browse", "show", "for_type", "form", "verify", "why"}  # of Plugins: they look at registries and files
+ASKING = {"ask"}  # of Runtime: it is how somebody else asks the guards
 
 
 class Guard:
@@ -125,7 +126,7 @@ def _waits(function):
 
 def test_no_operation_is_left_out():
     assert public_coroutines(Session) == {name.partition(" ")[0] for name in SESSION}
-    covered = {name.partition(" ")[0].rstrip(",") for name in RUNTIME} | READING
+    covered = {name.partition(" ")[0].rstrip(",") for name in RUNTIME} | READING | ASKING
     assert public_coroutines(Plugins) | public_coroutines(Runtime) == covered
 
 

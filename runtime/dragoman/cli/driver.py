@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .errors import FAILED
-from .options import Group, Options
+from .options import Group, Options, attended
 
 if TYPE_CHECKING:
     from dragoman.sandbox.policy import Policy
@@ -135,6 +135,19 @@ def publish(options: Options, path: Path, wheels: Path | None, to: Path, sign: P
     options.result(done, f"{done.state} {done.plugin} {done.version} (sha256 {done.sha256[:4]}…){tail}")
 
 
+def _may(options: Options, hook: str, what: str) -> None:
+    """Ask the automations about what changes the installed drivers without a runtime."""
+    import anyio
+
+    from dragoman_api.calls import Call
+
+    async def ask() -> None:
+        async with options.runtime() as runtime:
+            await runtime.ask(Call(hook=hook, object=what, writes=True, unattended=not attended()))
+
+    anyio.run(ask)
+
+
 @driver.command("link")
 @PATH
 @WHEELS
@@ -144,6 +157,7 @@ def link(options: Options, path: Path, wheels: Path | None) -> None:
     from dragoman.authoring.link import link as run
     from dragoman_registry.store import Store
 
+    _may(options, "install_plugin", str(path))
     one = run(path, store=Store(options.paths().data), wheels=wheels, policy=_policy(options))
     options.say("note: link it again after a change of driver.json; code is read afresh at each opening")
     options.result({"linked": one.plugin, "path": one.registry}, f"linked {one.plugin} {one.version} to {one.registry}")
@@ -156,5 +170,6 @@ def unlink(options: Options, id_: str) -> None:
     """End developer mode for a driver."""
     from dragoman_registry.store import Store
 
+    _may(options, "remove_plugin", id_)
     Store(options.paths().data).unlink(id_)
     options.result({"unlinked": id_}, f"unlinked {id_}")
