@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from dragoman_registry.permissions import describe_reach
 from dragoman_registry.summaries import summarise
 
+from .filling import fill
 from .safe import clean, embedded, text
-from .templates import fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,8 +11,8 @@ from dragoman_registry.manifest import decode
 from dragoman_registry.permissions import plain_permissions
 from dragoman_registry.summaries import offered, standing
 
+from .filling import fill
 from .safe import address, markdown, text
-from .templates import fill
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

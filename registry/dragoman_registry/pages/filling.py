@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from dragoman_registry.pages.safe import digest
+from .safe import digest
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "templates"
 
 
 @cache
