@@ -163,6 +163,12 @@ def test_the_fault_of_one_publisher_does_not_hold_up_another(case: Case):
     with pytest.raises(WheelRejectedError) as caught:
         publish.accept(case.root, keys=keys)
     assert codes(caught) == {"delegation"}
+    role = case.root / "metadata/1.pub-acme.json"
+    shutil.copy(role, role.with_name("9.pub-other.json"))
+    with pytest.raises(WheelRejectedError) as caught:
+        publish.accept(case.root, keys=keys)
+    assert "signature" in codes(caught)
+    role.with_name("9.pub-other.json").unlink()
     assert case.install() == "1.1.0"
     publish.build([driver(case.folder, "1.1.0", "other")], to=case.root, sign=case.key("other"))
     assert [release.plugin for release in publish.accept(case.root, keys=keys)] == ["other"]
@@ -329,14 +335,17 @@ import sys
 from pathlib import Path
 from dragoman_registry.sources import open_source
 from dragoman_registry.trust.client import TufTrust
-for _ in range(3):
+while not Path(sys.argv[3]).exists():
+    pass
+for _ in range(25):
     TufTrust(open_source(sys.argv[1]), where="r", cache=Path(sys.argv[2]), first_use=True).pin()
 """
 
 
 def test_many_processes_share_one_cache(team: Path, tmp_path: Path):
-    command = [sys.executable, "-c", REFRESH, str(team), str(tmp_path / "cache")]
+    command = [sys.executable, "-c", REFRESH, str(team), str(tmp_path / "cache"), str(tmp_path / "go")]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    (tmp_path / "go").touch()
     assert [one.communicate(timeout=55)[1] for one in running] == [""] * 4
 
 
