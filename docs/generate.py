@@ -34,8 +34,8 @@ PYTHON = (
     ("dragoman.runtime", "Runtime"),
     ("dragoman.session", "Session"),
     ("dragoman.exports", "ExportResult"),
-    ("dragoman.changesets", "ChangeSet"),
-    ("dragoman.changesets", "Report"),
+    ("dragoman.changes", "ChangeSet"),
+    ("dragoman.changes", "Report"),
     ("dragoman.plugins", "Plugins"),
     ("dragoman.connections", "Connections"),
     ("dragoman.connections", "SavedConnection"),
@@ -289,7 +289,7 @@ def errors() -> Iterator[str]:
 
 def lines() -> Iterator[str]:
     """Write the members of a line of a change file, and its JSON Schema."""
-    from dragoman.changefiles import LINES
+    from dragoman.changes.files import LINES
 
     schema = msgspec.json.schema(LINES)
     for kind in schema["$defs"].values():

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import changefiles
-from dragoman.changefiles import ChangeFile, halves, read_line, write_line
+from dragoman.changes import files as changefiles
+from dragoman.changes.files import ChangeFile, halves, read_line, write_line
 from dragoman_api.cells import Json
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import ConfigurationError

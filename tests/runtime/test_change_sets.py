@@ -12,9 +12,9 @@ import pytest
 from drivers.elasticsearch.rig import on_fake
 from msgspec.structs import replace
 
-from dragoman import changefiles
 from dragoman._hooks import Hooks
-from dragoman.changesets import ChangeSet, UndoFile
+from dragoman.changes import ChangeSet, UndoFile
+from dragoman.changes import files as changefiles
 from dragoman.session import Session
 from dragoman_api.calls import ConnectionInfo
 from dragoman_api.errors import (

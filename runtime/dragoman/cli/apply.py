@@ -16,7 +16,7 @@ from .output import dumps, plain, plain_lines, say, say_notes, write_json, write
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dragoman.changesets import ChangeSet, LineOutcome, Report
+    from dragoman.changes import ChangeSet, LineOutcome, Report
     from dragoman.session import Session
 
     from .options import Options
@@ -34,7 +34,7 @@ async def apply(options: Options, session: Session, *, file: str, undo: str | No
     {"op":"update","object":"books","id":"17","set":{"price":12.5}}, or "insert", or "delete". A bad line is named,
     and then nothing is applied.
     """
-    from dragoman.changesets import ChangeSet
+    from dragoman.changes import ChangeSet
 
     stdin = sys.stdin.buffer if file == "-" else None
     target = Path(undo) if undo and not dry_run else None

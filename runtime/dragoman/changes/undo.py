@@ -12,7 +12,7 @@ from dragoman_api.changes import Insert
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import replacing, sync
 
-from .changefiles import read_line, write_line
+from .files import read_line, write_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,8 +22,8 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
 )
 
-from .changefiles import ChangeFile, halves, read_line, write_line
-from .undofiles import UndoFile
+from .files import ChangeFile, halves, read_line, write_line
+from .undo import UndoFile
 
 if TYPE_CHECKING:
     from array import array
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO
 
+    from dragoman.session import Session
     from dragoman_api.changes import HttpRequest
     from dragoman_api.grid import RowKey
 
-    from .changefiles import Lines
-    from .session import Session
+    from .files import Lines
 
 AT_ONCE = 4
 """Parts that are sent at the same time; each waits until searches see its rows."""
