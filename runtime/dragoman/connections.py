@@ -192,7 +192,7 @@ class Connections:
                     hint = f"dragoman connections edit {connection}"
                     raise ConfigurationError(f"{where}: no stored secret is there", hint=hint)
                 return value
-        hint = f"name it instead: {field} = \"env:NAME\", \"file:PATH\", \"command:…\" or \"keyring:SERVICE/USER\""
+        hint = f'name it instead: {field} = "env:NAME", "file:PATH", "command:…" or "keyring:SERVICE/USER"'
         raise ConfigurationError(f"{where} is written out in {self._path}; a secret is named, not written", hint=hint)
 
 

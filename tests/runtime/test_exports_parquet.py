@@ -29,9 +29,7 @@ def make(tmp_path):
         source, target = tmp_path / "rows", tmp_path / "x.parquet"
         source.write_bytes(b"".join(b'{"row":{"v":%s}}\n' % value.encode() for value in values))
         notes = await anyio.to_thread.run_sync(
-            lambda: writing.write_parquet(
-                source, target, columns=[column("v", type_, kind)], compression=compression
-            )
+            lambda: writing.write_parquet(source, target, columns=[column("v", type_, kind)], compression=compression)
         )
         table = parquet.read_table(target)
         return table.schema.field("v").type, table.column("v").to_pylist(), [note.column for note in notes]

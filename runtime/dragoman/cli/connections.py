@@ -55,9 +55,7 @@ def connections() -> None:
 @FIELDS
 @NO_CONNECT
 @click.pass_obj
-async def add(
-    options: Options, *, name: str, kind: str | None, given: dict[str, str | bool], no_connect: bool
-) -> None:
+async def add(options: Options, *, name: str, kind: str | None, given: dict[str, str | bool], no_connect: bool) -> None:
     """Save a connection and connect; asks for what is not given.
 
     Every field of the form is an option: --host, --port, --auth-method, --ssl-mode. A secret is named, not written:

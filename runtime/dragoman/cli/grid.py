@@ -228,9 +228,7 @@ async def count(
 @click.argument("column")
 @click.option("--routing", help="What the server needs besides the id to find the row.")
 @opens
-async def cell(
-    options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None
-) -> None:
+async def cell(options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None) -> None:
     """Show the whole value of one cell, however long."""
     from dragoman_api.grid import RowKey
 
