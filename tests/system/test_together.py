@@ -53,12 +53,16 @@ def test_a_connections_file_with_a_syntax_error_names_the_line_and_is_left_alone
 def test_a_damaged_registry_is_named_and_installed_drivers_go_on(shell, tmp_path):
     here = machine(shell, tmp_path)
     here("dragoman objects shop")
-    broken = tmp_path / "broken/targets"
-    broken.mkdir(parents=True)
-    (broken / "catalog").write_text('{"catalog_version": 1, "proj')
+    here(f"dragoman registry init {tmp_path / 'broken'}")
+    [catalog] = (tmp_path / "broken/targets").glob("*.catalog")
+    catalog.write_text('{"catalog_version": 1, "proj')
     result = here(f"dragoman registry add {tmp_path / 'broken'}", status=1)
-    assert "error[index-invalid]" in result.err
-    assert "catalog" in result.err
+    assert "error[integrity-failed]" in result.err
+    assert catalog.name in result.err
+    unsigned = tmp_path / "unsigned/targets"
+    unsigned.mkdir(parents=True)
+    (unsigned / "catalog").write_text('{"catalog_version": 1}')
+    assert "error[not-signed]" in here(f"dragoman registry add {tmp_path / 'unsigned'}", status=1).err
     assert here("dragoman objects shop").out
 
 
