@@ -9,6 +9,7 @@ import pytest
 from cli.conftest import House
 
 import marketplace
+import wheelhouse
 from dragoman_registry import publish
 from terminal import Terminal
 
@@ -116,7 +117,7 @@ def test_the_details_tell_everything_that_is_known(known):
         assert part in shown, part
     table = [line.split(maxsplit=5) for line in shown.partition("VERSION ")[2].splitlines()[1:4]]
     assert [line[0] for line in table] == ["1.2.0", "1.1.0", "1.0.0"]
-    assert all(line[1] == "2026-01-02" for line in table)
+    assert all(line[1] == f"{wheelhouse.NOW:%Y-%m-%d}" for line in table)
     assert [line[5:] for line in table] == [
         [], ["yanked: loses the order of facets"], ["quarantined: sends keys to a foreign host"],
     ]  # fmt: skip

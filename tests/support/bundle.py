@@ -20,6 +20,7 @@ from dragoman_registry.trust.ledger import Ledger
 from dragoman_registry.trust.seam import PINS
 
 DRIVERS = ("elasticsearch", "weaviate")
+STAMP = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)  # pinned, so it does not expire
 
 
 def bundle(folder: Path, keys: Path | None = None) -> list[str]:
@@ -29,7 +30,7 @@ def bundle(folder: Path, keys: Path | None = None) -> list[str]:
     """
     with tempfile.TemporaryDirectory() as temporary:
         held = keys or Path(temporary) / "keys"
-        registry, now = held / "registry", datetime.now(UTC) if keys else wheelhouse.NOW
+        registry, now = held / "registry", datetime.now(UTC) if keys else STAMP
         wheels = [wheelhouse.project_wheel(f"plugins/{name}") for name in DRIVERS]
         releases = publish.build(wheels, to=registry, keys=held, now=now)
         if keys:

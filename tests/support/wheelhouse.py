@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 ROOT = Path(__file__).parents[2]
-NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+NOW = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)  # signatures made then still hold
 
 CODE = '''\
 from dragoman_api import hookimpl
@@ -216,7 +216,7 @@ def dependency(path: Path) -> dict[str, str]:
 
 
 def registry(folder: Path, wheels: Iterable[Path]) -> Path:
-    """Publish wheels into a registry at a fixed time."""
+    """Publish wheels into a registry at one time."""
     publish.build(wheels, to=folder, now=NOW)
     return folder
 
