@@ -284,7 +284,7 @@ def test_doctor_names_the_damaged_file_and_the_command_that_repairs(own):
     file.write_text("tampered")
     done = own("doctor", code=1)
     assert "driver.py" in done.out
-    assert "try: dragoman plugins install demo" in done.err
+    assert "try: dragoman plugins repair demo" in done.err
 
 
 def test_doctor_tells_of_files_that_cannot_be_read_and_goes_on(own):
