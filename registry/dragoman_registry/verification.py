@@ -61,6 +61,9 @@ def verify(path: Path, *, keys: Path | None = None, now: datetime | None = None)
 
 def _signatures(path: Path, ledger: Ledger, now: datetime) -> Iterator[Fault]:
     for name, metadata in ledger.everything():
+        if not ledger.verified(name, metadata):
+            said = "Its publisher has another key now, and signs it anew: dragoman registry sign FOLDER --sign KEY."
+            yield Fault("signature", said, f"metadata/{name}")
         if metadata.signed.is_expired(now):
             yield Fault("expired", f"It expired on {metadata.signed.expires:%Y-%m-%d}.", f"metadata/{name}")
     for role in ledger.names():

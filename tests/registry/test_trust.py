@@ -197,6 +197,22 @@ def test_a_project_of_one_publisher_cannot_be_given_to_another(case: Case):
         publish.add_publisher(case.root, "../x", key=public, projects=["x"])
 
 
+def test_a_publisher_gets_another_key_and_signs_anew_what_was_accepted(case: Case):
+    case.release("1.1.0")
+    new = own_key(case.folder / "new.pem")
+    publish.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=[])
+    [fault] = verify(case.root)
+    assert (fault.code, fault.where) == ("signature", "metadata/pub-acme")
+    with pytest.raises(TrustError):
+        case.install()
+    assert publish.sign(case.root, sign=new) == ["pub-acme"]
+    publish.accept(case.root)
+    assert verify(case.root) == []
+    assert case.install() == "1.1.0"
+    publish.build([driver(case.folder, "1.2.0")], to=case.root, sign=new)
+    assert case.install() == "1.2.0"
+
+
 def test_another_publishers_key_cannot_sign(case: Case):
     with pytest.raises(ConfigurationError, match="the key of the publisher acme"):
         publish.build([driver(case.folder, "1.1.0")], to=case.root, sign=case.key("other"))

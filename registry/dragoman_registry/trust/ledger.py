@@ -139,6 +139,14 @@ class Ledger:
             if name not in self._new:
                 yield name, self._metadata(name)
 
+    def verified(self, name: str, metadata: Metadata[Any]) -> bool:
+        """Tell whether metadata is signed with the keys that a role has now."""
+        try:
+            self._authority(name).verify_delegate(name, metadata.signed_bytes, metadata.signatures)
+        except (RepositoryError, ValueError):
+            return False
+        return True
+
     def signed(self, role: str, path: str) -> TargetFile | None:
         """Give what a role says of a target."""
         return self.role(role).signed.targets.get(path)
@@ -165,7 +173,7 @@ class Ledger:
     def problems(self, name: str, metadata: Metadata[Targets]) -> Iterator[tuple[str, str]]:
         """Say what speaks against accepting what a publisher signed, as (code, reason)."""
         role = roles.delegated(self.targets)[name]
-        if not self._verified(name, metadata):
+        if not self.verified(name, metadata):
             yield "signature", f"It is not signed with a key of {name}."
         if metadata.signed.is_expired(self._now):
             yield "expired", f"It expired on {metadata.signed.expires:%Y-%m-%d}."
@@ -368,17 +376,12 @@ class Ledger:
         write(self._folder / f"{prefix}{name}.json", data)
         return data
 
-    def _verified(self, name: str, metadata: Metadata[Any]) -> bool:
-        try:
-            self._authority(name).verify_delegate(name, metadata.signed_bytes, metadata.signatures)
-        except (RepositoryError, ValueError):
-            return False
-        return True
-
     def _read(self, name: str, meta: MetaFile | None, kind: type[Any]) -> Metadata[Any]:
         path = self._folder / (f"{meta.version}.{name}.json" if meta else f"{name}.json")
         metadata = self._parse(path, kind)
-        if not self._verified(name, metadata):
+        if name.startswith(roles.PUBLISHER) and meta and _meta(meta.version, path.read_bytes()) == meta:
+            return metadata  # signed when it was accepted; the key may have been replaced since
+        if not self.verified(name, metadata):
             hint = "restore it from a copy, or have it signed by the holder of its key"
             raise TrustError(f"{path} is not signed with the keys of {name}", hint=hint)
         return metadata
