@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import json
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import pytest
 
+import wheelhouse
+from dragoman.sandbox.process import Launch, Worker
+from dragoman.sandbox.proxy import DriverProxy
 from dragoman_api import (
     CompiledFilter,
     ConsoleText,
@@ -24,6 +30,7 @@ from dragoman_api import (
 from dragoman_api.connections import SslMode
 from dragoman_api.http import Http
 from dragoman_api.testing.target import opened
+from dragoman_registry.installer import unpack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -51,7 +58,7 @@ class Rig:
     path: str
     fake: Any = None
 
-    def __init__(self, driver: Any, http: Http, log: list[HttpRequest]) -> None:
+    def __init__(self, driver: Any, http: Http, log: list[HttpRequest] | None) -> None:
         self.driver, self.http, self.log = driver, http, log
         self.made: list[str] = []
 
@@ -105,7 +112,7 @@ class Rig:
 
     def sent(self, method: str = "", path: str = "") -> list[HttpRequest]:
         """Give what the driver has sent, by method and a part of the path."""
-        return [each for each in self.log if each.method.startswith(method) and path in each.path]
+        return [each for each in self.log or () if each.method.startswith(method) and path in each.path]
 
     async def remove(self) -> None:
         """Remove what the test made."""
@@ -121,3 +128,28 @@ async def connected(rig: type[Rig], driver: Any, given: Profile) -> AsyncIterato
         made = rig(driver, driver._http, log)
         stack.push_async_callback(made.remove)
         yield made
+
+
+@asynccontextmanager
+async def confined(rig: type[Rig], driver: type, given: Profile) -> AsyncIterator[Any]:
+    """Connect a driver in its sandbox, from its wheel; what it sends cannot be seen there."""
+    with TemporaryDirectory() as temporary:
+        tree = Path(temporary) / "tree"
+        plugin = driver.__module__.split(".")[0].removeprefix("dragoman_")
+        unpack(wheelhouse.project_wheel(f"plugins/{plugin}"), tree)
+        launch = Launch(
+            driver=f"{driver.__module__}:{driver.__qualname__}",
+            trees=(tree,),
+            approved=((given.host, given.port),),
+            secrets=given.secrets,
+        )
+        async with Http(given) as http, Worker(launch) as worker:
+            proxy = DriverProxy(worker)
+            await proxy.connect(given)
+            made = rig(proxy, http, None)
+            if str(worker.report) != "full":
+                pytest.skip(f"the sandbox is {worker.report} here")
+            yield made
+            await made.remove()
+            if "close" in worker.hooks:
+                await proxy.close()

@@ -70,25 +70,26 @@ class Rig(rigging.Rig):
 
 
 @asynccontextmanager
-async def connected(given: Profile, *, version: str) -> AsyncIterator[Rig]:
-    """Connect a driver."""
-    async with rigging.connected(Rig, Driver(), given) as rig:
+async def connected(given: Profile, *, version: str, confined: bool = False) -> AsyncIterator[Rig]:
+    """Connect a driver, in this process or in its sandbox."""
+    way = rigging.confined(Rig, Driver, given) if confined else rigging.connected(Rig, Driver(), given)
+    async with way as rig:
         rig.version = tuple(int(part) for part in version.split("."))
         yield rig
 
 
 @asynccontextmanager
-async def on_fake(version: str, **more: Any) -> AsyncIterator[Rig]:
+async def on_fake(version: str, *, confined: bool = False, **more: Any) -> AsyncIterator[Rig]:
     """Connect a driver to a fake server; a request that no real server understands fails the test."""
     async with FakeElasticsearch(version=version) as fake:
-        async with connected(profile(fake.url, **more), version=version) as rig:
+        async with connected(profile(fake.url, **more), version=version, confined=confined) as rig:
             rig.fake = fake
             yield rig
         assert fake.faults == []
 
 
 @asynccontextmanager
-async def on_server(record: dict[str, Any], **more: Any) -> AsyncIterator[Rig]:
+async def on_server(record: dict[str, Any], *, confined: bool = False, **more: Any) -> AsyncIterator[Rig]:
     """Connect a driver to a real server."""
     if record["security"]:
         user = record["users"]["admin"] if "admin" in record["users"] else next(iter(record["users"].values()))
@@ -97,7 +98,7 @@ async def on_server(record: dict[str, Any], **more: Any) -> AsyncIterator[Rig]:
             "options": {"username": user["username"]},
             "secrets": Secrets(values={"password": user["password"]}),
         } | more
-    async with connected(profile(record["url"], **more), version=record["version"]) as rig:
+    async with connected(profile(record["url"], **more), version=record["version"], confined=confined) as rig:
         yield rig
 
 

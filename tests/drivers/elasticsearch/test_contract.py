@@ -87,6 +87,22 @@ class TestContractOnFake(DriverContract):
             yield await target_of(es)
 
 
+@pytest.mark.slow
+class TestContractInTheSandbox(DriverContract):
+    @pytest.fixture(scope="class")
+    async def target(self) -> AsyncIterator[Target]:
+        async with on_fake("8.19.21", confined=True) as es:
+            yield await target_of(es)
+
+
+@pytest.mark.live("elasticsearch")
+class TestContractOnServerFromTheSandbox(DriverContract):
+    @pytest.fixture(scope="class")
+    async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:
+        async with on_server(live_server, confined=True) as es:
+            yield await target_of(es)
+
+
 @pytest.mark.live("elasticsearch")
 class TestContractOnServer(DriverContract):
     @pytest.fixture(scope="class")

@@ -138,16 +138,16 @@ class Rig(rigging.Rig):
         return json.loads(reply.body) if reply.status == 200 else None
 
 
-def connected(given: Profile) -> AbstractAsyncContextManager[Rig]:
-    """Connect a driver."""
-    return rigging.connected(Rig, Driver(), given)
+def connected(given: Profile, *, confined: bool = False) -> AbstractAsyncContextManager[Rig]:
+    """Connect a driver, in this process or in its sandbox."""
+    return rigging.confined(Rig, Driver, given) if confined else rigging.connected(Rig, Driver(), given)
 
 
 @asynccontextmanager
-async def on_fake(*, given: dict[str, Any] | None = None, **fake: Any) -> AsyncIterator[Rig]:
+async def on_fake(*, given: dict[str, Any] | None = None, confined: bool = False, **fake: Any) -> AsyncIterator[Rig]:
     """Connect a driver to a fake server; a request that no real server understands fails the test."""
     async with FakeWeaviate(**fake) as server:
-        async with connected(profile(server.url, **(given or {}))) as rig:
+        async with connected(profile(server.url, **(given or {})), confined=confined) as rig:
             rig.fake = server
             yield rig
         # What a role permits is shown by real servers only.
@@ -155,11 +155,11 @@ async def on_fake(*, given: dict[str, Any] | None = None, **fake: Any) -> AsyncI
 
 
 @asynccontextmanager
-async def on_server(record: dict[str, Any], **more: Any) -> AsyncIterator[Rig]:
+async def on_server(record: dict[str, Any], *, confined: bool = False, **more: Any) -> AsyncIterator[Rig]:
     """Connect a driver to a real server."""
     if record["api_keys"]:
         more = keyed(record["api_keys"]["admin"]) | more
-    async with connected(profile(record["url"], **more)) as rig:
+    async with connected(profile(record["url"], **more), confined=confined) as rig:
         yield rig
 
 

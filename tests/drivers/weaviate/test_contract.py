@@ -72,6 +72,23 @@ class TestContractOnFake(DriverContract):
             yield await target_of(wv, request.param)
 
 
+@pytest.mark.slow
+class TestContractInTheSandbox(DriverContract):
+    @pytest.fixture(scope="class")
+    async def target(self) -> AsyncIterator[Target]:
+        async with on_fake(confined=True) as wv:
+            yield await target_of(wv, 3)
+
+
+@pytest.mark.live("weaviate")
+class TestContractOnServerFromTheSandbox(DriverContract):
+    @pytest.fixture(scope="class")
+    async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:
+        ordinary(live_server)
+        async with on_server(live_server, confined=True) as wv:
+            yield await target_of(wv, 3)
+
+
 @pytest.mark.live("weaviate")
 class TestContractOnServer(DriverContract):
     @pytest.fixture(scope="class", params=[1, 3])
