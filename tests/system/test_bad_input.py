@@ -545,7 +545,7 @@ async def test_two_runtimes_in_one_process_do_not_know_of_each_other(house, fake
 def test_an_automation_that_cannot_be_read_is_a_matter_of_configuration(house, tmp_path):
     (tmp_path / "guard.py").write_text("import os\n\ndef before_call(:\n")
     told = refused(house, f"--use {tmp_path}/guard.py objects shop", "script-failed", 2)
-    assert "guard.py, line 3" in told
+    assert "guard.py:3: SyntaxError" in told
     (tmp_path / "leaves.py").write_text("raise SystemExit(0)\n")
     assert "leaves.py:1" in refused(house, f"--use {tmp_path}/leaves.py objects shop", "script-failed", 2)
 
