@@ -32,7 +32,7 @@ def test_a_published_driver_has_its_manifest_report_readme_and_changelog_beside_
     assert files["docs/dragoman-orbit/0.1.0/CHANGELOG.md"] == ready["CHANGELOG.md"].read_bytes()
     assert files["docs/dragoman-orbit/0.1.0/README.md"].strip() == ready["README.md"].read_bytes().strip()
     assert "Orbit Driver" in (team / "index.html").read_text()
-    assert done.sha256 in (team / "index.html").read_text()
+    assert done.sha256 in (team / "drivers/dragoman-orbit.html").read_text()
     assert verify(team) == []
 
 

@@ -38,6 +38,7 @@ def pattern(shown: str) -> re.Pattern[str]:
     """Make a pattern of a line as the page shows it: digests, times, folders and padding are examples."""
     escaped = re.escape(shown.strip()).replace("…", ".*")
     escaped = re.sub(r"sha256\\ [0-9a-f]+", r"sha256 [0-9a-f]+", escaped)
+    escaped = re.sub(r"root\\ [0-9a-f]+", r"root [0-9a-f]+", escaped)
     escaped = escaped.replace(r"sandbox\ full", r"sandbox (?:full|partial: .*?)")
     escaped = re.sub(r"\d+(?=\\ (?:passed|skipped))", r"\\d+", escaped)  # the contract grows
     spaced = re.sub(r"(\\ )+", r"\\s+", escaped)

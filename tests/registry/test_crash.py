@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 CRASHING = Path(__file__).parents[1] / "support/crashing.py"
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def root(shared_path: Path) -> Iterator[Path]:
     wheels = [wheelhouse.Driver(version=version).write(shared_path / "wheels") for version in ("1.0.0", "2.0.0")]
