@@ -108,6 +108,30 @@ async def _read(reader: asyncio.StreamReader, connection: int) -> Request | None
 
 
 @contextmanager
+def tls_without_a_farewell(tls: ssl.SSLContext, data: bytes) -> Iterator[int]:
+    """Serve one connection, never ended: it reads what comes and answers once, a farewell not at all."""
+    listener, over = socket.create_server(("localhost", 0)), threading.Event()
+    listener.settimeout(10)
+
+    def serve() -> None:
+        connection = listener.accept()[0]
+        connection.settimeout(10)
+        with tls.wrap_socket(connection, server_side=True) as secured:
+            secured.recv(65536)
+            secured.sendall(data)
+            over.wait(10)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        over.set()
+        thread.join()
+        listener.close()
+
+
+@contextmanager
 def serving_tls_in_a_thread(tls: ssl.SSLContext) -> Iterator[int]:
     """Serve one connection with blocking sockets: unlike asyncio, they send the alert when they end a handshake."""
     listener = socket.create_server(("localhost", 0))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import ssl
+import warnings
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from api.loopback import Reply, http, serving, serving_tls_in_a_thread
+from api.loopback import Reply, http, serving, serving_tls_in_a_thread, tls_without_a_farewell
 
 from dragoman_api.connections import Profile, Secrets, SslMode
-from dragoman_api.errors import ConfigurationError, ConnectionFailedError
+from dragoman_api.errors import ConfigurationError, ConnectionFailedError, QueryError
 from dragoman_api.http import Http
 
 UNVERIFIED = (SslMode.PREFERRED, SslMode.REQUIRED, SslMode.REQUIRED_SKIP_VERIFY)
@@ -169,3 +173,27 @@ async def test_an_answer_over_tls_that_stops_within_its_body_is_never_taken_for_
     ):
         with pytest.raises(ConnectionFailedError, match="stopped"):
             await client.request("GET", "/")
+
+
+@pytest.mark.parametrize(
+    ("answer", "limit"),
+    [
+        (b"", None),
+        (b"HTTP/1.1 200 X\r\nContent-Length: 900\r\n\r\n{", None),
+        (http(b" " * 900).data, 100),
+        (http(headers="Connection: close\r\n").data, None),
+    ],
+    ids=["given-up", "given-up-within-the-body", "too-long", "not-kept"],
+)
+def test_no_socket_outlives_the_client_where_a_server_leaves_the_tls_farewell_unanswered(certs, answer, limit):
+    async def ask(port: int) -> None:
+        async with Http(profile(port, SslMode.REQUIRED)) as client:
+            with suppress(QueryError, ConnectionFailedError):
+                await client.request("GET", "/", timeout=0.5, limit=limit)
+
+    with tls_without_a_farewell(certs.server("good"), answer) as port:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            asyncio.run(ask(port))
+            gc.collect()
+        assert [str(each.message) for each in told if each.category is ResourceWarning] == []

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
+    from aiohttp.client_proto import ResponseHandler
+    from aiohttp.client_reqrep import ConnectionKey
+
     from .columns import Note
     from .connections import Profile
     from .errors import DragomanError
@@ -109,7 +112,7 @@ class Http:
         return f"Http({self._origin})"
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(
+        connector = _Connector(
             ssl=self._ssl or True,
             limit=_CONNECTIONS,
             resolver=ThreadedResolver(),  # asks the loop, which in the sandbox asks the host
@@ -290,6 +293,18 @@ class Http:
             hint="ask for fewer rows or columns at a time",
             details={"limit": limit},
         )
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Drops a connection that is not kept at once.
+
+    Left to itself it would wait half a minute for a server to answer the end of TLS, and outlive the client.
+    """
+
+    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
+        if dropped := should_close or protocol.should_close:
+            protocol.abort()
+        super()._release(key, protocol, should_close=dropped)
 
 
 class _Disconnected(aiohttp.ClientError):
