@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from dragoman_api.errors import ConfigurationError
 
 from .files import locked, replacing, write
+from .folder import encode, index_files, reader, writing
 from .index import Registry, Types, changed
 from .merging import wheels
 from .pages import pages
 from .preflight import inspect
-from .publish import encode, index_files, reader, writing
 from .sources import open_source, read
 from .trust.keys import Keys, beside
 from .trust.ledger import Ledger, exists

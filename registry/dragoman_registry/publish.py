@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import chain
 from typing import TYPE_CHECKING, Literal
-
-import msgspec
 
 from dragoman_api.errors import ConfigurationError, PluginNotFoundError, RegistryError, WheelRejectedError
 
-from . import summaries
-from .files import locked, write
-from .index import Advisories, Catalog, Registry, Types, project_of
+from .files import locked
+from .folder import Own, write_index, write_wheel, writing
+from .index import Catalog, Registry, project_of
 from .merging import immutable, merged, releases, wheels
-from .pages import pages
 from .preflight import inspect
-from .trust import Target
-from .trust.keys import Keys, beside
+from .trust import Publisher
+from .trust.keys import Keys, beside, read_public
 from .trust.ledger import Ledger, exists
 from .trust.roles import (
     ONLINE,
@@ -30,26 +26,21 @@ from .trust.roles import (
     patterns,
     projects_of,
     publisher_of,
-    publishers_of,
-    served_name,
 )
 from .validation import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from .claims import Report
     from .index import Release
-    from .trust.seam import Publisher
 
 Status = Literal["active", "yanked", "deprecated", "quarantined"]
 
 OWNER = f"{PUBLISHER}owner"
 """Role of whoever holds the keys of a registry and publishes there themselves."""
 _OWN = {"metadata", "targets"}
-_OF = {"types": "targets", "advisories": "advisories", "catalog": "index", summaries.NAME: "index"}
-"""File of the index → the role that signs it."""
 
 
 def init(path: Path, *, keys: Path | None = None, days: int = YEAR, now: datetime | None = None) -> str:
@@ -80,7 +71,7 @@ def init(path: Path, *, keys: Path | None = None, days: int = YEAR, now: datetim
             for name in ("metadata", "targets/wheels", "targets/docs"):
                 (path / name).mkdir(parents=True, exist_ok=True)
             with locked(path):
-                _write_index(path, Ledger(path, folder, now=now, new_days=days), Catalog(), types={})
+                write_index(path, Ledger(path, folder, now=now, new_days=days), Catalog(), types={})
         return Ledger(path, folder).root_digest
 
 
@@ -170,7 +161,7 @@ def accept(
                 touched.add(project_of(file.name))
             desk.ledger.adopt(role, metadata)
             catalog = following
-        _write_index(path, desk.ledger, catalog, changed=touched)
+        write_index(path, desk.ledger, catalog, changed=touched)
         _refuse(faults)
     return [one for one in releases(catalog) if {wheel.file for wheel in one.wheels} - before]
 
@@ -211,7 +202,7 @@ def mark(
             replace(entry, releases=tuple(marked if release is found[0] else release for release in entry.releases))
             for entry in desk.catalog.projects
         )
-        _write_index(path, desk.ledger, replace(desk.catalog, projects=projects))
+        write_index(path, desk.ledger, replace(desk.catalog, projects=projects))
     return marked
 
 
@@ -234,9 +225,6 @@ def add_publisher(
     Raises:
         ConfigurationError: The name or key is none, or a project is another publisher's.
     """
-    from .trust.keys import read_public
-    from .trust.seam import Publisher
-
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise ConfigurationError(f"{name!r} is no name for a publisher", hint="lower-case letters, digits and dashes")
     role, public, named = f"{PUBLISHER}{name}", read_public(key), [re.sub(r"[-_.]+", "-", p).lower() for p in projects]
@@ -252,8 +240,8 @@ def add_publisher(
                 holder = str(other).removeprefix(PUBLISHER)
                 raise ConfigurationError(f"{project} is published by {holder}", hint="choose another project")
         desk.ledger.delegate(role, public, [pattern for project in named for pattern in patterns(project)])
-        bound = desk.types | (dict.fromkeys(types, named[0]) if named else {})
-        _write_index(path, desk.ledger, desk.catalog, types=bound)
+        bound = desk.types | dict.fromkeys(types, named[0])
+        write_index(path, desk.ledger, desk.catalog, types=bound)
     return Publisher(name=name, keys=(public.keyid,))
 
 
@@ -299,17 +287,6 @@ def sign(
         return [*rotated, *(name for name in [*again, *renewed] if name not in rotated)]
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what the disk says into an error that names the file."""
-    try:
-        yield
-    except OSError as error:
-        reason = f"{error.strerror or error}: {error.filename or path}"
-        hint = "dragoman registry verify FOLDER; then build again"
-        raise RegistryError(f"{path} cannot be written: {reason}", code="registry-not-written", hint=hint) from error
-
-
 def read_catalog(path: Path) -> Catalog:
     """Read the signed catalog of a registry on disk; empty where there is no registry yet.
 
@@ -324,25 +301,6 @@ def read_catalog(path: Path) -> Catalog:
 def published(path: Path) -> dict[str, str]:
     """Give the digest of every wheel a registry holds, by its file name; none where there is no registry yet."""
     return {wheel.file: wheel.sha256 for wheel in wheels(read_catalog(path))}
-
-
-class Own:
-    """Trust what the ledger of one's own registry says."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-
-    def admit(self, target: Target) -> Target:
-        """Hold a file of the index to its signed digest."""
-        signed = self._ledger.signed(_OF[target.path], target.path) if target.path in _OF else None
-        if signed is None:
-            return target
-        digest = signed.hashes["sha256"]
-        return Target(path=served_name(target.path, digest), size=signed.length, sha256=digest)
-
-    def publishers(self) -> Mapping[str, Publisher]:
-        """Give nothing: nobody asks."""
-        return {}
 
 
 class _Desk:
@@ -370,10 +328,8 @@ class _Desk:
             role = publisher_of(self.ledger.targets, project) if exists(self._path) else OWNER
             mine = role in (None, OWNER) and not self._by_key
             if role is None and not (mine and self.ledger.can_sign("targets")):
-                reason = (
-                    "Nobody may publish this project yet: dragoman registry add-publisher FOLDER NAME --key KEY.pub"
-                )
-                yield Fault("no-publisher", f"{reason} --project {project}.", path.name)
+                reason = "Nobody may publish this project yet: dragoman registry add-publisher FOLDER NAME"
+                yield Fault("no-publisher", f"{reason} --key KEY.pub --project {project}.", path.name)
             for kind in report.manifest.types:
                 holder = self.types.get(kind.name)
                 if holder not in (None, project):
@@ -406,7 +362,7 @@ class _Desk:
             for role in waiting:
                 ledger.adopt(role, there[role])
             changed = {project_of(path.name) for path in found}
-            _write_index(self._path, ledger, catalog, types=types if types != self.types else None, changed=changed)
+            write_index(self._path, ledger, catalog, types=types if types != self.types else None, changed=changed)
 
     def signed_wheels(
         self, role: str, targets: Iterable[str], arrived: Mapping[str, Path]
@@ -443,93 +399,3 @@ def _refuse(faults: list[Fault]) -> None:
         shown = f"nothing was published: {faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
         pairs = tuple((fault.code, str(fault)) for fault in faults)
         raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)
-
-
-def write_wheel(root: Path, path: Path, report: Report, more: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Put a wheel and what lies beside it in place; nothing points there yet. Give what its publisher signs."""
-    assert report.name is not None
-    folder = f"wheels/{report.name.project}"
-    wheel = f"{folder}/{path.name}"
-    signed = {wheel: path.read_bytes()}
-    if report.manifest is not None:
-        signed[f"{wheel}.driver.json"] = report.manifest_data
-        docs = f"docs/{report.name.project}/{report.name.version}"
-        if report.readme:
-            signed[f"{docs}/README.md"] = report.readme.encode()
-        if "CHANGELOG.md" in more:
-            signed[f"{docs}/CHANGELOG.md"] = more["CHANGELOG.md"]
-        # The report of the bytes that are there already stays: it was published with them.
-        kept = root / "targets" / f"{wheel}.report.json"
-        if kept.exists() or "report.json" in more:
-            signed[f"{wheel}.report.json"] = kept.read_bytes() if kept.exists() else more["report.json"]
-    for name, data in {f"{wheel}.metadata": report.metadata, **signed}.items():
-        file = root / "targets" / name
-        if not file.exists() or file.read_bytes() != data:
-            write(file, data)
-    return signed
-
-
-def index_files(catalog: Catalog) -> dict[str, bytes]:
-    """Make the files of the index that follow from the catalog."""
-    held: dict[str, dict[str, dict[str, str]]] = {"quarantined": {}, "yanked": {}, "deprecated": {}}
-    for release in releases(catalog):
-        instead = f"; use {release.replaced_by} instead" if release.replaced_by else ""
-        for status, versions in held.items():
-            if (reason := getattr(release, status)) is not None:
-                versions.setdefault(release.project, {})[release.version] = reason + instead
-    advisories = Advisories(quarantined=held["quarantined"], yanked=held["yanked"], deprecated=held["deprecated"])
-    return {
-        "advisories": encode(advisories), "catalog": encode(catalog), summaries.NAME: summaries.encode(catalog),
-    }  # fmt: skip
-
-
-def reader(root: Path) -> Callable[[str], bytes | None]:
-    """Make a function that reads a file by its path below `targets/`, None where there is none."""
-
-    def read(name: str) -> bytes | None:
-        file = root / "targets" / name
-        return file.read_bytes() if file.is_file() else None
-
-    return read
-
-
-def encode(value: object) -> bytes:
-    """Write a file of the index."""
-    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-
-
-def _write_index(
-    root: Path,
-    ledger: Ledger,
-    catalog: Catalog,
-    *,
-    types: dict[str, str] | None = None,
-    changed: Collection[str] = (),
-) -> None:
-    """Write what follows from a catalog, then the metadata that names it, in an order in which a crash does no harm."""
-    targets, kept = root / "targets", set()
-    files = index_files(catalog) | (
-        {"types": encode(Types(types=dict(sorted(types.items()))))} if types is not None else {}
-    )
-    for name, data in files.items():
-        if (old := ledger.signed(_OF[name], name)) is not None:
-            kept.add(served_name(name, old.hashes["sha256"]))
-        kept.add(served := served_name(name, ledger.vouch(_OF[name], name, data)))
-        if not (targets / served).is_file():
-            write(targets / served, data)
-    names = publishers_of(ledger.targets)
-    for name, data in chain(pages(catalog, reader(root), publishers=names, changed=changed), files.items()):
-        file = targets / name  # the index under its plain names is for tools that know nothing of signatures
-        if not file.is_file() or file.read_bytes() != data:
-            write(file, data)
-    done = ledger.commit()
-    projects = [targets / "wheels" / name for name in changed]
-    for folder in (root, root / "drivers", root / "metadata", targets, targets / "simple", *projects):
-        for draft in folder.glob(
-            ".*.tmp"
-        ):  # of somebody who was killed: the registry is locked, so nobody else is here
-            draft.unlink()
-    for name in files if done else ():
-        for file in targets.glob(f"*.{name}"):  # readers of the state before this one are let finish
-            if file.name not in kept:
-                file.unlink()

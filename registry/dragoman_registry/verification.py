@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.errors import RegistryError
 
+from .folder import Own, encode, index_files, reader
 from .index import Registry, Types
 from .merging import releases
 from .pages import pages
 from .preflight import inspect
-from .publish import Own, encode, index_files, reader
 from .trust.keys import Keys, beside
 from .trust.ledger import Ledger
 from .trust.roles import PUBLISHER, publishers_of, served_name

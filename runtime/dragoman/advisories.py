@@ -51,11 +51,12 @@ class Advisories:
         for registry in self._registries.open() if stale else ():
             if registry.location not in stale:
                 continue
-            held = fresh.get(registry.location, {}).get("held", {})
-            with suppress(RegistryError):
+            held, stamp = fresh.get(registry.location, {}).get("held", {}), ""
+            with suppress(RegistryError):  # a folder is asked again the next time, the web after a while
                 said = registry.advisories()
                 held = {"quarantined": said.quarantined, "yanked": said.yanked, "deprecated": said.deprecated}
-            fresh[registry.location] = {"stamp": stamps[registry.location], "at": now, "held": held}
+                stamp = stamps[registry.location]
+            fresh[registry.location] = {"stamp": stamp, "at": now, "held": held}
         if fresh != known:
             self._kept = fresh
             with suppress(InstallError):  # a home that cannot be written asks again next time

@@ -107,10 +107,9 @@ class AutoInstall:
                 self._store.set_note(key, None)
             return generation, decision, None  # the registries are not asked for what is here
         offer, unreachable, expired = self._find(kind)
+        known = replace(known, unreachable=unreachable, expired=expired)
         if offer is not None:
-            known = self._offered(replace(known, unreachable=unreachable, expired=expired), generation, offer)
-        else:
-            known = replace(known, unreachable=unreachable, expired=expired)
+            known = self._offered(known, generation, offer)
         return generation, decide(known), offer
 
     def _find(self, kind: str) -> tuple[Offer | None, str, str]:

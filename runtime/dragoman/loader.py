@@ -12,7 +12,6 @@ from dragoman_api.errors import DragomanError, DriverFaultError
 from dragoman_api.events import ConnectionDenied, PluginRestarted
 from dragoman_registry.trees import leasing
 
-from .sandbox.log import harmless
 from .sandbox.process import Worker
 from .sandbox.proxy import DriverProxy
 from .sandbox.supervisor import Supervisor
@@ -128,7 +127,7 @@ class Link:
         if len(self._denials) >= DENIALS or (host, port) in self._denials:
             return  # the audit's file is not for a driver to fill
         self._denials.add((host, port))
-        self._emit(ConnectionDenied(connection=self.info.name, host=harmless(host), port=port))
+        self._emit(ConnectionDenied(connection=self.info.name, host=host, port=port))
 
     def offers(self, hook: str) -> bool:
         """Tell whether the driver implements a hook."""

@@ -50,10 +50,8 @@ def typed(tmp_path_factory) -> list[tuple[str, list[str], str]]:
     """Type the whole page into one shell."""
     folder, todo = tmp_path_factory.mktemp("author"), steps(free_port())
     script = "set -m\nexec 2>&1\n"
-    for (
-        command,
-        _,
-    ) in todo:  # what runs in the background keeps its output to itself, and ends with a shell that is killed
+    # What runs in the background keeps its output to itself, and ends with a shell that is killed.
+    for command, _ in todo:
         quiet = re.sub(r"^(.*) &$", r"timeout 340 \1 >/dev/null &", command)
         script += f"{quiet}\necho '{MARK}'$?\n"
     home = {"HOME": str(folder), "DRAGOMAN_HOME": str(folder / "home"), "LANG": "C.UTF-8"}

@@ -18,7 +18,8 @@ from benchmarks.compare import INTERPRETER, measure, report, start_interpreter
 import marketplace
 from dragoman.marketplace import search
 from dragoman.offers import find_offer, read_offers
-from dragoman_registry import publish, summaries
+from dragoman_registry import summaries
+from dragoman_registry.folder import index_files
 from dragoman_registry.index import Catalog, Registry
 from dragoman_registry.pages import pages
 from dragoman_registry.store import Store
@@ -40,7 +41,7 @@ def browse(root: Path, count: int) -> None:
     targets = root / "targets"
     targets.mkdir(parents=True)
     catalog, small = marketplace.catalog(count), count <= 10_000
-    files = publish.index_files(catalog) if small else {"browse": summaries.encode(catalog), "advisories": b"{}"}
+    files = index_files(catalog) if small else {"browse": summaries.encode(catalog), "advisories": b"{}"}
     for name, data in files.items():
         (targets / name).write_bytes(data)
     sizes = ", ".join(f"{name} of {len(data) / 1e6:.1f} MB" for name, data in files.items() if len(data) > 1_000_000)

@@ -18,7 +18,9 @@ from benchmarks.compare import INTERPRETER, measure, report, start_interpreter
 import marketplace
 import wheelhouse
 from dragoman_registry import publish
-from dragoman_registry.index import Registry
+from dragoman_registry.files import write
+from dragoman_registry.folder import encode, index_files
+from dragoman_registry.index import Registry, Types
 from dragoman_registry.sources import open_source
 from dragoman_registry.trust.client import TufTrust
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key
@@ -107,12 +109,12 @@ def publishing(root: Path) -> None:
         mine = catalog.projects[number * 10 : number * 10 + 10]
         ledger.delegate(f"pub-p{number}", key, [path for each in mine for path in patterns(each.project)])
     types = {kind.name: project.project for project in catalog.projects for kind in project.types}
-    for name, data in publish.index_files(catalog).items():
+    for name, data in index_files(catalog).items():
         digest = ledger.vouch("advisories" if name == "advisories" else "index", name, data)
-        publish.write(root / f"targets/{digest}.{name}", data)
-    data = publish.encode(publish.Types(types=types))
+        write(root / f"targets/{digest}.{name}", data)
+    data = encode(Types(types=types))
     digest = ledger.vouch("targets", "types", data)
-    publish.write(root / f"targets/{digest}.types", data)
+    write(root / f"targets/{digest}.types", data)
     ledger.commit()
     acme = own_key(root.parent / "acme.pem")
     publish.add_publisher(

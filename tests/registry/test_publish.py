@@ -20,7 +20,7 @@ from dragoman_api.errors import (
     RegistryError,
     WheelRejectedError,
 )
-from dragoman_registry import files, publish, sources
+from dragoman_registry import files, folder, publish, sources
 from dragoman_registry.index import Registry
 from dragoman_registry.trust import ledger
 from dragoman_registry.trust.client import TufTrust
@@ -195,7 +195,7 @@ def test_a_registry_that_cannot_be_written_says_so(tmp_path: Path, root: Path, m
     def full(path: Path, data: bytes) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", str(path))
 
-    monkeypatch.setattr(publish, "write", full)
+    monkeypatch.setattr(folder, "write", full)
     with pytest.raises(RegistryError, match="No space left on device") as caught:
         publish.build([wheelhouse.Driver(version="9.0.0").write(tmp_path / "w2")], to=root)
     assert caught.value.code == "registry-not-written"
@@ -323,7 +323,7 @@ def test_a_build_that_stops_anywhere_leaves_a_readable_registry(
                 raise Stopped
             real(path, data)
 
-        for module in (publish, ledger):
+        for module in (folder, ledger):
             monkeypatch.setattr(module, "write", write)
         try:
             publish.build([newer], to=copy)
@@ -340,7 +340,7 @@ def test_a_build_that_stops_anywhere_leaves_a_readable_registry(
         for page in copy.glob("targets/simple/*/index.v1+json"):
             for file in json.loads(page.read_bytes())["files"]:
                 assert (page.parent / file["url"]).is_file()
-        for module in (publish, ledger):
+        for module in (folder, ledger):
             monkeypatch.setattr(module, "write", real)
         publish.build([newer], to=copy)
         assert verify(copy) == []

@@ -12,7 +12,7 @@ import pytest
 
 from crashing_registry import SCENARIOS
 from dragoman_api.errors import RegistryError
-from dragoman_registry import files, publish
+from dragoman_registry import files, folder, publish
 from dragoman_registry.trust import ledger
 from dragoman_registry.verification import verify
 from trust_attacks import Case, driver
@@ -50,7 +50,7 @@ def test_on_a_full_disk_what_was_published_stays(tmp_path: Path, monkeypatch: py
             files.write(path, data, mode=mode)
 
         with monkeypatch.context() as patch:
-            for module in (publish, ledger):
+            for module in (folder, ledger):
                 patch.setattr(module, "write", write)
             try:
                 publish.build([driver(case.folder, "1.1.0")], to=case.root, sign=case.key("acme"))

@@ -13,6 +13,7 @@ from dragoman.registries import Registries
 from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError, IntegrityError, RegistryError, TrustError
 from dragoman_registry import publish
+from dragoman_registry.files import write
 from dragoman_registry.index import Registry
 from dragoman_registry.mirror import mirror, pack
 from dragoman_registry.sources import open_source
@@ -105,7 +106,7 @@ def test_a_mirrors_operator_cannot_sign_in_an_authors_place(case: Case):
         publish.mark(case.folder / "mirror", project="demo", version="1.0.0", status="yanked", reason="mine")
     case.root = case.folder / "mirror"
     for path, data in files.items():
-        publish.write(case.root / "targets" / path, data)
+        write(case.root / "targets" / path, data)
     sign_as(case, "pub-acme", files, own_key(case.folder / "operator.pem"))
     registry = case.client()
     with pytest.raises(TrustError):

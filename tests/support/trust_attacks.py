@@ -24,6 +24,7 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import DragomanError, WheelRejectedError
 from dragoman_registry import publish
+from dragoman_registry.files import write
 from dragoman_registry.index import Registry
 from dragoman_registry.sources import open_source
 from dragoman_registry.trust.client import TufTrust
@@ -221,7 +222,7 @@ def wrong_delegation(case: Case) -> str | None:
     wheel, files = case.evil()
     forge(case.root, {"catalog": case.listed(wheel)})
     for path, data in files.items():
-        publish.write(case.root / "targets" / path, data)
+        write(case.root / "targets" / path, data)
     sign_as(case, "pub-other", files, case.key("other"))
     return case.install("9.9.9")
 
@@ -231,7 +232,7 @@ def forged_publisher(case: Case) -> str | None:
     wheel, files = case.evil()
     forge(case.root, {"catalog": case.listed(wheel)})
     for path, data in files.items():
-        publish.write(case.root / "targets" / path, data)
+        write(case.root / "targets" / path, data)
     sign_as(case, "pub-acme", files, own_key(case.folder / "thief.pem"))
     return case.install("9.9.9")
 
@@ -246,7 +247,7 @@ def revoked_key(case: Case) -> str | None:
     wheel, files = case.evil()
     forge(case.root, {"catalog": case.listed(wheel)})
     for path, data in files.items():
-        publish.write(case.root / "targets" / path, data)
+        write(case.root / "targets" / path, data)
     sign_as(case, "pub-acme", files, case.key("acme"))
     return case.install("9.9.9")
 
@@ -268,7 +269,7 @@ def stolen_index_adds(case: Case) -> str | None:
     wheel, files = case.evil()
     forge(case.root, {"catalog": case.listed(wheel)})
     for path, data in files.items():
-        publish.write(case.root / "targets" / path, data)
+        write(case.root / "targets" / path, data)
     return case.install("9.9.9")
 
 
@@ -277,7 +278,7 @@ def stolen_index_changes(case: Case) -> str | None:
     wheel, files = case.evil("1.0.0")
     forge(case.root, {"catalog": case.listed(wheel)})
     for path, data in files.items():
-        publish.write(case.root / "targets" / path, data)
+        write(case.root / "targets" / path, data)
     return case.install()
 
 
@@ -348,7 +349,7 @@ def stolen_publisher_replaces(case: Case) -> str | None:
 def stolen_publisher_swaps(case: Case) -> str | None:
     _, files = case.evil("1.0.0")
     for path, data in files.items():
-        publish.write(case.root / "targets" / path, data)
+        write(case.root / "targets" / path, data)
     Ledger(case.root, Keys(case.folder / "none", case.key("acme"))).submit("pub-acme", files)
     (case.root / "metadata/2.pub-acme.json").replace(case.root / "metadata/1.pub-acme.json")
     return case.install()
@@ -411,7 +412,7 @@ def sign_as(case: Case, role: str, files: dict[str, bytes], key: Path) -> None:
     metadata.signatures.clear()
     metadata.sign(Keys(case.folder / "none", key).signers().popitem()[1])
     data = metadata.to_bytes()
-    publish.write(case.root / f"metadata/{metadata.signed.version}.{role}.json", data)
+    write(case.root / f"metadata/{metadata.signed.version}.{role}.json", data)
     ledger._note(role, metadata, data)
     ledger._changed.add("snapshot")
     ledger.commit()

@@ -48,6 +48,25 @@ class Driver:
 """
 
 
+TRYING = """
+import json, os, socket
+from dragoman_api.hookspecs import hookimpl
+from dragoman_api.columns import Description
+
+def tries(act):
+    try:
+        act()
+    except OSError as error:
+        return error.errno
+    return "done"
+
+class Driver:
+    @hookimpl
+    async def describe_object(self, name):
+"""
+"""How a driver begins that tries what it must not: `tries` gives the number of the error."""
+
+
 def attempts(body: str) -> str:
     """Give the source of a driver whose `describe_object(name)` runs a function's body."""
     return f"def attempt(name):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n{CONNECT}"

@@ -110,6 +110,12 @@ async def test_other_ports_and_hosts_are_denied_and_named(workshop: Workshop) ->
     assert workshop.denied == [("127.0.0.1", other), ("127.0.0.2", port), ("localhost", port), ("::1", port)]
 
 
+async def test_a_host_that_is_called_like_a_secret_is_told_masked(workshop: Workshop) -> None:
+    async with workshop.worker(CLIENT, secrets={"password": "correct-horse"}) as worker:
+        await ask(worker, "correct-horse.evil.example", 443)
+    assert workshop.denied == [("***.evil.example", 443)]
+
+
 async def test_no_lookup_is_made_for_a_name_that_is_not_approved(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.worker.conftest import TRYING
 
 import wheelhouse
 
@@ -69,21 +70,9 @@ async def main():
 anyio.run(main)
 """
 
-DRIVER = """
-import json, os, socket
-from dragoman_api.hookspecs import hookimpl
-from dragoman_api.columns import Description
-
-def tries(act):
-    try:
-        act()
-    except OSError as error:
-        return error.errno
-    return "done"
-
-class Driver:
-    @hookimpl
-    async def describe_object(self, name):
+DRIVER = (
+    TRYING
+    + """\
         return Description(object=name, columns=[], structure=json.dumps({
             "fs_read": tries(lambda: open("/etc/passwd").read()),
             "fs_write": tries(lambda: open(f"/tmp/.dragoman-tried-{os.getpid()}", "x").close()
@@ -93,6 +82,7 @@ class Driver:
             "process": tries(lambda: os.fork() or os._exit(0)),
         }))
 """
+)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.worker.conftest import TRYING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,21 +43,9 @@ async def main():
 anyio.run(main)
 """
 
-DRIVER = """
-import json, os
-from dragoman_api.hookspecs import hookimpl
-from dragoman_api.columns import Description
-
-def tries(act):
-    try:
-        act()
-    except OSError as error:
-        return error.errno
-    return "done"
-
-class Driver:
-    @hookimpl
-    async def describe_object(self, name):
+DRIVER = (
+    TRYING
+    + """\
         host = os.getppid()
         return Description(object=name, columns=[], structure=json.dumps({
             "environ": tries(lambda: open(f"/proc/{host}/environ").read()),
@@ -68,6 +57,7 @@ class Driver:
             "fork": tries(lambda: os.fork() or os._exit(0)),
         }))
 """
+)
 
 
 @pytest.fixture(scope="module")

@@ -63,9 +63,10 @@ def _tokens(options: Options, given: tuple[str, ...]) -> Mapping[str, str]:
     found, connections = dict[str, str](), Connections(options.paths())
     for each in given:
         name, _, reference = each.partition("=")
-        hint = f"--token {name or 'me'}=file:token.txt"
         if not name or reference.partition(":")[0] not in ("env", "file", "command", "keyring"):
-            raise ConfigurationError(f"--token {name}=… names no place where the token is kept", hint=hint)
+            # What stands there may be the token itself.
+            hint = "--token me=file:token.txt"
+            raise ConfigurationError("a --token names no place where the token is kept", hint=hint)
         found[name] = connections.resolve_secret(reference, field="token", connection=name)
         if len(found[name]) < SHORTEST:
             make = "python -c 'import secrets; print(secrets.token_urlsafe())'"

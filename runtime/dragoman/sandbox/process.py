@@ -131,7 +131,7 @@ class Worker:
         self._channel = Channel(
             limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
         )
-        self._broker = Broker(child.broker, self._launch.approved, on_denied=self._on_denied, on_fault=self._condemn)
+        self._broker = Broker(child.broker, self._launch.approved, on_denied=self._deny, on_fault=self._condemn)
 
     async def _start(self) -> None:
         launch = self._launch
@@ -259,6 +259,9 @@ class Worker:
         }
         hint = self._clean(error.hint) or (_HINT if isinstance(error, DriverFaultError) else "")
         return type(error)(self._clean(error.message), hint=hint, code=self._clean(error.code), details=clean)
+
+    def _deny(self, host: str, port: int | None) -> None:
+        self._on_denied(self._clean(host), port)  # it may be called like a secret of the driver's
 
     def _clean(self, text: str) -> str:
         return self._mask(harmless(text))
