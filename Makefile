@@ -36,8 +36,9 @@ slow: $(BUNDLE) ## the tests that take long: an author's way, kills and resumpti
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
 	@command -v chromedriver >/dev/null || echo "THE PAGES WERE NOT LOOKED AT: here is no chromium with chromedriver"
 
-check: $(BUNDLE) ## ruff, mypy, import contracts
+check: $(BUNDLE) ## ruff and its format, mypy, import contracts
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check -q .
 	@$(BIN)/mypy
 	@$(BIN)/mypy tests/typecheck
 	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache

@@ -96,9 +96,7 @@ def test_an_automation_of_a_file_vetoes_a_write_and_not_a_read(shop, tmp_path):
     guard = tmp_path / "guard.py"
     guard.write_text(GUARD)
     done = shop("--use", guard, "update", "shop", "books", "1", "--set", "price=0", code=1)
-    assert done.err == (
-        "error[refused]: guard.py: apply_change on shop; nothing was sent\n  try: use a change file\n"
-    )
+    assert done.err == ("error[refused]: guard.py: apply_change on shop; nothing was sent\n  try: use a change file\n")
     assert shop("--use", guard, "count", "shop", "books").out == "3\n"
 
 

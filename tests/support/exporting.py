@@ -81,5 +81,3 @@ def breaks_before(number, error):
             raise left.pop()
 
     return before
-
-

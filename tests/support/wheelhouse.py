@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)  # signatures made then still hold
 
-CODE = '''\
+CODE = """\
 from dragoman_api import hookimpl
 from dragoman_api.columns import Column, ColumnKind, Description, Object
 from dragoman_api.connections import Server
@@ -45,7 +45,7 @@ class Driver:
     @hookimpl
     async def list_objects(self):
         return [Object("things", rows=0)]
-'''
+"""
 
 
 def manifest(name: str = "demo", **changes: object) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from forging import forge
 from stranger import Result, Shell
 from terminal import Terminal
 
-NAUGHTY = '''
+NAUGHTY = """
 import os, sys, time
 import anyio
 from dragoman_api import hookimpl
@@ -89,7 +89,7 @@ class Driver:
             case "many":
                 return Page(columns=COLUMNS, cells=[["x"]] * 10_001)
         return Page(columns=COLUMNS, cells=[["fine"]])
-'''
+"""
 HOOKS = ["connect", "describe_object", "fetch_page", "list_objects"]
 EXACT = (
     '{"long":-9223372036854775808,"unsigned":18446744073709551615,"keyword":123456789012345678901234567890,'
@@ -197,7 +197,7 @@ def raw_servers():
         for peer in [*peers, listener]:
             peer.close()
 
-    latin = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-elastic-product: Elasticsearch\r\n'
+    latin = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-elastic-product: Elasticsearch\r\n"
     body = b'{"version":{"number":"8.\xff\xfe\x1b[31m"},"tagline":"You Know, for Search"}'
     with (
         serve(b"\x00\x1b]0;owned\x07 no HTTP at all\r\n\r\n") as noise,
