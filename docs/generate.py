@@ -39,7 +39,7 @@ PYTHON = (
     ("dragoman.plugins", "Plugins"),
     ("dragoman.connections", "Connections"),
     ("dragoman.connections", "SavedConnection"),
-    ("dragoman.registries", "Registries"),
+    ("dragoman.plugins", "Registries"),
 )
 RULE = re.compile(r" \((?:[EPW]\d+(?:, | to )?)+\)")  # ids of the conformance rules are for tests
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$")

@@ -19,10 +19,10 @@ settings.load_profile("dragoman")
 
 MAY_BLOCK = {
     # plain functions, documented as such: a host with a loop to protect calls them in a thread
-    "dragoman/registries.py": {"add", "remove", "list"},
+    "dragoman/plugins/registries.py": {"add", "remove", "list"},
     "dragoman/connections.py": {"list", "get", "save", "remove", "store_secret", "resolve_secret", "check_name"},
     "dragoman/cli/options.py": {"write"},  # an event is written down before anything else happens
-    "dragoman/plugins.py": {"installed"},
+    "dragoman/plugins/lifecycle.py": {"installed"},
     "dragoman/runtime.py": {"__init__"},
     # a child must be started by the main thread: the signal of its parent's death follows the starting thread
     "dragoman/sandbox/child.py": {"__init__"},

@@ -15,14 +15,13 @@ from dragoman_registry.store import Store
 
 from ._bus import Bus
 from ._hooks import Hooks
-from .advisories import Advisories
-from .autoinstall import AutoInstall
 from .automations import named, shipped
 from .connections import Connections, check_values, make_profile
-from .installs import Installs
 from .loader import Link
-from .plugins import Plugins
-from .registries import Registries
+from .plugins import Plugins, Registries
+from .plugins.advisories import Advisories
+from .plugins.autoinstall import AutoInstall
+from .plugins.installs import Installs
 from .sandbox.closure import find_closure
 from .sandbox.grants import granted
 from .sandbox.process import Launch

@@ -31,9 +31,9 @@ from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 
 from .automations import Meter
+from .console.variables import fill
 from .exports import Export, Source, choose, choose_columns
 from .settings import Limit
-from .variables import fill
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence

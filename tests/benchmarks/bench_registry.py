@@ -16,8 +16,8 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/support")]
 from benchmarks.compare import INTERPRETER, measure, report, start_interpreter
 
 import marketplace
-from dragoman.marketplace import search
-from dragoman.offers import find_offer, read_offers
+from dragoman.plugins.marketplace import search
+from dragoman.plugins.offers import find_offer, read_offers
 from dragoman_registry import summaries
 from dragoman_registry.folder import index_files
 from dragoman_registry.index import Catalog, Registry
@@ -57,7 +57,7 @@ def browse(root: Path, count: int) -> None:
     title = f"{count:,} drivers, two releases each: {sizes}"
     report(title, measure(sides, rounds=3), baseline="search: two words", target="100 ms for 10,000")
     code = (
-        "import sys; from pathlib import Path; from dragoman.marketplace import search;"
+        "import sys; from pathlib import Path; from dragoman.plugins.marketplace import search;"
         "from dragoman_registry.index import Registry; from dragoman_registry.store import Store;"
         "search(Store(Path(sys.argv[1], 'data')), [Registry('big', sys.argv[1])], 'store vectors')"
     )

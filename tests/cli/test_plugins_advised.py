@@ -10,9 +10,8 @@ import pytest
 from cli.conftest import House
 
 import wheelhouse
-from dragoman import advisories
-from dragoman.advisories import WEB_SECONDS, Advisories
-from dragoman.registries import Registries
+from dragoman.plugins import Registries, advisories
+from dragoman.plugins.advisories import WEB_SECONDS, Advisories
 from dragoman.settings import find_paths
 from dragoman_registry import publish
 from dragoman_registry.store import Store

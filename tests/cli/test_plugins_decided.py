@@ -12,7 +12,7 @@ import pytest
 from cli.conftest import House
 
 import wheelhouse
-from dragoman import autoinstall
+from dragoman.plugins import autoinstall
 from dragoman_registry import publish
 from dragoman_registry.store import Store
 from dragoman_registry.wheels import Host

@@ -465,7 +465,7 @@ def test_the_bundled_drivers_are_pinned_and_a_changed_file_is_named(tmp_path: Pa
 
 
 def test_the_framework_is_loaded_only_to_verify_signatures():
-    program = "import sys; import dragoman_registry.index, dragoman.registries; print('tuf' in sys.modules)"
+    program = "import sys; import dragoman_registry.index, dragoman.plugins.registries; print('tuf' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=50)
     assert done.stdout.strip() == "False"
 

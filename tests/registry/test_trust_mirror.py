@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import wheelhouse
-from dragoman.registries import Registries
+from dragoman.plugins import Registries
 from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError, IntegrityError, RegistryError, TrustError
 from dragoman_registry import publish

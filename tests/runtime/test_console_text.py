@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import expectations
-from dragoman.variables import fill
+from dragoman.console import expectations
+from dragoman.console.variables import fill
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import wheelhouse
-from dragoman.registries import BUNDLED, Registries, Signed
+from dragoman.plugins.registries import BUNDLED, Registries, Signed
 from dragoman.settings import find_paths
 from dragoman_api.errors import IntegrityError, TrustError
 from dragoman_registry import publish

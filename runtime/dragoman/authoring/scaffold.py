@@ -7,7 +7,7 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING
 
-from dragoman.offers import offer_for_type, read_offers
+from dragoman.plugins.offers import offer_for_type, read_offers
 from dragoman.versions import installed_version
 from dragoman_api.errors import ConfigurationError, RegistryError
 

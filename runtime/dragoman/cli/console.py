@@ -15,7 +15,7 @@ from .output import dumps, page_document, plain, plain_lines, safe_json, say_not
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dragoman.expectations import Verdict
+    from dragoman.console.expectations import Verdict
     from dragoman.session import Session
     from dragoman_api.console import Answer, ConsoleRequest
 
@@ -52,8 +52,8 @@ async def console(
     A comment "# expect status 200" or "# expect hits.total.value >= 5" below a request fails the command when the
     answer is another one.
     """
-    from dragoman import expectations
-    from dragoman.variables import fill
+    from dragoman.console import expectations
+    from dragoman.console.variables import fill
 
     shape = options.format_or(format)
     filled = fill(await _read(text, file), _variables(pairs))
@@ -77,7 +77,7 @@ async def console(
 
 
 def _variables(pairs: Sequence[str]) -> dict[str, str]:
-    from dragoman.variables import NAME
+    from dragoman.console.variables import NAME
 
     found = {}
     for pair in pairs:
@@ -104,7 +104,7 @@ async def _read(text: str | None, file: str | None) -> str:
 
 
 def _failures(request: ConsoleRequest, answer: Answer, verdicts: Sequence[Verdict]) -> Iterator[tuple[str, int]]:
-    from dragoman.expectations import STATUS
+    from dragoman.console.expectations import STATUS
 
     if answer.status >= ERRORS and not any(each.expectation.subject == STATUS for each in verdicts):
         yield _shortened(answer.text), request.line

@@ -86,7 +86,7 @@ def _measured(options: Options) -> Report:
 
 
 def _registries(options: Options) -> Iterator[Finding]:
-    from dragoman.registries import Registries
+    from dragoman.plugins import Registries
     from dragoman_api.errors import DragomanError
 
     for registry in Registries(options.paths()).open():

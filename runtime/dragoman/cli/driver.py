@@ -41,7 +41,7 @@ def _policy(options: Options) -> Policy:
 def new(options: Options, name: str, kind: str | None, port: int) -> None:
     """Make the folder of a new driver, which passes check and test as it is."""
     from dragoman.authoring.scaffold import scaffold
-    from dragoman.registries import Registries
+    from dragoman.plugins import Registries
     from dragoman_registry.store import Store
 
     paths = options.paths()

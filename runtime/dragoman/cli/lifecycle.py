@@ -14,8 +14,7 @@ from .output import plain, say, show_size
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from dragoman.installs import Update
-    from dragoman.plugins import Plugins
+    from dragoman.plugins import Plugins, Update
     from dragoman_registry.store import Generation
 
     Work = Callable[..., Coroutine[Any, Any, int | None]]
@@ -40,8 +39,8 @@ def managed(work: Work) -> Work:
 @click.pass_obj
 def list_(options: Options) -> None:
     """List the installed drivers, and what is held against their versions."""
-    from dragoman.advisories import Advisories  # and no runtime: this is asked at every prompt
-    from dragoman.registries import Registries
+    from dragoman.plugins import Registries
+    from dragoman.plugins.advisories import Advisories  # and no runtime: this is asked at every prompt
     from dragoman_registry.store import Store
 
     store = Store(options.paths().data)

@@ -12,8 +12,7 @@ from .options import Group, Options
 from .output import plain, show_size, write_markdown, write_table
 
 if TYPE_CHECKING:
-    from dragoman.listings import Details, Version
-    from dragoman.plugins import Plugins
+    from dragoman.plugins import Details, Plugins, Version
 
 SHOWN = 100
 """Drivers a terminal shows at once."""

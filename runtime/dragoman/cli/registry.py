@@ -15,7 +15,7 @@ from .serve import inbox, serve
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dragoman.registries import Registries
+    from dragoman.plugins import Registries
     from dragoman.settings import RegistryEntry
     from dragoman_registry.index import Release
     from dragoman_registry.publish import Status
@@ -39,7 +39,7 @@ for _command in (serve, inbox):
 
 
 def _registries(options: Options) -> Registries:
-    from dragoman.registries import Registries
+    from dragoman.plugins import Registries
 
     return Registries(options.paths())
 
@@ -72,7 +72,7 @@ def list_(options: Options) -> None:
 
 
 def _root(entry: RegistryEntry) -> str:
-    from dragoman.registries import BUNDLED
+    from dragoman.plugins.registries import BUNDLED
     from dragoman_registry.trust import Pinned
 
     if entry.name == BUNDLED:
@@ -232,7 +232,7 @@ def mirror(
     options: Options, source: str, folder: Path | None, bundle: Path | None, root: str, keys: Path | None
 ) -> None:
     """Copy a registry, verified, with its authors' signatures: into a folder, or one file for where no network is."""
-    from dragoman.registries import Signed, locate
+    from dragoman.plugins.registries import Signed, locate
     from dragoman.settings import RegistryEntry
     from dragoman_registry.mirror import mirror as copy
     from dragoman_registry.mirror import pack

@@ -423,8 +423,8 @@ async def test_E26_the_file_of_the_guide_holds() -> None:
     """Variables and expectations are the host's, comments the driver's: together they read one text."""
     from pathlib import Path
 
-    from dragoman import expectations
-    from dragoman.variables import fill
+    from dragoman.console import expectations
+    from dragoman.console.variables import fill
 
     page = Path(__file__).parents[3] / "docs/how-to/use-the-console.md"
     text = fill(page.read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0], {"index": "books"})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from dragoman.versions import installed_version
 from dragoman_api.errors import (
     ConfigurationError,
     DragomanError,
@@ -18,18 +19,17 @@ from dragoman_api.errors import (
 from dragoman_registry.decision import Decision, Inputs, Outcome, decide
 
 from .offers import Offer, offer_for_type, unknown_type
-from .versions import installed_version
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from dragoman.sandbox.policy import Policy
     from dragoman_registry.lock import Locked
     from dragoman_registry.store import Generation, Store
 
     from .advisories import Advisories
     from .installs import Installs
     from .registries import Registries
-    from .sandbox.policy import Policy
 
 
 ASKING_SECONDS = 2.0
@@ -130,7 +130,7 @@ class AutoInstall:
     def _offered(self, known: Inputs, generation: Generation | None, offer: Offer) -> Inputs:
         """Add what a registry offers to what is known."""
         if known.confined:  # what the kernel offers is tried before anybody's code is let in on the strength of it
-            from .sandbox.trial import measured_level
+            from dragoman.sandbox.trial import measured_level
 
             known = replace(known, sandbox=str(measured_level(self._cache)))
         # A damaged or missing driver comes back as it was; one that no longer fits makes way for one that does.
@@ -156,7 +156,7 @@ class AutoInstall:
         return lock.read(self._store.lock_file)
 
     def _inputs(self, kind: str, generation: Generation | None) -> Inputs:
-        from .sandbox.policy import achievable_level
+        from dragoman.sandbox.policy import achievable_level
 
         common = Inputs(type=kind, surface=self._surface, sandbox=str(achievable_level()), policy=self._policy)
         if generation is None:

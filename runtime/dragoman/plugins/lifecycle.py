@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from dragoman.versions import installed_version
 from dragoman_api import events
 from dragoman_api.calls import Call
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError
@@ -17,11 +18,11 @@ from .installs import Update
 from .listings import Details, Listing, listing_of
 from .marketplace import describe, search
 from .offers import Offer, find_offer, unknown_type
-from .versions import installed_version
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dragoman._hooks import Hooks
     from dragoman_api.events import Event
     from dragoman_api.forms import FormField
     from dragoman_registry.collecting import Collected
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from dragoman_registry.store import Generation, Store
     from dragoman_registry.validation import Fault
 
-    from ._hooks import Hooks
     from .installs import Installs
     from .registries import Registries
 

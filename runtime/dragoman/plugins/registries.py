@@ -12,18 +12,16 @@ from urllib.parse import quote
 
 import msgspec
 
+from dragoman.settings import RegistryEntry, change_settings, read_settings
 from dragoman_api.errors import ConfigurationError
-
-from .settings import RegistryEntry, change_settings, read_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dragoman.settings import Paths
     from dragoman_registry.index import Registry
     from dragoman_registry.trust import Publisher, Target
     from dragoman_registry.trust.client import TufTrust
-
-    from .settings import Paths
 
 BUNDLED = "bundled"
 """Name of the registry that ships inside the host: a folder of package data, never imported."""
@@ -92,7 +90,7 @@ class Registries:
     def list(self) -> list[RegistryEntry]:
         """Give every registry in the order it is asked: as configured, then the bundled one."""
         entries = [*read_settings(self._paths).registries]
-        bundled = Path(__file__).parent / BUNDLED
+        bundled = Path(__file__).parents[1] / BUNDLED
         if (bundled / "targets").is_dir():
             entries.append(RegistryEntry(BUNDLED, str(bundled)))
         return entries

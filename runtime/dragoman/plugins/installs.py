@@ -11,28 +11,28 @@ from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from dragoman.questions import Question
 from dragoman_api import events
 from dragoman_api.calls import Call
 from dragoman_api.errors import DragomanError, IncompatibleReleaseError, Refused
 from dragoman_registry.decision import Inputs, decide
 
 from .listings import plain_permissions
-from .questions import Question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from dragoman._hooks import Hooks
+    from dragoman.questions import Confirm
+    from dragoman.sandbox.policy import Policy
     from dragoman_api.events import Event
     from dragoman_registry.choice import Choice
     from dragoman_registry.decision import Decision
     from dragoman_registry.manifest import Manifest
     from dragoman_registry.store import Generation, Origin, Store
 
-    from ._hooks import Hooks
     from .offers import Offer
-    from .questions import Confirm
-    from .sandbox.policy import Policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,9 +223,9 @@ class Installs:
         return generation
 
     async def _smoke_test(self, trees: tuple[Path, ...], manifest: Manifest, *, trusted: bool) -> None:
-        from .loader import smoke_test
-        from .sandbox.grants import granted
-        from .sandbox.process import Launch
+        from dragoman.loader import smoke_test
+        from dragoman.sandbox.grants import granted
+        from dragoman.sandbox.process import Launch
 
         launch = Launch(
             driver=manifest.entry,
