@@ -37,9 +37,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .choice import Choice
+    from .generation import Generation, Origin
     from .index import Registry, Release, WheelFile
     from .manifest import Manifest
-    from .store import Generation, Origin, Store
+    from .store import Store
     from .wheels import Host
 
     Progress = Callable[[str, int, int], None]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,35 +12,20 @@ import msgspec
 from dragoman_api.errors import InstallError, PluginNotFoundError, RegistryError
 
 from . import lock
-from .files import locked, sync, write
-from .manifest import Manifest, decode, encode
+from .database import Database
+from .files import locked, write
+from .generation import Generation, Origin
+from .links import Links
+from .manifest import decode, encode
 from .trees import Trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from .index import Release, WheelFile
+    from .manifest import Manifest
     from .validation import Fault
-
-SCHEMA_VERSION = 2
-SCHEMA = """
-CREATE TABLE generations (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, plugin TEXT NOT NULL, project TEXT NOT NULL, version TEXT NOT NULL,
-    registry TEXT NOT NULL, file TEXT NOT NULL, sha256 TEXT NOT NULL, manifest BLOB NOT NULL, trees BLOB NOT NULL,
-    locked BLOB NOT NULL, trusted INTEGER NOT NULL, api TEXT NOT NULL, installed_at REAL NOT NULL,
-    turn INTEGER NOT NULL, origin BLOB NOT NULL DEFAULT '{}'
-);
-CREATE TABLE plugins (
-    plugin TEXT PRIMARY KEY, active INTEGER REFERENCES generations (id), disabled INTEGER NOT NULL DEFAULT 0, pin TEXT
-);
-CREATE TABLE types (type TEXT PRIMARY KEY, plugin TEXT NOT NULL REFERENCES plugins (plugin));
-CREATE TABLE notes (key TEXT PRIMARY KEY, value BLOB NOT NULL);
-"""
-SECOND = """
-ALTER TABLE generations ADD COLUMN origin BLOB NOT NULL DEFAULT '{}';
-CREATE TABLE notes (key TEXT PRIMARY KEY, value BLOB NOT NULL);
-"""
-"""What the first version of the schema lacks."""
 
 COLUMNS = (
     "g.id, g.plugin, g.project, g.version, g.registry, g.file, g.sha256, g.manifest, g.trees, g.locked, g.trusted,"
@@ -51,102 +34,7 @@ COLUMNS = (
 KEPT = 2
 """Generations of a plugin that are kept without anybody's asking: the active one, and the one before."""
 
-LINKS = "links.json"
-"""Plugin id → the working tree it runs from (developer mode)."""
-
 ACTIVE_LOCK = "SELECT g.locked FROM generations g JOIN plugins p ON p.active = g.id WHERE p.plugin = ?"
-
-
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a generation is here.
-
-    Attributes:
-        asked: What asked for it: ``by name``, ``opening shop``, ``update``, ``sync`` or ``repair``.
-        who: The user.
-        skipped: Releases above it, and why each was passed over.
-        publisher: Who signed its wheels, empty if nobody did.
-        keys: Identifiers of the keys that could sign for them then.
-    """
-
-    asked: str = ""
-    who: str = ""
-    skipped: tuple[str, ...] = ()
-    publisher: str = ""
-    keys: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
-    """One installed release of a driver; it never changes, only which one is active does.
-
-    Attributes:
-        id: Grows with each installation.
-        plugin: The plugin's id.
-        project: Name of the distribution.
-        version: Of the distribution.
-        registry: Name of the registry it came from.
-        file: The driver's wheel.
-        sha256: Of that wheel.
-        manifest: As the wheel brought it.
-        trees: Folders with the unpacked wheels, the driver's own first.
-        locked: Every wheel of the release, as `plugins.lock` lists it.
-        trusted: Its bytes were covered by a lock or a person's consent.
-        api: Version of `dragoman-api` it was checked against.
-        installed_at: Seconds since the epoch.
-        origin: Why it is here.
-        active: New connections use it.
-        disabled: The plugin is switched off.
-        pin: The version the plugin is pinned to, None for none.
-    """
-
-    id: int
-    plugin: str
-    project: str
-    version: str
-    registry: str
-    file: str
-    sha256: str
-    manifest: Manifest
-    trees: tuple[Path, ...]
-    locked: lock.Locked
-    trusted: bool
-    api: str
-    installed_at: float
-    origin: Origin
-    active: bool
-    disabled: bool
-    pin: str | None
-
-    @property
-    def label(self) -> str:
-        """Give the name a person reads."""
-        return self.manifest.label
-
-    @property
-    def linked(self) -> bool:
-        """Tell whether it runs from its author's working tree: no wheel, and nothing vouches for its bytes."""
-        return not self.file
-
-    @property
-    def state(self) -> str:
-        """Say in one word how it stands."""
-        return "linked" if self.linked else "disabled" if self.disabled else "installed"
-
-    def fits(self, api: str) -> bool:
-        """Tell whether it runs with a version of `dragoman-api`; cheap for the version it was installed under."""
-        if api == self.api:
-            return True
-        from packaging.specifiers import SpecifierSet
-
-        return SpecifierSet(self.manifest.host_api).contains(api, prereleases=True)
-
-
-class _Link(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A driver of developer mode; its manifest is the one that was checked when it was linked."""
-
-    version: str
-    trees: tuple[str, ...]
-    manifest: Manifest
 
 
 class Store:
@@ -156,6 +44,7 @@ class Store:
         root: Holds `state.db`, `plugins.lock` and `store/`.
         trees: The unpacked wheels.
         lock_file: `plugins.lock`.
+        links: The drivers of developer mode, which come before installed ones.
     """
 
     def __init__(self, root: Path) -> None:
@@ -163,7 +52,8 @@ class Store:
         self.root = root
         self.trees = Trees(root / "store")
         self.lock_file = root / lock.NAME
-        self._file = root / "state.db"
+        self.links = Links(root / "links.json", lock=root / ".state.lock")
+        self._database = Database(root / "state.db")
 
     def active(self, name: str) -> Generation | None:
         """Find the active generation that serves a database type, or of a plugin; a linked working tree comes first.
@@ -171,14 +61,7 @@ class Store:
         Raises:
             RegistryError: The database is damaged, or a working tree is gone (code ``link-broken``).
         """
-        for found in self._linked():
-            if name in (found.plugin, *(kind.name for kind in found.manifest.types)):
-                if not found.trees[0].is_dir():
-                    message = f"{found.plugin} is linked to {found.trees[0]}, which is not there"
-                    hint = f"dragoman driver unlink {found.plugin}"
-                    raise RegistryError(message, code="link-broken", hint=hint)
-                return found
-        return self._active(name)
+        return self.links.find(name) or self._active(name)
 
     def _active(self, name: str) -> Generation | None:
         where = "p.plugin = coalesce((SELECT plugin FROM types WHERE type = :name), :name) AND p.active = g.id"
@@ -186,7 +69,7 @@ class Store:
 
     def installed(self) -> list[Generation]:
         """List the active generation of every plugin, linked ones first. Raises RegistryError for damaged files."""
-        linked = self._linked()
+        linked = self.links.list()
         hidden = {found.plugin for found in linked}
         return linked + [one for one in self._select("p.active = g.id ORDER BY g.plugin") if one.plugin not in hidden]
 
@@ -202,7 +85,7 @@ class Store:
 
     def pin_of(self, plugin: str) -> str | None:
         """Give the version a plugin is pinned to, installed or not. Raises as `active`."""
-        with self._reading() as database:
+        with self._database.reading() as database:
             row = database and database.execute("SELECT pin FROM plugins WHERE plugin = ?", (plugin,)).fetchone()
         return row[0] if row else None
 
@@ -305,7 +188,7 @@ class Store:
         Raises:
             PluginNotFoundError: It is not installed. InstallError: The disk fails; nothing has changed.
         """
-        if plugin in self._links() and self._active(plugin) is None:
+        if any(plugin == one.plugin for one in self.links.list()) and self._active(plugin) is None:
             hint = f"dragoman driver unlink {plugin}"
             raise PluginNotFoundError(f"{plugin} is linked, not installed", hint=hint)
         before = self._expect(plugin)
@@ -336,7 +219,7 @@ class Store:
 
     def note(self, key: str) -> Any:
         """Give what was noted under a key, None for nothing. Raises as `active`."""
-        with self._reading() as database:
+        with self._database.reading() as database:
             row = database and database.execute("SELECT value FROM notes WHERE key = ?", (key,)).fetchone()
         return msgspec.json.decode(row[0]) if row else None
 
@@ -346,64 +229,6 @@ class Store:
             database.execute("DELETE FROM notes WHERE key = ?", (key,))
             if value is not None:
                 database.execute("INSERT INTO notes (key, value) VALUES (?, ?)", (key, msgspec.json.encode(value)))
-
-    def link(self, manifest: Manifest, *, version: str, trees: Sequence[Path]) -> Generation:
-        """Let a driver run from its author's working tree until it is unlinked; what is installed stays.
-
-        Args:
-            manifest: Checked.
-            version: Of the working tree.
-            trees: Folders to import from, the working tree first.
-        """
-        entry = _Link(version=version, trees=tuple(map(str, trees)), manifest=manifest)
-        self._write_links(manifest.id, entry)
-        return next(found for found in self._linked() if found.plugin == manifest.id)
-
-    def unlink(self, plugin: str) -> None:
-        """End what `link` began. Raises PluginNotFoundError if it is not linked."""
-        if plugin not in self._links():
-            raise PluginNotFoundError(f"{plugin} is not linked", hint="dragoman plugins list")
-        self._write_links(plugin, None)
-
-    def _links(self) -> dict[str, _Link]:
-        try:
-            return msgspec.json.decode((self.root / LINKS).read_bytes(), type=dict[str, _Link])
-        except FileNotFoundError:
-            return {}
-        except (OSError, msgspec.DecodeError) as error:
-            file = self.root / LINKS
-            hint = f"remove {file}, and link again"
-            raise RegistryError(f"{file} cannot be read: {error}", code="state-damaged", hint=hint) from error
-
-    def _write_links(self, plugin: str, entry: _Link | None) -> None:
-        self.root.mkdir(parents=True, exist_ok=True)
-        with locked(self.root / ".state.lock"):
-            links = {name: link for name, link in self._links().items() if name != plugin}
-            write(self.root / LINKS, msgspec.json.encode(links | ({plugin: entry} if entry else {})))
-
-    def _linked(self) -> list[Generation]:
-        return [
-            Generation(
-                id=0,
-                plugin=name,
-                project="",
-                version=f"{link.version}+linked",
-                registry=link.trees[0],
-                file="",
-                sha256="",
-                manifest=link.manifest,
-                trees=tuple(map(Path, link.trees)),
-                locked=lock.Locked(project="", version="", wheels=()),
-                trusted=True,
-                api="",
-                installed_at=0.0,
-                origin=Origin(asked="driver link"),
-                active=True,
-                disabled=False,
-                pin=None,
-            )
-            for name, link in sorted(self._links().items())
-        ]
 
     def _expect(self, plugin: str) -> Generation:
         if (found := self._active(plugin)) is None:
@@ -430,7 +255,7 @@ class Store:
 
     def _select(self, where: str, name: str = "") -> list[Generation]:
         statement = f"SELECT {COLUMNS} FROM generations g JOIN plugins p ON p.plugin = g.plugin WHERE {where}"  # noqa: S608 - constants
-        with self._reading() as database:
+        with self._database.reading() as database:
             rows = database.execute(statement, {"name": name}).fetchall() if database else []
         return [self._generation(row) for row in rows]
 
@@ -444,19 +269,6 @@ class Store:
         return Generation(**values)
 
     @contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection | None]:
-        try:
-            if not self._file.exists():
-                yield None
-                return
-            with closing(self._open()) as database:
-                yield database
-        except (sqlite3.Error, OSError) as error:
-            raise RegistryError(
-                f"{self._file} cannot be read: {error}", code="state-damaged", hint="dragoman doctor"
-            ) from error
-
-    @contextmanager
     def _writing(self, plugin: str | None, *, forget: bool = False) -> Iterator[sqlite3.Connection]:
         """Run one transaction, and bring the lock entry of a plugin up to date with it.
 
@@ -465,59 +277,14 @@ class Store:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             with locked(self.root / ".state.lock"):
-                self._create()
-                with closing(self._open()) as database:
-                    database.execute("BEGIN IMMEDIATE")
+                with self._database.transaction() as database:
                     yield database
                     row = database.execute(ACTIVE_LOCK, (plugin,)).fetchone()
                     text = None
                     if plugin is not None and (row or forget):
                         entry = msgspec.json.decode(row[0], type=lock.Locked) if row else None
                         text = lock.updated(self.lock_file, plugin, entry)
-                    database.execute("COMMIT")
                 if text is not None and not (self.lock_file.exists() and self.lock_file.read_bytes() == text):
                     write(self.lock_file, text)
         except (sqlite3.Error, OSError) as error:
-            raise InstallError(f"{self._file} cannot be written: {error}", hint="dragoman doctor") from error
-
-    def _open(self) -> sqlite3.Connection:
-        # A rollback journal, not a write-ahead log: reading one creates files, which a full disk or a home that
-        # cannot be written refuses, and installed drivers must go on working there.
-        address = f"{self._file.absolute().as_uri()}?mode=rw"
-        database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=30)
-        database.execute("PRAGMA synchronous = EXTRA")
-        try:
-            self._check_version(database)
-        except BaseException:
-            database.close()
-            raise
-        return database
-
-    def _check_version(self, database: sqlite3.Connection) -> None:
-        def read() -> int:
-            return int(database.execute("PRAGMA user_version").fetchone()[0])
-
-        if (version := read()) == 1:
-            database.execute("BEGIN IMMEDIATE")
-            if read() == 1:  # no other process was faster
-                for statement in (*SECOND.split(";"), f"PRAGMA user_version = {SCHEMA_VERSION}"):
-                    database.execute(statement)
-            database.execute("COMMIT")
-        elif version > SCHEMA_VERSION:
-            message = f"{self._file} was written by a newer dragoman (its version is {version}, not {SCHEMA_VERSION})"
-            raise RegistryError(message, code="state-newer", hint="python -m pip install --upgrade dragoman")
-        elif version != SCHEMA_VERSION:
-            raise sqlite3.DatabaseError(f"its version is {version}, this program reads {SCHEMA_VERSION}")
-
-    def _create(self) -> None:
-        """Make the database whole before it gets its name, so that nobody meets half of it."""
-        if self._file.exists():
-            return
-        draft = self._file.with_name("state.db.new")
-        for name in (draft.name, f"{draft.name}-journal"):
-            draft.with_name(name).unlink(missing_ok=True)
-        with closing(sqlite3.connect(draft, isolation_level=None)) as database:
-            database.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;")
-        sync(draft)
-        draft.replace(self._file)
-        sync(self.root)
+            raise InstallError(f"{self._database.file} cannot be written: {error}", hint="dragoman doctor") from error

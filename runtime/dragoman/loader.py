@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from dragoman_api.connections import Profile, Server
     from dragoman_api.events import Event
+    from dragoman_registry.generation import Generation
     from dragoman_registry.manifest import Manifest
-    from dragoman_registry.store import Generation
 
     from ._hooks import Hooks
     from .sandbox.process import Launch

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dragoman_api.calls import Call
     from dragoman_api.connections import Profile
     from dragoman_api.events import Event
-    from dragoman_registry.store import Generation
+    from dragoman_registry.generation import Generation
 
     from ._bus import Subscription
     from ._hooks import Observer

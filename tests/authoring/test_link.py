@@ -86,7 +86,7 @@ def test_what_is_installed_waits_while_it_is_linked_and_comes_back(tree, store, 
                 return await one.plugins.update()
 
         assert anyio.run(update) == []
-        store.unlink("orbit")
+        store.links.remove("orbit")
         assert anyio.run(opened)[0] == "Orbit"
 
 
@@ -109,7 +109,7 @@ def test_a_tree_that_went_away_is_told_with_the_way_out(tree, store):
         store.active("orbit")
     assert caught.value.hint == "dragoman driver unlink orbit"
     assert [one.state for one in store.installed()] == ["linked"]
-    store.unlink("orbit")
+    store.links.remove("orbit")
     assert store.installed() == []
 
 
@@ -125,7 +125,7 @@ def test_a_driver_that_cannot_start_or_has_faults_is_not_linked(tree, store):
 
 def test_unlinking_and_removing_what_is_not_there_is_told(tree, store):
     with pytest.raises(PluginNotFoundError, match="is not linked"):
-        store.unlink("orbit")
+        store.links.remove("orbit")
     link(tree.path, store=store)
     with pytest.raises(PluginNotFoundError, match="is linked, not installed") as caught:
         store.remove("orbit")

@@ -15,7 +15,8 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, InstallError, PluginNotFoundError, RegistryError
 from dragoman_registry import lock
-from dragoman_registry.store import Origin, Store
+from dragoman_registry.generation import Origin
+from dragoman_registry.store import Store
 from dragoman_registry.trees import LISTING, Trees
 from installing import Place
 
@@ -266,6 +267,7 @@ for turn in range(20):
 """
 
 
+@pytest.mark.slow
 def test_whoever_loses_the_race_for_a_name_takes_what_the_winner_made(tmp_path: Path):
     command = [sys.executable, "-c", RENAMING, str(tmp_path), str(time.time() + 1)]
     racers = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]

@@ -20,9 +20,9 @@ from dragoman_registry.wheels import Host
 
 if TYPE_CHECKING:
     from dragoman_registry.choice import Choice
+    from dragoman_registry.generation import Generation
     from dragoman_registry.installer import SmokeTest
     from dragoman_registry.manifest import Manifest
-    from dragoman_registry.store import Generation
 
 
 async def passes(trees: tuple[Path, ...], manifest: Manifest) -> None:

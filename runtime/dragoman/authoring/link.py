@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.sandbox.policy import Policy
+    from dragoman_registry.generation import Generation
     from dragoman_registry.manifest import Manifest
-    from dragoman_registry.store import Generation, Store
+    from dragoman_registry.store import Store
 
 
 def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy = "auto") -> Generation:
@@ -44,7 +45,7 @@ def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy
         trees = _trees(made, manifest, store)
         launch = Launch(driver=manifest.entry, trees=trees, policy=policy, trusted=True)
         anyio.run(smoke_test, granted(launch, manifest.permissions), manifest)
-        return store.link(manifest, version=made.wheel.name.split("-")[1], trees=trees)
+        return store.links.add(manifest, version=made.wheel.name.split("-")[1], trees=trees)
 
 
 def _trees(made: Built, manifest: Manifest, store: Store) -> tuple[Path, ...]:

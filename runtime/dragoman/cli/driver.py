@@ -171,5 +171,5 @@ def unlink(options: Options, id_: str) -> None:
     from dragoman_registry.store import Store
 
     _may(options, "remove_plugin", id_)
-    Store(options.paths().data).unlink(id_)
+    Store(options.paths().data).links.remove(id_)
     options.result({"unlinked": id_}, f"unlinked {id_}")

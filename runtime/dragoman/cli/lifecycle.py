@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from dragoman.plugins import Plugins, Update
-    from dragoman_registry.store import Generation
+    from dragoman_registry.generation import Generation
 
     Work = Callable[..., Coroutine[Any, Any, int | None]]
 

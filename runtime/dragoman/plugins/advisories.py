@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from dragoman_api.errors import InstallError, RegistryError
 
 if TYPE_CHECKING:
-    from dragoman_registry.store import Generation, Store
+    from dragoman_registry.generation import Generation
+    from dragoman_registry.store import Store
 
     from .registries import Registries
 

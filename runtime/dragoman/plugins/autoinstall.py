@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman.sandbox.policy import Policy
+    from dragoman_registry.generation import Generation
     from dragoman_registry.lock import Locked
-    from dragoman_registry.store import Generation, Store
+    from dragoman_registry.store import Store
 
     from .advisories import Advisories
     from .installs import Installs

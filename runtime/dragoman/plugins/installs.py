@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_registry.choice import Choice
     from dragoman_registry.decision import Decision
+    from dragoman_registry.generation import Generation, Origin
     from dragoman_registry.manifest import Manifest
-    from dragoman_registry.store import Generation, Origin, Store
+    from dragoman_registry.store import Store
 
     from .offers import Offer
 
@@ -238,7 +239,7 @@ class Installs:
 
 
 def _origin(offer: Offer, choice: Choice, asked: str) -> Origin:
-    from dragoman_registry.store import Origin
+    from dragoman_registry.generation import Origin
 
     try:
         who = getpass.getuser()

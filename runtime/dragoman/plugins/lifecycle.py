@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_api.forms import FormField
     from dragoman_registry.collecting import Collected
+    from dragoman_registry.generation import Generation
     from dragoman_registry.lock import Locked
-    from dragoman_registry.store import Generation, Store
+    from dragoman_registry.store import Store
     from dragoman_registry.validation import Fault
 
     from .installs import Installs

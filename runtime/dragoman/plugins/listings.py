@@ -16,8 +16,8 @@ from dragoman_registry.summaries import standing
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from dragoman_registry.generation import Generation
     from dragoman_registry.index import Release
-    from dragoman_registry.store import Generation
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from dragoman_registry.choice import Choice
+    from dragoman_registry.generation import Generation
     from dragoman_registry.index import Registry
-    from dragoman_registry.store import Generation, Store
+    from dragoman_registry.store import Store
     from dragoman_registry.summaries import Candidate, Summary
 
     from .offers import Offer
