@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, Self
 
 import anyio
@@ -74,22 +74,15 @@ class Link:
         self._live = hooks
 
     async def __aenter__(self) -> Self:
-        # What is run from here stays on the disk, whatever is installed or collected meanwhile, by whomever.
-        self._lease = leasing(self.generation.trees)
-        await anyio.to_thread.run_sync(self._lease.__enter__)
-        await self._supervisor.__aenter__()
-        try:
+        async with AsyncExitStack() as held:
+            # What is run from here stays on the disk, whatever is installed or collected meanwhile, by whomever.
+            lease = leasing(self.generation.trees)
+            await anyio.to_thread.run_sync(lease.__enter__)
+            held.callback(lease.__exit__, None, None, None)
+            await held.enter_async_context(self._supervisor)
             await self.hooks()
-        except BaseException:
-            await self._end()
-            raise
+            self._held = held.pop_all()
         return self
-
-    async def _end(self) -> None:
-        try:
-            await self._supervisor.__aexit__(None, None, None)
-        finally:  # also where who closes it is cancelled
-            self._lease.__exit__(None, None, None)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -98,7 +91,7 @@ class Link:
             if self.alive and self._live.offers("close"):
                 with suppress(DragomanError):  # what it held on the server expires by itself
                     await self._live.call("close", deadline=CLOSE_SECONDS)
-        await self._end()
+        await self._held.aclose()
 
     @property
     def alive(self) -> bool:

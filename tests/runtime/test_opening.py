@@ -19,6 +19,7 @@ from dragoman_api.errors import (
     RegistryError,
 )
 from dragoman_api.hookspecs import hookimpl
+from dragoman_registry.store import Store
 
 CRASHING = """
 import os
@@ -249,6 +250,32 @@ async def test_an_exception_in_the_block_comes_out_as_it_is_and_the_connection_c
         async with runtime, runtime.open("demo"):
             _ = 1 / 0
     assert names(runtime)[-1] == "connection.closed"
+
+
+async def test_what_runs_is_not_collected_until_it_ends(make_runtime, home):
+    async with make_runtime() as runtime:
+        async with runtime.open("demo") as session:
+            [tree] = [one.trees[0].name for one in await runtime.plugins.why("demo")]
+            assert Store(home / "data").trees.leased(tree)
+            await session.objects()
+        assert not Store(home / "data").trees.leased(tree)
+
+
+@pytest.mark.parametrize("step", ["start", "connect"])
+async def test_a_connection_that_fails_keeps_no_driver_from_being_collected(make_runtime, home, monkeypatch, step):
+    async def fail(_):
+        raise OSError("nothing can be started")
+
+    code = CRASHING.replace('return Server("Demo", "1")', 'raise KeyError("nobody is there")')
+    driver = wheelhouse.Driver(code=code, hooks=["connect", "list_objects", "describe_object"])
+    async with make_runtime(driver) as runtime:
+        [tree] = (await runtime.plugins.install("demo")).trees
+        if step == "start":
+            monkeypatch.setattr("dragoman.loader.Supervisor.__aenter__", fail)
+        with pytest.raises(OSError if step == "start" else DriverFaultError):
+            async with runtime.open("demo"):
+                pass
+        assert not Store(home / "data").trees.leased(tree.name)
 
 
 async def test_cancelling_an_open_leaves_nothing_running(make_runtime):
