@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -28,6 +29,27 @@ if TYPE_CHECKING:
 
 _OF = {"types": "targets", "advisories": "advisories", "catalog": "index", summaries.NAME: "index"}
 """File of the index → the role that signs it."""
+_LAYOUT = re.compile(
+    rf"""
+      index\.html
+    | drivers/ [^/]+ \.html
+    | metadata/ (?: \d+\. [\w-]+ | timestamp ) \.json
+    | targets/ (?: [0-9a-f]{{64}}\. )? (?: {"|".join(_OF)} )
+    | targets/simple/ (?: [^/]+/ )? index\. (?: html | v1\+json )
+    | targets/wheels/ [^/]+ / [^/]+ \.whl (?: \.metadata | \.driver\.json | \.report\.json )?
+    | targets/docs/ [^/]+ / [^/]+ / (?: README | CHANGELOG ) \.md
+    """,
+    re.VERBOSE,
+)
+
+
+def belongs(path: str) -> bool:
+    """Tell whether a path below the folder of a registry is that of one of its files, and not of a stray one.
+
+    >>> belongs("metadata/timestamp.json"), belongs("targets-0f3a.pem")
+    (True, False)
+    """
+    return _LAYOUT.fullmatch(path) is not None
 
 
 class Own:

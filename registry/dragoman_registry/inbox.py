@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api.errors import IndexInvalidError, PluginNotFoundError, RegistryError, WheelRejectedError
+from dragoman_api.errors import IndexInvalidError, PluginNotFoundError, RegistryError
 
 from . import publish
 from .files import remove_tree, sync, sync_tree
 from .trust.keys import Keys, beside
 from .trust.ledger import Ledger
-from .validation import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from .validation import Fault
 
 RETENTION = timedelta(days=30)
 ABANDONED = timedelta(hours=1)
@@ -136,12 +137,8 @@ class Inbox:
     def faults(self) -> dict[str, list[Fault]]:
         """Look at all that waits as publishing it together would: file name → what would be refused."""
         found: dict[str, list[Fault]] = {upload.file: [] for upload in self.waiting()}
-        try:
-            publish.build([self.folder / file / file for file in found], to=self.registry, dry_run=True)
-        except WheelRejectedError as error:
-            for code, reason in error.faults:
-                file, _, said = reason.partition(": ")
-                found.setdefault(file, []).append(Fault(code, said))
+        for fault in publish.look([self.folder / file / file for file in found], to=self.registry):
+            found[fault.where].append(fault)
         return found
 
     def signed(self) -> dict[str, str]:
@@ -186,11 +183,9 @@ class Inbox:
         )
         if publish.published(self.registry).get(upload.file) == upload.sha256:
             return upload, False
-        try:
-            publish.build([wheel], to=self.registry, dry_run=True)
-        except WheelRejectedError as error:
-            if {code for code, _ in error.faults} - _MENDED:
-                raise
+        faults = publish.look([wheel], to=self.registry)
+        if {fault.code for fault in faults} - _MENDED:
+            publish.refuse(faults)
         (draft.folder / _RECORD).write_bytes(msgspec.json.encode(upload))
         sync_tree(draft.folder)
         try:  # the name of the folder decides between two at once: a folder that holds something is not replaced

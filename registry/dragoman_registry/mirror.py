@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from dragoman_api.errors import ConfigurationError
 
 from .files import locked, replacing, write
-from .folder import encode, index_files, reader, writing
+from .folder import belongs, encode, index_files, reader, writing
 from .index import Registry, Types, changed
 from .merging import wheels
 from .pages import pages
@@ -107,11 +107,12 @@ def _copy_files(location: str, to: Path, registry: Registry, ledger: Ledger) -> 
 
 
 def pack(folder: Path, bundle: Path) -> None:
-    """Write a registry as one file, which can be added as it is.
+    """Write a registry as one file, which can be added as it is; what else lies in its folder stays out.
 
     Raises:
         RegistryError: It cannot be written.
     """
     with writing(bundle), replacing(bundle) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            archive.write(path, path.relative_to(folder).as_posix())
+        names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+        for name in sorted(filter(belongs, names)):
+            archive.write(folder / name, name)

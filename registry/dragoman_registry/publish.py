@@ -30,7 +30,7 @@ from .trust.roles import (
 from .validation import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from .claims import Report
@@ -113,15 +113,26 @@ def build(
         init(to, keys=keys, now=now)
     with writing(to), nullcontext() if dry_run else locked(to):
         desk = _Desk(to, keys, sign, now)
-        found = {path: inspect(path, native=True) for path in wheels}
-        faults = [replace(fault, where=path.name) for path, report in found.items() for fault in report.faults]
-        faults += [*immutable(desk.catalog, found), *desk.claims(found)]
-        catalog, more = (desk.catalog, []) if faults else merged(desk.catalog, found, desk.stamp)
-        _refuse([*faults, *more])
+        found, catalog, faults = desk.look(wheels)
+        refuse(faults)
         if not dry_run:
             desk.publish(found, beside or {}, catalog)
     names = {path.name for path in found}
     return [release for release in releases(catalog) if names & {wheel.file for wheel in release.wheels}]
+
+
+def look(wheels: Iterable[Path], *, to: Path) -> list[Fault]:
+    """Find what `build` would refuse of wheels that come together, each fault with its file. Raises as `build`."""
+    with writing(to):
+        return _Desk(to, None, None, None).look(wheels)[2]
+
+
+def refuse(faults: list[Fault]) -> None:
+    """Raise WheelRejectedError with every fault, if there is one."""
+    if faults:
+        shown = f"nothing was published: {faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
+        pairs = tuple((fault.code, str(fault)) for fault in faults)
+        raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)
 
 
 def accept(
@@ -162,7 +173,7 @@ def accept(
             desk.ledger.adopt(role, metadata)
             catalog = following
         write_index(path, desk.ledger, catalog, changed=touched)
-        _refuse(faults)
+        refuse(faults)
     return [one for one in releases(catalog) if {wheel.file for wheel in one.wheels} - before]
 
 
@@ -207,7 +218,14 @@ def mark(
 
 
 def add_publisher(
-    path: Path, name: str, *, key: Path, projects: Iterable[str], types: Iterable[str] = (), keys: Path | None = None
+    path: Path,
+    name: str,
+    *,
+    key: Path,
+    projects: Iterable[str],
+    types: Collection[str] = (),
+    rebind: bool = False,
+    keys: Path | None = None,
 ) -> Publisher:
     """Let the holder of a key publish projects, and bind database types to the first of them.
 
@@ -220,10 +238,11 @@ def add_publisher(
         key: The file with their public key.
         projects: Distributions they may publish, beside those they may publish already.
         types: Database types that the first project serves from now on.
+        rebind: Take types from the projects that serve them.
         keys: Folder of keys; beside the registry when not given.
 
     Raises:
-        ConfigurationError: The name or key is none, or a project is another publisher's.
+        ConfigurationError: The name or key is none, a project is another publisher's, or a type another project's.
     """
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
         raise ConfigurationError(f"{name!r} is no name for a publisher", hint="lower-case letters, digits and dashes")
@@ -239,6 +258,10 @@ def add_publisher(
             if (other := publisher_of(desk.ledger.targets, project)) not in (None, role):
                 holder = str(other).removeprefix(PUBLISHER)
                 raise ConfigurationError(f"{project} is published by {holder}", hint="choose another project")
+        held = {kind: desk.types[kind] for kind in types if desk.types.get(kind, named[0]) != named[0]}
+        if held and not rebind:
+            said = ", ".join(f"the type {kind!r} is served by {holder}" for kind, holder in held.items())
+            raise ConfigurationError(said, hint=f"--rebind, if {named[0]} is to serve it from now on")
         desk.ledger.delegate(role, public, [pattern for project in named for pattern in patterns(project)])
         bound = desk.types | dict.fromkeys(types, named[0])
         write_index(path, desk.ledger, desk.catalog, types=bound)
@@ -319,6 +342,14 @@ class _Desk:
             raise RegistryError(f"{path} is a registry that nobody signed", hint=hint, code="not-signed")
         self._by_key = sign is not None
 
+    def look(self, wheels: Iterable[Path]) -> tuple[dict[Path, Report], Catalog, list[Fault]]:
+        """Look at wheels, and give the catalog with them in it if there is no fault."""
+        found = {path: inspect(path, native=True) for path in wheels}
+        faults = [replace(fault, where=path.name) for path, report in found.items() for fault in report.faults]
+        faults += [*immutable(self.catalog, found), *self.claims(found)]
+        catalog, more = (self.catalog, []) if faults else merged(self.catalog, found, self.stamp)
+        return found, catalog, [*faults, *more]
+
     def claims(self, found: Mapping[Path, Report]) -> Iterator[Fault]:
         """Find projects and types that are not the signer's."""
         for path, report in found.items():
@@ -392,10 +423,3 @@ class _Desk:
                     found[path] = inspect(path, native=True, driver=False)
                     faults += [replace(fault, where=path.name) for fault in found[path].faults]
         return found, faults
-
-
-def _refuse(faults: list[Fault]) -> None:
-    if faults:
-        shown = f"nothing was published: {faults[0]}" + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else "")
-        pairs = tuple((fault.code, str(fault)) for fault in faults)
-        raise WheelRejectedError(shown, hint="correct the wheel and build it again", faults=pairs)

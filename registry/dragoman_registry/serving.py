@@ -17,6 +17,7 @@ from aiohttp import web
 from dragoman_api import events
 from dragoman_api.errors import ConfigurationError, DragomanError, RegistryError, WheelRejectedError
 
+from .folder import belongs
 from .inbox import MAX_WHEEL, Inbox
 from .trust.keys import Keys, beside
 from .trust.ledger import Ledger
@@ -135,14 +136,15 @@ class _Server:
         return web.FileResponse(found, headers=headers | {"Content-Type": kind})
 
     def _find(self, path: str) -> Path | None:
-        """Find a file to serve: none that is hidden, none that a link leads out to, no list of a folder."""
+        """Find a file to serve: one of a registry's own, none that a link leads out to, no list of a folder."""
         if "\0" in path or "\\" in path or any(part.startswith(".") for part in path.split("/")):
             return None
         try:
             found = (self.root / path.lstrip("/")).resolve()
             if found.is_dir():
                 found = (found / "index.html").resolve()
-            return found if found.is_file() and found.is_relative_to(self.root) else None
+            own = found.is_relative_to(self.root) and belongs(found.relative_to(self.root).as_posix())
+            return found if own and found.is_file() else None
         except (OSError, RuntimeError):  # a name too long, a loop of links
             return None
 

@@ -171,8 +171,7 @@ def test_every_file_has_its_type(url):
 
 
 def test_what_an_author_wrote_runs_nothing_in_a_browser(root, url):
-    (root / "targets/docs/dragoman-demo/1.0.0/icon.svg").write_text("<svg/>")
-    _, _, headers, _ = ask(url, "/targets/docs/dragoman-demo/1.0.0/icon.svg")
+    _, _, headers, _ = ask(url, "/targets/docs/dragoman-demo/1.0.0/README.md")
     assert headers["Content-Security-Policy"] == "sandbox; default-src 'none'"
 
 
@@ -211,6 +210,24 @@ def test_nothing_outside_the_folder_is_given(tmp_path, root, url):
     assert ask(url, "/in")[0] == 200
 
 
+def test_all_that_a_registry_consists_of_is_given_and_nothing_that_merely_lies_in_it(tmp_path):
+    root, driver = tmp_path / "team", wheelhouse.Driver().write(tmp_path / "w")
+    papers = {"CHANGELOG.md": b"# Changes", "report.json": b"{}"}
+    publish.build([driver, wheelhouse.library().write(tmp_path / "w")], to=root, beside={driver.name: papers})
+    publish.mark(root, project="demo", version="1.0.0", status="deprecated", reason="old")
+    own = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+    assert any(name.endswith("report.json") for name in own)
+    folders = {path.relative_to(root) for path in root.rglob("*") if path.is_dir()} | {Path()}
+    stray = [
+        str(folder / name) for folder in folders for name in ("root-0f3a.pem", "ada.pub", "note.txt", "x.json.bak")
+    ]
+    for name in stray:
+        (root / name).write_text("PRIVATE KEY")
+    with served(root) as url:
+        assert {name: ask(url, f"/{name}")[0] for name in own} == dict.fromkeys(own, 200)
+        assert {name: ask(url, f"/{name}")[0] for name in stray} == dict.fromkeys(stray, 404)
+
+
 def test_a_page_without_its_slash_leads_to_the_page(url):
     status, _, headers, _ = ask(url, "/targets/simple/dragoman-demo")
     assert (status, headers["Location"]) == (301, "dragoman-demo/")
@@ -245,6 +262,7 @@ def client(tool, url, *words, token=TOKENS["alice"]):
     return done.returncode, " ".join((done.stdout + done.stderr).split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["twine", "uv"])
 def test_real_clients_publish_and_the_wheel_waits_outside_what_is_served(tool, tmp_path, root, url, told):
     before = files(root)
@@ -263,6 +281,7 @@ def test_real_clients_publish_and_the_wheel_waits_outside_what_is_served(tool, t
     assert {wheel.file for release in Registry("r", url).releases("demo") for wheel in release.wheels} == {NAME}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", ["twine", "uv"])
 def test_real_clients_show_why_an_upload_was_refused(tool, tmp_path, root, url, told):
     code, said = client(tool, url, HOSTILE["pth-file"][0](tmp_path / "w2"))
@@ -467,7 +486,8 @@ def test_a_driver_may_come_before_what_it_needs(tmp_path, root, url):
     driver = driver.write(tmp_path / "w2")
     assert post(url, form(driver))[0] == 200
     [fault] = Inbox(root).faults()[driver.name]
-    assert fault.code == "dependency-missing"
+    assert (fault.code, fault.where) == ("dependency-missing", driver.name)
+    assert fault.reason == f"{library.name} is neither given nor published."
     assert post(url, form(library))[0] == 200
     assert Inbox(root).faults() == {driver.name: [], library.name: []}
 

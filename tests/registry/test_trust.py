@@ -197,6 +197,19 @@ def test_a_project_of_one_publisher_cannot_be_given_to_another(case: Case):
         publish.add_publisher(case.root, "../x", key=public, projects=["x"])
 
 
+def test_a_type_is_taken_from_the_project_that_serves_it_only_when_that_is_said(case: Case):
+    public = own_key(case.folder / "x.pem").with_suffix(".pub")
+    with pytest.raises(ConfigurationError, match="the type 'demo' is served by dragoman-demo") as caught:
+        publish.add_publisher(case.root, "late", key=public, projects=["Dragoman.Late"], types=["late", "demo"])
+    assert caught.value.hint == "--rebind, if dragoman-late is to serve it from now on"
+    assert case.client().types()["demo"] == "dragoman-demo"
+    publish.add_publisher(case.root, "acme", key=case.key("acme").with_suffix(".pub"), projects=[], types=["demo"])
+    publish.add_publisher(
+        case.root, "late", key=public, projects=["dragoman-late"], types=["late", "demo"], rebind=True
+    )
+    assert {case.client().types()[kind] for kind in ("late", "demo")} == {"dragoman-late"}
+
+
 def test_a_publisher_gets_another_key_and_signs_anew_what_was_accepted(case: Case):
     case.release("1.1.0")
     new = own_key(case.folder / "new.pem")
@@ -358,6 +371,7 @@ for _ in range(25):
 """
 
 
+@pytest.mark.slow
 def test_many_processes_share_one_cache(team: Path, tmp_path: Path):
     command = [sys.executable, "-c", REFRESH, str(team), str(tmp_path / "cache"), str(tmp_path / "go")]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(4)]

@@ -157,6 +157,17 @@ def test_a_bundle_is_added_as_it_is_and_follows_the_next_one(case: Case, tmp_pat
     assert case.place.install("demo").version == "1.1.0"
 
 
+def test_what_lies_in_the_folder_of_a_mirror_by_mistake_is_not_packed(case: Case, tmp_path: Path):
+    copied(case)
+    bundle, mirrored = tmp_path / "team.zip", case.folder / "mirror"
+    own = {path.relative_to(mirrored).as_posix() for path in mirrored.rglob("*") if path.is_file()}
+    for folder in ("", "metadata/", "targets/", "targets/wheels/dragoman-demo/"):
+        (mirrored / f"{folder}root-0f3a.pem").write_text("PRIVATE KEY")
+    pack(mirrored, bundle)
+    with zipfile.ZipFile(bundle) as archive:
+        assert set(archive.namelist()) == own
+
+
 def test_a_bundle_that_was_cut_or_is_none_is_named(case: Case, tmp_path: Path):
     copied(case)
     bundle = tmp_path / "team.zip"

@@ -157,6 +157,7 @@ def accept(options: Options, folder: Path, keys: Path | None) -> None:
 @click.option("--key", required=True, metavar="KEY.pub", type=click.Path(path_type=Path), help="Their public key.")
 @click.option("--project", "projects", multiple=True, help="A distribution they may publish.")
 @click.option("--type", "types", multiple=True, help="A database type the first project serves.")
+@click.option("--rebind", is_flag=True, help="Take the types from the projects that serve them.")
 @KEYS
 @click.pass_obj
 def add_publisher(
@@ -166,12 +167,13 @@ def add_publisher(
     key: Path,
     projects: tuple[str, ...],
     types: tuple[str, ...],
+    rebind: bool,
     keys: Path | None,
 ) -> None:
     """Let the holder of a key publish projects; one who is there gets this key in place of the one before."""
     from dragoman_registry import publish
 
-    who = publish.add_publisher(folder, name, key=key, projects=projects, types=types, keys=keys)
+    who = publish.add_publisher(folder, name, key=key, projects=projects, types=types, rebind=rebind, keys=keys)
     done = " ".join([who.name, "may publish", ", ".join(projects) or "as before,", f"with the key {who.keys[0][:12]}…"])
     options.result({"publisher": who, "projects": projects, "types": types}, done)
 
