@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,6 @@ import anyio.to_thread
 import msgspec
 
 from dragoman_api import events
-from dragoman_api.calls import Call
 from dragoman_api.cells import exact_number
 from dragoman_api.changes import Delete, Drop, Insert, OutcomeStatus, PlanRequest
 from dragoman_api.connections import Health
@@ -23,20 +21,19 @@ from dragoman_api.errors import (
     DriverFaultError,
     FilterNotSupportedError,
     Refused,
-    SandboxError,
     UnsupportedOperationError,
 )
 from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 
-from .automations import Meter
+from .calls import Calls
 from .console.variables import fill
 from .exports import Export, Source, choose, choose_columns
 from .settings import Limit
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -46,27 +43,11 @@ if TYPE_CHECKING:
     from dragoman_api.connections import Server
     from dragoman_api.console import Answer, ConsoleRequest
     from dragoman_api.events import Event
-    from dragoman_api.exports import ExportPart
     from dragoman_api.filters import CompiledFilter, Filter
     from dragoman_api.grid import Page, RowKey, Sort
 
     from .exports import ExportResult
     from .loader import Link
-
-DEADLINES = {
-    "ping": 15.0,
-    "list_objects": 60.0,
-    "describe_object": 60.0,
-    "compile_filter": 10.0,
-    "fetch_page": 120.0,
-    "fetch_cell": 120.0,
-    "count_rows": 120.0,
-    "plan_change": 120.0,
-    "apply_change": 600.0,
-    "parse_console": 30.0,
-    "execute_console": 600.0,
-}
-"""Seconds each hook may take before the driver is taken for hung."""
 
 MAX_ANSWERS = 1_000
 """Answers to one console request at most."""
@@ -89,7 +70,7 @@ class Session:
     ) -> None:
         self._link = link
         self._emit = emit
-        self._limit = limit or Limit()
+        self._calls = Calls(link, emit=emit, limit=limit or Limit())
         self._keep_alive = keep_alive
         self._described: dict[str, int] = {}
         self._describing = anyio.Lock()
@@ -126,31 +107,13 @@ class Session:
         """Tell whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
         return self._link.offers(hook)
 
-    async def _call(self, hook: str, call: Call, /, **arguments: Any) -> Any:
-        hooks = await self._link.hooks()
-        await hooks.ask(call)
-        meter = Meter(self._limit, call, emit=self._emit)
-        try:
-            with meter.timing():
-                result = await hooks.call(hook, deadline=meter.left(DEADLINES[hook]), **arguments)
-        except SandboxError as error:
-            if not self._link.alive:
-                plugin, name = self._link.generation.plugin, self.name
-                self._emit(events.PluginCrashed(plugin=plugin, connection=name, reason=error.message))
-            raise
-        meter.take_result(result)
-        return result
-
-    def _about(self, hook: str, object: str | None = None, **more: Any) -> Call:  # noqa: A002 - the design's word
-        return Call(hook=hook, connection=self._link.info, object=object, unattended=self._link.unattended, **more)
-
     async def objects(self) -> list[Object]:
         """List what can be browsed."""
-        return await self._call("list_objects", self._about("list_objects"))  # type: ignore[no-any-return]
+        return await self._calls.run(self._calls.about("list_objects"))  # type: ignore[no-any-return]
 
     async def describe(self, object: str) -> Description:  # noqa: A002 - the design's word
         """Describe the columns of one object, as the server has them now."""
-        description = await self._call("describe_object", self._about("describe_object", object), name=object)
+        description = await self._calls.run(self._calls.about("describe_object", object), name=object)
         self._described[object] = self._link.incarnation
         return description  # type: ignore[no-any-return]
 
@@ -174,7 +137,7 @@ class Session:
         await self._know(object)
         request = FilterRequest(object=object, rows=list(filters), match=match)
         try:
-            return await self._call("compile_filter", self._about("compile_filter", object), request=request)  # type: ignore[no-any-return]
+            return await self._calls.run(self._calls.about("compile_filter", object), request=request)  # type: ignore[no-any-return]
         except FilterNotSupportedError as error:
             column, operator = (str(error.details.get(key, "")) for key in ("column", "operator"))
             reason = str(error.details.get("reason") or error.message)
@@ -229,7 +192,7 @@ class Session:
             tenant=tenant,
         )
         began = time.perf_counter()
-        page: Page = await self._call("fetch_page", self._about("fetch_page", object, rows=limit), request=request)
+        page: Page = await self._calls.run(self._calls.about("fetch_page", object, rows=limit), request=request)
         self._emit(
             events.PageFetched(
                 connection=self.name,
@@ -252,13 +215,13 @@ class Session:
         """Count the rows of an object under a filter, exactly."""
         self._check_tenant(tenant)
         request = CountRequest(object=object, filter=await self._filter(object, filters, match), tenant=tenant)
-        return await self._call("count_rows", self._about("count_rows", object), request=request)  # type: ignore[no-any-return]
+        return await self._calls.run(self._calls.about("count_rows", object), request=request)  # type: ignore[no-any-return]
 
     async def cell(self, key: RowKey, column: str) -> Cell:
         """Fetch the whole value of one cell, uncut."""
         await self._know(key.object)
         request = CellRequest(key=key, column=column)
-        return await self._call("fetch_cell", self._about("fetch_cell", key.object), request=request)  # type: ignore[no-any-return]
+        return await self._calls.run(self._calls.about("fetch_cell", key.object), request=request)  # type: ignore[no-any-return]
 
     def _check_tenant(self, tenant: str | None) -> None:
         if tenant is not None and "tenants" not in self._link.generation.manifest.capabilities:
@@ -275,8 +238,8 @@ class Session:
             self._check_tenant(change.tenant if isinstance(change, Insert) else None)
         for name in sorted({_object_of(change) for change in changes if not isinstance(change, Drop)}):
             await self._know(name)
-        call = self._about("plan_change", _object_of(changes[0]) if changes else None, changes=changes)
-        plan: Plan = await self._call("plan_change", call, request=PlanRequest(changes=list(changes), undo=undo))
+        call = self._calls.about("plan_change", _object_of(changes[0]) if changes else None, changes=changes)
+        plan: Plan = await self._calls.run(call, request=PlanRequest(changes=list(changes), undo=undo))
         return msgspec.structs.replace(plan, changes=list(changes))
 
     async def apply(self, plan: Plan) -> list[Outcome]:
@@ -284,14 +247,14 @@ class Session:
         changes = tuple(plan.changes)
         outcomes: list[Outcome] = list(plan.refusals)
         if plan.planned:
-            call = self._about(
+            call = self._calls.about(
                 "apply_change",
                 _object_of(changes[0]) if changes else None,
                 writes=True,
                 requests=tuple(plan.requests),
                 changes=changes,
             )
-            outcomes += await self._call("apply_change", call, plan=plan)
+            outcomes += await self._calls.run(call, plan=plan)
         outcomes.sort(key=lambda outcome: outcome.change)
         for outcome in outcomes:
             self._emit(self._event_of(outcome, changes[outcome.change] if outcome.change < len(changes) else None))
@@ -323,14 +286,14 @@ class Session:
             ConfigurationError: A variable has no value (code ``variable-unknown``).
         """
         text = text if variables is None else fill(text, variables)
-        return await self._call("parse_console", self._about("parse_console"), text=ConsoleText(text))  # type: ignore[no-any-return]
+        return await self._calls.run(self._calls.about("parse_console"), text=ConsoleText(text))  # type: ignore[no-any-return]
 
     async def execute(self, request: ConsoleRequest) -> Answer:
         """Send one console request and shape its answer."""
         sent: HttpRequest = request.request
-        call = self._about("execute_console", writes=request.writes, requests=(sent,))
+        call = self._calls.about("execute_console", writes=request.writes, requests=(sent,))
         began = time.perf_counter()
-        answer: Answer = await self._call("execute_console", call, request=request)
+        answer: Answer = await self._calls.run(call, request=request)
         self._emit(
             events.ConsoleExecuted(
                 connection=self.name,
@@ -358,7 +321,7 @@ class Session:
     async def ping(self) -> Health:
         """Look whether the connection still works; a change of health is an event (W35)."""
         try:
-            health: Health = await self._call("ping", self._about("ping"))
+            health: Health = await self._calls.run(self._calls.about("ping"))
         except Refused:
             raise
         except DragomanError as error:
@@ -369,18 +332,6 @@ class Session:
             about: dict[str, Any] = {"connection": self.name, "reason": health.reason, "code": health.code}
             self._emit(events.ConnectionHealthChanged(state=state, **about))
         return health
-
-    @asynccontextmanager
-    async def _parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:
-        hooks = await self._link.hooks()
-        call = self._about("export_rows", request.object)
-        await hooks.ask(call)
-        meter = Meter(self._limit, call, emit=self._emit)
-        async with (
-            aclosing(hooks.stream("export_rows", request=request)) as stream,
-            aclosing(meter.parts(stream)) as parts,
-        ):
-            yield parts
 
     async def rows(
         self,
@@ -417,7 +368,7 @@ class Session:
             keep_alive=0,
         )
         decoder = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number)
-        async with self._parts(request) as parts:
+        async with self._calls.parts(request) as parts:
             async for part in parts:
                 for line in part.data.splitlines():
                     yield decoder.decode(line)
@@ -483,7 +434,7 @@ class Session:
                 tenant=tenant,
                 keep_alive=(keep_alive or self._keep_alive) if export.resumable else 0,
             )
-            return await export.run(request, columns=table, manifest=manifest, parts=self._parts)
+            return await export.run(request, columns=table, manifest=manifest, parts=self._calls.parts)
 
 
 def _object_of(change: Change) -> str:

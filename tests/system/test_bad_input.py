@@ -26,7 +26,7 @@ from worker.test_ordinary_user import NOBODY, opening_the_way
 
 import hostile_wheels
 import wheelhouse
-from dragoman import Runtime, session
+from dragoman import Runtime, calls
 from dragoman.cli import app
 from dragoman.cli.options import Options
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverCrashedError
@@ -430,7 +430,7 @@ def test_a_server_that_dies_while_it_answers_leaves_an_error_and_no_half_page(ho
 
 
 def test_a_server_that_hangs_meets_a_deadline_and_the_session_lives_on(house, broken, monkeypatch):
-    monkeypatch.setitem(session.DEADLINES, "fetch_page", 0.3)
+    monkeypatch.setitem(calls.DEADLINES, "fetch_page", 0.3)
 
     async def main():
         async with Runtime(house.home / "dragoman", spare=False) as runtime, runtime.open("shop") as shop:
@@ -440,7 +440,7 @@ def test_a_server_that_hangs_meets_a_deadline_and_the_session_lives_on(house, br
                 await shop.page("numbers")
             assert time.monotonic() - began < 30
             broken.behave()
-            monkeypatch.setitem(session.DEADLINES, "fetch_page", 20.0)
+            monkeypatch.setitem(calls.DEADLINES, "fetch_page", 20.0)
             assert (await shop.page("numbers")).total == 1
 
     anyio.run(main)
@@ -507,10 +507,10 @@ async def test_nothing_a_driver_does_ends_the_session_and_each_is_named(house):
 @pytest.mark.parametrize("trouble", ["sleeps", "awaits"])
 async def test_a_driver_that_hangs_meets_its_deadline_and_is_replaced(house, monkeypatch, trouble):
     async with Runtime(house.home / "dragoman", spare=False) as runtime, runtime.open("naughty") as one:
-        monkeypatch.setitem(session.DEADLINES, "fetch_page", 0.2)
+        monkeypatch.setitem(calls.DEADLINES, "fetch_page", 0.2)
         with pytest.raises(DeadlineExceededError):
             await one.page(trouble)
-        monkeypatch.setitem(session.DEADLINES, "fetch_page", 20.0)
+        monkeypatch.setitem(calls.DEADLINES, "fetch_page", 20.0)
         if trouble == "sleeps":  # it cannot be told to stop, so it is killed, and who asks meanwhile is told
             with pytest.raises(DriverCrashedError, match="did not stop within 1 s"):
                 await one.page("fine")
