@@ -337,5 +337,9 @@ def compile_tree(folder: Path) -> None:
     """
     # -B: nothing of the standard library is written on this occasion, whoever runs this.
     command = [sys.executable, "-I", "-S", "-B", "-c", COMPILE, str(folder)]
+    # What the host was started with is nothing that this process needs; only Windows starts none without its root.
+    kept = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
     with suppress(subprocess.SubprocessError, OSError):
-        subprocess.run(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, timeout=60, check=False)  # noqa: S603 - our own text
+        subprocess.run(  # noqa: S603 - our own text
+            command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, env=kept, timeout=60, check=False
+        )

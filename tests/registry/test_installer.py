@@ -28,7 +28,7 @@ from dragoman_api.errors import (
     RegistryError,
     WheelRejectedError,
 )
-from dragoman_registry import lock, publish
+from dragoman_registry import installer, lock, publish
 from dragoman_registry.index import Registry
 from dragoman_registry.store import Store
 from hostile_wheels import HOSTILE, library_with_commands, many_faults
@@ -125,6 +125,14 @@ def test_source_that_cannot_be_compiled_stops_nobody_else(place: Place, tmp_path
     generation = place.install("odd")
     assert (generation.trees[0] / COMPILED.format("odd")).is_file()
     assert place.store.verify(generation) == []
+
+
+def test_what_compiles_a_tree_sees_nothing_of_the_hosts_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DRAGOMAN_TOKEN", "a secret")
+    look = "import os, sys; open(os.path.join(sys.argv[1], 'seen'), 'w').write(' '.join(os.environ))"
+    monkeypatch.setattr(installer, "COMPILE", look)
+    installer.compile_tree(tmp_path)
+    assert set((tmp_path / "seen").read_text().split()) <= {"LC_CTYPE", "SYSTEMROOT"}  # the first is Python's own
 
 
 def test_an_installation_without_a_compiler_is_only_slower(place: Place, monkeypatch: pytest.MonkeyPatch):
