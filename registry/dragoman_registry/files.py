@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import stat
+import sys
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
+
+from .locks import acquire, open_file, open_folder
+from .locks import holds as holds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_WINDOWS = sys.platform == "win32"
+_READER_SECONDS = 2.0
+
+
 def sync(path: Path) -> None:
-    """Bring a file or folder to the disk itself."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Bring a file or folder to the disk itself; on Windows folders get there by themselves."""
+    if _WINDOWS and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if _WINDOWS else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def replace(draft: Path, path: Path) -> None:
+    """Give a file the name of another one; on Windows whoever just reads the old one is waited for, a moment."""
+    until = time.monotonic() + _READER_SECONDS
+    while True:
+        try:
+            draft.replace(path)
+        except PermissionError:
+            if not _WINDOWS or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 @contextmanager
@@ -32,7 +56,7 @@ def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(path)
+        replace(draft, path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
@@ -55,7 +79,12 @@ def sync_tree(root: Path) -> None:
 
 
 def freeze(root: Path) -> None:
-    """Make everything below `root` read-only; `root` itself stays writable, so that it can be renamed."""
+    """Make everything below `root` read-only; `root` itself stays writable, so that it can be renamed.
+
+    On Windows a read-only file could not be removed, so nothing is done there.
+    """
+    if _WINDOWS:
+        return
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             Path(folder, name).chmod(0o444)
@@ -70,7 +99,7 @@ def remove_tree(root: Path) -> None:
     shutil.rmtree(root, ignore_errors=True)
 
 
-def try_lock(path: Path, *, folder: bool = False) -> int | None:
+def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | None:
     """Take the lock on a file, which is made when it is not there, or on a folder, if nobody holds it.
 
     Returns:
@@ -79,13 +108,11 @@ def try_lock(path: Path, *, folder: bool = False) -> int | None:
     Raises:
         FileNotFoundError: There is no such folder.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY if folder else os.O_RDWR | os.O_CREAT, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return None
-    return descriptor
+    descriptor = open_folder(path) if folder else open_file(path, mode=mode)
+    if acquire(descriptor, wait=False):
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def share(folder: Path) -> int:
@@ -94,8 +121,8 @@ def share(folder: Path) -> int:
     Returns:
         A descriptor, as of `try_lock`.
     """
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    fcntl.flock(descriptor, fcntl.LOCK_SH)
+    descriptor = open_folder(folder)
+    acquire(descriptor, shared=True)
     return descriptor
 
 
@@ -103,9 +130,9 @@ def share(folder: Path) -> int:
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock on a file or folder, waiting for it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT, 0o644)
+    descriptor = open_folder(path) if path.is_dir() else open_file(path, mode=0o644)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        acquire(descriptor)
         yield
     finally:
         os.close(descriptor)

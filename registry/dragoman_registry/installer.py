@@ -188,12 +188,13 @@ async def _no_collection(store: Store) -> AsyncIterator[None]:
 def _note(descriptor: int, error: DragomanError) -> None:
     with suppress(OSError):  # the error itself matters more
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, msgspec.json.encode(error.to_dict() | {"at": time.time()}), 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, msgspec.json.encode(error.to_dict() | {"at": time.time()}))
 
 
 def _failure(descriptor: int, since: float) -> DragomanError | None:
     try:
-        noted = msgspec.json.decode(os.pread(descriptor, 1 << 20, 0))
+        noted = msgspec.json.decode(os.read(descriptor, 1 << 20))
         if noted["at"] >= since:
             return from_code(noted["code"], noted["message"], hint=noted["hint"], details=noted["details"])
     except (msgspec.DecodeError, KeyError, TypeError):
@@ -320,9 +321,11 @@ def unpack(wheel: Path, target: Path) -> None:
 
 
 COMPILE = """
-import compileall, py_compile, resource, sys
-for limit, most in ((resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_CPU, 30), (resource.RLIMIT_FSIZE, 1 << 26)):
-    resource.setrlimit(limit, (most, most))
+import compileall, py_compile, sys
+if sys.platform != "win32":
+    import resource
+    for limit, most in ((resource.RLIMIT_AS, 1 << 30), (resource.RLIMIT_CPU, 30), (resource.RLIMIT_FSIZE, 1 << 26)):
+        resource.setrlimit(limit, (most, most))
 unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
 compileall.compile_dir(sys.argv[1], quiet=2, force=True, stripdir=sys.argv[1], invalidation_mode=unchecked)
 """

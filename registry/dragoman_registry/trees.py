@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman_api.errors import RegistryError
 
-from .files import freeze, remove_tree, share, sync, sync_tree, try_lock
+from .files import freeze, holds, remove_tree, share, sync, sync_tree, try_lock
 from .validation import Fault
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def leasing(trees: Iterable[Path]) -> Iterator[None]:
             try:
                 descriptor = share(tree)
                 held.callback(os.close, descriptor)
-                there = os.path.samestat(os.fstat(descriptor), tree.stat())
+                there = holds(descriptor, tree)
             except FileNotFoundError:
                 there = False
             if not there:
@@ -192,7 +192,7 @@ def leasing(trees: Iterable[Path]) -> Iterator[None]:
 def _files(root: Path) -> list[str]:
     found = []
     for folder, _, names in os.walk(root):
-        prefix = os.path.relpath(folder, root)
+        prefix = os.path.relpath(folder, root).replace(os.sep, "/")
         found += [name if prefix == "." else f"{prefix}/{name}" for name in names]
     return found
 

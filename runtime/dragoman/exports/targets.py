@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from contextlib import contextmanager
@@ -129,28 +128,17 @@ class FileTarget(Target):
             raise self._no_file()
         with self.guarding():
             while self._stream is None:
-                handle = os.open(self.part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    if self._is(handle):
-                        self._stream = os.fdopen(handle, "r+b", buffering=0)
-                except BlockingIOError:
+                if (handle := files.try_lock(self.part, mode=0o600)) is None:
                     hint = "wait for it, or choose another file"
-                    text = f"another export is writing {self.name}"
-                    raise ExportError(text, hint=hint, code="export-running") from None
-                finally:
-                    if self._stream is None:
-                        os.close(handle)
+                    raise ExportError(f"another export is writing {self.name}", hint=hint, code="export-running")
+                # Whoever had it may have finished meanwhile.
+                if files.holds(handle, self.part):
+                    self._stream = os.fdopen(handle, "r+b", buffering=0)
+                else:
+                    os.close(handle)
 
     def _no_file(self) -> ExportError:
         return ExportError(f"{self.name} is no file", hint="give the name of a file, or leave it out for stdout")
-
-    def _is(self, handle: int) -> bool:
-        """Tell whether the part that was locked is still there under its name; who had it may have finished."""
-        try:
-            return os.path.samestat(os.fstat(handle), self.part.stat())
-        except FileNotFoundError:
-            return False
 
     def left_over(self) -> int | None:
         """Give the rows of an unfinished export that lies there, None where there is none, 0 where nobody knows."""
@@ -214,7 +202,7 @@ class FileTarget(Target):
         with self.guarding():
             files.sync(self._source)
             self._manifest.unlink(missing_ok=True)
-            self._source.replace(self._final)
+            files.replace(self._source, self._final)
             files.sync(self._final.parent)
             self._checkpoint.unlink(missing_ok=True)
             if self._source is not self.part:
