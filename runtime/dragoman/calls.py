@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_api.exports import ExportPart, ExportRequest
 
-    from .loader import Link
+    from .loader import LiveDriver
     from .settings import Limit
 
 DEADLINES = {
@@ -39,24 +39,24 @@ DEADLINES = {
 class Calls:
     """The calls of one open connection."""
 
-    def __init__(self, link: Link, *, emit: Callable[[Event], None], limit: Limit) -> None:
-        self._link, self._emit, self._limit = link, emit, limit
+    def __init__(self, driver: LiveDriver, *, emit: Callable[[Event], None], limit: Limit) -> None:
+        self._driver, self._emit, self._limit = driver, emit, limit
 
     def about(self, hook: str, object: str | None = None, **more: Any) -> Call:  # noqa: A002 - the design's word
         """Describe a call as automations see it."""
-        return Call(hook=hook, connection=self._link.info, object=object, unattended=self._link.unattended, **more)
+        return Call(hook=hook, connection=self._driver.info, object=object, unattended=self._driver.unattended, **more)
 
     async def run(self, call: Call, /, **arguments: Any) -> Any:
         """Ask the automations, call the hook, and measure what came. Raises DragomanError."""
-        hooks = await self._link.hooks()
+        hooks = await self._driver.hooks()
         await hooks.ask(call)
         meter = Meter(self._limit, call, emit=self._emit)
         try:
             with meter.timing():
                 result = await hooks.call(call.hook, deadline=meter.left(DEADLINES[call.hook]), **arguments)
         except SandboxError as error:
-            if not self._link.alive:
-                plugin, name = self._link.generation.plugin, self._link.info.name
+            if not self._driver.alive:
+                plugin, name = self._driver.generation.plugin, self._driver.info.name
                 self._emit(PluginCrashed(plugin=plugin, connection=name, reason=error.message))
             raise
         meter.take_result(result)
@@ -65,7 +65,7 @@ class Calls:
     @asynccontextmanager
     async def parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:
         """Ask the automations, and stream the parts of an export while the block runs."""
-        hooks = await self._link.hooks()
+        hooks = await self._driver.hooks()
         call = self.about("export_rows", request.object)
         await hooks.ask(call)
         meter = Meter(self._limit, call, emit=self._emit)

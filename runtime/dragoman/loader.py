@@ -36,7 +36,7 @@ DENIALS = 100
 """Hosts and ports that are told as denied, for one connection."""
 
 
-class Link:
+class LiveDriver:
     """One connection's driver: the hooks of the process that lives now; an async context manager.
 
     What failed stays failed for the call that met it; the next call meets a fresh driver.

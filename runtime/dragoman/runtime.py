@@ -17,7 +17,7 @@ from ._bus import Bus
 from ._hooks import Hooks
 from .automations import named, shipped
 from .connections import Connections, check_values, make_profile
-from .loader import Link
+from .loader import LiveDriver
 from .plugins import Plugins, Registries
 from .plugins.advisories import Advisories
 from .plugins.autoinstall import AutoInstall
@@ -204,7 +204,7 @@ class Runtime:
         try:
             generation = await self._drivers.ready_for(connection.type, connection=name)
             profile = await anyio.to_thread.run_sync(self._profile, connection, generation)
-            link = Link(
+            driver = LiveDriver(
                 profile=profile,
                 generation=generation,
                 launch=await anyio.to_thread.run_sync(self._launch, profile, generation, connection),
@@ -214,33 +214,33 @@ class Runtime:
                 unattended=self._unattended,
                 notices=await anyio.to_thread.run_sync(self._drivers.notices, generation),
             )
-            await link.__aenter__()
+            await driver.__aenter__()
         except DragomanError as error:
             self._bus.emit(events.ConnectionFailed(connection=name, code=error.code, reason=error.message))
             raise
         try:
             if self._keep_spare:
                 self.prewarm()
-            self._tell_opened(link)
+            self._tell_opened(driver)
             limit = self.settings.guards.of(name).limits
-            yield Session(link, emit=self._bus.emit, keep_alive=self.settings.keep_alive, limit=limit)
+            yield Session(driver, emit=self._bus.emit, keep_alive=self.settings.keep_alive, limit=limit)
         finally:
-            await link.__aexit__(None, None, None)
+            await driver.__aexit__(None, None, None)
             self._bus.emit(events.ConnectionClosed(connection=name))
 
-    def _tell_opened(self, link: Link) -> None:
+    def _tell_opened(self, driver: LiveDriver) -> None:
         self._bus.emit(
             events.ConnectionOpened(
-                connection=link.info.name,
-                plugin=link.generation.plugin,
-                version=link.generation.version,
-                product=link.server.product,
-                server_version=link.server.version,
-                sandbox=link.sandbox,
+                connection=driver.info.name,
+                plugin=driver.generation.plugin,
+                version=driver.generation.version,
+                product=driver.server.product,
+                server_version=driver.server.version,
+                sandbox=driver.sandbox,
             )
         )
-        for warning in link.warnings:
-            self._bus.emit(events.ConnectionWarned(connection=link.info.name, code="warning", reason=warning))
+        for warning in driver.warnings:
+            self._bus.emit(events.ConnectionWarned(connection=driver.info.name, code="warning", reason=warning))
 
     def _profile(self, connection: SavedConnection, generation: Generation) -> Profile:
         """Check the saved values against the driver's form, and read the secrets they name."""

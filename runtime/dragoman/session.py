@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Page, RowKey, Sort
 
     from .exports import ExportResult
-    from .loader import Link
+    from .loader import LiveDriver
 
 MAX_ANSWERS = 1_000
 """Answers to one console request at most."""
@@ -66,46 +66,46 @@ class Session:
     """
 
     def __init__(
-        self, link: Link, *, emit: Callable[[Event], None], keep_alive: int = 300, limit: Limit | None = None
+        self, driver: LiveDriver, *, emit: Callable[[Event], None], keep_alive: int = 300, limit: Limit | None = None
     ) -> None:
-        self._link = link
+        self._driver = driver
         self._emit = emit
-        self._calls = Calls(link, emit=emit, limit=limit or Limit())
+        self._calls = Calls(driver, emit=emit, limit=limit or Limit())
         self._keep_alive = keep_alive
         self._described: dict[str, int] = {}
         self._describing = anyio.Lock()
         self._healthy = True
-        self.name = link.info.name
-        self.type = link.info.type
+        self.name = driver.info.name
+        self.type = driver.info.type
 
     @property
     def server(self) -> Server:
         """Give product and version of the server that answered."""
-        return self._link.server
+        return self._driver.server
 
     @property
     def plugin(self) -> str:
         """Give the id of the driver's plugin."""
-        return self._link.generation.plugin
+        return self._driver.generation.plugin
 
     @property
     def plugin_version(self) -> str:
         """Give the version of the driver."""
-        return self._link.generation.version
+        return self._driver.generation.version
 
     @property
     def sandbox(self) -> str:
         """Give the level that holds the driver, with what is missing: ``full``, ``partial: no Landlock …``."""
-        return self._link.sandbox
+        return self._driver.sandbox
 
     @property
     def warnings(self) -> list[str]:
         """Give what a person should know about this connection."""
-        return self._link.warnings
+        return self._driver.warnings
 
     def can(self, hook: str) -> bool:
         """Tell whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
-        return self._link.offers(hook)
+        return self._driver.offers(hook)
 
     async def objects(self) -> list[Object]:
         """List what can be browsed."""
@@ -114,16 +114,16 @@ class Session:
     async def describe(self, object: str) -> Description:  # noqa: A002 - the design's word
         """Describe the columns of one object, as the server has them now."""
         description = await self._calls.run(self._calls.about("describe_object", object), name=object)
-        self._described[object] = self._link.incarnation
+        self._described[object] = self._driver.incarnation
         return description  # type: ignore[no-any-return]
 
     async def _know(self, name: str) -> None:
         """Keep the promise of the contract that an object is described before any other hook names it."""
-        if self._link.alive and self._described.get(name) == self._link.incarnation:
+        if self._driver.alive and self._described.get(name) == self._driver.incarnation:
             return  # a lock, even a free one, is a turn of the event loop
         async with self._describing:
-            await self._link.hooks()
-            if self._described.get(name) != self._link.incarnation:
+            await self._driver.hooks()
+            if self._described.get(name) != self._driver.incarnation:
                 await self.describe(name)
 
     async def compile(self, object: str, *, filters: Sequence[Filter | RawQuery], match: str = "all") -> CompiledFilter:  # noqa: A002
@@ -224,7 +224,7 @@ class Session:
         return await self._calls.run(self._calls.about("fetch_cell", key.object), request=request)  # type: ignore[no-any-return]
 
     def _check_tenant(self, tenant: str | None) -> None:
-        if tenant is not None and "tenants" not in self._link.generation.manifest.capabilities:
+        if tenant is not None and "tenants" not in self._driver.generation.manifest.capabilities:
             raise UnsupportedOperationError(f"the driver {self.plugin} knows no tenants, so not {tenant!r} either")
 
     async def plan(self, *changes: Change, undo: bool = False) -> Plan:
