@@ -109,24 +109,28 @@ async def _read(reader: asyncio.StreamReader, connection: int) -> Request | None
 
 @contextmanager
 def tls_without_a_farewell(tls: ssl.SSLContext, data: bytes) -> Iterator[int]:
-    """Serve one connection, never ended: it reads what comes and answers once, a farewell not at all."""
+    """Serve connections and end none: each is read and answered once, its farewell is not."""
     listener, over = socket.create_server(("localhost", 0)), threading.Event()
-    listener.settimeout(10)
 
-    def serve() -> None:
-        connection = listener.accept()[0]
+    def serve(connection: socket.socket) -> None:
         connection.settimeout(10)
-        with tls.wrap_socket(connection, server_side=True) as secured:
+        with connection, suppress(OSError), tls.wrap_socket(connection, server_side=True) as secured:
             secured.recv(65536)
             secured.sendall(data)
             over.wait(10)
 
-    thread = threading.Thread(target=serve)
+    def accept() -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=serve, args=listener.accept()[:1], daemon=True).start()
+
+    thread = threading.Thread(target=accept)
     thread.start()
     try:
         yield listener.getsockname()[1]
     finally:
         over.set()
+        listener.shutdown(socket.SHUT_RDWR)
         thread.join()
         listener.close()
 

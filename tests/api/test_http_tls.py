@@ -7,14 +7,18 @@ import gc
 import ssl
 import warnings
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from api.loopback import Reply, http, serving, serving_tls_in_a_thread, tls_without_a_farewell
 
 from dragoman_api.connections import Profile, Secrets, SslMode
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, QueryError
 from dragoman_api.http import Http
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
 
 UNVERIFIED = (SslMode.PREFERRED, SslMode.REQUIRED, SslMode.REQUIRED_SKIP_VERIFY)
 SKIP = "set SSL Mode to Required (skip verify) or turn on Skip TLS Verification"
@@ -192,8 +196,25 @@ def test_no_socket_outlives_the_client_where_a_server_leaves_the_tls_farewell_un
                 await client.request("GET", "/", timeout=0.5, limit=limit)
 
     with tls_without_a_farewell(certs.server("good"), answer) as port:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            asyncio.run(ask(port))
-            gc.collect()
-        assert [str(each.message) for each in told if each.category is ResourceWarning] == []
+        assert left_open(ask(port)) == []
+
+
+def test_no_socket_outlives_the_client_wherever_on_its_way_a_request_is_given_up(certs):
+    async def ask(port: int, seconds: float) -> None:
+        async with Http(profile(port, SslMode.REQUIRED)) as client:
+            with anyio.move_on_after(seconds):
+                await client.request("GET", "/")
+
+    with tls_without_a_farewell(certs.server("good"), b"") as port:
+        # Name, socket, handshake, request: all within some milliseconds.
+        assert left_open(*(ask(port, step / 5_000) for step in range(50))) == []
+
+
+def left_open(*works: Coroutine[Any, Any, None]) -> list[str]:
+    """Run something, each in an event loop of its own, and tell what was left open."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for work in works:
+            asyncio.run(work)
+        gc.collect()
+    return [str(each.message) for each in told if each.category is ResourceWarning]

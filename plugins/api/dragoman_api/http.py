@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+import socket
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakSet
 
 import aiohttp
 import anyio
+import anyio.lowlevel
 import msgspec
 from aiohttp.resolver import ThreadedResolver
 from multidict import CIMultiDictProxy
@@ -22,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from aiohttp.client_proto import ResponseHandler
-    from aiohttp.client_reqrep import ConnectionKey
+    from aiohttp.connector import AddrInfoType
 
     from .columns import Note
     from .connections import Profile
@@ -33,6 +36,7 @@ BODY_LIMIT = 128 * 2**20
 """Bytes of one answer at most, decompressed."""
 
 _CONNECT = 15  # seconds for name, socket and TLS handshake; the host's side of the sandbox gives up after 10
+_HANG_UP = 1  # seconds
 _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 100 would only burden the server
 _HEADER = 64 * 2**10  # deprecations come in Warning headers, far longer than the 8 KiB aiohttp expects
 _BIG = 2**20  # from here on aiohttp wants a body as a file, so that sending it does not hold up the loop
@@ -106,15 +110,17 @@ class Http:
         if authorization := _profiles.authorization(profile):
             self._headers["Authorization"] = authorization
         self._session: aiohttp.ClientSession | None = None
+        self._sockets = WeakSet[socket.socket]()
         self._answered = False
 
     def __repr__(self) -> str:
         return f"Http({self._origin})"
 
     async def __aenter__(self) -> Self:
-        connector = _Connector(
+        connector = aiohttp.TCPConnector(
             ssl=self._ssl or True,
             limit=_CONNECTIONS,
+            socket_factory=self._socket,
             resolver=ThreadedResolver(),  # asks the loop, which in the sandbox asks the host
         )
         self._session = aiohttp.ClientSession(
@@ -134,6 +140,21 @@ class Http:
         if self._session is not None:
             await self._session.close()
             self._session = None
+        await self._hang_up()
+
+    def _socket(self, address: AddrInfoType) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
+
+    async def _hang_up(self) -> None:
+        """End connections that were given up: by itself each waits half a minute for the other side to end TLS."""
+        with anyio.move_on_after(_HANG_UP):
+            while left := [each for each in self._sockets if each.fileno() >= 0]:
+                for each in left:
+                    with suppress(OSError):  # it is ended already
+                        each.shutdown(socket.SHUT_RDWR)
+                await anyio.lowlevel.checkpoint()
 
     async def request(
         self,
@@ -293,18 +314,6 @@ class Http:
             hint="ask for fewer rows or columns at a time",
             details={"limit": limit},
         )
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Drops a connection that is not kept at once.
-
-    Left to itself it would wait half a minute for a server to answer the end of TLS, and outlive the client.
-    """
-
-    def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        if dropped := should_close or protocol.should_close:
-            protocol.abort()
-        super()._release(key, protocol, should_close=dropped)
 
 
 class _Disconnected(aiohttp.ClientError):
