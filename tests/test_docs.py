@@ -218,6 +218,7 @@ def sample_port():
         yield port
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "tutorial/first-page.md"], ids=lambda page: page.name)
 def test_the_example_of_the_front_page_runs(page, sample_port, home):
     """P3: from a saved connection whose driver is missing to printed rows."""

@@ -251,6 +251,7 @@ def children_of(pid):
     return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
 
 
+@pytest.mark.slow
 def test_a_script_that_takes_too_long_is_ended_with_124(shop, tmp_path):
     process = waiting(shop, tmp_path, "x", "--timeout", "3s")
     out, err = process.communicate(timeout=40)

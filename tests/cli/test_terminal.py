@@ -11,6 +11,8 @@ import pytest
 
 from terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def terminal():

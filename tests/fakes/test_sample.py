@@ -10,6 +10,8 @@ from demo import data, sample
 
 from fakes.elasticsearch import FakeElasticsearch
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def shop():

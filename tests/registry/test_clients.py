@@ -22,6 +22,8 @@ from dragoman_registry.index import Registry
 from dragoman_registry.serving import serving
 from dragoman_registry.wheels import Host
 
+pytestmark = pytest.mark.slow
+
 UV = Path(sys.executable).with_name("uv")
 TOOLS = [pytest.param("pip", marks=pytest.mark.slow), "uv"]
 """pip takes seconds for what uv does in a tenth of one."""

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from dragoman_registry.manifest import Manifest
 
+pytestmark = pytest.mark.slow
+
 VERSIONS = ("1.0.0", "2.0.0", "3.0.0")
 
 

@@ -235,6 +235,7 @@ SAMPLES = {code: builds[0] for code, builds in HOSTILE.items()} | {"name-mismatc
 UNINSTALLABLE = [code for code in SAMPLES if code not in ("not-a-wheel", "tags", "version-mismatch", "too-large")]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("code", UNINSTALLABLE)
 def test_a_hostile_wheel_that_a_registry_offers_is_not_installed(
@@ -394,6 +395,7 @@ def other_process(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchanged")
 def test_files_that_may_not_grow_stop_the_installation(place: Place):
     """The kernel itself refuses the write, wherever the installer happens to be."""
@@ -543,6 +545,7 @@ print(*(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children
 """
 
 
+@pytest.mark.slow
 def test_eight_processes_share_one_fetch_and_one_generation(place: Place, web: tuple[str, list[str]]):
     out = other_process(RACE, place.root, web[0]).communicate(timeout=55)[0]
     assert out == f"{' '.join('2' * 8)}\n"

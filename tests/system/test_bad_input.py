@@ -45,6 +45,8 @@ from dragoman_api.columns import Column, ColumnKind, Description, Object
 from dragoman_api.connections import Server
 from dragoman_api.grid import Page
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = [Column(name="id", type="keyword", kind=ColumnKind.TEXT)]
 
 

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def machine(shell, folder):
     """Give a machine that has only a connections file."""

@@ -24,6 +24,8 @@ from dragoman.runtime import Runtime
 from dragoman.sandbox import Launch, Worker, achievable_level, measured_level
 from dragoman_api.errors import DragomanError
 
+pytestmark = pytest.mark.slow
+
 tree, registry, home = map(Path, sys.argv[1:4])
 
 async def tried(**options):

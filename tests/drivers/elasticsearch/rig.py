@@ -21,7 +21,8 @@ if TYPE_CHECKING:
         Profile,
     )
 
-VERSIONS = ("8.19.21", "7.17.29", "7.10.2")
+OLD = pytest.param("7.10.2", marks=pytest.mark.slow)
+VERSIONS = ("8.19.21", pytest.param("7.17.29", marks=pytest.mark.slow), OLD)
 
 
 def profile(url: str, **more: Any) -> Profile:

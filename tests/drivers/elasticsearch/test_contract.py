@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from drivers.elasticsearch.rig import Rig, on_fake, on_server
+from drivers.elasticsearch.rig import OLD, Rig, on_fake, on_server
 
 from dragoman_api.testing import DriverContract, Target
 
@@ -81,7 +81,7 @@ async def target_of(es: Rig) -> Target:
 
 
 class TestContractOnFake(DriverContract):
-    @pytest.fixture(scope="class", params=["8.19.21", "7.10.2"])
+    @pytest.fixture(scope="class", params=["8.19.21", OLD])
     async def target(self, request: pytest.FixtureRequest) -> AsyncIterator[Target]:
         async with on_fake(request.param) as es:
             yield await target_of(es)

@@ -66,7 +66,7 @@ async def target_of(wv: Rig, shards: int) -> Target:
 
 
 class TestContractOnFake(DriverContract):
-    @pytest.fixture(scope="class", params=[1, 3])
+    @pytest.fixture(scope="class", params=[pytest.param(1, marks=pytest.mark.slow), 3])
     async def target(self, request: pytest.FixtureRequest) -> AsyncIterator[Target]:
         async with on_fake() as wv:
             yield await target_of(wv, request.param)
