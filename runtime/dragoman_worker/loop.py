@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import array
 import asyncio
 import errno
 import ipaddress
@@ -10,27 +9,28 @@ import os
 import socket
 from typing import TYPE_CHECKING, Any
 
+from . import passing
 from .frames import FrameReader
 from .wire import BROKER_FRAME, BrokerReply, Found, Lookup, Open, Opened, Pipe, Refused, decoder, pack
 
 if TYPE_CHECKING:
+    import io
     from collections.abc import Callable
 
 _MAX_NAMES = 256
-_CLOEXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)  # not every system has it
 _CONNECT_ONLY = ("family", "proto", "flags", "local_addr", "happy_eyeballs_delay", "interleave", "all_errors")
 
 
 class Broker:
-    """The child's end of the broker socket: requests out, descriptors in."""
+    """The child's end of the broker socket: requests out, sockets and pipes in."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self._replies = decoder(BrokerReply)
         self._frames = FrameReader(limit=BROKER_FRAME)
-        self._descriptors: list[int] = []
+        self._inbox = passing.Inbox()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._pipes: dict[int, asyncio.Future[int]] = {}
+        self._pipes: dict[int, asyncio.Future[io.RawIOBase]] = {}
         self._last = 0
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -40,42 +40,36 @@ class Broker:
         loop.add_reader(self._socket.fileno(), self._read)
 
     def _read(self) -> None:
-        # Never more than the frame under way: its descriptor comes with its first bytes, and so belongs to it.
-        size, space = self._frames.missing, socket.CMSG_SPACE(array.array("i").itemsize)
         try:
-            data, ancillary, flags, _ = self._socket.recvmsg(size, space, _CLOEXEC)
+            # Never more than the frame under way: what comes with its first bytes belongs to it.
+            data = self._inbox.receive(self._socket, self._frames.missing)
         except BlockingIOError:
             return
-        if not data or flags & socket.MSG_CTRUNC:
-            os._exit(0 if not data else 4)
-        for level, kind, content in ancillary:
-            if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-                self._descriptors += array.array("i", content)
+        if not data:
+            os._exit(0)
         for body in self._frames.feed(data):
-            self._answer(self._replies.decode(body), self._descriptors)
-            for stray in self._descriptors:
-                os.close(stray)
-            self._descriptors = []
+            self._answer(self._replies.decode(body))
+            self._inbox.clear()
 
-    def _answer(self, reply: Found | Opened | Refused | Pipe, descriptors: list[int]) -> None:
+    def _answer(self, reply: Found | Opened | Refused | Pipe) -> None:
         if isinstance(reply, Pipe):
-            self._pipe(reply.id).set_result(descriptors.pop())
+            self._pipe(reply.id).set_result(self._inbox.take_pipe(reply.share))
             return
         future = self._waiting.pop(reply.id, None)
         if future is None or future.done():
             return
         if isinstance(reply, Opened):
-            future.set_result(socket.socket(fileno=descriptors.pop()))
+            future.set_result(self._inbox.take_socket(reply.share))
         elif isinstance(reply, Found):
             future.set_result(reply.families)
         else:
             kind = OSError if reply.errno > 0 else socket.gaierror
             future.set_exception(kind(reply.errno, reply.reason))
 
-    def _pipe(self, call: int) -> asyncio.Future[int]:
+    def _pipe(self, call: int) -> asyncio.Future[io.RawIOBase]:
         return self._pipes.setdefault(call, self._loop.create_future())
 
-    async def pipe(self, call: int) -> int:
+    async def pipe(self, call: int) -> io.RawIOBase:
         """Wait for the write end of an export's pipe."""
         try:
             return await self._pipe(call)
@@ -164,8 +158,7 @@ class BrokerLoop(asyncio.SelectorEventLoop):
     async def sock_connect(self, sock: socket.socket, address: Any) -> None:
         """Place a connected socket from the broker over this one."""
         real = await self._broker.open(self._names.get(address[0], address[0]), address[1], int(sock.family))
-        with real:
-            os.dup2(real.fileno(), sock.fileno(), inheritable=False)
+        passing.put_over(real, sock)
         sock.settimeout(0)
 
     async def create_connection(

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 BOOT = """import sys; sys.path.append(sys.argv[5]); from dragoman_worker.main import main; main()"""
-"""The program text of the child. It gets: control and broker descriptor, the host's pid, the closure as JSON, and the
-directory that holds this package."""
+"""The program text of the child. It gets: control and broker descriptor (see `passing`), the host's pid, the closure as
+JSON, and the directory that holds this package."""
 
 
 def main() -> None:
     """Run a driver's process to its end."""
-    control_fd, broker_fd, host = (int(argument) for argument in sys.argv[1:4])
-    from .lockdown import limits
+    if sys.platform != "win32":  # where it is in a job of its host's
+        from .lockdown import limits
 
-    limits.die_with(host)
+        limits.die_with(int(sys.argv[3]))
     import gc
 
     gc.disable()  # most of what is imported stays; looking through it again and again costs 10 ms
@@ -28,10 +27,8 @@ def main() -> None:
     from .late_tls import late_certificates
 
     with late_certificates():
-        from . import service
+        from . import passing, service
     sys.dont_write_bytecode = True
     gc.freeze()
     gc.enable()
-    for descriptor in (control_fd, broker_fd):
-        os.set_inheritable(descriptor, False)  # noqa: FBT003 - os has no keyword for it
-    service.run(control_fd, broker_fd)
+    service.run(*passing.first_two(sys.argv[1:]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import socket
 import sys
 import traceback
 from contextlib import AsyncExitStack, aclosing
@@ -27,11 +26,18 @@ from . import finder, values, wire
 from .channel import Channel
 from .frames import FROM_HOST, receive
 from .hooks import EXPORT, HOOKS
-from .lockdown.confine import Confinement
 from .loop import Broker, BrokerLoop
 from .wire import Call, Cancel, Chunk, Config, Credit, Failure, Ready, Result, Secret
 
+if sys.platform == "win32":
+    from .unconfined import Confinement
+else:
+    from .lockdown.confine import Confinement
+
 if TYPE_CHECKING:
+    import io
+    import socket
+
     from dragoman_api.exports import ExportPart
 
     from .wire import Message
@@ -48,16 +54,15 @@ _LACKS = {
 _FAULT_TEXT = 500  # characters of a foreign exception that leave the process
 
 
-def run(control_fd: int, broker_fd: int) -> None:
+def run(control: socket.socket, broker: socket.socket) -> None:
     """Serve one connection to its end.
 
     Args:
-        control_fd: The control socket; its end is the process's end.
-        broker_fd: The broker's socket.
+        control: The control socket; its end is the process's end.
+        broker: The broker's socket.
     """
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
-    control = socket.socket(fileno=control_fd)
+        stream.reconfigure(encoding="utf-8", line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]
     messages = wire.decoder(wire.HostMessage)
 
     def expect(kind: type[Any]) -> Any:
@@ -69,7 +74,7 @@ def run(control_fd: int, broker_fd: int) -> None:
         return message
 
     confinement = Confinement()
-    service = Service(control, messages, Broker(socket.socket(fileno=broker_fd)))
+    service = Service(control, messages, Broker(broker))
     with asyncio.Runner(loop_factory=service.make_loop) as runner:
         config: Config = expect(Config)  # a warm spare waits here
         control.sendall(wire.pack(confinement.apply(config.lockdown)))
@@ -185,11 +190,11 @@ class Service:
                 async for part in parts:
                     await self._export_part(call.id, part, pipe, credit)
         finally:
-            os.close(pipe)
+            pipe.close()
             del self._credits[call.id]
         return (Result(call.id, Raw(values.encode(None))),)
 
-    async def _export_part(self, call: int, part: ExportPart, pipe: int, credit: anyio.Semaphore) -> None:
+    async def _export_part(self, call: int, part: ExportPart, pipe: io.RawIOBase, credit: anyio.Semaphore) -> None:
         size = len(part.data)
         if size > wire.EXPORT_PART:
             raise DriverFaultError(f"a part of {size:,} bytes; {wire.EXPORT_PART:,} are allowed")
@@ -198,12 +203,12 @@ class Service:
         await _write(pipe, memoryview(part.data))
 
 
-async def _write(pipe: int, data: memoryview) -> None:
+async def _write(pipe: io.RawIOBase, data: memoryview) -> None:
     while data:
-        try:
-            data = data[os.write(pipe, data) :]
-        except BlockingIOError:
+        if (written := pipe.write(data)) is None:
             await anyio.wait_writable(pipe)
+        else:
+            data = data[written:]
 
 
 def _describe(error: BaseException, what: str) -> DragomanError:

@@ -232,10 +232,11 @@ class Found(Message, frozen=True, tag="found"):
     families: tuple[int, ...]
 
 
-class Opened(Message, frozen=True, tag="opened"):
-    """The socket travels with this message."""
+class Opened(Message, frozen=True, tag="opened", omit_defaults=True):
+    """The socket travels with this message: beside it, or as a share, which only Windows has."""
 
     id: int
+    share: bytes = b""
 
 
 class Refused(Message, frozen=True, tag="refused"):
@@ -246,10 +247,11 @@ class Refused(Message, frozen=True, tag="refused"):
     reason: str
 
 
-class Pipe(Message, frozen=True, tag="pipe"):
-    """The write end of an export's pipe travels with this message; `id` is that of the call."""
+class Pipe(Message, frozen=True, tag="pipe", omit_defaults=True):
+    """The write end of an export's pipe travels with this message, as of `Opened`; `id` is that of the call."""
 
     id: int
+    share: bytes = b""
 
 
 BrokerReply = Found | Opened | Refused | Pipe

@@ -30,6 +30,7 @@ from dragoman_worker.values import encode, take_apart
 from dragoman_worker.wire import CREDITS, Chunk, Failure, Ready, Result, Sandboxed, pack
 
 if TYPE_CHECKING:
+    import io
     import random
     from collections.abc import Iterator
 
@@ -45,7 +46,7 @@ MARKS = (
 class Fuzzed(Worker):
     """A worker without a process: what arrives is taken in as ever, and a condemnation is counted."""
 
-    def __init__(self, pipe: int) -> None:
+    def __init__(self, pipe: io.RawIOBase) -> None:
         super().__init__(Launch(driver="none:None", trees=()))
         self.condemned: list[str] = []
         self._pipe = pipe

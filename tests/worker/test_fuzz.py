@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import random
 import resource
 import time
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.worker.fuzz import Fuzzed, bodies_of, mutations, seeds
+
+from dragoman.sandbox.system import pipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,10 +23,9 @@ SEED = 20_260
 
 @pytest.fixture
 def target() -> Iterator[Fuzzed]:
-    reading, writing = os.pipe()
-    yield Fuzzed(reading)
-    os.close(reading)
-    os.close(writing)
+    reading, writing = pipe()
+    with reading, writing:
+        yield Fuzzed(reading)
 
 
 def resident() -> int:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.sandbox.log import KEPT, LogPipe, Mask, harmless
+from dragoman.sandbox.system import Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +43,7 @@ def test_nothing_that_moves_a_terminal_survives(text: str) -> None:
 
 async def drain(*pieces: bytes, secrets: tuple[str, ...] = (), tell: Callable[[str], None] | None = None) -> list[str]:
     reading, writing = os.pipe()
-    log = LogPipe(reading, mask=Mask(secrets), on_line=tell)
+    log = LogPipe(Output(reading), mask=Mask(secrets), on_line=tell)
     for piece in pieces:
         os.write(writing, piece)
         await anyio.sleep(0.005)

@@ -22,13 +22,16 @@ from dragoman_worker.wire import (
     Pipe,
     Refused,
     decoder,
-    pack,
 )
+
+from .system import send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from dragoman_worker.wire import BrokerReply, Open
+
+    from .system import Passed
 
 _CONNECT_SECONDS = 10.0
 _IN_FLIGHT = 8
@@ -65,11 +68,12 @@ class Broker:
         sock: socket.socket,
         approved: Iterable[Endpoint],
         *,
+        pid: int,
         on_denied: Callable[[str, int | None], None],
         on_fault: Callable[[str], None],
     ) -> None:
         sock.settimeout(0)
-        self._socket = sock
+        self._socket, self._pid = sock, pid
         self._approved = frozenset((canonical(host), port) for host, port in approved)
         self._on_denied, self._on_fault = on_denied, on_fault
         self._slots = anyio.Semaphore(_IN_FLIGHT)
@@ -115,7 +119,7 @@ class Broker:
                 found = await _families(request) if isinstance(request, Lookup) else await _connected(request)
             if isinstance(found, socket.socket):
                 with found:
-                    self._reply(Opened(request.id), found.fileno())
+                    self._reply(Opened(request.id), found)
             else:
                 self._reply(Found(request.id, found))
         except TimeoutError:
@@ -126,20 +130,18 @@ class Broker:
         finally:
             self._slots.release()
 
-    def hand_over(self, call: int, descriptor: int) -> None:
+    def hand_over(self, call: int, end: Passed) -> None:
         """Pass the write end of an export's pipe."""
-        self._reply(Pipe(call), descriptor)
+        self._reply(Pipe(call), end)
 
-    def _reply(self, reply: BrokerReply, *descriptors: int) -> None:
-        message = pack(reply)
+    def _reply(self, reply: BrokerReply, passed: Passed | None = None) -> None:
         try:
-            # Header, body and descriptor in one message, or the child could not tell whose descriptor it is.
-            sent = socket.send_fds(self._socket, [message], descriptors) if descriptors else self._socket.send(message)
+            whole = send(self._socket, reply, passed, to=self._pid)
         except BlockingIOError:
-            sent = 0
+            whole = False
         except OSError:
             return  # the child is gone, which others notice
-        if sent != len(message):
+        if not whole:
             self._on_fault("it does not read the broker's replies")
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
-import subprocess
-import sys
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from dragoman_api.errors import SandboxError
 from dragoman_worker.main import BOOT
+
+from . import system
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -32,43 +30,13 @@ class Child:
             closure: What it may import.
 
         Raises:
-            SandboxError: This system cannot hand a process the sockets it needs (code ``platform-unsupported``).
             OSError: The process cannot be started.
         """
-        if sys.platform == "win32":
-            raise SandboxError(
-                "drivers cannot be started on Windows itself yet",
-                code="platform-unsupported",
-                hint="use the Windows Subsystem for Linux (wsl --install), where they are confined fully",
-            )
-        if sys.platform == "linux":
-            from dragoman_worker.lockdown import limits
-
-            limits.hide_memory()  # of this process, from every child: the secrets of all connections are in it
         self.closure = closure
-        self.control, control = socket.socketpair()
-        self.broker, broker = socket.socketpair()
-        self.log, log = os.pipe()
         where = closure.modules["dragoman_worker"]
-        ends = [str(control.fileno()), str(broker.fileno()), str(os.getpid())]
-        try:
-            self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and a constant program
-                [sys.executable, "-I", "-S", "-B", "-c", BOOT, *ends, json.dumps(closure.modules), where],
-                pass_fds=(control.fileno(), broker.fileno()),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={"LANG": "C.UTF-8"},
-                cwd="/",
-                start_new_session=True,
-            )
-        except BaseException:
-            self._close()
-            raise
-        finally:
-            control.close()
-            broker.close()
-            os.close(log)
+        self.process, self.control, self.broker, self.output = system.start(
+            BOOT, str(os.getpid()), json.dumps(closure.modules), where
+        )
         self._pidfd = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
 
     @property
@@ -87,6 +55,7 @@ class Child:
 
         def wait() -> None:
             self.process.wait()
+            self.output.settle()
             loop.call_soon_threadsafe(ended)
 
         if self._pidfd >= 0:
@@ -105,4 +74,4 @@ class Child:
     def _close(self) -> None:
         self.control.close()
         self.broker.close()
-        os.close(self.log)
+        self.output.close()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from collections import deque
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -15,23 +12,23 @@ from dragoman_worker.values import ValueFaultError
 from dragoman_worker.wire import CREDITS, Chunk, Part, Result
 
 if TYPE_CHECKING:
+    import io
+
     from dragoman_api.errors import DragomanError
 
-_PIECE = 1 << 20  # bytes of the pipe, so that both ends wake up seldom
+_PIECE = 1 << 20
 
 
 class ExportReply:
     """A stream that waits for its next chunk; takes no more than it has given credit for."""
 
-    def __init__(self, pipe: int) -> None:
+    def __init__(self, pipe: io.RawIOBase) -> None:
         """Begin.
 
         Args:
             pipe: The read end, non-blocking.
         """
         self._pipe = pipe
-        with suppress(AttributeError, OSError):  # Linux; where a user's pipes may not be larger, it works all the same
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIECE)
         self._chunks: deque[Chunk] = deque()
         self._arrived = anyio.Event()
         self._credit = CREDITS
@@ -73,9 +70,7 @@ class ExportReply:
         chunk = self._chunks.popleft()
         pieces, missing = [], chunk.size
         while missing:
-            try:
-                piece = os.read(self._pipe, min(missing, _PIECE))
-            except BlockingIOError:
+            if (piece := self._pipe.read(min(missing, _PIECE))) is None:
                 await anyio.wait_readable(self._pipe)
                 continue
             if not piece:

@@ -55,6 +55,6 @@ def gap(layer: str, code: str) -> Gap:
 
 def _is_loaded(module: str) -> bool:
     try:
-        return module in _LOADED.read_text().strip().split(",")
+        return module in _LOADED.read_text(encoding="ascii").strip().split(",")
     except OSError:
         return False

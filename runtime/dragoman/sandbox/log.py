@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from .system import Output
 
 KEPT = 64 << 10
 """Characters of log that are kept."""
@@ -50,16 +51,15 @@ class Mask:
 class LogPipe:
     """Reads the pipe of one child's stdout and stderr."""
 
-    def __init__(self, descriptor: int, *, mask: Mask, on_line: Callable[[str], None] | None) -> None:
-        os.set_blocking(descriptor, False)
-        self._descriptor, self._mask, self._on_line = descriptor, mask, on_line
+    def __init__(self, output: Output, *, mask: Mask, on_line: Callable[[str], None] | None) -> None:
+        self._output, self._mask, self._on_line = output, mask, on_line
         self._lines: deque[str] = deque()
         self._kept = 0
         self._rest = ""
         self._loop = asyncio.get_running_loop()
         self._second, self._seen, self._dropped = 0.0, 0, 0
         self._timer: asyncio.TimerHandle | None = None
-        self._loop.add_reader(descriptor, self._read)
+        output.watch(self._loop, self._read)
 
     @property
     def lines(self) -> list[str]:
@@ -68,11 +68,11 @@ class LogPipe:
 
     def _read(self) -> bool:
         try:
-            data = os.read(self._descriptor, 1 << 16)
+            data = self._output.read()
         except BlockingIOError:
             return False
         if not data:
-            self._loop.remove_reader(self._descriptor)
+            self._output.unwatch(self._loop)
             return False
         now = self._loop.time()
         if now - self._second > 1:
@@ -81,8 +81,8 @@ class LogPipe:
         self._seen += len(data)
         if self._seen > _BUDGET:
             self._dropped += len(data)
-            self._loop.remove_reader(self._descriptor)
-            self._timer = self._loop.call_later(_PAUSE, self._loop.add_reader, self._descriptor, self._read)
+            self._output.unwatch(self._loop)
+            self._timer = self._loop.call_later(_PAUSE, self._output.watch, self._loop, self._read)
         else:
             self._take(data.decode(errors="replace"))
         return True
@@ -122,8 +122,8 @@ class LogPipe:
                 break
         if self._timer is not None:
             self._timer.cancel()
-        self._loop.remove_reader(self._descriptor)
-        os.close(self._descriptor)
+        self._output.unwatch(self._loop)
+        self._output.close()
         self._tell_dropped()
         if self._rest:
             self._keep(self._rest)

@@ -15,6 +15,7 @@ from dragoman_api.errors import SandboxError
 from dragoman_worker.wire import Lockdown
 
 from .gaps import Gap, gap
+from .system import LAYERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from .closure import Closure
 
 Policy = Literal["auto", "require", "off"]
-
-LAYERS = ("limits", "capabilities", "landlock", "seccomp")
 
 _PROBES = {
     "fs_read": ("fs_read",),
@@ -46,6 +45,7 @@ _BY = {
     "host_memory": ("landlock", "host"),
 }
 _FILTERS = "Seccomp_filters"
+_SUBSYSTEM = "use the Windows Subsystem for Linux (wsl --install), where drivers are confined fully"
 _ESSENTIAL = ("network", "exec", "process", "host_memory")  # without these it is only a process
 
 
@@ -110,6 +110,8 @@ def achievable_level() -> Report:
 
 
 def _no_lockdown(system: str) -> Gap:
+    if system == "win32":
+        return Gap("no lock-down for Windows, so that a driver can do what you can", _SUBSYSTEM)
     return Gap(f"no lock-down for {system}", "full confinement is there on Linux, on x86-64 and arm64")
 
 
@@ -125,7 +127,15 @@ def _report(
     )
 
 
-def assess(told: Sandboxed, *, status: str | None, own: str | None = None, policy: Policy, cpu: bool = False) -> Report:
+def assess(
+    told: Sandboxed,
+    *,
+    status: str | None,
+    own: str | None = None,
+    policy: Policy,
+    cpu: bool = False,
+    bounded: bool = False,
+) -> Report:
     """Judge a child by what its trusted start told and by what the kernel says of it.
 
     Args:
@@ -134,6 +144,7 @@ def assess(told: Sandboxed, *, status: str | None, own: str | None = None, polic
         own: The same of this process.
         policy: As configured; ``off`` is named as the reason.
         cpu: Its processor time is bounded, too.
+        bounded: Its memory is bounded from outside, by a job of Windows.
     """
     gaps = [gap(layer, code) for layer, code in told.failures.items()]
     if policy == "off":
@@ -152,9 +163,8 @@ def assess(told: Sandboxed, *, status: str | None, own: str | None = None, polic
     limited = "limits" in told.layers and told.probes.get("memory", not told.probes)
     if not limited and told.probes and "limits" not in told.failures:
         gaps.append(Gap("memory is not bounded"))
-    permissions["memory"] = (
-        Permission(state="limited", by=("rlimits",)) if limited else Permission(state="not_enforced")
-    )
+    by = ("rlimits",) if limited else ("job",) if bounded else ()
+    permissions["memory"] = Permission(state="limited" if by else "not_enforced", by=by)
     permissions["cpu"] = Permission(state="limited", by=("deadline", *(("rlimits",) if limited and cpu else ())))
     if policy != "off" and sys.platform == "linux" and (doubt := _doubt(status, own, told.failures)):
         hidden = "mount /proc without hidepid, or with gid= of a group of yours" if status is None else ""
@@ -182,7 +192,7 @@ def _doubt(status: str | None, own: str | None, failures: Iterable[str]) -> str:
 def read_status(pid: int) -> str | None:
     """Read what the kernel says of a process; None where it says nothing."""
     try:
-        return Path(f"/proc/{pid}/status").read_text()
+        return Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     except OSError:
         return None
 
@@ -239,7 +249,7 @@ def lockdown_plan(
     """
     library, listable = _standard_library()
     return Lockdown(
-        layers=() if policy == "off" else LAYERS if sys.platform == "linux" else ("limits",),
+        layers=() if policy == "off" else LAYERS,
         readable=(*library, *closure.paths, *readable, *_system_files()),
         listable=listable,
         memory=memory,

@@ -26,7 +26,7 @@ from dragoman_worker.frames import FROM_CHILD, FROM_HOST
 from dragoman_worker.hooks import EXPORT, HOOKS
 from dragoman_worker.wire import Call, Cancel, Credit, Failure, Ready, Sandboxed, Secret
 
-from . import policy
+from . import policy, system
 from .broker import Broker
 from .calls import GRACE_SECONDS, Calls, Reply
 from .child import Child
@@ -127,22 +127,25 @@ class Worker:
         self._child = child
         self._loop = asyncio.get_running_loop()
         child.watch(self._loop, self._exited)
-        self._log = LogPipe(child.log, mask=self._mask, on_line=self._on_log)
+        self._log = LogPipe(child.output, mask=self._mask, on_line=self._on_log)
         self._channel = Channel(
             limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
         )
-        self._broker = Broker(child.broker, self._launch.approved, on_denied=self._deny, on_fault=self._condemn)
+        self._broker = Broker(
+            child.broker, self._launch.approved, pid=child.process.pid, on_denied=self._deny, on_fault=self._condemn
+        )
 
     async def _start(self) -> None:
         launch = self._launch
         try:
             with anyio.fail_after(_START_SECONDS):
+                bounded = self._child.process.limit(memory=launch.memory)
                 config = await anyio.to_thread.run_sync(configure, launch, self._child.closure)
                 told = await self._say(config, Sandboxed)
                 pids = (self._child.process.pid, os.getpid())
                 status, own = await anyio.to_thread.run_sync(lambda: [policy.read_status(pid) for pid in pids])
                 self.report = policy.assess(
-                    told, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None
+                    told, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None, bounded=bounded
                 )
                 policy.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
                 ready = await self._say(Secret(launch.secrets.values), Ready)
@@ -201,7 +204,7 @@ class Worker:
         """Describe the end of the process as an error."""
         code = self._child.process.returncode
         status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-        spent = ", since the processor time that its manifest names is used up" if code == -signal.SIGXCPU else ""
+        spent = ", since the processor time that its manifest names is used up" if "SIGXCPU" in status else ""
         kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}{spent}")
         lines = "".join(f"\n  {line[:_LINE_TEXT]}" for line in self._log.lines[-_LAST_LINES:])
         tail = f"; its last lines:{lines}" if lines else ""
@@ -314,16 +317,13 @@ class Worker:
         Raises:
             As `call`.
         """
-        reading, writing = os.pipe()
-        try:
-            for end in (reading, writing):
-                os.set_blocking(end, False)
+        reading, writing = system.pipe()
+        with reading, writing:
             reply = ExportReply(reading)
             number = self._send(reply, EXPORT, request)
             try:
                 self._broker.hand_over(number, writing)
-                os.close(writing)
-                writing = -1
+                writing.close()
                 while True:
                     with anyio.fail_after(deadline):
                         part = await reply.part()
@@ -341,10 +341,6 @@ class Worker:
                 raise self._obituary() from None
             finally:
                 self._abandon(number)
-        finally:
-            os.close(reading)
-            if writing >= 0:
-                os.close(writing)
 
     def _send(self, waiting: Waiting, hook: str, request: object) -> int:
         if self.ended.is_set():

@@ -44,7 +44,9 @@ def measured_level(folder: Path | None = None) -> Report:
         raise SandboxError(f"a driver's process cannot be started: {error.strerror}") from error
     try:
         child.control.settimeout(SECONDS)
-        child.control.sendall(wire.pack(configure(Launch(driver="", trees=()), closure)))
+        launch = Launch(driver="", trees=())
+        bounded = child.process.limit(memory=launch.memory)
+        child.control.sendall(wire.pack(configure(launch, closure)))
         body = receive(child.control, limit=FROM_CHILD)
         told = msgspec.msgpack.decode(body or b"", type=Sandboxed)
         status = policy.read_status(child.process.pid)
@@ -53,13 +55,13 @@ def measured_level(folder: Path | None = None) -> Report:
         raise SandboxError(text, code="sandbox-insufficient") from error
     finally:
         child.discard()
-    return policy.assess(told, status=status, own=policy.read_status(os.getpid()), policy="auto")
+    own = policy.read_status(os.getpid())
+    return policy.assess(told, status=status, own=own, policy="auto", bounded=bounded)
 
 
 def _last_words(child: Child) -> str:
-    os.set_blocking(child.log, False)
     try:
-        lines = harmless(os.read(child.log, 1 << 16).decode(errors="replace")).splitlines()
+        lines = harmless(child.output.read().decode(errors="replace")).splitlines()
     except BlockingIOError:  # it lives, and says nothing
         lines = []
     return f": {lines[-1][:200]}" if lines else ""

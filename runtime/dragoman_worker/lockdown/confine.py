@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import sys
 from typing import TYPE_CHECKING
 
 from dragoman_worker.wire import Sandboxed
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman_worker.wire import Lockdown
+
+assert sys.platform != "win32"
 
 
 class Confinement:

@@ -1,0 +1,127 @@
+"""A driver's process on POSIX: it inherits descriptors, and gets further ones beside a message."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dragoman_worker.wire import pack
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
+    from dragoman_worker.wire import BrokerReply
+
+assert sys.platform != "win32"
+
+Passed = io.FileIO | socket.socket
+"""What can be handed over."""
+
+LAYERS = ("limits", "capabilities", "landlock", "seccomp") if sys.platform == "linux" else ("limits",)
+"""What a process gives up by itself, as far as this system has it."""
+
+_PIECE = 1 << 20  # bytes of an export's pipe, so that both ends wake up seldom
+
+
+class Process(subprocess.Popen[bytes]):
+    """A process that bounds itself."""
+
+    def limit(self, *, memory: int) -> bool:
+        """Do nothing from outside, and say so."""
+        return False
+
+
+class Output:
+    """The pipe with what a process prints."""
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._descriptor = descriptor
+
+    def watch(self, loop: AbstractEventLoop, ready: Callable[[], object]) -> None:
+        """Call a function whenever there is something to read."""
+        loop.add_reader(self._descriptor, ready)
+
+    def unwatch(self, loop: AbstractEventLoop) -> None:
+        """Call it no more."""
+        loop.remove_reader(self._descriptor)
+
+    def read(self) -> bytes:
+        """Give what is there, empty at the end. Raises BlockingIOError where nothing is there yet."""
+        return os.read(self._descriptor, 1 << 16)
+
+    def settle(self) -> None:
+        """Wait until all that a process printed before its end can be read."""
+
+    def close(self) -> None:
+        """Close the pipe."""
+        os.close(self._descriptor)
+
+
+def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.socket, Output]:
+    """Start a process with two sockets of its own.
+
+    Args:
+        boot: Program text; it gets the descriptors of both sockets, then what follows.
+        arguments: Further ones.
+
+    Returns:
+        The process, the other ends of its sockets, and what it prints.
+    """
+    if sys.platform == "linux":
+        from dragoman_worker.lockdown import limits
+
+        limits.hide_memory()  # of this process, from every child: the secrets of all connections are in it
+    (control, its_control), (broker, its_broker) = socket.socketpair(), socket.socketpair()
+    reading, writing = os.pipe()
+    ends = (its_control.fileno(), its_broker.fileno())
+    try:
+        process = Process(
+            [sys.executable, "-I", "-S", "-B", "-c", boot, *map(str, ends), *arguments],
+            pass_fds=ends,
+            stdin=subprocess.DEVNULL,
+            stdout=writing,
+            stderr=writing,
+            env={"LANG": "C.UTF-8"},
+            cwd="/",
+            start_new_session=True,
+        )
+    except BaseException:
+        control.close()
+        broker.close()
+        os.close(reading)
+        raise
+    finally:
+        its_control.close()
+        its_broker.close()
+        os.close(writing)
+    return process, control, broker, Output(reading)
+
+
+def pipe() -> tuple[io.RawIOBase, io.FileIO]:
+    """Make a pipe for an export, neither end of which blocks: the one to read, the one to hand over."""
+    reading, writing = os.pipe()
+    for end in (reading, writing):
+        os.set_blocking(end, False)
+    with suppress(AttributeError, OSError):  # Linux; where a user's pipes may not be larger, it works all the same
+        fcntl.fcntl(reading, fcntl.F_SETPIPE_SZ, _PIECE)
+    return io.FileIO(reading), io.FileIO(writing, "w")
+
+
+def send(sock: socket.socket, reply: BrokerReply, passed: Passed | None = None, *, to: int) -> bool:
+    """Send a reply, together with what is handed over to the process `to`; tell whether the whole was taken.
+
+    Raises:
+        OSError: The process does not read, or is gone.
+    """
+    message = pack(reply)
+    # Header, body and descriptor in one message, or the child could not tell whose descriptor it is.
+    sent = socket.send_fds(sock, [message], [passed.fileno()]) if passed is not None else sock.send(message)
+    return sent == len(message)
