@@ -164,7 +164,8 @@ async def _turn(store: Store, wheel: WheelFile, on_progress: Progress) -> AsyncI
         try:
             yield
         except DragomanError as error:
-            _note(descriptor, error)
+            with anyio.CancelScope(shield=True):  # whoever waits is told also when this one is given up
+                await anyio.to_thread.run_sync(_note, descriptor, error)
             raise
     finally:
         os.close(descriptor)

@@ -37,6 +37,8 @@ from forging import forge
 from stranger import Result, Shell
 from terminal import Terminal
 
+pytestmark = pytest.mark.slow
+
 NAUGHTY = """
 import os, sys, time
 import anyio
@@ -44,8 +46,6 @@ from dragoman_api import hookimpl
 from dragoman_api.columns import Column, ColumnKind, Description, Object
 from dragoman_api.connections import Server
 from dragoman_api.grid import Page
-
-pytestmark = pytest.mark.slow
 
 COLUMNS = [Column(name="id", type="keyword", kind=ColumnKind.TEXT)]
 

@@ -14,6 +14,8 @@ from tests.worker.conftest import TRYING
 
 import wheelhouse
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = Path(wheelhouse.__file__).parent
 HOST = """
 import json, sys
@@ -23,8 +25,6 @@ from dragoman.connections import SavedConnection
 from dragoman.runtime import Runtime
 from dragoman.sandbox import Launch, Worker, achievable_level, measured_level
 from dragoman_api.errors import DragomanError
-
-pytestmark = pytest.mark.slow
 
 tree, registry, home = map(Path, sys.argv[1:4])
 

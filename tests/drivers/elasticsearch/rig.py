@@ -49,7 +49,9 @@ class Rig(rigging.Rig):
         """Make an index; documents get their number as id, a text is sent as it is. Names are unique to the test."""
         name = f"t{uuid4().hex[:8]}-{name or 'books'}"
         mappings = {**({"properties": properties} if properties is not None else {}), **(mapping or {})}
-        given = {"number_of_shards": 1, "number_of_replicas": 0, **(settings or {})}
+        # A write waits until it can be found, by default up to a second.
+        quick = {"number_of_shards": 1, "number_of_replicas": 0, "index.refresh_interval": "50ms"}
+        given = quick | (settings or {})
         await self.call("PUT", f"/{name}", {"settings": given, "mappings": mappings})
         self.made.append(name)
         await self.load(name, documents)
