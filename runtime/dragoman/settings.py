@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import tomllib
 from dataclasses import dataclass
@@ -49,6 +50,14 @@ def find_paths(home: Path | None = None) -> Paths:
 
     dirs = PlatformDirs("dragoman", appauthor=False)
     return Paths(dirs.user_config_path, dirs.user_data_path, dirs.user_state_path, dirs.user_cache_path)
+
+
+def user_name() -> str:
+    """Name whoever runs this process, by number where nobody has a name: a container's user often has none."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return str(getattr(os, "getuid", lambda: "unknown")())
 
 
 class RegistryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

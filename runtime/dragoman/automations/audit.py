@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import re
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import anyio.to_thread
 import msgspec
 
+from dragoman.settings import user_name
 from dragoman_api.hookspecs import hookimpl
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Audit:
 
     def __init__(self, log: Path, watches: Callable[[str], bool]) -> None:
         self._log, self._watches = log, watches
-        self._who = f"{_user()}@{os.uname().nodename}" if hasattr(os, "uname") else _user()
+        self._who = f"{user_name()}@{os.uname().nodename}" if hasattr(os, "uname") else user_name()
 
     @hookimpl
     async def before_call(self, call: Call) -> None:
@@ -72,10 +72,3 @@ class Audit:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a container's user often has no name
-        return str(os.getuid())

@@ -13,7 +13,7 @@ import click
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 
 async def ask(text: str, *, default: str = "", hidden: bool = False, end: str = ":") -> str:
@@ -51,11 +51,11 @@ def _show(prompt: str) -> None:
 
 
 async def _line(question: str) -> str:
-    if sys.stdin.isatty():
+    if sys.platform == "win32" or not sys.stdin.isatty():
+        data: bytes = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
+    else:
         await anyio.wait_readable(sys.stdin)  # input() in a thread could not be interrupted
         data = os.read(sys.stdin.fileno(), 65536)  # a terminal hands over one line at a time
-    else:
-        data = await anyio.to_thread.run_sync(sys.stdin.buffer.readline, abandon_on_cancel=True)
     if data:
         return data.decode(errors="replace").rstrip("\r\n")
     if sys.stdin.isatty():
@@ -66,15 +66,37 @@ async def _line(question: str) -> str:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    import termios
-
-    terminal = sys.stdin.fileno()
-    before = termios.tcgetattr(terminal)
-    silent = [*before]
-    silent[3] &= ~termios.ECHO
-    termios.tcsetattr(terminal, termios.TCSADRAIN, silent)
+    restore = _hide_typing()
     try:
         yield
     finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        restore()
         sys.stderr.write("\n")
+
+
+if sys.platform == "win32":
+
+    def _hide_typing() -> Callable[[], object]:
+        """Switch the echo of the console off, and give what switches it on again."""
+        import ctypes
+        import msvcrt
+        from ctypes import wintypes
+
+        kernel32, console = ctypes.WinDLL("kernel32"), wintypes.HANDLE(msvcrt.get_osfhandle(sys.stdin.fileno()))
+        before = wintypes.DWORD()
+        kernel32.GetConsoleMode(console, ctypes.byref(before))
+        kernel32.SetConsoleMode(console, wintypes.DWORD(before.value & ~4))
+        return lambda: kernel32.SetConsoleMode(console, before)
+
+else:
+
+    def _hide_typing() -> Callable[[], object]:
+        """Switch the echo of the terminal off, and give what switches it on again."""
+        import termios
+
+        terminal = sys.stdin.fileno()
+        before = termios.tcgetattr(terminal)
+        silent = [*before]
+        silent[3] &= ~termios.ECHO
+        termios.tcsetattr(terminal, termios.TCSADRAIN, silent)
+        return lambda: termios.tcsetattr(terminal, termios.TCSADRAIN, before)

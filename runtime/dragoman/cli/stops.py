@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,17 +20,43 @@ asked: list[int] = []
 """Signals that asked this process to end, in order."""
 
 
+if sys.platform == "win32":  # no signal comes from a clock, so a thread acts as if one had come
+    import _thread
+    from threading import Timer
+
+    _ALARM = 14
+    _clocks: list[Timer] = []
+
+    def _set_alarm(seconds: float) -> None:
+        while _clocks:
+            _clocks.pop().cancel()
+        _clocks.append(Timer(seconds, _ring))
+        _clocks[0].daemon = True
+        _clocks[0].start()
+
+    def _ring() -> None:
+        asked.append(_ALARM)
+        _set_alarm(GRACE)
+        _thread.interrupt_main(signal.SIGINT)
+
+else:
+    _ALARM = signal.SIGALRM
+
+    def _set_alarm(seconds: float) -> None:
+        signal.signal(_ALARM, _stop)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
 def heed(*, seconds: float | None = None) -> None:
     """End on SIGTERM as on Ctrl-C, and after a time if one is given."""
     signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGALRM, _stop)
     if seconds is not None:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        _set_alarm(seconds)
 
 
 def _stop(number: int, _frame: FrameType | None) -> None:
     asked.append(number)
-    signal.setitimer(signal.ITIMER_REAL, GRACE)
+    _set_alarm(GRACE)
     signal.raise_signal(signal.SIGINT)
 
 
@@ -67,6 +94,6 @@ def explain(error: BaseException) -> BaseException | DragomanError:
         return error
     from dragoman_api.errors import DragomanError
 
-    if asked[0] == signal.SIGALRM:
+    if asked[0] == _ALARM:
         return DragomanError("the time it was given is over", hint="give it more: --timeout 2h", code="timed-out")
     return DragomanError("asked to end, by SIGTERM", code="terminated")

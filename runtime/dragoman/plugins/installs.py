@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
 import time
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio.to_thread
 
 from dragoman.questions import Question
+from dragoman.settings import user_name
 from dragoman_api import events
 from dragoman_api.calls import Call
 from dragoman_api.errors import DragomanError, IncompatibleReleaseError, Refused
@@ -241,11 +240,7 @@ class Installs:
 def _origin(offer: Offer, choice: Choice, asked: str) -> Origin:
     from dragoman_registry.generation import Origin
 
-    try:
-        who = getpass.getuser()
-    except (OSError, KeyError):  # a container's user often has no name
-        who = str(os.getuid())
     skipped = tuple(f"{entry.version}: {entry.reason}" for entry in choice.skipped)
     publisher = offer.registry.publisher(offer.project.project)
     name, keys = (publisher.name, publisher.keys) if publisher else ("", ())
-    return Origin(asked=asked, who=who, skipped=skipped, publisher=name, keys=keys)
+    return Origin(asked=asked, who=user_name(), skipped=skipped, publisher=name, keys=keys)

@@ -94,19 +94,21 @@ def achievable_level() -> Report:
     Returns:
         A report without permissions: those are known of a started process only.
     """
-    if sys.platform != "linux":
-        return _report(Level.PROCESS, [_no_lockdown(sys.platform)])
-    from dragoman_worker.lockdown import kernel, landlock, limits
+    version, gaps, level = 0, list[Gap](), Level.PROCESS
+    if sys.platform == "linux":
+        from dragoman_worker.lockdown import kernel, landlock, limits
 
-    version, gaps = 0, []
-    try:
-        version = landlock.version()
-    except OSError as error:
-        gaps.append(gap("landlock", kernel.code_of(error)))
-    if code := limits.seccomp_refusal():
-        gaps.append(gap("seccomp", code) if kernel.NUMBERS else _no_lockdown(kernel.MACHINE))
-        return _report(Level.PROCESS, gaps, landlock_abi=version)
-    return _report(Level.PARTIAL if gaps else Level.FULL, gaps, landlock_abi=version)
+        try:
+            version = landlock.version()
+        except OSError as error:
+            gaps.append(gap("landlock", kernel.code_of(error)))
+        if code := limits.seccomp_refusal():
+            gaps.append(gap("seccomp", code) if kernel.NUMBERS else _no_lockdown(kernel.MACHINE))
+        else:
+            level = Level.PARTIAL if gaps else Level.FULL
+    else:
+        gaps.append(_no_lockdown(sys.platform))
+    return _report(level, gaps, landlock_abi=version)
 
 
 def _no_lockdown(system: str) -> Gap:
