@@ -137,7 +137,9 @@ def _explained(store: Store, release: Release) -> Iterator[None]:
         hint = f"free some space in {store.root}"
         if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             hint = f"make {store.root} writable, or set DRAGOMAN_HOME to a folder that is"
-        reason = error.strerror or str(error) or type(error).__name__
+        elif isinstance(error, TimeoutError):
+            hint = "try again, since this machine may have been busy; if it goes on, tell the driver's author"
+        reason = error.strerror or str(error) or "it took too long to start"  # the one that says nothing itself
         reason += f": {error.filename}" if error.filename else ""
         message = f"{release.plugin} {release.version} was not installed: {reason}"
         raise InstallError(message, hint=hint) from error

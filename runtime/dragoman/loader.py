@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 60.0
 CLOSE_SECONDS = 5.0
-SMOKE_SECONDS = 5.0
+SMOKE_SECONDS = 20.0
 DENIALS = 100
 """Hosts and ports that are told as denied, for one connection."""
 

@@ -30,7 +30,7 @@ from .loop import Broker, BrokerLoop
 from .wire import Call, Cancel, Chunk, Config, Credit, Failure, Ready, Result, Secret
 
 if sys.platform == "win32":
-    from .unconfined import Confinement
+    from .windows import Confinement
 else:
     from .lockdown.confine import Confinement
 

@@ -38,7 +38,7 @@ class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
     """What the child is to give up.
 
     Attributes:
-        layers: Of ``landlock``, ``seccomp``, ``capabilities``, ``limits``.
+        layers: Of ``landlock``, ``seccomp``, ``capabilities``, ``limits``; on Windows ``job``.
         readable: Files and directories it may read.
         listable: Directories it may list without reading.
         memory: Bytes of address space.

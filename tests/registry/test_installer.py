@@ -304,8 +304,9 @@ def test_a_smoke_test_that_takes_too_long_is_an_install_error(place: Place):
         with anyio.fail_after(0.01):
             await anyio.sleep_forever()
 
-    with pytest.raises(InstallError, match="was not installed"):
+    with pytest.raises(InstallError, match="was not installed: it took too long to start") as caught:
         place.install(smoke_test=hangs)
+    assert "try again" in caught.value.hint
 
 
 # the machine is in the way --------------------------------------------------------------------------------------------

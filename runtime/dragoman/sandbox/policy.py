@@ -129,15 +129,7 @@ def _report(
     )
 
 
-def assess(
-    told: Sandboxed,
-    *,
-    status: str | None,
-    own: str | None = None,
-    policy: Policy,
-    cpu: bool = False,
-    bounded: bool = False,
-) -> Report:
+def assess(told: Sandboxed, *, status: str | None, own: str | None = None, policy: Policy, cpu: bool = False) -> Report:
     """Judge a child by what its trusted start told and by what the kernel says of it.
 
     Args:
@@ -146,7 +138,6 @@ def assess(
         own: The same of this process.
         policy: As configured; ``off`` is named as the reason.
         cpu: Its processor time is bounded, too.
-        bounded: Its memory is bounded from outside, by a job of Windows.
     """
     gaps = [gap(layer, code) for layer, code in told.failures.items()]
     if policy == "off":
@@ -165,7 +156,7 @@ def assess(
     limited = "limits" in told.layers and told.probes.get("memory", not told.probes)
     if not limited and told.probes and "limits" not in told.failures:
         gaps.append(Gap("memory is not bounded"))
-    by = ("rlimits",) if limited else ("job",) if bounded else ()
+    by = ("rlimits",) if limited else ("job",) if "job" in told.layers else ()
     permissions["memory"] = Permission(state="limited" if by else "not_enforced", by=by)
     permissions["cpu"] = Permission(state="limited", by=("deadline", *(("rlimits",) if limited and cpu else ())))
     if policy != "off" and sys.platform == "linux" and (doubt := _doubt(status, own, told.failures)):

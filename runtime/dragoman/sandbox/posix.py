@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-    from dragoman_worker.wire import BrokerReply
+    from dragoman_worker.wire import BrokerReply, Lockdown
 
 assert sys.platform != "win32"
 
@@ -31,11 +31,10 @@ _PIECE = 1 << 20  # bytes of an export's pipe, so that both ends wake up seldom
 
 
 class Process(subprocess.Popen[bytes]):
-    """A process that bounds itself."""
+    """A process that bounds itself, as it is told in its configuration."""
 
-    def limit(self, *, memory: int) -> bool:
-        """Do nothing from outside, and say so."""
-        return False
+    def bound(self, plan: Lockdown) -> None:
+        """Bound it from outside, as far as it does not do that itself."""
 
 
 class Output:

@@ -139,13 +139,13 @@ class Worker:
         launch = self._launch
         try:
             with anyio.fail_after(_START_SECONDS):
-                bounded = self._child.process.limit(memory=launch.memory)
                 config = await anyio.to_thread.run_sync(configure, launch, self._child.closure)
+                self._child.process.bound(config.lockdown)
                 told = await self._say(config, Sandboxed)
                 pids = (self._child.process.pid, os.getpid())
                 status, own = await anyio.to_thread.run_sync(lambda: [policy.read_status(pid) for pid in pids])
                 self.report = policy.assess(
-                    told, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None, bounded=bounded
+                    told, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None
                 )
                 policy.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
                 ready = await self._say(Secret(launch.secrets.values), Ready)

@@ -44,9 +44,9 @@ def measured_level(folder: Path | None = None) -> Report:
         raise SandboxError(f"a driver's process cannot be started: {error.strerror}") from error
     try:
         child.control.settimeout(SECONDS)
-        launch = Launch(driver="", trees=())
-        bounded = child.process.limit(memory=launch.memory)
-        child.control.sendall(wire.pack(configure(launch, closure)))
+        config = configure(Launch(driver="", trees=()), closure)
+        child.process.bound(config.lockdown)
+        child.control.sendall(wire.pack(config))
         body = receive(child.control, limit=FROM_CHILD)
         told = msgspec.msgpack.decode(body or b"", type=Sandboxed)
         status = policy.read_status(child.process.pid)
@@ -55,8 +55,7 @@ def measured_level(folder: Path | None = None) -> Report:
         raise SandboxError(text, code="sandbox-insufficient") from error
     finally:
         child.discard()
-    own = policy.read_status(os.getpid())
-    return policy.assess(told, status=status, own=own, policy="auto", bounded=bounded)
+    return policy.assess(told, status=status, own=policy.read_status(os.getpid()), policy="auto")
 
 
 def _last_words(child: Child) -> str:

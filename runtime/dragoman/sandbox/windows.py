@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-    from dragoman_worker.wire import BrokerReply
+    from dragoman_worker.wire import BrokerReply, Lockdown
 
 assert sys.platform == "win32"
 
 Passed = socket.socket
-LAYERS: tuple[str, ...] = ()
-_MEMORY = 2 << 30  # bytes, until it is told how many
+LAYERS: tuple[str, ...] = ("job",)
 _SETTLE_SECONDS = 1.0
 _PIECES = 4  # of output that are read ahead
 _EXTENDED_LIMITS, _ONE_PROCESS, _PROCESS_MEMORY, _KILL_ON_CLOSE = 9, 0x8, 0x100, 0x2000
@@ -55,25 +54,26 @@ class _Limits(ctypes.Structure):
 
 
 class Process(subprocess.Popen[bytes]):
-    """A process in a job: it starts no other one, and the system ends it together with this one."""
+    """A process in a job of its own, which the system ends together with this process."""
 
     _job: wintypes.HANDLE | None = None
 
-    def confine(self) -> None:
-        """Put it into a job of its own, as far as the system does that."""
+    def tie(self) -> None:
+        """Put it into its job, as far as the system does that."""
         job = wintypes.HANDLE(_kernel32.CreateJobObjectW(None, None))
         weakref.finalize(self, _kernel32.CloseHandle, job)
         if _kernel32.AssignProcessToJobObject(job, wintypes.HANDLE(int(self._handle))):  # type: ignore[attr-defined]
             self._job = job
+            self._limit(_Limits(flags=_KILL_ON_CLOSE))
 
-    def limit(self, *, memory: int) -> bool:
-        """Bound what it may commit of memory, in bytes; tell whether the system took it."""
-        flags = _KILL_ON_CLOSE | _ONE_PROCESS | _PROCESS_MEMORY
-        limits = _Limits(flags=flags, processes=1, process_memory=memory)
-        size = ctypes.sizeof(limits)
-        return self._job is not None and bool(
-            _kernel32.SetInformationJobObject(self._job, _EXTENDED_LIMITS, ctypes.byref(limits), size)
-        )
+    def bound(self, plan: Lockdown) -> None:
+        """Let it start no other process and commit no more memory than planned; it tries itself whether that holds."""
+        if self._job is not None and "job" in plan.layers:
+            flags = _KILL_ON_CLOSE | _ONE_PROCESS | _PROCESS_MEMORY
+            self._limit(_Limits(flags=flags, processes=1, process_memory=plan.memory))
+
+    def _limit(self, limits: _Limits) -> None:
+        _kernel32.SetInformationJobObject(self._job, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits))
 
 
 class Output:
@@ -154,8 +154,7 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
             cwd=sys.base_prefix,
             creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP,  # Ctrl-C is the host's
         )
-        process.confine()
-        process.limit(memory=_MEMORY)
+        process.tie()
         assert process.stdin is not None
         with process.stdin as stdin:
             stdin.write(its_control.share(process.pid) + its_broker.share(process.pid))
