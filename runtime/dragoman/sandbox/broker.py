@@ -125,8 +125,7 @@ class Broker:
         except TimeoutError:
             self._reply(Refused(request.id, errno.ETIMEDOUT, f"no connection within {_CONNECT_SECONDS:g} s"))
         except OSError as error:
-            reason = (error.strerror or str(error))[:500]
-            self._reply(Refused(request.id, error.errno or errno.EHOSTUNREACH, reason))
+            self._reply(Refused(request.id, _number(error), (error.strerror or str(error))[:500]))
         finally:
             self._slots.release()
 
@@ -145,6 +144,14 @@ class Broker:
             self._on_fault("it does not read the broker's replies")
 
 
+def _number(error: OSError) -> int:
+    """Give the number by which the child knows an error; those of `getaddrinfo` are negative."""
+    if isinstance(error, ConnectionRefusedError):  # whose own number tells nothing on Windows
+        return errno.ECONNREFUSED
+    number = error.errno or errno.EHOSTUNREACH
+    return -abs(number) if isinstance(error, socket.gaierror) else number
+
+
 async def _families(request: Lookup) -> tuple[int, ...]:
     infos = await anyio.getaddrinfo(request.host, None, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(int(info[0]) for info in infos))
@@ -158,7 +165,8 @@ async def _connected(request: Open) -> socket.socket:
         sock = socket.socket(kind, type_, proto)
         try:
             sock.settimeout(0)
-            await asyncio.get_running_loop().sock_connect(sock, address)
+            whole = (*address, 0, 0)[: 4 if kind == socket.AF_INET6 else 2]  # which Windows insists on
+            await asyncio.get_running_loop().sock_connect(sock, whole)
         except OSError as error:
             failure = error
             sock.close()
