@@ -95,6 +95,6 @@ def _note(event: str, args: tuple[Any, ...]) -> tuple[str, str] | None:
         return "reach", str(args[1])
     if event.startswith("socket.get") and event != "socket.gethostname":
         return "reach", str(args[0])
-    if event == "socket.__new__" and args[1] not in (socket.AF_INET, socket.AF_INET6):
+    if event == "socket.__new__" and args[1] not in (-1, socket.AF_INET, socket.AF_INET6):  # -1: one that is there
         return "reach", f"a socket of family {args[1]}"
     return None
