@@ -37,13 +37,15 @@ class Source(Protocol):
 
 def open_source(location: str) -> Source:
     """Choose the source for a path, a ``file:`` URL or an ``http(s):`` URL."""
-    from urllib.parse import unquote, urlsplit
+    from urllib.parse import urlsplit
 
     parts = urlsplit(location)
     if parts.scheme in ("http", "https"):
         return WebSource(location)
     if parts.scheme == "file":
-        return _local(Path(unquote(parts.path)))
+        from urllib.request import url2pathname
+
+        return _local(Path(url2pathname(parts.path)))
     if len(parts.scheme) > 1:
         raise ConfigurationError(
             f"{location!r} is no place for a registry",

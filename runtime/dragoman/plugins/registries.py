@@ -129,7 +129,9 @@ class Registries:
             RegistryError: There is no registry at the location.
         """
         location = locate(location)
-        entry = RegistryEntry(name or location.rstrip("/").rsplit("/", 1)[-1] or "registry", location, root)
+        entry = RegistryEntry(
+            name or location.replace(os.sep, "/").rstrip("/").rsplit("/", 1)[-1] or "registry", location, root
+        )
         entries = list(read_settings(self._paths).registries)
         if entry.name == BUNDLED or any(known.name == entry.name for known in entries):
             hint = "choose another: --name NAME"
