@@ -15,7 +15,7 @@ from .locks import acquire, open_file, open_folder
 from .locks import holds as holds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 _WINDOWS = sys.platform == "win32"
@@ -33,12 +33,12 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def replace(draft: Path, path: Path) -> None:
-    """Give a file the name of another one; on Windows whoever just reads the old one is waited for, a moment."""
+def patiently(move: Callable[[], object]) -> None:
+    """Rename something; on Windows whoever just reads it, or what it replaces, is waited for, a moment."""
     until = time.monotonic() + _READER_SECONDS
     while True:
         try:
-            draft.replace(path)
+            move()
         except PermissionError:
             if not _WINDOWS or time.monotonic() > until:
                 raise
@@ -56,7 +56,7 @@ def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        replace(draft, path)
+        patiently(lambda: draft.replace(path))
     except BaseException:
         draft.unlink(missing_ok=True)
         raise

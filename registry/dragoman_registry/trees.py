@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman_api.errors import RegistryError
 
-from .files import freeze, holds, remove_tree, share, sync, sync_tree, try_lock
+from .files import freeze, holds, patiently, remove_tree, share, sync, sync_tree, try_lock
 from .validation import Fault
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Trees:
             target.chmod(0o755)
             target.rename(folder.with_name(f"{digest}.damaged"))
         try:
-            folder.rename(target)
+            patiently(lambda: folder.rename(target))
         except OSError as error:
             # The same content is there already: another installer was faster.
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
@@ -139,7 +139,7 @@ class Trees:
         try:
             with self.staging() as staging:
                 self.path(digest).chmod(0o755)
-                self.path(digest).rename(staging / digest)
+                patiently(lambda: self.path(digest).rename(staging / digest))
         finally:
             os.close(descriptor)
         return True

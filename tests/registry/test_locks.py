@@ -100,7 +100,7 @@ def test_a_locked_file_is_written_renamed_and_removed_as_ever(tmp_path):
         stream.write(b"one\ntwo\n")
         assert path.read_bytes() == b"one\ntwo\n"
         assert files.holds(descriptor, path)
-        files.replace(path, other)
+        files.patiently(lambda: path.replace(other))
         assert not files.holds(descriptor, path)
         other.unlink()
         assert not files.holds(descriptor, other)
@@ -114,3 +114,32 @@ def test_a_folder_that_was_put_in_the_place_of_a_locked_one_is_not_the_locked_on
     folder.rename(tmp_path / "collected")
     assert not files.holds(descriptor, folder)
     os.close(descriptor)
+
+
+@pytest.mark.parametrize("windows", [True, False], ids=["Windows", "elsewhere"])
+def test_a_rename_waits_for_readers_on_windows_alone(tmp_path, windows, monkeypatch):
+    monkeypatch.setattr(files, "_WINDOWS", windows)
+    refusals = [PermissionError("somebody reads it")] * 3
+
+    def move():
+        if refusals:
+            raise refusals.pop()
+        (tmp_path / "moved").touch()
+
+    if windows:
+        files.patiently(move)
+    else:
+        with pytest.raises(PermissionError):
+            files.patiently(move)
+    assert (tmp_path / "moved").exists() == windows
+
+
+def test_a_reader_who_stays_is_told_after_all(monkeypatch):
+    monkeypatch.setattr(files, "_WINDOWS", True)
+    monkeypatch.setattr(files, "_READER_SECONDS", 0.05)
+
+    def move():
+        raise PermissionError("somebody reads it")
+
+    with pytest.raises(PermissionError, match="somebody"):
+        files.patiently(move)

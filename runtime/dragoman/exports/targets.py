@@ -202,7 +202,7 @@ class FileTarget(Target):
         with self.guarding():
             files.sync(self._source)
             self._manifest.unlink(missing_ok=True)
-            files.replace(self._source, self._final)
+            files.patiently(lambda: self._source.replace(self._final))
             files.sync(self._final.parent)
             self._checkpoint.unlink(missing_ok=True)
             if self._source is not self.part:
