@@ -156,8 +156,13 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
         )
         process.tie()
         assert process.stdin is not None
-        with process.stdin as stdin:
-            stdin.write(its_control.share(process.pid) + its_broker.share(process.pid))
+        try:
+            with process.stdin as stdin:
+                stdin.write(its_control.share(process.pid) + its_broker.share(process.pid))
+        except OSError:
+            process.kill()
+            process.wait()
+            raise
     except BaseException:
         control.close()
         broker.close()
