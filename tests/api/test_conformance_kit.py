@@ -258,6 +258,7 @@ def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, check=False)
 
 
+@pytest.mark.slow
 def test_without_servers_live_tests_are_skipped_with_a_reason(tmp_path):
     out = run_pytest(tmp_path).stdout
     assert "needs a real server: --live FILE.json" in out
@@ -267,6 +268,7 @@ def test_without_servers_live_tests_are_skipped_with_a_reason(tmp_path):
     assert "1 passed" in out
 
 
+@pytest.mark.slow
 def test_with_servers_the_engines_are_told_and_go_into_the_junit_properties(tmp_path):
     (tmp_path / "live.json").write_text(json.dumps(SERVERS))
     out = run_pytest(tmp_path, "--live", "live.json", "--junitxml", "out.xml").stdout

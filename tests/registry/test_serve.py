@@ -691,7 +691,8 @@ def test_another_address_than_loopback_is_told_loudly(tmp_path, root):
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize("code", [pytest.param(c, marks=pytest.mark.slow) if c == "too-large" else c for c in HOSTILE])
+@pytest.mark.slow
+@pytest.mark.parametrize("code", HOSTILE)
 def test_a_hostile_wheel_is_refused_when_it_is_uploaded(code, tmp_path, root, url):
     hostile = HOSTILE[code][0](tmp_path / "w2")
     shutil.rmtree(root / "targets/wheels")  # what is refused is refused for itself

@@ -138,6 +138,7 @@ async def every(rows):
     return [row async for row in rows]
 
 
+@pytest.mark.slow
 async def test_a_call_that_reads_more_than_it_may_is_refused_with_what_it_reached(open_memory):
     config = "".join(f"[guards.connections.{name}.limits]\n{limit}\n" for name, (limit, *_) in LIMITED.items())
     async with open_memory(config) as runtime:
@@ -199,6 +200,7 @@ class Driver(MemoryDriver):
 """
 
 
+@pytest.mark.slow
 async def test_a_call_ends_when_its_seconds_are_over_but_for_what_writes(open_memory, tmp_path):
     config = "[guards.limits]\nseconds = 0.5\n"
     async with open_memory(config, code=SLOW) as runtime, runtime.open("memory") as session:

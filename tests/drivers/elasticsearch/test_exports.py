@@ -209,6 +209,7 @@ class ExportRules:
             await parts(es, name, checkpoint=found[0].checkpoint)
         assert caught.value.code == "export-not-resumable"
 
+    @pytest.mark.slow
     async def test_an_export_that_is_left_early_leaves_no_task_and_frees_what_nobody_can_use(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, ({"n": at} for at in range(6_000)))
         for keep_alive in (0, 300):
@@ -357,6 +358,7 @@ async def test_a_page_that_is_lost_on_its_way_is_asked_for_again(trouble: Any) -
         assert sorted(json.loads(line)["n"] for line in lines(await parts(es, name))) == list(range(3000))
 
 
+@pytest.mark.slow
 @pytest.mark.fake_only(reason="a network that fails in the middle of an export")
 @pytest.mark.parametrize("version", ["8.19.21", "7.10.2"])
 async def test_an_export_that_breaks_off_raises_and_never_ends_early(version: str) -> None:
