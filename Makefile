@@ -40,6 +40,7 @@ check: $(BUNDLE) ## ruff and its format, mypy, import contracts
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q .
 	@$(BIN)/mypy
+	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
 	@$(BIN)/mypy tests/typecheck
 	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache
 

@@ -69,8 +69,8 @@ class Database:
         # cannot be written refuses, and installed drivers must go on working there.
         address = f"{self.file.absolute().as_uri()}?mode=rw"
         database = sqlite3.connect(address, uri=True, isolation_level=None, timeout=30)
-        database.execute("PRAGMA synchronous = EXTRA")
         try:
+            database.execute("PRAGMA synchronous = EXTRA")
             self._check_version(database)
         except BaseException:
             database.close()
