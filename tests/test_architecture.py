@@ -117,6 +117,7 @@ def test_every_error_a_caller_can_meet_is_of_the_one_tree():
     assert not strays
 
 
+@cache
 def code_lines(path: Path) -> int:
     """Count the lines that hold code; documentation, comments and empty lines are not held against anybody."""
     text = path.read_text(encoding="utf-8")
