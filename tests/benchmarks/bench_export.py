@@ -244,11 +244,12 @@ def python_with_client(version: str) -> str | None:
     """Give an interpreter that has elasticsearch-py in the server's major version."""
     major = int(version.split(".")[0])
     folder = CACHE / f"elasticsearch-py-{major}"
-    if not folder.exists():
+    client = "lib/*/site-packages/elasticsearch"
+    if not list(folder.glob(client)):
         subprocess.run([sys.executable, "-m", "venv", folder], capture_output=True, check=False)
         wanted = [f"elasticsearch>={major},<{major + 1}", "orjson"]
         subprocess.run([folder / "bin/python", "-m", "pip", "install", "-q", *wanted], check=False)
-    return str(folder / "bin/python") if list(folder.glob("lib/*/site-packages/elasticsearch")) else None
+    return str(folder / "bin/python") if list(folder.glob(client)) else None
 
 
 def run(command: list[str], folder: Path, *, documents: Path) -> Figures:
