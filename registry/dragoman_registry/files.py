@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from .locks import acquire, open_file, open_folder
-from .locks import holds as holds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

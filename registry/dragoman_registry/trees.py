@@ -12,7 +12,8 @@ import msgspec
 
 from dragoman_api.errors import RegistryError
 
-from .files import freeze, holds, patiently, remove_tree, share, sync, sync_tree, try_lock
+from .files import freeze, patiently, remove_tree, share, sync, sync_tree, try_lock
+from .locks import holds
 from .validation import Fault
 
 if TYPE_CHECKING:

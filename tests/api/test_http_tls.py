@@ -6,7 +6,7 @@ import asyncio
 import gc
 import ssl
 import warnings
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -199,11 +199,14 @@ def test_no_socket_outlives_the_client_where_a_server_leaves_the_tls_farewell_un
         assert left_open(ask(port)) == []
 
 
-def test_no_socket_outlives_the_client_wherever_on_its_way_a_request_is_given_up(certs):
+@pytest.mark.parametrize("client_too", [False, True])
+def test_no_socket_outlives_the_client_wherever_on_its_way_a_request_is_given_up(certs, client_too):
     async def ask(port: int, seconds: float) -> None:
-        async with Http(profile(port, SslMode.REQUIRED)) as client:
-            with anyio.move_on_after(seconds):
-                await client.request("GET", "/")
+        both = anyio.move_on_after(seconds) if client_too else nullcontext()
+        with both:
+            async with Http(profile(port, SslMode.REQUIRED)) as client:
+                with anyio.move_on_after(seconds):
+                    await client.request("GET", "/")
 
     with tls_without_a_farewell(certs.server("good"), b"") as port:
         # Name, socket, handshake, request: all within some milliseconds.

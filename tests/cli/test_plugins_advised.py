@@ -80,3 +80,24 @@ def test_nobody_is_asked_where_nothing_is_installed(asked, tmp_path):
     assert "no driver is installed" in house("plugins", "list").err
     assert paths == []
     assert not (house.home / "data/state.db").exists()
+
+
+def test_a_folder_that_could_not_be_read_is_asked_again_though_nothing_in_it_changed(tmp_path):
+    team = wheelhouse.registry(tmp_path / "team", [wheelhouse.Driver().write(tmp_path / "wheels")])
+    house = House(tmp_path / "home")
+    house("registry", "add", str(team))
+    house("plugins", "install", "demo")
+    store, registries = Store(house.home / "data"), Registries(find_paths(house.home))
+    publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
+    away = [(file, file.rename(tmp_path / file.name)) for file in (team / "targets").glob("*.advisories")]
+
+    def quarantined():
+        fresh = Advisories(store, registries)
+        fresh.refresh()
+        return fresh.standing(store.active("demo")).quarantined
+
+    assert away
+    assert quarantined() is None
+    for file, elsewhere in away:
+        elsewhere.rename(file)
+    assert quarantined() == "sends data elsewhere"

@@ -36,7 +36,7 @@ BODY_LIMIT = 128 * 2**20
 """Bytes of one answer at most, decompressed."""
 
 _CONNECT = 15  # seconds for name, socket and TLS handshake; the host's side of the sandbox gives up after 10
-_HANG_UP = 1  # seconds
+_HANG_UP = 1  # seconds that ending all connections may take
 _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 100 would only burden the server
 _HEADER = 64 * 2**10  # deprecations come in Warning headers, far longer than the 8 KiB aiohttp expects
 _BIG = 2**20  # from here on aiohttp wants a body as a file, so that sending it does not hold up the loop
@@ -137,10 +137,11 @@ class Http:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
-        await self._hang_up()
+        session, self._session = self._session, None
+        with anyio.move_on_after(_HANG_UP, shield=True):  # also where whoever uses it is cancelled
+            if session is not None:
+                await session.close()
+            await self._hang_up()
 
     def _socket(self, address: AddrInfoType) -> socket.socket:
         made = socket.socket(*address[:3])
@@ -149,12 +150,11 @@ class Http:
 
     async def _hang_up(self) -> None:
         """End connections that were given up: by itself each waits half a minute for the other side to end TLS."""
-        with anyio.move_on_after(_HANG_UP):
-            while left := [each for each in self._sockets if each.fileno() >= 0]:
-                for each in left:
-                    with suppress(OSError):  # it is ended already
-                        each.shutdown(socket.SHUT_RDWR)
-                await anyio.lowlevel.checkpoint()
+        while left := [each for each in self._sockets if each.fileno() >= 0]:
+            for each in left:
+                with suppress(OSError):  # it is ended already
+                    each.shutdown(socket.SHUT_RDWR)
+            await anyio.lowlevel.checkpoint()
 
     async def request(
         self,

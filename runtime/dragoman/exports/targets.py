@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman_api.errors import ExportError
 from dragoman_registry import files
+from dragoman_registry.locks import holds
 
 from .results import Checkpoint
 
@@ -132,7 +133,7 @@ class FileTarget(Target):
                     hint = "wait for it, or choose another file"
                     raise ExportError(f"another export is writing {self.name}", hint=hint, code="export-running")
                 # Whoever had it may have finished meanwhile.
-                if files.holds(handle, self.part):
+                if holds(handle, self.part):
                     self._stream = os.fdopen(handle, "r+b", buffering=0)
                 else:
                     os.close(handle)
