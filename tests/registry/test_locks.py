@@ -10,14 +10,14 @@ from threading import Thread
 
 import pytest
 
-from dragoman_registry import files
+from dragoman_registry import files, locks
 
 REGISTRY = Path(files.__file__).parents[1]
 HOLDER = """
 import sys, time
 sys.path.append(sys.argv[1])
 from pathlib import Path
-from dragoman_registry import files
+from dragoman_registry import files, locks
 descriptor = files.try_lock(Path(sys.argv[2]), folder=sys.argv[3] == "folder")
 print(descriptor, flush=True)
 time.sleep(600)
@@ -99,20 +99,20 @@ def test_a_locked_file_is_written_renamed_and_removed_as_ever(tmp_path):
     with os.fdopen(descriptor, "r+b", buffering=0) as stream:
         stream.write(b"one\ntwo\n")
         assert path.read_bytes() == b"one\ntwo\n"
-        assert files.holds(descriptor, path)
+        assert locks.holds(descriptor, path)
         files.patiently(lambda: path.replace(other))
-        assert not files.holds(descriptor, path)
+        assert not locks.holds(descriptor, path)
         other.unlink()
-        assert not files.holds(descriptor, other)
+        assert not locks.holds(descriptor, other)
 
 
 def test_a_folder_that_was_put_in_the_place_of_a_locked_one_is_not_the_locked_one(tmp_path):
     folder = tmp_path / "tree"
     folder.mkdir()
     descriptor = files.share(folder)
-    assert files.holds(descriptor, folder)
+    assert locks.holds(descriptor, folder)
     folder.rename(tmp_path / "collected")
-    assert not files.holds(descriptor, folder)
+    assert not locks.holds(descriptor, folder)
     os.close(descriptor)
 
 
