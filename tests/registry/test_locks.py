@@ -17,7 +17,7 @@ HOLDER = """
 import sys, time
 sys.path.append(sys.argv[1])
 from pathlib import Path
-from dragoman_registry import files, locks
+from dragoman_registry import files
 descriptor = files.try_lock(Path(sys.argv[2]), folder=sys.argv[3] == "folder")
 print(descriptor, flush=True)
 time.sleep(600)
