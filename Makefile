@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BUNDLE := runtime/dragoman/bundled/pins.json
 
-.PHONY: help setup demo test slow check live sample servers bench release clean
+.PHONY: help setup demo test slow fuzz check live sample servers bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,13 +21,13 @@ $(STAMP): pyproject.toml plugins/api/pyproject.toml tests/requirements.txt tests
 	fi
 	@touch $@
 
-$(BUNDLE): $(STAMP) $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
-	@$(BIN)/python tests/support/bundle.py runtime/dragoman/bundled
+$(BUNDLE): $(STAMP) plugins/bundle.py $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
+	@$(BIN)/python plugins/bundle.py runtime/dragoman/bundled
 
 setup: $(BUNDLE) ## the environment, the driver wheels and the bundled registry
 
 demo: $(BUNDLE) ## walk through the whole story on a sample cluster
-	@$(BIN)/python -m tests.demo
+	@$(BIN)/python -m docs.demo
 
 test: check ## lint, types, contracts and the default tests
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
@@ -35,6 +35,9 @@ test: check ## lint, types, contracts and the default tests
 slow: $(BUNDLE) ## the tests that take long: an author's way, kills and resumptions of whole commands
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
 	@command -v chromedriver >/dev/null || echo "THE PAGES WERE NOT LOOKED AT: here is no chromium with chromedriver"
+
+fuzz: $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
+	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)
 
 check: $(BUNDLE) ## ruff and its format, mypy, import contracts
 	@$(BIN)/ruff check .
@@ -45,7 +48,7 @@ check: $(BUNDLE) ## ruff and its format, mypy, import contracts
 	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
-	@$(BIN)/python -m tests.demo.sample
+	@$(BIN)/python -m docs.demo.sample
 
 servers: $(STAMP) ## start real engines and print where they are
 	@$(BIN)/python tests/servers start all
@@ -57,7 +60,7 @@ bench: $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 release: $(STAMP) ## signed drivers inside the host's wheel, in dist; KEYS=DIR for a real one, else for development
-	@$(BIN)/python tests/support/bundle.py runtime/dragoman/bundled $(if $(KEYS),--keys "$(KEYS)")
+	@$(BIN)/python plugins/bundle.py runtime/dragoman/bundled $(if $(KEYS),--keys "$(KEYS)")
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 	@cd plugins/api && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist

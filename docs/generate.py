@@ -1,9 +1,9 @@
-"""Write the parts of the reference that are taken from the code, between the markers of each page.
+"""Generate parts of the reference from the code, between the markers of each page.
 
-python docs/generate.py            # rewrite what is stale
-python docs/generate.py --check    # name what is stale, and change nothing
+python docs/generate.py            # rewrite the stale pages
+python docs/generate.py --check    # name the stale pages, and change nothing
 """
-# ruff: noqa: INP001, T201 - a script speaks
+# ruff: noqa: INP001, T201 - a script prints
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import inspect
 import json
 import re
 import sys
+import tomllib
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
@@ -35,13 +36,15 @@ PYTHON = (
     ("dragoman.session", "Session"),
     ("dragoman.exports", "ExportResult"),
     ("dragoman.changes", "ChangeSet"),
-    ("dragoman.changes", "Report"),
+    ("dragoman.changes", "ChangeReport"),
     ("dragoman.plugins", "Plugins"),
     ("dragoman.connections", "Connections"),
     ("dragoman.connections", "SavedConnection"),
+    ("dragoman.references", "Reference"),
     ("dragoman.plugins", "Registries"),
 )
-RULE = re.compile(r" \((?:[EPW]\d+(?:, | to )?)+\)")  # ids of the conformance rules are for tests
+RULE = re.compile(r" \((?:[EPW]\d+(?:, | to |-)?)+\)")  # ids of the conformance rules are for tests
+RULES = re.compile(r"(?<![A-Za-z0-9])([EPW])(\d+)(?:(?:-| to )\1(\d+))?(?![A-Za-z0-9])")  # one, or a range
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$")
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -75,13 +78,13 @@ def prose(text: str | None) -> Iterator[str]:
 
 
 def docstring(thing: object) -> str:
-    """Give a docstring that somebody wrote, not one that a library made up."""
+    """Return a docstring from the source, not one that a library generated."""
     text = vars(thing).get("__doc__") if isinstance(thing, type) else getattr(thing, "__doc__", None)
     return RULE.sub("", text) if isinstance(text, str) and "(" not in text.split()[0] else ""
 
 
 def attributes(kind: type) -> dict[str, str]:
-    """Read the Attributes section of a class."""
+    """Return the Attributes section of a class."""
     entries: dict[str, str] = {}
     name, inside = "", False
     for line in inspect.cleandoc(docstring(kind)).splitlines():
@@ -98,13 +101,13 @@ def attributes(kind: type) -> dict[str, str]:
 
 
 def summary(thing: object) -> list[str]:
-    """Give a docstring without its Attributes section, which becomes a table."""
+    """Return a docstring without its Attributes section, which becomes a table."""
     text = re.sub(r"\nAttributes:\n(?:    .*\n|\n)+", "\n", inspect.cleandoc(docstring(thing)) + "\n")
     return list(prose(text.strip()))
 
 
 def fields(kind: type) -> Iterator[tuple[str, str, str]]:
-    """Give name, type and default of each field of a struct or dataclass."""
+    """Yield name, type and default of each field of a struct or dataclass."""
     if not (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)):
         return
     written = {name: note for base in reversed(kind.__mro__) for name, note in inspect.get_annotations(base).items()}
@@ -116,12 +119,12 @@ def fields(kind: type) -> Iterator[tuple[str, str, str]]:
 
 
 def plain(annotation: str) -> str:
-    """Leave the bounds of the wire out of a type."""
+    """Remove the wire's bounds from a type."""
     return re.sub(r"Annotated\[(.*), msgspec\.Meta\(.*?\)\]", r"\1", annotation)
 
 
 def shown(default: object) -> str:
-    """Write a default as its author would; one of several values is told by their own table."""
+    """Format a default as its author would; the own table of a struct shows its fields."""
     if isinstance(default, msgspec.Struct):
         return f"{type(default).__name__}()"
     return repr(default.value) if isinstance(default, StrEnum) else repr(default).replace("<factory>", "computed")
@@ -135,19 +138,19 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
 
 
 def code(text: str) -> str:
-    """Set a word in code, unless there is none."""
+    """Format a word as code; empty stays empty."""
     return f"`{text}`" if text else ""
 
 
 def members(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Give what a module itself makes public, in the order it is written."""
+    """Yield the public members that a module itself defines, in source order."""
     for name, thing in vars(module).items():
         if not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__ and name != "Cell":
             yield name, thing
 
 
 def constants(module: ModuleType) -> Iterator[str]:
-    """Give the documented constants of a module and its names for types, as they are written."""
+    """Yield the documented constants and the type aliases of a module, as in its source."""
     source = inspect.getsource(module)
     body = [item for top in ast.parse(source).body for item in (top.body if isinstance(top, ast.If) else [top])]
     for item, after in pairwise([*body, ast.Pass()]):
@@ -173,11 +176,11 @@ def describe_class(name: str, kind: type, *, depth: int = 3, methods: bool = Tru
         if method.startswith("_") or not inspect.isfunction(function) or not methods:
             continue
         head = f"`{method}`" if isinstance(value, property) else f"`{method}{signature(function)}`"
-        yield from ("", f"{head}: {inspect.cleandoc(function.__doc__ or '').splitlines()[0]}")
+        yield from ("", f"{head}: {RULE.sub('', inspect.cleandoc(function.__doc__ or '')).splitlines()[0]}")
 
 
 def signature(function: Callable[..., Any]) -> str:
-    """Write a signature with its annotations as they stand in the source, without `self`."""
+    """Format a signature with the annotations of the source, without `self`."""
     found = inspect.signature(function)
     kept = [item for item in found.parameters.values() if item.name != "self"]
     return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
@@ -197,11 +200,16 @@ def models() -> Iterator[str]:
 
 
 def manifest() -> Iterator[str]:
-    """Write the classes a manifest is made of, but for the form, which is a model of the contract."""
-    module = importlib.import_module("dragoman_registry.manifest")
+    """Write the classes of a manifest, except the form, which is a model of the contract."""
+    module = importlib.import_module("dragoman_registry.wheels.manifest")
     for name, thing in members(module):
         if isinstance(thing, type):
             yield from describe_class(name, thing)
+    kinds = importlib.import_module("dragoman_registry.names")
+    yield from ("", "### Names", "", "| type | a | made of | characters at most |", "| --- | --- | --- | --- |")
+    for name in ("PluginId", "TypeName", "WheelName", "Digest"):
+        kind = getattr(kinds, name).__metadata__[1]
+        yield f"| `{name}` | {kind.word} | {kind.hint} | {kind.most} |"
 
 
 def python() -> Iterator[str]:
@@ -215,7 +223,7 @@ def python() -> Iterator[str]:
 
 
 def described(kind: type, name: str) -> Iterator[str]:
-    """Write a class with a heading and the whole documentation of each method."""
+    """Write a class with a heading and the full documentation of each method."""
     yield from describe_class(name, kind, depth=2, methods=False)
     if kind.__init__.__doc__ and inspect.isfunction(kind.__init__):
         yield from ("", called(kind.__init__, name), "", *prose(kind.__init__.__doc__))
@@ -227,7 +235,7 @@ def described(kind: type, name: str) -> Iterator[str]:
 
 
 def called(function: Callable[..., Any], name: str) -> str:
-    """Write a call as a caller begins it."""
+    """Format a call as a caller writes it."""
     inner = inspect.unwrap(function)
     if inspect.isasyncgenfunction(inner):
         begin = "async with " if inner is not function else "async for … in "
@@ -237,7 +245,7 @@ def called(function: Callable[..., Any], name: str) -> str:
 
 
 def hooks() -> Iterator[str]:
-    """Write every hook with its signature and its whole documentation."""
+    """Write every hook with its signature and its full documentation."""
     from dragoman_api import hookspecs
 
     for spec in (hookspecs.DriverSpec, hookspecs.AutomationSpec):
@@ -262,12 +270,12 @@ def events() -> Iterator[str]:
 
 
 def events_schema() -> str:
-    """Write the JSON Schema of one line of `--events`: the event's name decides what else is in it."""
+    """Return the JSON Schema of one line of `--events`; the event's name determines its other fields."""
     from dragoman_api.events import ALL
 
     schema = msgspec.json.schema(Union[ALL])  # noqa: UP007 - of a tuple
     for kind in schema["$defs"].values():
-        kind["required"] = list(kind["properties"])  # a line leaves nothing out
+        kind["required"] = list(kind["properties"])  # a line has every field
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A line of dragoman --events"}
     return json.dumps({**head, **schema}, indent=1) + "\n"
 
@@ -353,7 +361,7 @@ def checks() -> Iterator[str]:
 
 
 def attacks() -> Iterator[str]:
-    """Write what the hostile driver of the tests came to at each level."""
+    """Write the outcome of each attack of the tests' hostile driver at each level."""
     sys.path.append(str(ROOT))
     suite, listed = (importlib.import_module(f"tests.attacks.{name}") for name in ("suite", "table"))
     record = suite.read_record()
@@ -369,7 +377,7 @@ def attacks() -> Iterator[str]:
         (user, *(f"{len(suite.successes({'outcomes': found}))} of {len(found)}" for found in counts[user]))
         for user in counts
     )
-    yield from table(("succeed, of those tried, where the host is", *(listed.WORDS[level] for level in columns)), rows)
+    yield from table(("attacks that succeed, if the host runs as", *(listed.WORDS[level] for level in columns)), rows)
     titles: dict[str, list[Any]] = {}
     for title, group in listed.GROUPS:
         titles.setdefault(title, []).extend(group)
@@ -382,12 +390,12 @@ def attacks() -> Iterator[str]:
 def attack_row(
     attack: Any, found: dict[str, dict[str, str]], columns: list[str], words: dict[str, str]
 ) -> Iterator[str]:
-    """Write one attack: what it is, and how it ended where it was tried."""
+    """Write one attack and its outcome at each level."""
     yield attack.what
     yield attack.held
     for level in columns:
         end = found[level].get(attack.name, "")
-        yield words.get(end, end if "unsupported" not in end else "not to be had")
+        yield words.get(end, end if "unsupported" not in end else "not available")
     end = found.get(attack.control, {}).get(attack.name, "")
     if not attack.control:
         yield f"none: {attack.why}"
@@ -397,9 +405,65 @@ def attack_row(
         yield words[attack.control] if end == "succeeded" else f"{words[attack.control]}: {words.get(end, end)}"
 
 
+def parsers() -> Iterator[str]:
+    """Write the fuzzed parsers, and how much an input may cost."""
+    sys.path.append(str(ROOT))
+    targets = importlib.import_module("tests.fuzz.table").TARGETS
+    heads = ("target", "parser", "seconds", "MB", "kB at most")
+    yield from table(heads, (parser_row(target) for target in targets.values()))
+
+
+def parser_row(target: Any) -> Iterator[str]:
+    """Write one target."""
+    bounds = target.bounds
+    yield target.name
+    yield ", ".join(map(code, target.parses.split(", ")))
+    yield f"{bounds.seconds:g} + {bounds.seconds_per_kb:g} per kB"
+    yield f"{bounds.mb:g} + {bounds.mb_per_kb:g} per kB"
+    yield f"{bounds.largest / 1000:g}"
+
+
+def rules() -> Iterator[str]:
+    """Write the rules of conformance, each with the files of the tests that hold it."""
+    held = holding()
+    for title, texts in tomllib.loads((REFERENCE / "rules.toml").read_text(encoding="utf-8")).items():
+        yield from ("", f"## {title}", "")
+        rows = ((name, text, ", ".join(map(linked, held.get(name, ())))) for name, text in texts.items())
+        yield from table(("", "rule", "held by"), rows)
+
+
+def holding() -> dict[str, list[Path]]:
+    """Find the test files that name each rule, in the name or the docstring of a test."""
+    held: dict[str, list[Path]] = {}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        tests = (
+            node
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")
+        )
+        named = {rule for node in tests for rule in rules_named(f"{node.name} {ast.get_docstring(node) or ''}")}
+        for rule in named:
+            held.setdefault(rule, []).append(path)
+    return held
+
+
+def rules_named(text: str) -> Iterator[str]:
+    """Find the rules that a text names: E12, W13-W17, W28 to W32."""
+    for kind, first, last in RULES.findall(text):
+        yield from (f"{kind}{number}" for number in range(int(first), int(last or first) + 1))
+
+
+def linked(path: Path) -> str:
+    """Link a page of the reference to a test file."""
+    return f"[{path.relative_to(ROOT / 'tests').with_suffix('').as_posix()}](../../{path.relative_to(ROOT).as_posix()})"
+
+
 WRITERS = {
     writer.__name__: writer
-    for writer in (python, hooks, models, manifest, events, errors, settings, commands, checks, lines, attacks)
+    for writer in (
+        *(python, hooks, models, manifest, events, errors, settings),
+        *(commands, checks, lines, attacks, parsers, rules),
+    )
 }
 
 
@@ -407,7 +471,7 @@ FILES = {"events.schema.json": events_schema}
 
 
 def render(page: str) -> str:
-    """Give a page with every generated block written anew."""
+    """Return a page with every generated block regenerated."""
 
     def written(found: re.Match[str]) -> str:
         lines = "\n".join(WRITERS[found[2]]()).strip("\n")
@@ -417,7 +481,7 @@ def render(page: str) -> str:
 
 
 def stale() -> Iterator[tuple[Path, str]]:
-    """Give each page that differs from the code, and what it should be."""
+    """Yield each page that differs from the code, and its correct text."""
     for path in (*sorted(REFERENCE.glob("*.md")), SANDBOX):
         page = path.read_text(encoding="utf-8")
         if (fresh := render(page)) != page:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import signal
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -12,6 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from xdist.scheduler import LoadFileScheduling
+
+    from command_line import Machine
+
+
+# Shells have background jobs ignore SIGINT, and every process that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Generated examples are as good on a busy machine; pytest's own time limit ends a test that hangs.
 settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -19,15 +29,60 @@ settings.load_profile("dragoman")
 
 MAY_BLOCK = {
     # plain functions, documented as such: a host with a loop to protect calls them in a thread
-    "dragoman/plugins/registries.py": {"add", "remove", "list"},
-    "dragoman/connections.py": {"list", "get", "save", "remove", "store_secret", "resolve_secret", "check_name"},
-    "dragoman/cli/options.py": {"write"},  # an event is written down before anything else happens
+    "dragoman/plugins/registries.py": {"add", "remove", "list", "open"},
+    "dragoman/connections.py": {
+        "list",
+        "get",
+        "save",
+        "remove",
+        "store_secret",
+        "check_name",
+        "check_saved",
+        "may_hold_texts",
+        "sifted",
+    },
+    "dragoman/cli/command_files.py": {"open_events", "check_apart"},  # before anything else is opened
+    "dragoman/cli/streams.py": {"write"},  # an event is written down before anything else happens
     "dragoman/plugins/lifecycle.py": {"installed"},
     "dragoman/runtime.py": {"__init__"},
+    "dragoman/settings.py": {"find_paths"},
     # a child must be started by the main thread: the signal of its parent's death follows the starting thread
     "dragoman/sandbox/child.py": {"__init__"},
     "<frozen importlib._bootstrap>": {"_find_and_load"},
 }
+
+
+LONGEST = (
+    "registry/publisher/test_leftovers.py",
+    "system/test_first_hour.py",
+    "registry/publisher/test_one_publisher.py",
+    "registry/publisher/test_serve_attacked.py",
+    "runtime/test_opening.py",
+    "runtime/test_changed_manifests.py",
+    "runtime/test_addresses.py",
+    "registry/publisher/test_mirror.py",
+    "cli/test_hostile_servers.py",
+    "runtime/test_session.py",
+)
+"""Files that take long, though they have few tests. They start first, so that no process waits for them at the end."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Keep the tests of a file together and in order, also with plain `-n`: some share a home, some tell a story."""
+    from xdist.scheduler import LoadFileScheduling
+
+    config.option.loadscopereorder = False  # the processes have put the files in order
+    return LoadFileScheduling(config, log) if config.option.dist in ("load", "loadfile") else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest files first where several processes share them, then those with many tests."""
+    if hasattr(config, "workerinput"):
+        root = config.rootpath / "tests"
+        longest = {root / name: len(LONGEST) - at for at, name in enumerate(LONGEST)}
+        tests = Counter(item.path for item in items)
+        items.sort(key=lambda item: (-longest.get(item.path, 0), -tests[item.path], item.path))
 
 
 @pytest.fixture
@@ -42,6 +97,14 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "home"
     monkeypatch.setenv("DRAGOMAN_HOME", str(path))
     return path
+
+
+@pytest.fixture
+def dragoman(home: Path) -> Machine:
+    """Run commands in the test's own home, inside this process."""
+    from command_line import Machine
+
+    return Machine(home)
 
 
 @pytest.fixture(autouse=True)

@@ -153,7 +153,7 @@ def test_every_direct_dependency_has_its_reason():
 
 
 def test_every_rule_of_the_second_driver_is_named_by_a_test_of_it():
-    files = [*(ROOT / "tests/drivers/weaviate").glob("test_*.py"), ROOT / "tests/system/test_weaviate.py"]
+    files = [*(ROOT / "tests/drivers/weaviate").rglob("test_*.py"), ROOT / "tests/system/test_weaviate.py"]
     named = {int(number) for path in files for number in re.findall(r"\bW(\d+)\b", read(path))}
     assert {*range(1, 41)} - named == set()
 
@@ -178,7 +178,7 @@ def guide(tmp_path_factory):
 
 
 def test_a_registry_accepts_the_driver_of_the_guide(guide, tmp_path):
-    from dragoman_registry import publish
+    from dragoman_registry.publisher import publish
 
     [release] = publish.build([guide[1]], to=tmp_path / "team")
     assert (release.plugin, release.version) == ("demo", "0.1.0")

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import importlib.util
+import io
 import re
+import subprocess
+import tokenize
+import tomllib
 from pathlib import Path
 
 import click
@@ -14,7 +20,8 @@ from dragoman.cli.app import cli
 from dragoman_api import hookspecs
 from dragoman_api.events import ALL
 
-REFERENCE = Path(__file__).parents[1] / "docs/reference"
+ROOT = Path(__file__).parents[1]
+REFERENCE = ROOT / "docs/reference"
 HEADING = re.compile(r"^#{2,4} `?([^\n`]+)`?\n(.*?)(?=^#{2,4} |\Z)", re.MULTILINE | re.DOTALL)
 NO_WORDS = re.compile(r"^(`.*`|\|.*\||<!--.*-->|)$", re.MULTILINE)
 
@@ -89,3 +96,56 @@ def test_every_public_name_has_an_entry(name):
     constants = re.findall(r"^`(\w+) = .*`: .+$", (REFERENCE / "models.md").read_text(encoding="utf-8"), re.MULTILINE)
     told = has_words(written.get(name, "")) or classes.get(name) or name in constants
     assert told, f"{name} is public, and the reference says nothing"
+
+
+# the rules of conformance -------------------------------------------------------------------------------------------
+
+NUMBERED = re.compile(r"(?<![^\W_])[A-Z]\d{1,2}(?![^\W_])")  # what looks like the number of a rule, also in a name
+OTHER_NUMBERS = {  # what else is numbered like that, and where
+    "plugins/api/dragoman_api/masking.py": {"C0", "C1"},  # sets of control characters
+    "registry/dragoman_registry/publisher/pages/escaping.py": {"C0", "C1"},
+    "runtime/dragoman/formulas.py": {"A1"},  # a cell of a spreadsheet
+}
+
+
+@pytest.fixture(scope="module")
+def rules() -> dict[str, str]:
+    tables = tomllib.loads((REFERENCE / "rules.toml").read_text(encoding="utf-8"))
+    return {name: text for table in tables.values() for name, text in table.items()}
+
+
+def said(path: Path) -> str:
+    """Give the text of a page, or the names, comments and docstrings of a module."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return text
+    words = [
+        token.string for token in tokenize.generate_tokens(io.StringIO(text).readline) if token.type == tokenize.COMMENT
+    ]
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            words.append(node.name)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            words.append(node.value.value)
+    return "\n".join(words)
+
+
+def test_every_rule_has_a_test_and_every_test_names_a_rule_that_is_there(rules):
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    assert set(generate.holding()) == set(rules)
+    assert len(rules) == 91
+
+
+def test_every_number_of_a_rule_leads_to_its_row(rules):
+    listed = subprocess.run(["git", "ls-files", "*.py", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True)
+    strays = {}
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            known = rules.keys() | OTHER_NUMBERS.get(name, set())
+            if known.issuperset(NUMBERED.findall((ROOT / name).read_text(encoding="utf-8"))):
+                continue  # no need to look which of its words are names, comments and docstrings
+            if unknown := set(NUMBERED.findall(said(ROOT / name))) - known:
+                strays[name] = unknown
+    assert not strays

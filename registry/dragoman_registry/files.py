@@ -1,28 +1,45 @@
-"""Files that survive a crash: atomic replacement, fsync of folders, locks between processes."""
+"""Crash-safe files: atomic replacement, fsync of folders, locks between processes."""
 
 from __future__ import annotations
 
+import errno
 import os
+import re
+import secrets
 import shutil
 import stat
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from .locks import acquire, open_file, open_folder
+from dragoman_api.errors import RegistryError
+
+from .filelocks import acquire, open_file, open_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from io import BufferedReader
 
 
 _WINDOWS = sys.platform == "win32"
 _READER_SECONDS = 2.0
+_DRAFT = re.compile(r"([0-9a-f]{12}|[0-9]{1,10})\.tmp")  # earlier releases used the process id
+_FORBIDDEN = frozenset('<>:"|?*\\') | set(map(chr, range(32))) | {"\x7f"}
+_DEVICES = {
+    "con",
+    "prn",
+    "aux",
+    "nul",
+    "conin$",
+    "conout$",
+    *(f"{d}{n}" for d in ("com", "lpt") for n in "0123456789¹²³"),
+}
 
 
 def sync(path: Path) -> None:
-    """Bring a file or folder to the disk itself; on Windows folders get there by themselves."""
+    """Sync a file or folder to disk; Windows syncs folders by itself."""
     if _WINDOWS and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDWR if _WINDOWS else os.O_RDONLY)
@@ -33,7 +50,7 @@ def sync(path: Path) -> None:
 
 
 def patiently(move: Callable[[], object]) -> None:
-    """Rename something; on Windows whoever just reads it, or what it replaces, is waited for, a moment."""
+    """Run a rename; on Windows retry for up to 2 s while another process reads the file or the one it replaces."""
     until = time.monotonic() + _READER_SECONDS
     while True:
         try:
@@ -46,12 +63,23 @@ def patiently(move: Callable[[], object]) -> None:
             return
 
 
+def open_new(path: Path, *, mode: int) -> BinaryIO:
+    """Create a new file for writing; never write through an existing file or link.
+
+    Raises:
+        FileExistsError: The name is taken.
+        OSError: It cannot be created.
+    """
+    return open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode))
+
+
 @contextmanager
 def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Write a file anew as a whole: after a crash, or an error in the block, it holds the old bytes."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Replace a whole file; after a crash or an error in the block it keeps the old bytes."""
+    # Other users may write to the folder, so create a new file with an unpredictable name.
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
-        with open(draft, "wb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        with open_new(draft, mode=mode) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -62,15 +90,125 @@ def replacing(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     sync(path.parent)
 
 
+def find_drafts(*files: Path) -> list[Path]:
+    """Find the drafts that `replacing` left in one folder when its process was killed.
+
+    Hold the lock under which the files are written; otherwise a draft may still be in use.
+    """
+    heads = tuple(f".{file.name}." for file in files)
+    try:
+        with os.scandir(files[0].parent) as entries:
+            return sorted(Path(entry.path) for entry in entries if _is_draft(entry, heads))
+    except FileNotFoundError:
+        return []
+
+
+def _is_draft(entry: os.DirEntry[str], heads: tuple[str, ...]) -> bool:
+    found = any(entry.name.startswith(head) and _DRAFT.fullmatch(entry.name, len(head)) for head in heads)
+    return found and entry.is_file(follow_symlinks=False)
+
+
+def sweep_drafts(*files: Path, older: float = 0) -> None:
+    """Remove the drafts that `find_drafts` finds; without a lock, remove only those `older` than so many seconds."""
+    for draft in find_drafts(*files):
+        with suppress(OSError):  # a leftover draft is harmless
+            if not older or time.time() - draft.stat().st_mtime > older:
+                draft.unlink()
+
+
+class NotPlainError(OSError):
+    """The path is a pipe, a device or a socket instead of a file."""
+
+
+def open_plain(path: Path) -> BufferedReader:
+    """Open a file for reading; refuse pipes and devices, which may block forever.
+
+    Raises:
+        NotPlainError: It is not a plain file.
+        OSError: It cannot be read.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    file = open(path, "rb", opener=lambda name, _: os.open(name, flags))  # noqa: SIM115 - the caller closes it
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise NotPlainError(errno.EINVAL, "it is not a regular file", str(path))
+    return file
+
+
+def read_plain(path: Path, *, limit: int) -> bytes:
+    """Read a plain file of at most `limit` bytes. Raises OSError: as `open_plain`, or it is larger."""
+    with open_plain(path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it is larger than {limit} bytes", str(path))
+    return data
+
+
 def write(path: Path, data: bytes, *, mode: int = 0o666) -> None:
-    """Replace a file as a whole: after a crash it holds the old bytes or the new ones."""
+    """Replace a whole file; after a crash it holds either the old bytes or the new ones."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path, mode=mode) as file:
         file.write(data)
 
 
+def below(root: Path, name: str) -> Path:
+    """Return the path of a file below a folder, for an untrusted name.
+
+    Args:
+        root: The folder.
+        name: A path relative to it, with forward slashes.
+
+    Raises:
+        RegistryError: The path leads out of the folder, directly or through a link, or some system does not allow
+            the name (code ``path-refused``).
+    """
+    reason = next(filter(None, map(_unfit, name.split("/"))), "")
+    if not reason and not (path := root / name).parent.resolve().is_relative_to(root.resolve()):
+        reason = "a link leads out of the folder"
+    if reason:
+        shown = f"{name[:200]!a}{'…' if len(name) > 200 else ''}"
+        text = f"{shown} cannot be written below {root}: {reason}"
+        raise RegistryError(text, code="path-refused", hint="report the name to its author; nothing was written")
+    return path
+
+
+def _unfit(part: str) -> str:
+    """Return why some system does not allow a part of a path; empty if all do."""
+    if part in ("", ".", ".."):
+        return "it is absolute or leads out of the folder"
+    if not _FORBIDDEN.isdisjoint(part) or not part.isprintable():
+        return "it has characters that file names cannot have"
+    if part.endswith((".", " ")) or part.partition(".")[0].rstrip().lower() in _DEVICES:
+        return "Windows reserves this name"
+    return "a part of it is longer than 255 bytes" if len(part.encode()) > 255 else ""
+
+
+def write_below(root: Path, name: str, data: bytes, *, mode: int = 0o666) -> Path:
+    """Replace a file below a folder as `write` does, and return its path. Raises as `below`."""
+    path = below(root, name)
+    write(path, data, mode=mode)
+    return path
+
+
+def add_name(path: Path, further: Path) -> None:
+    """Add a second name for a file in its folder: a hard link, or a copy if the file system has no links.
+
+    Replace an existing file of that name unless it has the same bytes.
+    """
+    if further.is_file():
+        if further.samefile(path) or further.read_bytes() == path.read_bytes():
+            return
+        further.unlink()
+    try:
+        os.link(path, further)
+    except OSError:
+        write(further, path.read_bytes())
+    else:
+        sync(further.parent)
+
+
 def sync_tree(root: Path) -> None:
-    """Bring every file, then every folder below `root` to the disk, deepest folders first."""
+    """Sync every file and folder below `root` to disk, deepest folders first."""
     for folder, _, names in os.walk(root, topdown=False):
         for name in names:
             sync(Path(folder, name))
@@ -80,7 +218,7 @@ def sync_tree(root: Path) -> None:
 def freeze(root: Path) -> None:
     """Make everything below `root` read-only; `root` itself stays writable, so that it can be renamed.
 
-    On Windows a read-only file could not be removed, so nothing is done there.
+    Does nothing on Windows, where a read-only file cannot be removed.
     """
     if _WINDOWS:
         return
@@ -92,17 +230,17 @@ def freeze(root: Path) -> None:
 
 
 def remove_tree(root: Path) -> None:
-    """Remove a folder, read-only parts included; what is not there is no fault."""
+    """Remove a folder, including read-only parts; ignore missing files."""
     for folder, _, _ in os.walk(root):
         Path(folder).chmod(stat.S_IRWXU)
     shutil.rmtree(root, ignore_errors=True)
 
 
 def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | None:
-    """Take the lock on a file, which is made when it is not there, or on a folder, if nobody holds it.
+    """Try to lock a file, created if missing, or a folder, without waiting.
 
     Returns:
-        A descriptor that holds the lock until it is closed, also by the death of the process; None if it is taken.
+        A descriptor that holds the lock until it is closed or the process dies; None if the lock is taken.
 
     Raises:
         FileNotFoundError: There is no such folder.
@@ -115,10 +253,10 @@ def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | No
 
 
 def share(folder: Path) -> int:
-    """Wait for a share in the lock on a folder, which need not be writable.
+    """Take a shared lock on a folder, waiting for it; the folder need not be writable.
 
     Returns:
-        A descriptor, as of `try_lock`.
+        A descriptor, as from `try_lock`.
     """
     descriptor = open_folder(folder)
     acquire(descriptor, shared=True)
@@ -127,7 +265,7 @@ def share(folder: Path) -> int:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold the lock on a file or folder, waiting for it."""
+    """Wait for the lock on a file or folder, and hold it during the block."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = open_folder(path) if path.is_dir() else open_file(path, mode=0o644)
     try:

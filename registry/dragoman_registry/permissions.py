@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
+from .addresses import Nearness, is_literal, nearness
+
 _WORDS = {
     "net:connection": "reaches the connection's host and port",
     "secrets:connection": "is given that connection's credentials",
-    "native-code": "brings compiled code",
+    "native-code": "contains compiled code",
 }
 _VERBS = {"net:host": "reaches", "fs:read": "reads the file chosen as", "memory": "uses up to", "cpu": "computes up to"}
 
 
 def plain_permissions(permissions: tuple[str, ...]) -> tuple[str, ...]:
-    """Say in plain words what a driver may do.
+    """Describe a driver's permissions in plain words.
 
     >>> plain_permissions(("net:connection", "net:host=example.org"))
     ("reaches the connection's host and port", 'reaches example.org')
+    >>> plain_permissions(("net:host=example.org,127.0.0.1:6379",))
+    ('reaches example.org, 127.0.0.1:6379 (this machine itself)',)
     """
     return tuple(_WORDS.get(name) or _in_words(name) for name in permissions)
 
 
 def _in_words(permission: str) -> str:
     kind, _, value = permission.partition("=")
-    return f"{_VERBS.get(kind, kind)} {value.replace(',', ', ')}".rstrip()
+    parts = [_host(each) if kind == "net:host" else each for each in value.split(",")]
+    return f"{_VERBS.get(kind, kind)} {', '.join(parts)}".rstrip()
+
+
+def _host(text: str) -> str:
+    host = text.partition(":")[0]
+    here = host == "localhost" or host.endswith(".localhost")
+    here = here or (is_literal(host) and nearness(ip_address(host)) is Nearness.LOOPBACK)
+    return f"{text} (this machine itself)" if here else text
 
 
 def describe_reach(permissions: tuple[str, ...]) -> str:
-    """Say what a driver can reach, as one cell of a list."""
+    """Describe what a driver can reach, as one cell of a list."""
     found = [words for words in plain_permissions(permissions) if words.startswith("reaches ")]
     return ", ".join(words.removeprefix("reaches ") for words in found) or "nothing"

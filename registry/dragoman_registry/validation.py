@@ -1,9 +1,11 @@
-"""Faults, and reading a file that came in: everything wrong with it at once."""
+"""Faults, and reading incoming files with all their faults at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from dragoman_api import exchanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -11,14 +13,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+class Unreadable(ValueError):  # noqa: N818 - the name says what is wrong
+    """An untrusted text cannot be read, or is too large to read; the message says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong.
+    """One fault.
 
     Attributes:
         code: Stable kebab-case identifier.
-        reason: One sentence with the value that is wrong.
-        where: The file it is about, empty when there is only one.
+        reason: One sentence with the faulty value.
+        where: The faulty file; empty if there is only one.
     """
 
     code: str
@@ -30,7 +36,7 @@ class Fault:
 
 
 def json_path(location: Iterable[int | str]) -> str:
-    """Write a place inside a JSON document.
+    """Format a location inside a JSON document.
 
     >>> json_path(["form", 2, "kind"])
     '$.form[2].kind'
@@ -38,12 +44,24 @@ def json_path(location: Iterable[int | str]) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
 
 
+def decode(data: bytes, kind: type[T]) -> T:
+    """Read JSON text quickly as a struct or dataclass.
+
+    Raises:
+        Unreadable: It is truncated, malformed, nested too deeply, not UTF-8, or has a number out of range.
+    """
+    try:
+        return exchanges.decode(data, kind)
+    except ValueError as error:
+        raise Unreadable(str(error)) from error
+
+
 _adapters: dict[object, Any] = {}
 
 
 def load(kind: type[T], data: bytes, *, code: str) -> tuple[T | None, list[Fault]]:
-    """Read JSON text strictly as a dataclass; the faults, if there are any, carry `code` and their JSON path."""
-    from pydantic import TypeAdapter, ValidationError  # 120 ms: only where something comes in
+    """Read JSON text strictly as a dataclass; each fault carries `code` and its JSON path."""
+    from pydantic import TypeAdapter, ValidationError  # the import takes 120 ms, so only incoming files pay for it
 
     if kind not in _adapters:  # building one takes as long as importing pydantic
         _adapters[kind] = TypeAdapter(kind)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from .connections import SavedConnection
     from .exports import ExportResult
+    from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
     from .session import Session
 
@@ -25,6 +26,7 @@ _ROOMS = {
     "dragoman_api.grid": "Page Row RowKey Sort",
     "dragoman.connections": "SavedConnection",
     "dragoman.exports": "ExportResult",
+    "dragoman.references": "Reference",
     "dragoman.runtime": "Runtime open",
     "dragoman.session": "Session",
 }
@@ -32,7 +34,8 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
     "Answer", "Delete", "DragomanError", "Drop", "ExportResult", "Filter", "Insert", "Outcome", "Page", "Plan",
-    "RawQuery", "Refused", "Row", "RowKey", "Runtime", "SavedConnection", "Session", "Sort", "Update", "open",
+    "RawQuery", "Reference", "Refused", "Row", "RowKey", "Runtime", "SavedConnection", "Session", "Sort", "Update",
+    "open",
 ]  # fmt: skip
 
 

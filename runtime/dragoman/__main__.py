@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line and give its exit code."""
+    """Run the command line and return its exit code."""
     if sys.argv[1:] == ["--version"]:  # answered before a parser is imported
         from dragoman.versions import installed_version
 
@@ -14,11 +14,14 @@ def main() -> int:
         return 0
     import gc
 
-    gc.set_threshold(50_000, 20, 20)  # most of what is imported stays: to look through it now and then is in vain
+    gc.set_threshold(50_000, 20, 20)  # most imported objects stay; scanning them is wasted time
     from dragoman.cli.app import run
+    from dragoman.cli.stops import ENDED, leave
 
     code = run()
-    gc.freeze()  # and so it is at the end, where the interpreter would look through it three times
+    if code in ENDED:
+        leave(code)
+    gc.freeze()  # spare the interpreter three scans at exit
     return code
 
 

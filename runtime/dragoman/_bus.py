@@ -1,4 +1,4 @@
-"""The one event bus: what happened, to everybody who listens."""
+"""The event bus, which passes events to all listeners."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import anyio
+from msgspec.structs import replace
 
 from dragoman_api.events import Event, EventsDropped
+from dragoman_api.masking import Mask
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
 BUFFER = 1_024
 """Events that wait for one subscriber; beyond that the oldest are dropped and counted."""
+
+
+LONGEST = 4_000
+"""Characters of one text of an event; strangers choose some of them."""
 
 
 class Subscription:
@@ -29,7 +35,7 @@ class Subscription:
 
     @property
     def waiting(self) -> int:
-        """Count the events that were not read yet, lost ones included."""
+        """The number of unread events, including lost ones."""
         return len(self._waiting) + self._dropped
 
     def put(self, event: Event) -> None:
@@ -60,18 +66,37 @@ class Subscription:
 
 
 class Bus:
-    """Hands every event to subscriptions (buffered) and to sinks (called at once, for writing a log)."""
+    """Hands every event to subscriptions (buffered) and to sinks (called at once, for writing a log).
+
+    Attributes:
+        mask: Removes secrets from every event; code that learns of a secret adds it here.
+    """
 
     def __init__(self) -> None:
+        self.mask = Mask()
         self._subscriptions: list[Subscription] = []
         self._sinks: list[Callable[[Event], None]] = []
 
     def emit(self, event: Event) -> None:
-        """Tell everybody; never waits, never fails for a subscriber's sake."""
+        """Pass an event to all listeners; never waits, and never fails because of one."""
+        event = self._harmless(event)
         for sink in self._sinks:
             sink(event)
         for subscription in self._subscriptions:
             subscription.put(event)
+
+    def _harmless(self, event: Event) -> Event:
+        """Leave secrets out of an event, and bound its texts."""
+        changed = {}
+        for name in event.__struct_fields__:
+            value = getattr(event, name)
+            if isinstance(value, str) and (text := self._text(value)) != value:
+                changed[name] = text
+        return replace(event, **changed) if changed else event
+
+    def _text(self, text: str) -> str:
+        text = self.mask(text)
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST:,} more characters)"
 
     def add_sink(self, sink: Callable[[Event], None]) -> None:
         """Call a function with every event, in order, before `emit` returns."""

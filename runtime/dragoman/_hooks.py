@@ -6,6 +6,7 @@ import inspect
 from collections import Counter
 from contextlib import aclosing
 from contextvars import ContextVar
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ import pluggy
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, Refused, UnsupportedOperationError
 from dragoman_api.events import AutomationFailed, CallRefused
 from dragoman_api.hookspecs import PROJECT, AutomationSpec, DriverSpec
+
+from .near import near_names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -28,22 +31,17 @@ VETO_SECONDS = 30.0
 """Time an automation has to decide, unless it has `seconds` of its own; one that does not answer has not agreed."""
 
 OBSERVE_SECONDS = 30.0
-"""Time an automation has for one event; it is then interrupted, and told the next."""
+"""Time an automation has for one event; it is then interrupted, and receives the next."""
 
 AT_WORK: ContextVar[str] = ContextVar("dragoman_automation", default="")
-"""Name of the automation whose code runs; what it prints is no data of a command."""
-
-
-def driver_hook_names() -> list[str]:
-    """Name every hook a driver can implement."""
-    return [name for name in vars(DriverSpec) if not name.startswith("_")]
+"""Name of the automation whose code runs; what it prints is not data of a command."""
 
 
 class Hooks:
-    """One pluggy manager: the automations, and the driver of one open connection if there is one.
+    """One pluggy manager: the automations, and the driver of one open connection, if any.
 
-    A manager per connection, because a first-result hook answers with the plugin that was registered last: in a
-    shared one a second connection's driver would answer for the first.
+    Each connection has its own manager: a first-result hook asks the plugin registered last first, so in a shared
+    manager a second connection's driver would answer for the first.
     """
 
     def __init__(self, automations: Sequence[object], *, emit: Callable[[Event], None], driver: object = None) -> None:
@@ -70,23 +68,21 @@ class Hooks:
             raise ConfigurationError(f"{name} cannot be used: {error}", hint="see docs/reference/hooks.md") from error
 
     def _check_names(self, plugin: object, name: str) -> None:
-        """Refuse what would be passed over in silence: a guard that nobody asks guards nothing."""
+        """Refuse misnamed or unmarked hooks, which pluggy would ignore silently: such a guard would never run."""
         known = [hook for hook in vars(AutomationSpec) if not hook.startswith("_")]
         marked = [hook for hook in dir(plugin) if self._manager.parse_hookimpl_opts(plugin, hook) is not None]
         faults = []
         for hook in marked:
             if hook not in known:
-                import difflib
-
-                meant = difflib.get_close_matches(hook, known, n=1) or known
-                faults.append(f"{_where(plugin, hook)}there is no hook {hook}; meant is {' or '.join(meant)}")
+                meant = near_names(hook, known, most=1) or known
+                faults.append(f"{_where(plugin, hook)}unknown hook {hook}; did you mean {' or '.join(meant)}?")
         faults += [
-            f"{_where(plugin, hook)}{hook} lacks @hookimpl, so nobody would call it"
+            f"{_where(plugin, hook)}{hook} lacks @hookimpl, so it would never be called"
             for hook in known
             if hook not in marked and callable(getattr(plugin, hook, None))
         ]
         if not (marked or faults):
-            faults.append(f"it has neither of the hooks {' and '.join(known)}")
+            faults.append(f"it has none of the hooks {' and '.join(known)}")
         if faults:
             hint = "from dragoman_api import hookimpl; then: @hookimpl async def before_call(call)"
             raise ConfigurationError(f"{name} cannot be used: {'; '.join(faults)}", hint=hint)
@@ -101,19 +97,25 @@ class Hooks:
                         where = _where(plugin, caller.name)
                         raise ValueError(f"{where}{name}.{caller.name} must be written as its specification: async def")
 
-    def with_driver(self, driver: object) -> Hooks:
-        """Make the manager of one connection: the same automations and its driver."""
+    def for_connection(self, driver: object = None) -> Hooks:
+        """Build one connection's manager: the same automations, and its driver once it exists."""
         return Hooks(self._automations, emit=self._emit, driver=driver)
 
+    def set_driver(self, driver: object) -> None:
+        """Replace the driver that answers hooks."""
+        if self._manager.has_plugin("driver"):
+            self._manager.unregister(name="driver")
+        self._register(driver, "driver")
+
     def offers(self, hook: str) -> bool:
-        """Tell whether the driver implements a hook."""
+        """Return whether the driver implements a hook."""
         return bool(getattr(self._manager.hook, hook).get_hookimpls())
 
     async def ask(self, call: Call) -> None:
-        """Give every automation the chance to veto a call, all at once.
+        """Ask all automations concurrently whether they veto a call.
 
         Raises:
-            Refused: At least one vetoed, raised something else, or did not decide in time; each is named.
+            Refused: At least one vetoed, raised another error, or did not decide in time; the error names each.
         """
         implementations = self._manager.hook.before_call.get_hookimpls()
         if not implementations:
@@ -131,7 +133,7 @@ class Hooks:
             except Exception as error:  # noqa: BLE001 - trusted, but a guard that fails has not agreed
                 reason = "did not decide in time" if isinstance(error, TimeoutError) else f"failed with {error!r}"
                 self._emit(AutomationFailed(automation=name, hook=call.hook, reason=reason))
-                vetoes[number] = Refused(f"{name} {reason}", hint="mend the automation, or leave it out")
+                vetoes[number] = Refused(f"{name} {reason}", hint="correct the automation, or omit it")
 
         names = [implementation.plugin_name for implementation in implementations]
         async with anyio.create_task_group() as tasks:  # pluggy calls the last registered first
@@ -141,7 +143,7 @@ class Hooks:
             raise self._refusal(call, [(names[number], vetoes[number]) for number in sorted(vetoes)])
 
     def _refusal(self, call: Call, vetoes: list[tuple[str, Refused]]) -> Refused:
-        """Tell each veto by an event, and make one error of all: one guard's yes never outweighs another's no."""
+        """Emit an event for each veto and combine them into one error: a single veto refuses the call."""
         connection = call.connection.name if call.connection else None
         told = []
         for name, veto in vetoes:
@@ -154,7 +156,7 @@ class Hooks:
         return Refused(f"{'; '.join(told)}; nothing was sent", hint=first.hint, code=first.code, details=first.details)
 
     def observers(self) -> list[Observer]:
-        """Give who is told events, by name, in the order they were given."""
+        """List the automations that receive events, by name, in registration order."""
 
         def taking(implementation: pluggy.HookImpl) -> Callable[[Event], Awaitable[None]]:
             function: Any = implementation.function
@@ -163,28 +165,35 @@ class Hooks:
         return [(one.plugin_name, taking(one)) for one in self._manager.hook.on_event.get_hookimpls()]
 
     async def tell(self, observer: Observer, event: Event) -> None:
-        """Tell one automation what happened; a failure is reported and goes no further."""
+        """Pass an event to one automation; a failure is reported as an event and not raised."""
         name, on_event = observer
         AT_WORK.set(name)
         try:
             with anyio.fail_after(OBSERVE_SECONDS):
                 await on_event(event)
         except Exception as error:  # noqa: BLE001 - an observer must not stop what it observes
-            if not isinstance(event, AutomationFailed):  # or a failing observer would report itself for ever
-                reason = f"was not done in {OBSERVE_SECONDS:g} s" if isinstance(error, TimeoutError) else repr(error)
+            if not isinstance(event, AutomationFailed):  # else a failing observer reports itself endlessly
+                reason = (
+                    f"did not finish within {OBSERVE_SECONDS:g} s" if isinstance(error, TimeoutError) else repr(error)
+                )
                 self._emit(AutomationFailed(automation=name, hook="on_event", reason=reason))
 
-    async def call(self, hook: str, /, *, deadline: float, **arguments: Any) -> Any:
-        """Call one hook of the driver.
+    def _fire(self, hook: str, *values: object) -> Any:
+        """Call the implementation through pluggy. Raises UnsupportedOperationError if there is none."""
+        caller = getattr(self._manager.hook, hook)
+        if (pending := caller(**dict(zip_longest(caller.spec.argnames, values)))) is None:
+            raise UnsupportedOperationError(f"this driver has no {hook}", details={"hook": hook})
+        return pending
+
+    async def call(self, hook: str, /, *values: object, deadline: float) -> Any:
+        """Call one hook of the driver; the driver's process fills in omitted arguments.
 
         Raises:
             UnsupportedOperationError: The driver does not implement it.
             DriverFaultError: A foreign exception came out of it.
             DragomanError: What the driver raised.
         """
-        pending = getattr(self._manager.hook, hook)(**arguments)
-        if pending is None:
-            raise _unsupported(hook)
+        pending = self._fire(hook, *values)
         try:
             with anyio.fail_after(deadline):
                 return await pending
@@ -197,18 +206,15 @@ class Hooks:
         except Exception as error:
             raise DriverFaultError(f"{hook} failed inside the driver: {error!r}") from error
 
-    async def stream(self, hook: str, /, **arguments: Any) -> AsyncGenerator[Any, None]:
-        """Iterate over a streaming hook of the driver, closing it on every path.
+    async def stream(self, hook: str, /, *values: object) -> AsyncGenerator[Any, None]:
+        """Iterate over a streaming hook of the driver, and always close it.
 
         Raises:
             UnsupportedOperationError: The driver does not implement it.
             DriverFaultError: A foreign exception came out of it.
             DragomanError: What the driver raised.
         """
-        iterator = getattr(self._manager.hook, hook)(**arguments)
-        if iterator is None:
-            raise _unsupported(hook)
-        async with aclosing(iterator) as parts:
+        async with aclosing(self._fire(hook, *values)) as parts:
             try:
                 async for part in parts:
                     yield part
@@ -216,10 +222,6 @@ class Hooks:
                 raise
             except Exception as error:
                 raise DriverFaultError(f"{hook} failed inside the driver: {error!r}") from error
-
-
-def _unsupported(hook: str) -> UnsupportedOperationError:
-    return UnsupportedOperationError(f"this driver has no {hook}", details={"hook": hook})
 
 
 def _name_of(automation: object) -> str:
@@ -230,6 +232,6 @@ def _name_of(automation: object) -> str:
 
 
 def _where(plugin: object, hook: str) -> str:
-    """Say in which file and line a function of an automation begins, where that is known."""
+    """Return the file and line where an automation's function begins, if known."""
     code = getattr(inspect.unwrap(getattr(plugin, hook)), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}: " if code else ""

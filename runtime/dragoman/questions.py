@@ -1,4 +1,4 @@
-"""What is asked of a person, and by whom it is answered."""
+"""Questions that need a person's consent, and the callback that answers them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
+PERSONAL = frozenset({"address", "reference"})
+"""Questions that no blanket consent answers: it may be older than what they are about."""
+
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Something that needs a person's consent.
 
     Attributes:
-        about: ``permissions``, ``sandbox``, or ``change``.
+        about: ``permissions``, ``publisher``, ``sandbox``, ``change``; ``reference``: a text that may be a driver's
+            would be read as a reference, which could run a command; or ``address``: a host's name leads nearer.
         text: The question.
         details: What a person should see before answering.
     """

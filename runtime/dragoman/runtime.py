@@ -1,30 +1,35 @@
-"""The runtime: owns the store, the bus and the sessions, and installs when a connection needs it."""
+"""The runtime: owns the store, the bus and the sessions, and installs the drivers that connections need."""
 
 from __future__ import annotations
 
 from contextlib import ExitStack, asynccontextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import anyio
 
 from dragoman_api import events
-from dragoman_api.errors import DragomanError
-from dragoman_api.forms import FieldKind
-from dragoman_registry.store import Store
+from dragoman_api.errors import ConfigurationError, DragomanError, PermissionDeniedError
+from dragoman_registry.client.store import Store
+from dragoman_registry.names import called
 
 from ._bus import Bus
 from ._hooks import Hooks
 from .automations import named, shipped
-from .connections import Connections, check_values, make_profile
-from .loader import LiveDriver
+from .background import background
+from .connections import Connections
+from .live_driver import LiveDriver
+from .migration import find_texts, record
 from .plugins import Plugins, Registries
-from .plugins.advisories import Advisories
-from .plugins.autoinstall import AutoInstall
-from .plugins.installs import Installs
-from .sandbox.closure import find_closure
-from .sandbox.grants import granted
+from .plugins.advisories import AdvisoryCache
+from .plugins.install import PluginInstaller
+from .plugins.install_on_open import InstallOnOpen
+from .profiles import check_values, make_profile, open_files
+from .questions import Question
+from .references import Reference
+from .sandbox.host_imports import find_host_imports
 from .sandbox.process import Launch
+from .sandbox.reach.address_resolver import NearerError
+from .sandbox.reach.grants import granted
 from .sandbox.spare import Spare
 from .session import Session
 from .settings import find_paths, read_settings
@@ -32,34 +37,34 @@ from .settings import find_paths, read_settings
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence
     from contextlib import AbstractContextManager
+    from pathlib import Path
     from types import TracebackType
 
     from dragoman_api.calls import Call
-    from dragoman_api.connections import Profile
     from dragoman_api.events import Event
-    from dragoman_registry.generation import Generation
+    from dragoman_registry.client.generation import Generation
 
     from ._bus import Subscription
     from ._hooks import Observer
     from .connections import SavedConnection
     from .questions import Confirm
-    from .sandbox.policy import Policy
+    from .sandbox.levels import Policy
 
 AUDIT_LOG = "audit.ndjson"
-"""Name of the audit's record, among what happened."""
+"""File name of the audit log."""
 
 LAST_EVENTS_SECONDS = 5.0
 
 
 class Runtime:
-    """Everything behind one home: connections, drivers, sessions, events. An async context manager.
+    """Everything in one home: connections, drivers, sessions, events. An async context manager.
 
     Attributes:
-        paths: Where things lie on disk.
+        paths: File locations on disk.
         settings: The contents of `config.toml`.
         connections: Saved connections.
-        registries: Where drivers come from.
-        plugins: Drivers, offered and installed.
+        registries: The sources of drivers.
+        plugins: Offered and installed drivers.
     """
 
     def __init__(
@@ -72,33 +77,33 @@ class Runtime:
         surface: str = "cli",
         spare: bool = True,
     ) -> None:
-        """Read the settings; nothing is started before the context is entered.
+        """Read the settings; entering the context starts the rest.
 
         Args:
             home: Root of everything on disk; None for DRAGOMAN_HOME, else the platform's places.
             use: Automations: modules or objects with the hooks `before_call` and `on_event`.
-            confirm: Asked before what needs consent; None refuses instead (unattended).
+            confirm: Called before an action that needs consent; None refuses it (unattended).
             sandbox: ``auto``, ``require`` or ``off``; None for what `config.toml` says.
-            surface: Where a person meets this runtime: ``cli``, ``desktop``, ``tablet`` or ``phone`` (P6).
-            spare: Keep one warm driver process ahead of its use.
+            surface: The user interface: ``cli``, ``desktop``, ``tablet`` or ``phone`` (P6).
+            spare: Keep one warm driver process ready.
 
         Raises:
-            ConfigurationError: `config.toml` cannot be used, or an automation is not one.
+            ConfigurationError: `config.toml` cannot be used, or `use` holds something other than an automation.
         """
         self.paths = find_paths(home)
         self.settings = read_settings(self.paths)
         self.connections = Connections(self.paths)
         self.registries = Registries(self.paths)
         self._bus = Bus()
-        guards = shipped(self.settings.guards, confirm=confirm, log=self.paths.state / AUDIT_LOG)
+        guards = shipped(self.settings.guards, confirm=confirm, log=self.paths.state / AUDIT_LOG, mask=self._bus.mask)
         automations = [*use, *named(self.settings.automations), *guards]
         self._hooks = Hooks(automations, emit=self._bus.emit)
         self._policy: Policy = sandbox or self.settings.sandbox
-        self._unattended = confirm is None
+        self._confirm, self._unattended = confirm, confirm is None
         self._spare: Spare | None = None
         self._keep_spare = spare
         store = Store(self.paths.data)
-        installs = Installs(
+        installer = PluginInstaller(
             store,
             cache=self.paths.cache,
             hooks=self._hooks,
@@ -107,34 +112,34 @@ class Runtime:
             confirm=confirm,
         )
         self.plugins = Plugins(
-            store, registries=self.registries, installs=installs, hooks=self._hooks, emit=self._bus.emit
+            store, registries=self.registries, installer=installer, hooks=self._hooks, emit=self._bus.emit
         )
-        self._drivers = AutoInstall(
+        self._drivers = InstallOnOpen(
             store,
             registries=self.registries,
-            advisories=Advisories(store, self.registries),
-            installs=installs,
+            advisories=AdvisoryCache(store, self.registries),
+            installer=installer,
             policy=self._policy,
             surface=surface,
             cache=self.paths.cache,
         )
 
     def prewarm(self, spare: Spare | None = None) -> None:
-        """Start a driver's process now, or take over one already started, so that it is warm on open."""
+        """Start a driver's process now, or adopt a running one, so that opening is fast."""
         if self._spare is None:
-            self._spare = spare or Spare(find_closure(self.paths.cache))
+            self._spare = spare or Spare(find_host_imports(self.paths.cache))
         self._spare.fill()
 
     def events(self) -> AbstractContextManager[Subscription]:
-        """Listen to what happens from now on: ``with runtime.events() as stream: async for event in stream``."""
+        """Subscribe to events from now on: ``with runtime.events() as stream: async for event in stream``."""
         return self._bus.subscribe()
 
     def add_sink(self, sink: Callable[[Event], None]) -> None:
-        """Call a function with every event at once and in order, for writing them down."""
+        """Call a function with every event, immediately and in order, for example to log it."""
         self._bus.add_sink(sink)
 
     async def ask(self, call: Call) -> None:
-        """Let the automations see what is about to happen outside of this runtime.
+        """Ask the automations about an action that is about to happen outside this runtime.
 
         Raises:
             Refused: One of them vetoed it.
@@ -142,14 +147,14 @@ class Runtime:
         await self._hooks.ask(call)
 
     async def __aenter__(self) -> Self:
-        self._tasks = anyio.create_task_group()
-        await self._tasks.__aenter__()
+        self._background = background()
+        tasks = await self._background.__aenter__()
         self._listening = ExitStack()
         self._told: dict[str, tuple[Subscription, anyio.Event]] = {}
-        for observer in self._hooks.observers():  # each with a buffer of its own: one that hangs holds up no other
+        for observer in self._hooks.observers():  # each has its own buffer, so one that hangs does not delay the others
             stream = self._listening.enter_context(self._bus.subscribe())
             self._told[observer[0]] = stream, anyio.Event()
-            self._tasks.start_soon(self._tell, observer)
+            tasks.start_soon(self._tell, observer)
         if self._keep_spare:
             self.prewarm()
         return self
@@ -162,11 +167,10 @@ class Runtime:
         self._listening.close()
         with anyio.CancelScope(shield=True):
             await self._tell_the_rest()
-        self._tasks.cancel_scope.cancel()
-        await self._tasks.__aexit__(None, None, None)  # the block's own exception stays what it is, not a group
+        await self._background.__aexit__(None, None, None)
 
     async def _tell_the_rest(self) -> None:
-        """Wait for observers as long as they get on, and say which did not."""
+        """Wait for observers while they make progress, and report those that stall."""
         for name, (stream, done) in self._told.items():
             before = stream.waiting + 1
             while not done.is_set() and stream.waiting < before:
@@ -174,7 +178,7 @@ class Runtime:
                 with anyio.move_on_after(LAST_EVENTS_SECONDS):
                     await done.wait()
             if not done.is_set():
-                reason = f"was still busy after {LAST_EVENTS_SECONDS:g} s; {stream.waiting} events were not told"
+                reason = f"was still busy after {LAST_EVENTS_SECONDS:g} s; {stream.waiting} events were not delivered"
                 self._bus.emit(events.AutomationFailed(automation=name, hook="on_event", reason=reason))
 
     async def _tell(self, observer: Observer) -> None:
@@ -194,7 +198,7 @@ class Runtime:
             The session; it closes with the block.
 
         Raises:
-            ConfigurationError: There is no such connection, or it does not fit its driver's form.
+            ConfigurationError: The connection does not exist, or does not fit its driver's form.
             RegistryError: The driver is missing and could not be installed.
             AuthenticationError: The server rejected the credentials.
             ConnectionFailedError: TLS or the network failed.
@@ -203,18 +207,13 @@ class Runtime:
         connection = await anyio.to_thread.run_sync(self.connections.get, name)
         try:
             generation = await self._drivers.ready_for(connection.type, connection=name)
-            profile = await anyio.to_thread.run_sync(self._profile, connection, generation)
-            driver = LiveDriver(
-                profile=profile,
-                generation=generation,
-                launch=await anyio.to_thread.run_sync(self._launch, profile, generation, connection),
-                hooks=self._hooks,
-                emit=self._bus.emit,
-                spare=self._spare,
-                unattended=self._unattended,
-                notices=await anyio.to_thread.run_sync(self._drivers.notices, generation),
-            )
-            await driver.__aenter__()
+            connection = await self._recorded(connection, generation)
+            try:
+                driver = await self._start(connection, generation)
+            except PermissionDeniedError as error:
+                if not await self._agrees(error, connection=name):
+                    raise
+                driver = await self._start(connection, generation)
         except DragomanError as error:
             self._bus.emit(events.ConnectionFailed(connection=name, code=error.code, reason=error.message))
             raise
@@ -225,8 +224,37 @@ class Runtime:
             limit = self.settings.guards.of(name).limits
             yield Session(driver, emit=self._bus.emit, keep_alive=self.settings.keep_alive, limit=limit)
         finally:
-            await driver.__aexit__(None, None, None)
-            self._bus.emit(events.ConnectionClosed(connection=name))
+            try:
+                await driver.__aexit__(None, None, None)
+            finally:  # also where the caller was cancelled
+                self._bus.emit(events.ConnectionClosed(connection=name))
+
+    async def _start(self, connection: SavedConnection, generation: Generation) -> LiveDriver:
+        launch, notices = await anyio.to_thread.run_sync(self._prepare, connection, generation)
+        assert launch.profile is not None
+        self._bus.mask.add(launch.profile.secrets.values.values())
+        driver = LiveDriver(
+            generation=generation,
+            launch=launch,
+            hooks=self._hooks,
+            emit=self._bus.emit,
+            spare=self._spare,
+            reached=self.connections.reached,
+            unattended=self._unattended,
+            notices=notices,
+        )
+        return await driver.__aenter__()
+
+    async def _agrees(self, error: PermissionDeniedError, *, connection: str) -> bool:
+        """Ask whether a host may resolve to a nearer address from now on; never to a cloud's credential endpoint."""
+        nearer = error.__cause__  # driver errors never have this
+        if not isinstance(nearer, NearerError) or nearer.now is None or self._confirm is None:
+            return False
+        text = f"Let {connection} connect there from now on?"
+        if not await self._confirm(Question(about="address", text=text, details=(error.message,))):
+            return False
+        await anyio.to_thread.run_sync(self.connections.reached.note, connection, {nearer.host: nearer.now})
+        return True
 
     def _tell_opened(self, driver: LiveDriver) -> None:
         self._bus.emit(
@@ -242,41 +270,53 @@ class Runtime:
         for warning in driver.warnings:
             self._bus.emit(events.ConnectionWarned(connection=driver.info.name, code="warning", reason=warning))
 
-    def _profile(self, connection: SavedConnection, generation: Generation) -> Profile:
-        """Check the saved values against the driver's form, and read the secrets they name."""
-        manifest = generation.manifest
-        values = check_values(manifest.form, connection.values, name=connection.name)
-        for field in manifest.form:
-            if field.kind is FieldKind.FILE and (path := values.get(field.name)):
-                values[field.name] = str(Path(str(path)).expanduser().absolute())  # a driver has another home and place
-        secrets = {}
-        for field in manifest.form:
-            if field.kind is FieldKind.SECRET and (reference := values.get(field.name)):
-                secrets[field.name] = self.connections.resolve_secret(
-                    str(reference), field=field.name, connection=connection.name
-                )
-        scheme = manifest.scheme(str(values.get("auth_method", "none")))
-        return make_profile(connection, values, scheme=scheme, secrets=secrets)
+    async def _recorded(self, connection: SavedConnection, generation: Generation) -> SavedConnection:
+        """Record an older file's texts as references, after asking about those that a driver could have supplied."""
+        texts = await anyio.to_thread.run_sync(find_texts, connection, generation.manifest.form, self.connections)
+        if not texts:
+            return connection
+        question = texts.question(f"{called(generation.label, generation.project)} {generation.version}")
+        if texts.uncertain and not (self._confirm and await self._confirm(question)):
+            reason = f"connection {connection.name!r}: {'; '.join(texts.details)}, if you entered that yourself and "
+            reason += "no driver did; nothing was read or run"
+            raise ConfigurationError(reason, hint=f"dragoman connections migrate {connection.name}")
+        await anyio.to_thread.run_sync(record, texts, self.connections)
+        return texts.recorded
 
-    def _launch(self, profile: Profile, generation: Generation, connection: SavedConnection) -> Launch:
+    def _prepare(self, connection: SavedConnection, generation: Generation) -> tuple[Launch, tuple[str, ...]]:
+        """Check the saved values against the driver's form; resolve only references that a person entered."""
+        manifest, name = generation.manifest, connection.name
+        values = check_values(manifest.form, connection.values, name=name)
+        if any(isinstance(value, Reference) for value in values.values()):
+            self.connections.expect_own()
+        files = open_files(values)
+        secrets = {
+            key: self.connections.secret(value, connection=name, field=key)
+            for key, value in values.items()
+            if isinstance(value, Reference) and key not in files
+        }
+        scheme = manifest.scheme(str(values.get("auth_method", "none")))
+        profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files=files)
         launch = Launch(
-            driver=generation.manifest.entry,
+            driver=manifest.entry,
             trees=tuple(generation.trees),
             approved=((profile.host, profile.port),),
-            secrets=profile.secrets,
-            readable=(Path(profile.client_certificate),) if profile.client_certificate else (),
+            remembered=self.connections.reached.of(connection.name),
+            profile=profile,
+            files=tuple(file for key, file in files.items() if key == "client_certificate"),
             policy=self._policy,
             trusted=generation.trusted,
             cache=self.paths.cache,
         )
-        return granted(launch, generation.manifest.permissions, chosen=connection.values)
+        notices = (*self._drivers.notices(generation), *(one.reason for one in self.connections.exposures()))
+        return granted(launch, manifest.permissions, files=files), notices
 
 
 @asynccontextmanager
 async def open(  # noqa: A001 - people write dragoman.open
     name: str, *, home: Path | None = None, use: Sequence[object] = ()
 ) -> AsyncIterator[Session]:
-    """Open a saved connection with a Runtime of its own.
+    """Open a saved connection in its own Runtime.
 
     Args:
         name: The connection's name.

@@ -1,4 +1,4 @@
-"""One open connection: a typed method for everything a person or a script does with it."""
+"""One open connection, with a typed method for each operation."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import anyio.to_thread
 import msgspec
 
 from dragoman_api import events
-from dragoman_api.cells import exact_number
-from dragoman_api.changes import Delete, Drop, Insert, OutcomeStatus, PlanRequest
+from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import ConsoleText
 from dragoman_api.errors import (
@@ -26,10 +25,12 @@ from dragoman_api.errors import (
 from dragoman_api.exports import ExportForm, ExportRequest
 from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
+from dragoman_api.hookspecs import DriverSpec
+from dragoman_api.masking import Mask
 
 from .calls import Calls
 from .console.variables import fill
-from .exports import Export, Source, choose, choose_columns
+from .exports import Export, ExportSource, choose, choose_columns, read_row
 from .settings import Limit
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from dragoman_api.cells import Cell
-    from dragoman_api.changes import Change, HttpRequest, Outcome, Plan
+    from dragoman_api.changes import Change, HttpRequest, Plan
     from dragoman_api.columns import Description, Object
     from dragoman_api.connections import Server
     from dragoman_api.console import Answer, ConsoleRequest
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Page, RowKey, Sort
 
     from .exports import ExportResult
-    from .loader import LiveDriver
+    from .live_driver import LiveDriver
 
 MAX_ANSWERS = 1_000
 """Answers to one console request at most."""
@@ -80,45 +81,45 @@ class Session:
 
     @property
     def server(self) -> Server:
-        """Give product and version of the server that answered."""
+        """The product and version of the server that answered."""
         return self._driver.server
 
     @property
     def plugin(self) -> str:
-        """Give the id of the driver's plugin."""
+        """The id of the driver's plugin."""
         return self._driver.generation.plugin
 
     @property
     def plugin_version(self) -> str:
-        """Give the version of the driver."""
+        """The driver's version."""
         return self._driver.generation.version
 
     @property
     def sandbox(self) -> str:
-        """Give the level that holds the driver, with what is missing: ``full``, ``partial: no Landlock …``."""
+        """The driver's sandbox level and what it lacks: ``full``, ``partial: no Landlock …``."""
         return self._driver.sandbox
 
     @property
     def warnings(self) -> list[str]:
-        """Give what a person should know about this connection."""
+        """Warnings about this connection."""
         return self._driver.warnings
 
     def can(self, hook: str) -> bool:
-        """Tell whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
+        """Return whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
         return self._driver.offers(hook)
 
     async def objects(self) -> list[Object]:
-        """List what can be browsed."""
-        return await self._calls.run(self._calls.about("list_objects"))  # type: ignore[no-any-return]
+        """List the objects that can be browsed."""
+        return await self._calls.run(DriverSpec.list_objects)
 
     async def describe(self, object: str) -> Description:  # noqa: A002 - the design's word
         """Describe the columns of one object, as the server has them now."""
-        description = await self._calls.run(self._calls.about("describe_object", object), name=object)
+        description = await self._calls.run(DriverSpec.describe_object, object, object=object)
         self._described[object] = self._driver.incarnation
-        return description  # type: ignore[no-any-return]
+        return description
 
     async def _know(self, name: str) -> None:
-        """Keep the promise of the contract that an object is described before any other hook names it."""
+        """Describe an object before another hook names it, as the contract promises."""
         if self._driver.alive and self._described.get(name) == self._driver.incarnation:
             return  # a lock, even a free one, is a turn of the event loop
         async with self._describing:
@@ -130,14 +131,14 @@ class Session:
         """Compile filter rows and explain each of them; nothing is fetched.
 
         Raises:
-            FilterNotSupportedError: A row cannot run as asked.
+            FilterNotSupportedError: A filter row cannot run as asked.
         """
         if match not in ("all", "any"):
             raise ConfigurationError(f"match is {match!r}; it can be all or any")
         await self._know(object)
         request = FilterRequest(object=object, rows=list(filters), match=match)
         try:
-            return await self._calls.run(self._calls.about("compile_filter", object), request=request)  # type: ignore[no-any-return]
+            compiled = await self._calls.run(DriverSpec.compile_filter, request, object=object)
         except FilterNotSupportedError as error:
             column, operator = (str(error.details.get(key, "")) for key in ("column", "operator"))
             reason = str(error.details.get("reason") or error.message)
@@ -147,6 +148,9 @@ class Session:
                 )
             )
             raise
+        if stray := [told.row for told in compiled.rows if not 0 <= told.row < len(filters)]:
+            raise DriverFaultError(f"the driver explained row {stray[0]} of a filter of {len(filters)} rows")
+        return compiled
 
     async def _filter(self, object: str, filters: Sequence[Filter | RawQuery], match: str) -> CompiledFilter | None:  # noqa: A002
         rows = [row for row in filters if not (isinstance(row, RawQuery) and not row.text.strip())]
@@ -173,7 +177,7 @@ class Session:
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked; nothing was fetched.
-            WindowExceededError: The server does not reach that far.
+            WindowExceededError: The page is beyond the server's result window.
         """
         if offset < 0 or not 1 <= limit <= MAX_ROWS:
             text = f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}"
@@ -192,7 +196,7 @@ class Session:
             tenant=tenant,
         )
         began = time.perf_counter()
-        page: Page = await self._calls.run(self._calls.about("fetch_page", object, rows=limit), request=request)
+        page = await self._calls.run(DriverSpec.fetch_page, request, object=object, rows=limit)
         self._emit(
             events.PageFetched(
                 connection=self.name,
@@ -215,49 +219,51 @@ class Session:
         """Count the rows of an object under a filter, exactly."""
         self._check_tenant(tenant)
         request = CountRequest(object=object, filter=await self._filter(object, filters, match), tenant=tenant)
-        return await self._calls.run(self._calls.about("count_rows", object), request=request)  # type: ignore[no-any-return]
+        return await self._calls.run(DriverSpec.count_rows, request, object=object)
 
     async def cell(self, key: RowKey, column: str) -> Cell:
         """Fetch the whole value of one cell, uncut."""
         await self._know(key.object)
         request = CellRequest(key=key, column=column)
-        return await self._calls.run(self._calls.about("fetch_cell", key.object), request=request)  # type: ignore[no-any-return]
+        return await self._calls.run(DriverSpec.fetch_cell, request, object=key.object)
 
     def _check_tenant(self, tenant: str | None) -> None:
         if tenant is not None and "tenants" not in self._driver.generation.manifest.capabilities:
-            raise UnsupportedOperationError(f"the driver {self.plugin} knows no tenants, so not {tenant!r} either")
+            raise UnsupportedOperationError(f"the driver {self.plugin} has no tenants; {tenant!r} cannot be used")
 
     async def plan(self, *changes: Change, undo: bool = False) -> Plan:
-        """Turn changes into the exact requests that would carry them out; nothing is written.
+        """Build the exact requests that would apply the changes; nothing is written.
 
         Args:
-            changes: Those of one row are carried out in their order.
-            undo: `Plan.undo` shall hold what takes the rows back.
+            changes: Changes to the same row are applied in this order.
+            undo: Fill `Plan.undo` with the changes that restore the rows.
         """
         for change in changes:
             self._check_tenant(change.tenant if isinstance(change, Insert) else None)
         for name in sorted({_object_of(change) for change in changes if not isinstance(change, Drop)}):
             await self._know(name)
-        call = self._calls.about("plan_change", _object_of(changes[0]) if changes else None, changes=changes)
-        plan: Plan = await self._calls.run(call, request=PlanRequest(changes=list(changes), undo=undo))
+        request, first = PlanRequest(changes=list(changes), undo=undo), _object_of(changes[0]) if changes else None
+        plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=changes)
         return msgspec.structs.replace(plan, changes=list(changes))
 
     async def apply(self, plan: Plan) -> list[Outcome]:
-        """Send a plan's exact requests and report what became of each change, refusals included."""
+        """Send a plan's exact requests and report the outcome of each change, including refusals."""
         changes = tuple(plan.changes)
         outcomes: list[Outcome] = list(plan.refusals)
         if plan.planned:
-            call = self._calls.about(
-                "apply_change",
-                _object_of(changes[0]) if changes else None,
+            outcomes += await self._calls.run(
+                DriverSpec.apply_change,
+                plan,
+                object=_object_of(changes[0]) if changes else None,
                 writes=True,
                 requests=tuple(plan.requests),
                 changes=changes,
             )
-            outcomes += await self._calls.run(call, plan=plan)
-        outcomes.sort(key=lambda outcome: outcome.change)
+        told = {outcome.change: outcome for outcome in outcomes}
+        numbers = range(len(changes)) if changes else sorted(told)
+        outcomes = [told.get(number) or _untold(number) for number in numbers]
         for outcome in outcomes:
-            self._emit(self._event_of(outcome, changes[outcome.change] if outcome.change < len(changes) else None))
+            self._emit(self._event_of(outcome, changes[outcome.change] if changes else None))
         return outcomes
 
     def _event_of(self, outcome: Outcome, change: Change | None) -> Event:
@@ -282,23 +288,22 @@ class Session:
             variables: Values of `${name}` in it; None leaves the text as it is.
 
         Raises:
-            ConsoleSyntaxError: The text cannot be read; details tell line and column.
+            ConsoleSyntaxError: The text cannot be read; details hold line and column.
             ConfigurationError: A variable has no value (code ``variable-unknown``).
         """
         text = text if variables is None else fill(text, variables)
-        return await self._calls.run(self._calls.about("parse_console"), text=ConsoleText(text))  # type: ignore[no-any-return]
+        return await self._calls.run(DriverSpec.parse_console, ConsoleText(text))
 
     async def execute(self, request: ConsoleRequest) -> Answer:
-        """Send one console request and shape its answer."""
+        """Send one console request and build its result."""
         sent: HttpRequest = request.request
-        call = self._calls.about("execute_console", writes=request.writes, requests=(sent,))
         began = time.perf_counter()
-        answer: Answer = await self._calls.run(call, request=request)
+        answer = await self._calls.run(DriverSpec.execute_console, request, writes=request.writes, requests=(sent,))
         self._emit(
             events.ConsoleExecuted(
                 connection=self.name,
                 method=sent.method,
-                path=sent.path,
+                path=Mask().request(sent.path),
                 status=answer.status,
                 seconds=time.perf_counter() - began,
             )
@@ -319,9 +324,9 @@ class Session:
         return answers
 
     async def ping(self) -> Health:
-        """Look whether the connection still works; a change of health is an event (W35)."""
+        """Check whether the connection still works; a change of health emits an event (W35)."""
         try:
-            health: Health = await self._calls.run(self._calls.about("ping"))
+            health = await self._calls.run(DriverSpec.ping)
         except Refused:
             raise
         except DragomanError as error:
@@ -345,7 +350,9 @@ class Session:
     ) -> AsyncGenerator[dict[str, Any], None]:
         """Iterate over the rows of an object, in constant memory; integers of any size stay exact.
 
-        Who leaves the iteration early closes it, so that the server is left in order:
+        An integer of more than 4,300 digits becomes a Decimal; a number beyond Decimal's range becomes its text.
+
+        A caller that stops early must close the iterator to release the server's resources:
         ``async with aclosing(session.rows(...)) as rows``.
 
         Args:
@@ -353,7 +360,7 @@ class Session:
             form: ``documents`` as they are stored, or ``rows`` with id and metadata.
             filters: Rows of the filter.
             match: ``all`` or ``any``.
-            columns: What is wanted; a driver may leave out what is costly and not named.
+            columns: The columns to read; a driver may omit costly columns that are not listed.
             tenant: Whose rows, where the object has tenants.
         """
         if form not in list(ExportForm):
@@ -367,11 +374,11 @@ class Session:
             tenant=tenant,
             keep_alive=0,
         )
-        decoder = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number)
         async with self._calls.parts(request) as parts:
             async for part in parts:
-                for line in part.data.splitlines():
-                    yield decoder.decode(line)
+                for line in part.data.split(b"\n"):
+                    if line:
+                        yield read_row(line)
 
     async def export(
         self,
@@ -385,10 +392,11 @@ class Session:
         columns: Sequence[str] | None = None,
         tenant: str | None = None,
         keep_alive: int | None = None,
+        escape_formulas: bool = False,
         resume: bool = False,
         manifest: bool = True,
     ) -> ExportResult:
-        """Export an object, or what a filter leaves of it, in constant memory.
+        """Export an object, or its rows that match a filter, in constant memory.
 
         Args:
             object: Its name.
@@ -401,25 +409,29 @@ class Session:
             columns: Of a CSV or Parquet file, in order; None for all.
             tenant: Whose rows, where the object has tenants.
             keep_alive: Seconds for which an interrupted export can be resumed; None for what `config.toml` says.
-            resume: Go on where an interrupted export of the same rows into the same file ended.
+            escape_formulas: Put an apostrophe before the texts of a CSV file that a spreadsheet would take for a
+                formula. If false, the texts stay unchanged and a note counts them.
+            resume: Continue an interrupted export of the same rows into the same file.
             manifest: Write ``FILE.manifest.json`` beside the file.
 
         Returns:
-            What the manifest says: rows, bytes, checksum and the rest.
+            The content of the manifest: rows, bytes, checksum and so on.
 
         Raises:
             ConfigurationError: There is no such format or column, or a package for it is missing.
-            ExportError: The target cannot be written, or not be resumed.
-            QueryError: The server's answer was partial; nothing stands under the file's name.
+            ExportError: The target cannot be written or resumed.
+            QueryError: The server's answer was partial; no file was created.
         """
-        source = Source(
+        source = ExportSource(
             connection=self.name,
             object=object,
             server=f"{self.server.product} {self.server.version}",
             plugin=self.plugin,
             version=self.plugin_version,
         )
-        shape = await anyio.to_thread.run_sync(partial(choose, to, format=format, compress=compress))
+        shape = await anyio.to_thread.run_sync(
+            partial(choose, to, format=format, compress=compress, escape_formulas=escape_formulas)
+        )
         export = Export(source, to=to, shape=shape, resume=resume, emit=self._emit)
         with export.reporting():
             self._check_tenant(tenant)
@@ -435,6 +447,11 @@ class Session:
                 keep_alive=(keep_alive or self._keep_alive) if export.resumable else 0,
             )
             return await export.run(request, columns=table, manifest=manifest, parts=self._calls.parts)
+
+
+def _untold(change: int) -> Outcome:
+    reason = "the driver reported no outcome for it"
+    return Outcome(change=change, status=OutcomeStatus.FAILED, reason=reason, doubt=True)
 
 
 def _object_of(change: Change) -> str:

@@ -1,9 +1,10 @@
-"""Where things lie on disk, and what `config.toml` says."""
+"""File locations on disk, and the contents of `config.toml`."""
 
 from __future__ import annotations
 
 import getpass
 import os
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +14,23 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 
+from .ownership import expect_own
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MAX_TOML = 1 << 20
+"""Characters of a TOML file at most."""
+
 HOME_VARIABLE = "DRAGOMAN_HOME"
 """The one variable that redirects everything."""
+DEAD_SECONDS = 3_600
+"""Age at which a draft of a file is one of a killed process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """The four roots: what a person writes, what is installed, what happened, what can be made again."""
+    """The four root folders: configuration, installed data, state (what happened) and cache."""
 
     config: Path
     data: Path
@@ -31,17 +39,28 @@ class Paths:
 
     @property
     def connections(self) -> Path:
-        """Name the file of saved connections."""
+        """The file of saved connections."""
         return self.config / "connections.toml"
 
     @property
     def settings(self) -> Path:
-        """Name the file of settings."""
+        """The settings file."""
         return self.config / "config.toml"
 
 
 def find_paths(home: Path | None = None) -> Paths:
-    """Find the roots: below `home`, else below DRAGOMAN_HOME, else where the platform keeps such things."""
+    """Find the roots: below `home`, else below DRAGOMAN_HOME, else in the platform's usual places.
+
+    Raises:
+        ConfigurationError: Other users can change the files there, and so choose which code runs.
+    """
+    paths = _find_paths(home)
+    for each in (paths.config, paths.data, paths.state, paths.cache, paths.settings, paths.data / "state.db"):
+        expect_own(each)
+    return paths
+
+
+def _find_paths(home: Path | None) -> Paths:
     root = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
     if root is not None:
         root = root.expanduser().absolute()
@@ -53,7 +72,7 @@ def find_paths(home: Path | None = None) -> Paths:
 
 
 def user_name() -> str:
-    """Name whoever runs this process, by number where nobody has a name: a container's user often has none."""
+    """Return the name of this process's user, or the user id if it has no name, as is common in containers."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
@@ -66,7 +85,7 @@ class RegistryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes:
         name: What to call it.
         location: The path of a folder or a bundle, or the address of a static web server.
-        root: SHA-256 of the root its signatures follow from; empty takes the one a folder is first met with.
+        root: SHA-256 of the root that anchors its signatures; empty trusts the first root seen in a folder.
     """
 
     name: str
@@ -75,14 +94,14 @@ class RegistryEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Limit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one call may read; 0 is no limit, None leaves it to the general setting.
+    """What one call may read; 0 means no limit, None defers to the general setting.
 
     Attributes:
-        rows: Of a page, refused before it is asked for; of an answer of the console; of an export or an iteration,
-            which ends as soon as it is known to have more.
-        bytes: Of the values of a page, a cell or an answer, as text; of the documents of an export or an iteration,
-            before they are compressed.
-        seconds: From the first request of a call to the last part of its answer.
+        rows: Rows of a page (refused before it is requested), of a console answer, or of an export or iteration (ended
+            as soon as it is known to have more).
+        bytes: Bytes of the values of a page, a cell or an answer, as text; or of the documents of an export or
+            iteration, before compression.
+        seconds: Time from a call's first request to the last part of its answer.
     """
 
     rows: Annotated[int, msgspec.Meta(ge=0)] | None = None
@@ -90,7 +109,7 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
 
     def with_those_of(self, special: Limit) -> Limit:
-        """Give these limits, but for those that others set."""
+        """Return these limits, overridden by those that `special` sets."""
         named = {key: value for key, value in msgspec.structs.asdict(special).items() if value is not None}
         return msgspec.structs.replace(self, **named)
 
@@ -99,12 +118,12 @@ Level = Literal["off", "confirm-drops", "confirm-writes", "read-only"]
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the automations that come with dragoman do for one connection; None leaves it to the general setting.
+    """Settings of the built-in automations for one connection; None defers to the general setting.
 
     Attributes:
-        read_only: ``read-only`` refuses writes; ``confirm-writes`` and ``confirm-drops`` have a person confirm them,
-            and refuse where nobody is there.
-        cut_cells: Refuse to store the beginning of a long value in place of the whole (E23).
+        read_only: ``read-only`` refuses writes; ``confirm-writes`` and ``confirm-drops`` ask a person to confirm, and
+            refuse when unattended.
+        cut_cells: Refuse to overwrite a long value with its truncated beginning (E23).
         audit: Record every write and its outcome.
         limits: What one call may read: `rows`, `bytes`, `seconds`.
     """
@@ -116,7 +135,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The general settings of a `Guard`, and those of connections that differ from them, by name."""
+    """The general `Guard` settings, and the overrides of single connections by name."""
 
     read_only: Level = "off"
     cut_cells: bool = True
@@ -125,14 +144,14 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     connections: dict[str, Guard] = {}
 
     def of(self, connection: str) -> Guards:
-        """Give what holds for one connection."""
+        """Return the settings that apply to one connection."""
         special = self.connections.get(connection, Guard())
         named = {key: value for key, value in msgspec.structs.asdict(special).items() if value is not None}
         named["limits"] = self.limits.with_those_of(special.limits or Limit())
         return msgspec.structs.replace(self, **named)
 
     def any(self, switch: str) -> bool:
-        """Tell whether one of the switches is on for some connection."""
+        """Return whether a switch is on for at least one connection."""
         return any(
             getattr(each, switch) not in (False, "off", Limit()) for each in (self, *map(self.of, self.connections))
         )
@@ -142,12 +161,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """The contents of `config.toml`.
 
     Attributes:
-        sandbox: ``auto`` takes the strongest level the machine gives, ``require`` refuses below full, ``off`` is
-            for development.
+        sandbox: ``auto`` takes the strongest level that the machine supports, ``require`` refuses below full,
+            ``off`` is for development.
         automations: Entry points of the group `dragoman.automations` to run, by name.
-        guards: What the automations that come with dragoman do.
-        registries: In the order they are asked, before the bundled one.
-        allow_stale: Accept a registry's signatures after they have expired; each time is noted in the audit log.
+        guards: Settings of the built-in automations.
+        registries: Registries in lookup order, before the bundled one.
+        allow_stale: Accept a registry's expired signatures; each use is recorded in the audit log.
         keep_alive: Seconds for which an interrupted export can be resumed, where the server must hold something for it.
     """
 
@@ -159,18 +178,37 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     keep_alive: Annotated[int, msgspec.Meta(ge=1)] = 300
 
 
+_PART = r"""(?:(?<![\w-])[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
+_DEEP = re.compile(rf"(?:{_PART}[ \t]*+\.[ \t]*+){{64}}")
+"""A key with more parts than any real file has; thousands of them occupy the parser for minutes."""
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse untrusted TOML. Raises ValueError, with the line number if known."""
+    if len(text) > MAX_TOML:
+        raise ValueError(f"it has {len(text)} characters, {MAX_TOML} are allowed")
+    if _DEEP.search(text):
+        raise ValueError("a key has more than 64 parts")
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file that a person wrote; a missing file is empty.
 
     Raises:
         ConfigurationError: The file has a syntax error (line named) or cannot be read; it is left as it is.
     """
+    from dragoman_registry.files import read_plain
+
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(read_plain(path, limit=4 * MAX_TOML).decode())
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        hint = "mend the line; the file was left as it is"
+    except ValueError as error:
+        hint = "correct the line; the file is unchanged"
         raise ConfigurationError(f"{path} cannot be read: {error}", hint=hint) from error
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
@@ -190,15 +228,16 @@ def read_settings(paths: Paths) -> Settings:
 
 
 def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
-    """Replace a file in one step; a crash leaves the old one or the new one, whole.
+    """Replace a file atomically: a crash leaves either the old file or the new one, complete.
 
     Raises:
-        ConfigurationError: It cannot be written; the old one is as it was.
+        ConfigurationError: The file cannot be written; the old one is unchanged.
     """
     from dragoman_registry import files
 
     try:
         files.write(path, data, mode=mode)
+        files.sweep_drafts(path, older=DEAD_SECONDS)
     except OSError as error:
         hint = f"make {path.parent} writable, or set {HOME_VARIABLE} to a folder that is"
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}", hint=hint) from error

@@ -7,7 +7,7 @@ import sys
 
 
 def installed_version(distribution: str) -> str:
-    """Give the version of an installed distribution, from the name of its metadata folder.
+    """Return the version of an installed distribution, from the name of its metadata folder.
 
     Raises:
         importlib.metadata.PackageNotFoundError: It is not installed.

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Channel(asyncio.Protocol):
-    """Sends messages and hands every arriving frame to a callback.
+    """Sends messages and hands each frame that arrives to a callback.
 
-    A protocol rather than a stream: an answer reaches its caller without a reading task in between.
+    This is a protocol, not a stream: an answer reaches its caller without a reading task in between.
     """
 
     def __init__(
@@ -38,16 +38,16 @@ class Channel(asyncio.Protocol):
         self._flowing.set()
 
     async def attach(self, sock: socket.socket) -> None:
-        """Begin to read from a connected socket, which from now on is the channel's."""
+        """Begin to read from a connected socket. The channel owns it from now on."""
         await asyncio.get_running_loop().create_connection(lambda: self, sock=sock)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Keep the transport. asyncio calls this once."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Cut what arrived into frames."""
+        """Cut the received bytes into frames, and report malformed ones as a fault."""
         try:
             frames = self._frames.feed(data)
         except FrameError as error:
@@ -57,20 +57,20 @@ class Channel(asyncio.Protocol):
             self._on_frame(body)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the owner, and let nobody wait for a socket that is gone."""
+        """Notify the owner that the socket ended, and release the senders that wait for it."""
         self._flowing.set()
         self._on_end()
 
     def pause_writing(self) -> None:
-        """Hold back senders."""
+        """Hold back senders while the kernel's buffer is full."""
         self._flowing = anyio.Event()
 
     def resume_writing(self) -> None:
-        """Let senders go on."""
+        """Let senders continue."""
         self._flowing.set()
 
     def send(self, *messages: Message) -> None:
-        """Queue messages, as one write."""
+        """Queue messages as one write. A closed channel drops them."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(b"".join(map(pack, messages)))
 
@@ -80,6 +80,6 @@ class Channel(asyncio.Protocol):
             await self._flowing.wait()
 
     def close(self) -> None:
-        """Close the socket; what was not yet sent is dropped."""
+        """Close the socket and drop what was not sent yet."""
         if self._transport is not None:
             self._transport.abort()

@@ -1,4 +1,4 @@
-"""What a driver's process can import: the standard library, the API's closure, and the driver's own trees."""
+"""What a driver's process can import: the standard library, the host's imports for it, and the driver's own trees."""
 
 from __future__ import annotations
 
@@ -12,41 +12,43 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-class ClosureFinder:
-    """Finds a fixed set of top-level names, each where the host has it, and nothing beside them."""
+class HostImportFinder:
+    """Finds a fixed set of top-level modules, each in the directory where the host has it."""
 
-    def __init__(self, closure: Mapping[str, str]) -> None:
-        """Admit names.
+    def __init__(self, host_imports: Mapping[str, str]) -> None:
+        """Set the modules that may be found.
 
         Args:
-            closure: Top-level import name → the directory that holds it.
+            host_imports: The directory of each top-level module, by import name.
         """
-        self._closure = {name: where for name, where in closure.items() if name not in sys.stdlib_module_names}
+        self._host_imports = {
+            name: where for name, where in host_imports.items() if name not in sys.stdlib_module_names
+        }
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Find a top-level name of the closure; submodules are found through their package as ever."""
-        if path is not None or (where := self._closure.get(fullname)) is None:
+        """Find a top-level module among the host's imports. Python finds submodules through their package."""
+        if path is not None or (where := self._host_imports.get(fullname)) is None:
             return None
         return PathFinder.find_spec(fullname, [where], target)
 
 
-def install(closure: Mapping[str, str], *, bootstrap: str) -> None:
-    """Take the host's environment off the path and admit the closure instead.
+def install(host_imports: Mapping[str, str], *, bootstrap: str) -> None:
+    """On the import path, replace the host's environment with the given imports.
 
-    The closure goes before the path: what a driver brings by the same name does not replace it.
+    They precede the path, so a module of a driver cannot replace one of the same name.
 
     Args:
-        closure: As of `ClosureFinder`.
-        bootstrap: The directory this package was found in.
+        host_imports: The directory of each top-level module, by import name.
+        bootstrap: The directory that holds this package.
     """
     sys.path.remove(bootstrap)
     sys.path_importer_cache.pop(bootstrap, None)
     before = sys.meta_path.index(PathFinder)
-    sys.meta_path.insert(before, ClosureFinder(closure))
+    sys.meta_path.insert(before, HostImportFinder(host_imports))
 
 
 def admit_trees(trees: Iterable[str]) -> None:
-    """Admit a driver's trees, behind everything else: its `http.py` cannot shadow the standard library's."""
+    """Append a driver's trees to the path. Its `http.py` cannot shadow the standard library's."""
     sys.path.extend(trees)

@@ -1,4 +1,4 @@
-"""Frames: a little-endian u32 length, then so many bytes of msgpack."""
+"""Frames: the length as a little-endian u32, then that many bytes of msgpack."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ if TYPE_CHECKING:
 _LENGTH = struct.Struct("<I")
 
 FROM_CHILD = 4 << 20
-"""Bytes of a frame that the host takes from a child."""
+"""Maximum size, in bytes, of a frame that the host accepts from a child."""
 
 FROM_HOST = 64 << 20
-"""Bytes of a frame that a child takes from its host, which is trusted: a console text, a plan."""
+"""Maximum size, in bytes, of a frame that a child accepts from the host, such as a console text or a plan."""
 
 
 class FrameError(Exception):
-    """A frame is empty or longer than allowed; its body is not read."""
+    """A frame is empty or longer than allowed. Its body is not read."""
 
 
 def frame(body: bytes) -> bytes:
-    """Put the length before a message."""
+    """Prefix a message with its length."""
     return _LENGTH.pack(len(body)) + body
 
 
 class FrameReader:
-    """Cuts a byte stream into frames, however it was chunked."""
+    """Cuts a byte stream into frames, whatever the size of its chunks."""
 
     def __init__(self, *, limit: int) -> None:
         self._limit = limit
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take some bytes and give the frames they complete.
+        """Add bytes and return the frames they complete.
 
         Raises:
             FrameError: A length is zero or above the limit. The reader cannot go on.
@@ -56,16 +56,16 @@ class FrameReader:
 
     @property
     def missing(self) -> int:
-        """Tell how many bytes the next frame certainly still needs."""
+        """The number of bytes that must still arrive before the reader can go on."""
         have = len(self._buffer)
         return 4 - have if have < 4 else int(_LENGTH.unpack_from(self._buffer)[0]) + 4 - have
 
 
 def receive(sock: socket.socket, *, limit: int) -> bytes | None:
-    """Read one frame from a blocking socket.
+    """Read one frame from a blocking socket, and no byte beyond it.
 
     Returns:
-        The message, None at the end of the stream.
+        The message, or None at the end of the stream.
 
     Raises:
         FrameError: The length is zero or above the limit.

@@ -1,4 +1,4 @@
-"""What each hook takes and gives on the wire."""
+"""The hooks on the wire: what each takes and returns, and its deadline."""
 
 from __future__ import annotations
 
@@ -7,35 +7,52 @@ from typing import Any, NamedTuple
 from dragoman_api.cells import Cell
 from dragoman_api.changes import Outcome, Plan, PlanRequest
 from dragoman_api.columns import Description, Object
-from dragoman_api.connections import Health, Profile, Server
+from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, ConsoleRequest, ConsoleText
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import CompiledFilter, FilterRequest
 from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest
 
+from .deadlines import DEADLINES
+
 
 class HookType(NamedTuple):
-    """The one argument of a hook and its result, None where it has none."""
+    """A hook on the wire.
+
+    Attributes:
+        request: The type of its one argument, or None if it takes none.
+        result: The type of its result, or None if it returns nothing.
+        seconds: The deadline. For a stream, the longest time between two parts.
+        stream: Whether it yields parts.
+    """
 
     request: Any
     result: Any
+    seconds: float
+    stream: bool = False
 
 
 EXPORT = "export_rows"
 
+_TYPES: dict[str, tuple[Any, Any]] = {
+    "connect": (None, Server | None),  # the profile is handed over before the first call
+    "ping": (None, Health | None),
+    "close": (None, None),
+    "list_objects": (None, list[Object] | None),
+    "describe_object": (str, Description | None),
+    "compile_filter": (FilterRequest, CompiledFilter | None),
+    "fetch_page": (PageRequest, Page | None),
+    "fetch_cell": (CellRequest, Cell),
+    "count_rows": (CountRequest, int | None),
+    "plan_change": (PlanRequest, Plan | None),
+    "apply_change": (Plan, list[Outcome] | None),
+    "parse_console": (ConsoleText, list[ConsoleRequest] | None),
+    "execute_console": (ConsoleRequest, Answer | None),
+    EXPORT: (ExportRequest, None),
+}
+"""The types of each hook's request and result."""
+
 HOOKS: dict[str, HookType] = {
-    "connect": HookType(Profile, Server | None),
-    "ping": HookType(None, Health | None),
-    "close": HookType(None, None),
-    "list_objects": HookType(None, list[Object] | None),
-    "describe_object": HookType(str, Description | None),
-    "compile_filter": HookType(FilterRequest, CompiledFilter | None),
-    "fetch_page": HookType(PageRequest, Page | None),
-    "fetch_cell": HookType(CellRequest, Cell),
-    "count_rows": HookType(CountRequest, int | None),
-    "plan_change": HookType(PlanRequest, Plan | None),
-    "apply_change": HookType(Plan, list[Outcome] | None),
-    "parse_console": HookType(ConsoleText, list[ConsoleRequest] | None),
-    "execute_console": HookType(ConsoleRequest, Answer | None),
-    EXPORT: HookType(ExportRequest, None),
+    name: HookType(request, result, DEADLINES[name], stream=name == EXPORT)
+    for name, (request, result) in _TYPES.items()
 }

@@ -1,6 +1,6 @@
-"""Default TLS contexts that load the system's certificates when they are first needed.
+"""Default TLS contexts that load the system's certificates only when they are first needed.
 
-aiohttp makes two while it is imported, which costs a quarter of a driver's cold start; few drivers ever use them.
+aiohttp creates two contexts during its import, which takes a quarter of a driver's cold start. Few drivers use them.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class LateContext(ssl.SSLContext):
-    """A client's context that trusts the system's certificates, from its first handshake on."""
+    """A client context that trusts the system's certificates and loads them before its first handshake."""
 
     _loaded = False
 
     def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """Load the certificates, once, and begin a handshake as ever."""
+        """Load the certificates once, then begin a handshake."""
         if not self._loaded:
             self._loaded = True
             self.load_default_certs()
@@ -28,10 +28,10 @@ class LateContext(ssl.SSLContext):
 
 @contextmanager
 def late_certificates() -> Iterator[None]:
-    """Give out late contexts while trusted modules are imported."""
+    """Make new contexts late ones while trusted modules are imported."""
     real = ssl.create_default_context
     ssl.create_default_context = lambda *_, **__: LateContext(ssl.PROTOCOL_TLS_CLIENT)
-    # aiohttp's other context verifies nothing, and loads certificates all the same.
+    # aiohttp's other context verifies nothing, but loads certificates too.
     ssl.SSLContext.set_default_verify_paths = lambda self: None  # type: ignore[method-assign]
     try:
         yield

@@ -1,4 +1,4 @@
-"""A driver that loads another one and notes what it reaches for: a tripwire for its author, no part of the sandbox."""
+"""A driver that loads another one and records its access attempts. It helps authors and is not part of the sandbox."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _PROGRAMS = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn"
 
 
 class Probe:
-    """Imports a driver in `describe_object` and calls its `connect`; the answers say what was attempted."""
+    """Imports a driver in `describe_object` and calls its `connect`. The answers list the attempts."""
 
     def __init__(self) -> None:
         self._notes: list[list[str]] = []
@@ -44,12 +44,14 @@ class Probe:
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
-        """Import ``package.module:Class``, make one, and tell how long that took and what it tried."""
+        """Import ``package.module:Class`` and create an instance, timed in ms. Without a name, list the attempts."""
+        if not name:
+            return Description(object=name, columns=[], structure=json.dumps({"notes": self._notes}))
         module, _, attribute = name.partition(":")
         self._package, failure, began, self._stage = module.partition(".")[0], "", time.perf_counter(), "import"
         try:
             self._driver = getattr(import_module(module), attribute)()
-        except BaseException as error:  # noqa: BLE001 - whatever a module does while it is imported
+        except BaseException as error:  # noqa: BLE001 - a module may raise anything during its import
             failure = f"{type(error).__name__}: {error}"
         self._stage, seconds = "", time.perf_counter() - began
         found = {"seconds": seconds, "failure": failure, "notes": self._notes}
@@ -57,12 +59,12 @@ class Probe:
 
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
-        """Let the driver connect to a server that only refuses, and tell what it tried."""
+        """Connect the driver to a server that refuses everything."""
         self._stage = "connect"
         with suppress(BaseException), anyio.move_on_after(CONNECT_SECONDS):
             await self._driver.connect(profile, http)
         self._stage = ""
-        return Server("probe", json.dumps(self._notes))
+        return Server("probe")
 
     def _hear(self, event: str, args: tuple[Any, ...]) -> None:
         if self._stage and (note := _note(event, args)) is not None:
@@ -79,7 +81,7 @@ class Probe:
 
 
 def _note(event: str, args: tuple[Any, ...]) -> tuple[str, str] | None:
-    """Give what an audit event is an attempt at, and at what; None for what no driver is held to."""
+    """Return the action and the target of an audit event, or None for events that are not checked."""
     if event in ("open", "os.listdir", "os.scandir") or event in _CHANGES:
         path = args[0]
         if not isinstance(path, str | bytes | os.PathLike):
@@ -95,6 +97,6 @@ def _note(event: str, args: tuple[Any, ...]) -> tuple[str, str] | None:
         return "reach", str(args[1])
     if event.startswith("socket.get") and event != "socket.gethostname":
         return "reach", str(args[0])
-    if event == "socket.__new__" and args[1] not in (-1, socket.AF_INET, socket.AF_INET6):  # -1: one that is there
+    if event == "socket.__new__" and args[1] not in (-1, socket.AF_INET, socket.AF_INET6):  # -1: an existing socket
         return "reach", f"a socket of family {args[1]}"
     return None

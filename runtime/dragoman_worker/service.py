@@ -1,4 +1,4 @@
-"""The driver's process after its start: lock down, import the driver, answer hook calls until the host goes."""
+"""The driver's process after its start: lock down, import the driver, and answer hook calls until the host ends."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import asyncio
 import inspect
 import os
 import sys
-import traceback
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -17,48 +16,39 @@ import pluggy
 from msgspec import Raw, msgpack
 from msgspec.structs import replace
 
-from dragoman_api.connections import Profile, Secrets, Server
-from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, UnsupportedOperationError
-from dragoman_api.hookspecs import PROJECT, DriverSpec
+from dragoman_api.connections import Profile, Server
+from dragoman_api.errors import ConfigurationError, DriverFaultError, UnsupportedOperationError
+from dragoman_api.hookspecs import PROJECT, DriverSpec, hookimpl
 from dragoman_api.http import Http
 
 from . import finder, values, wire
+from .broker_loop import BrokerClient, BrokerLoop
 from .channel import Channel
 from .frames import FROM_HOST, receive
 from .hooks import EXPORT, HOOKS
-from .loop import Broker, BrokerLoop
-from .wire import Call, Cancel, Chunk, Config, Credit, Failure, Ready, Result, Secret
+from .sandbox_hints import describe
+from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Ready, Result, Secret
 
 if sys.platform == "win32":
-    from .windows import Confinement
+    from .no_lockdown import NoConfinement as Confinement
 else:
     from .lockdown.confine import Confinement
 
 if TYPE_CHECKING:
     import io
     import socket
+    from collections.abc import Awaitable, Generator
 
     from dragoman_api.exports import ExportPart
 
     from .wire import Message
 
-_LACKS = {
-    "temporary directory": "a driver can write nowhere: keep it in memory (io.BytesIO)",
-    "getpwuid": "a driver's process knows no users: what it needs comes with the profile",
-    "username": "a driver's process knows no users: what it needs comes with the profile",
-    "home directory": "a driver has no home: ask for a file in the form, with the permission fs:read=FIELD",
-    # The numbers of a resolver's errors are negative.
-    "[Errno -": "names are resolved by the host: use the Http that connect is given, or asyncio's own streams",
-}
-"""What libraries miss in the sandbox, by the words they say it in."""
-_FAULT_TEXT = 500  # characters of a foreign exception that leave the process
-
 
 def run(control: socket.socket, broker: socket.socket) -> None:
-    """Serve one connection to its end.
+    """Serve one connection until its end.
 
     Args:
-        control: The control socket; its end is the process's end.
+        control: The control socket. The process ends with it.
         broker: The broker's socket.
     """
     for stream in (sys.stdout, sys.stderr):
@@ -74,42 +64,69 @@ def run(control: socket.socket, broker: socket.socket) -> None:
         return message
 
     confinement = Confinement()
-    service = Service(control, messages, Broker(broker))
+    service = Service(control, messages, BrokerClient(broker))
     with asyncio.Runner(loop_factory=service.make_loop) as runner:
         config: Config = expect(Config)  # a warm spare waits here
         control.sendall(wire.pack(confinement.apply(config.lockdown)))
         secret: Secret = expect(Secret)
-        runner.run(service.serve(config, Secrets(values=secret.values)))
+        runner.run(service.serve(config, values.decode_request(Profile | None, secret.profile)))
+
+
+class Client:
+    """The connection's HTTP client as a plugin around the driver: it warns after `connect` and closes with `close`."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    @hookimpl(wrapper=True)
+    def connect(self) -> Generator[None, Awaitable[Server | None], Awaitable[Server | None]]:
+        """Add the client's warnings to the server's notes, unless the driver returned them itself."""
+        return self._connected((yield))
+
+    @hookimpl(wrapper=True)
+    def close(self) -> Generator[None, Awaitable[None], Awaitable[None]]:
+        """Close the client after the driver."""
+        return self._closed((yield))
+
+    async def _connected(self, connecting: Awaitable[Server | None]) -> Server | None:
+        if (server := await connecting) is None:
+            return None
+        warnings = [note.reason for note in self._http.warnings if note.reason not in server.notes]
+        return replace(server, notes=[*server.notes, *warnings])
+
+    async def _closed(self, closing: Awaitable[None]) -> None:
+        await closing
+        await self._http.__aexit__(None, None, None)
 
 
 class Service:
-    """One driver and the calls that are under way."""
+    """One driver and its running calls."""
 
-    def __init__(self, control: socket.socket, messages: msgpack.Decoder[Any], broker: Broker) -> None:
+    def __init__(self, control: socket.socket, messages: msgpack.Decoder[Any], broker: BrokerClient) -> None:
         self._control, self._messages, self._broker = control, messages, broker
         self._channel = Channel(limit=FROM_HOST, on_frame=self._receive, on_fault=self._end, on_end=self._end)
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(DriverSpec)
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._credits: dict[int, anyio.Semaphore] = {}
-        self._http = AsyncExitStack()
+        self._hooks: tuple[str, ...] = ()
 
     def make_loop(self) -> BrokerLoop:
-        """Make the event loop that connects through the broker."""
+        """Return a new event loop that connects through the broker."""
         return BrokerLoop(self._broker)
 
-    async def serve(self, config: Config, secrets: Secrets) -> None:
-        """Load the driver and answer until the process ends."""
-        self._secrets = secrets
+    async def serve(self, config: Config, profile: Profile | None) -> None:
+        """Load the driver and answer calls until the process ends. Without a profile the driver cannot connect."""
         async with anyio.create_task_group() as self._tasks:
             await self._channel.attach(self._control)
             try:
                 finder.admit_trees(config.trees)
-                hooks = self._load(config.driver)
-            except BaseException as error:  # noqa: BLE001 - whatever a driver's module does while it is imported
-                self._channel.send(Failure.of(0, _describe(error, "the driver cannot be loaded")))
+                self._hooks = self._load(config.driver)
+                self._handed = {"profile": profile, "http": await self._client(profile) if profile else None}
+            except BaseException as error:  # noqa: BLE001 - a driver's module may raise anything during its import
+                self._channel.send(Failure.of(0, describe(error, "the driver cannot be loaded")))
             else:
-                self._channel.send(Ready(hooks))
+                self._channel.send(Ready(self._hooks))
             await anyio.sleep_forever()
 
     def _end(self, _reason: str = "") -> None:
@@ -130,63 +147,59 @@ class Service:
                 raise ConfigurationError(f"{name}.{caller.name} must be {shape}, as its specification is")
         return tuple(caller.name for caller in callers)
 
+    async def _client(self, profile: Profile) -> Http:
+        http = await Http(profile).__aenter__()
+        self._manager.register(Client(http), name="client")
+        return http
+
     # messages -------------------------------------------------------------------------------------------------------
 
     def _receive(self, body: bytes) -> None:
         match self._messages.decode(body):
-            case Call() as call:
-                self._tasks.start_soon(self._answer, call)
+            case HookCall() as call:
+                # Made now: the call's cancellation may follow in the same read.
+                self._scopes[call.id] = scope = anyio.CancelScope()
+                self._tasks.start_soon(self._answer, call, scope)
             case Cancel(id=call_id) if call_id in self._scopes:
                 self._scopes[call_id].cancel()
             case Credit(id=call_id, n=n) if call_id in self._credits:
                 for _ in range(n):
                     self._credits[call_id].release()
 
-    async def _answer(self, call: Call) -> None:
+    async def _answer(self, call: HookCall, scope: anyio.CancelScope) -> None:
         end: tuple[Message, ...] = (Failure(id=call.id, code="cancelled", message="cancelled"),)
-        with anyio.CancelScope() as scope:
-            self._scopes[call.id] = scope
+        with scope:
             try:
-                end = await (self._export(call) if call.hook == EXPORT else self._call(call))
+                end = await (self._export(call) if HOOKS[call.hook].stream else self._call(call))
             except BaseException as error:
                 if scope.cancel_called and isinstance(error, asyncio.CancelledError):
                     raise
-                end = (Failure.of(call.id, _describe(error, f"{call.hook} failed inside the driver")),)
+                end = (Failure.of(call.id, describe(error, f"{call.hook} failed inside the driver")),)
+                _drop_tracebacks(error)
         del self._scopes[call.id]
         self._channel.send(*end)
 
-    async def _call(self, call: Call) -> tuple[Message, ...]:
-        names, request = self._argument(call)
-        arguments = {names[0]: request} if names else {}
-        if isinstance(request, Profile):
-            profile = replace(request, secrets=self._secrets)
-            http = await self._http.enter_async_context(Http(profile))
-            arguments = {"profile": profile, "http": http}
-        result = await getattr(self._manager.hook, call.hook)(**arguments)
-        if isinstance(result, Server):  # what the client has to warn of is said whether the driver repeats it or not
-            said = [note for note in http.warnings if note.reason not in result.notes]
-            result = replace(result, notes=[*result.notes, *(note.reason for note in said)])
-        if call.hook == "close":
-            await self._http.aclose()
+    async def _call(self, call: HookCall) -> tuple[Message, ...]:
+        result = await getattr(self._manager.hook, call.hook)(**self._arguments(call))
         parts, rest = values.take_apart(result, call=call.id)
         for part in parts[:-1]:
             self._channel.send(part)
             await self._channel.drain()
-        return (*parts[-1:], Result(call.id, Raw(rest)))  # one write, which wakes the host once
+        return (*parts[-1:], Result(call.id, Raw(rest)))  # one write, so that the host wakes once
 
-    def _argument(self, call: Call) -> tuple[tuple[str, ...], Any]:
-        hook = getattr(self._manager.hook, call.hook)
-        if not hook.get_hookimpls():
+    def _arguments(self, call: HookCall) -> dict[str, Any]:
+        if call.hook not in self._hooks:
             raise UnsupportedOperationError(f"this driver has no {call.hook}", details={"hook": call.hook})
-        names = tuple(hook.spec.argnames)
-        return names, values.decode_request(HOOKS[call.hook].request, call.request) if names else None
+        names, kind = getattr(self._manager.hook, call.hook).spec.argnames, HOOKS[call.hook].request
+        if kind is None:
+            return {name: self._handed[name] for name in names}
+        return {names[0]: values.decode_request(kind, call.request)}
 
-    async def _export(self, call: Call) -> tuple[Message, ...]:
+    async def _export(self, call: HookCall) -> tuple[Message, ...]:
         credit = self._credits[call.id] = anyio.Semaphore(wire.CREDITS)
         pipe = await self._broker.pipe(call.id)
         try:
-            _, request = self._argument(call)
-            async with aclosing(self._manager.hook.export_rows(request=request)) as parts:
+            async with aclosing(getattr(self._manager.hook, call.hook)(**self._arguments(call))) as parts:
                 async for part in parts:
                     await self._export_part(call.id, part, pipe, credit)
         finally:
@@ -203,20 +216,15 @@ class Service:
         await _write(pipe, memoryview(part.data))
 
 
+def _drop_tracebacks(error: BaseException | None) -> None:
+    """Free the frames of an error and its causes, which may hold whole answers until the next garbage collection."""
+    while error is not None and error.__traceback__ is not None:
+        error.__traceback__, error = None, error.__context__
+
+
 async def _write(pipe: io.RawIOBase, data: memoryview) -> None:
     while data:
         if (written := pipe.write(data)) is None:
             await anyio.wait_writable(pipe)
         else:
             data = data[written:]
-
-
-def _describe(error: BaseException, what: str) -> DragomanError:
-    if isinstance(error, DragomanError):
-        return error
-    traceback.print_exception(error)  # into the log, whose last lines the host shows
-    reason = f"{type(error).__name__}: {error}"[:_FAULT_TEXT]
-    lacks = [hint for words, hint in _LACKS.items() if words in reason]
-    if isinstance(error, PermissionError):
-        lacks.append("in the sandbox a driver reads its own files and reaches its server; it starts and writes nothing")
-    return DriverFaultError(f"{what}: {reason}", hint=lacks[0] if lacks else "")

@@ -1,7 +1,7 @@
-"""Values on the wire: what msgpack has no type for, and results that travel in parts.
+"""Values on the wire: types that msgpack lacks, and results that travel in parts.
 
-msgpack holds integers of 64 bits and no Decimal; both, and the raw JSON text of `Json`, travel as extension types.
-A result of more than a MiB is taken apart at its lists and texts, and each part is decoded within bounds by itself.
+msgpack has no Decimal and no integers beyond 64 bits. These, and the raw JSON text of `Json`, are extension types.
+A result above 1 MiB is split at its lists and texts, and each part is decoded on its own, within bounds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from dragoman_api.cells import Cell, CutText, Json
 from dragoman_api.changes import Insert, Plan, PlanRequest, Update
-from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, Object
 from dragoman_api.console import Answer
 from dragoman_api.grid import MAX_ROWS, Page
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 _INT, _DECIMAL, _JSON, _CUT = 1, 2, 3, 4
-_MAX_DIGITS = 4_300  # Python itself refuses to print a longer integer; longer numbers travel as JSON text
+_MAX_DIGITS = 4_300  # Python refuses to print a longer integer; longer numbers travel as JSON text
 _MAX_BITS = 14_280
-_ENVELOPE = 1_000  # bytes of a message around its value
+_ENVELOPE = 1_000  # bytes that a message may add to its value
 _TEXT_PIECE = PART // 4  # characters, of at most four bytes each
-_ONE_ELEMENT = 0x91  # how msgpack begins a list of one, which cannot be split
+_ONE_ELEMENT = 0x91  # msgpack's first byte of a list of one element, which cannot be split
 
 MAX_RESULT = 64 << 20
-"""Bytes of all parts of one result at most."""
+"""Maximum size of all parts of one result in bytes."""
 
 MAX_ELEMENTS = 2_000_000
-"""Cells and list elements of one result at most: what takes two bytes on the wire can take sixty in memory."""
+"""Maximum number of cells and list elements of one result: two bytes on the wire can take sixty in memory."""
 
 _JSON_KINDS = {Json, NoneType}
 _PLAIN_KINDS = {NoneType, bool, int, float, str}
@@ -54,15 +54,15 @@ _CELLS: Any = Annotated[list[Annotated[list[_Plain | Ext], _Meta(max_length=MAX_
 
 
 class ValueFaultError(ValueError):
-    """A value cannot travel, or what arrived makes no sense."""
+    """A value cannot be sent, or received data is malformed."""
 
 
 FAULTS = (*MALFORMED, ValueFaultError)
-"""All that reading a child's value may raise."""
+"""Every exception that reading a child's value may raise."""
 
 
 def _extension(value: object) -> Ext:
-    """Encode what msgspec hands over: subclasses of str and Decimal; it takes a plain Decimal for a text."""
+    """Encode a type that msgspec hands over: subclasses of str and Decimal. It writes plain Decimals as text itself."""
     if isinstance(value, Json):
         return Ext(_CUT if isinstance(value, CutText) else _JSON, value.encode())
     if isinstance(value, Decimal):
@@ -80,7 +80,7 @@ _textual = msgspec.msgpack.Encoder(enc_hook=str)
 
 
 def freeze(value: object) -> object:
-    """Replace big integers and Decimals, at any depth of lists and dicts, by extension types."""
+    """Replace big integers and Decimals with extension types, at any depth of lists and dicts."""
     match value:
         case bool():
             return value
@@ -98,10 +98,10 @@ def freeze(value: object) -> object:
 
 
 def thaw(value: object) -> Any:
-    """Undo `freeze`, and give `Json` texts back.
+    """Reverse `freeze` and restore `Json` texts.
 
     Raises:
-        ValueFaultError: An extension type is unknown, or its content is no such value.
+        ValueFaultError: An extension type is unknown or malformed.
     """
     match value:
         case Ext():
@@ -115,28 +115,28 @@ def thaw(value: object) -> Any:
 
 def _thaw_extension(code: int, content: Buffer) -> int | Decimal | Json:
     data = bytes(content)
-    if code == _JSON:
-        return Json(data.decode())
-    if code == _CUT:
-        return CutText(data.decode())
+    if code in (_JSON, _CUT):
+        return Json(data.decode()) if code == _JSON else CutText(data.decode())
     if code == _INT and len(data) <= _MAX_BITS // 8 + 1:
-        return int.from_bytes(data, signed=True)
+        whole = int.from_bytes(data, signed=True)
+        if whole.bit_length() <= _MAX_BITS:
+            return whole
     if code == _DECIMAL and len(data) <= 2 * _MAX_DIGITS:
         try:
             number = Decimal(data.decode())
         except DecimalException:
-            raise ValueFaultError("a Decimal that is no number") from None
-        # An exponent of a billion costs ten bytes here and a gigabyte where it is printed.
+            raise ValueFaultError("a Decimal that is not a number") from None
+        # An exponent of a billion takes ten bytes here, and a gigabyte where it is printed.
         if number.is_finite() and abs(number.adjusted()) <= _MAX_DIGITS:
             return number
-    raise ValueFaultError(f"an extension type {code} of {len(data):,} bytes")
+    raise ValueFaultError(f"an unknown or malformed extension type {code} of {len(data):,} bytes")
 
 
 def encode(value: object, encoder: msgspec.msgpack.Encoder = _encoder) -> bytes:
-    """Encode a request or a result; big integers and Decimals in it must be frozen.
+    """Encode a request or a result whose big integers and Decimals are frozen.
 
     Raises:
-        ValueFaultError: Something in it cannot travel.
+        ValueFaultError: A value in it cannot travel.
     """
     try:
         return encoder.encode(value)
@@ -145,16 +145,16 @@ def encode(value: object, encoder: msgspec.msgpack.Encoder = _encoder) -> bytes:
 
 
 def encode_request(request: object) -> bytes:
-    """Encode a hook's argument; the values of changes are frozen.
+    """Encode a hook's argument, with the values of changes frozen.
 
     Raises:
-        ValueFaultError: Something in it cannot travel.
+        ValueFaultError: A value in it cannot travel.
     """
     return encode(_with_changes(request, freeze))
 
 
 def decode_request(kind: Any, body: Raw) -> Any:
-    """Decode a hook's argument, which comes from the trusted host."""
+    """Decode a hook's argument. It comes from the trusted host and is not checked further."""
     return _with_changes(_decoder(kind).decode(body), thaw)
 
 
@@ -169,10 +169,10 @@ def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
 
 
 def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]]:
-    """Encode rows; tell whether they need extension types, and which columns hold nothing but JSON texts."""
-    with suppress(ValueFaultError):  # as where there is Json, or a big integer
+    """Encode rows. Also return whether they need extension types, and which columns hold only JSON texts."""
+    with suppress(ValueFaultError):  # raised for Json and big integers
         encoded = encode(cells, _plain)
-        # msgspec writes a Decimal by itself; to write all twice is quicker than to look at the type of each cell.
+        # msgspec writes a Decimal by itself. Encoding all rows twice is quicker than a look at each cell's type.
         if encoded == encode(cells, _numeric):
             return encoded, False, ()
     columns: list[Any] = list(zip(*cells, strict=True))
@@ -190,21 +190,21 @@ def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]
     return encode(list(zip(*columns, strict=True))), True, json
 
 
-# taking a result apart ------------------------------------------------------------------------------------------------
+# splitting a result ---------------------------------------------------------------------------------------------------
 
 
 def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
-    """Split a hook's result: cells always, other lists and texts when the rest is more than one part.
+    """Split a hook's result: its cells always, other lists and texts if the rest exceeds one part.
 
     Args:
         value: The result.
-        call: Number of the call.
+        call: The number of the call.
 
     Returns:
-        The parts in order, each about `PART` bytes at most where it has more than one element, and the encoded rest.
+        The parts in order, each of about `PART` bytes at most unless it has one element only, and the encoded rest.
 
     Raises:
-        ValueFaultError: Something in it cannot travel.
+        ValueFaultError: A value in it cannot travel, or the result is too large.
     """
     _check_shape(value)
     parts: list[Part] = []
@@ -215,11 +215,16 @@ def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
     longest = max(len(rest), *(len(memoryview(part.piece)) for part in parts), 0)
     if longest > FROM_CHILD - _ENVELOPE:
         raise ValueFaultError(f"one element of the answer has {longest:,} bytes; {FROM_CHILD:,} are allowed")
+    size = len(rest) + sum(len(memoryview(part.piece)) + _ENVELOPE for part in parts)
+    if size > MAX_RESULT:
+        raise ValueFaultError(
+            f"the answer has {size:,} bytes; {MAX_RESULT:,} are allowed: ask for fewer rows or columns"
+        )
     return parts, rest
 
 
 def _without(value: Any, path: str, parts: list[Part], call: int, *, large: bool) -> Any:
-    """Move cells, or all that is large, from a value to the parts."""
+    """Move cells, or everything large, from a value to the parts."""
     if isinstance(value, msgspec.Struct):
         changed: dict[str, Any] = {}
         for name in value.__struct_fields__:
@@ -267,7 +272,7 @@ def _halves(values: list[Any]) -> tuple[list[Any], list[Any]]:
     return values[:middle], values[middle:]
 
 
-# putting it together again --------------------------------------------------------------------------------------------
+# joining its parts ----------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -277,14 +282,14 @@ def _decoder(kind: Any) -> msgspec.msgpack.Decoder[Any]:
 
 @cache
 def _piece_type(kind: Any, path: str) -> Any:
-    """Find what a piece at a path of a result decodes to: a list, `str`, or the cells of a page."""
+    """Return the type of a piece at a path of a result: a list, `str`, or `Page` for the cells of a page."""
     owner: Any = None
     for name in path.split(".") if path else ():
         owner = next(
             (item for item in _members(kind) if isinstance(item, type) and issubclass(item, msgspec.Struct)), None
         )
         if owner is None or name not in owner.__struct_fields__:
-            raise ValueFaultError(f"a part of {path!r}, which the result has not")
+            raise ValueFaultError(f"a part of {path!r}, a field that the result does not have")
         kind = get_type_hints(owner)[name]
     if owner is Page and path.endswith("cells"):
         return Page
@@ -299,7 +304,7 @@ def _members(kind: Any) -> tuple[Any, ...]:
 
 
 class Assembly:
-    """Puts one result together from its parts, bounded as a whole and part by part."""
+    """Joins the parts of one result, with bounds on each part and on the whole."""
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
@@ -307,17 +312,17 @@ class Assembly:
         self._size = self._elements = 0
 
     def add(self, part: Part) -> None:
-        """Take one part.
+        """Add one part.
 
         Raises:
-            FAULTS: It is malformed, belongs nowhere, or is one too many.
+            FAULTS: The part is malformed, belongs to no field, or exceeds a bound.
         """
         path, piece = part.path, part.piece
         self._size += len(memoryview(piece)) + _ENVELOPE
         if self._size > MAX_RESULT:
             raise ValueFaultError(f"a result of more than {MAX_RESULT:,} bytes")
         view = memoryview(piece)
-        if len(view) > PART + _ENVELOPE and view[0] != _ONE_ELEMENT:  # decoding more at once would hold up the host
+        if len(view) > PART + _ENVELOPE and view[0] != _ONE_ELEMENT:  # a larger part would hold up the host
             raise ValueFaultError(f"a part of {len(view):,} bytes; {PART:,} are allowed")
         kind = _piece_type(self._kind, path)
         pieces = self._pieces.setdefault(path, [])
@@ -343,10 +348,10 @@ class Assembly:
         _check_elements(self._elements)
 
     def finish(self, rest: Raw) -> Any:
-        """Give the whole result.
+        """Return the whole result.
 
         Raises:
-            FAULTS: The rest is malformed or does not fit the parts.
+            FAULTS: The rest is malformed, does not fit the parts, or exceeds a bound.
         """
         value = _decoder(self._kind).decode(rest)
         if self._kind is Cell:
@@ -365,27 +370,27 @@ def _thaw_cells(cells: list[list[Any]]) -> None:
 
 
 def _mark_texts(cells: list[list[Any]], at: int) -> None:
-    """Make JSON of the texts of a column that travelled as plain ones."""
+    """Convert the texts of a column, which travelled as plain texts, to JSON."""
     for row in cells:
         if len(row) <= at:
-            raise ValueFaultError(f"a row without a column {at:,}")
+            raise ValueFaultError(f"a row without column {at:,}")
         cell = row[at]
         if cell.__class__ is str:
             row[at] = Json(cell)
         elif cell is not None:
-            raise ValueFaultError(f"a {type(cell).__name__} where all texts are JSON")
+            raise ValueFaultError(f"a {type(cell).__name__} in a column of JSON texts")
 
 
 def _put(value: Any, path: list[str], pieces: list[Any]) -> Any:
     if path:
         if not isinstance(value, msgspec.Struct):
-            raise ValueFaultError(f"a part of {path[0]!r}, which the result has not")
+            raise ValueFaultError(f"a part of {path[0]!r}, a field that the result does not have")
         return replace(value, **{path[0]: _put(getattr(value, path[0]), path[1:], pieces)})
     if isinstance(value, str):
         return type(value)("".join(pieces))
     if isinstance(value, list):
         return pieces
-    raise ValueFaultError("parts of a value that has none")
+    raise ValueFaultError("parts of a value that is neither a list nor a text")
 
 
 def _check_elements(elements: int) -> None:
@@ -396,12 +401,18 @@ def _check_elements(elements: int) -> None:
 
 
 def _check_shape(value: object) -> None:
-    """Refuse a page that is too large, or whose rows, keys and columns do not fit together."""
+    """Check that lists are within bounds, and that a page's rows, keys and columns fit together."""
     page = value.page if isinstance(value, Answer) else value
+    if isinstance(page, list) and page and isinstance(page[0], Object) and len(page) > MAX_OBJECTS:
+        raise ValueFaultError(f"{len(page):,} objects; {MAX_OBJECTS:,} are allowed")
+    if isinstance(page, (Page, Description)) and len(page.columns) > MAX_COLUMNS:
+        raise ValueFaultError(f"{len(page.columns):,} columns; {MAX_COLUMNS:,} are allowed")
     if not isinstance(page, Page):
         return
     _check_elements(sum(map(len, page.cells)))
+    if len(page.cells) > MAX_ROWS:
+        raise ValueFaultError(f"a page of {len(page.cells):,} rows; {MAX_ROWS:,} are allowed")
     if set(map(len, page.cells)) - {len(page.columns)}:
-        raise ValueFaultError(f"a row that is not as long as the page's {len(page.columns):,} columns")
+        raise ValueFaultError(f"a row whose length differs from the page's {len(page.columns):,} columns")
     if page.keys and len(page.keys) != len(page.cells):
         raise ValueFaultError(f"{len(page.keys):,} row keys for {len(page.cells):,} rows")

@@ -1,56 +1,60 @@
-"""The messages between the host and a driver's process; both ends ship together, so they always agree."""
+"""The messages between the host and a driver's process. One wheel ships both ends, so they always agree."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.errors import Detail, DragomanError, from_code
 
 from .frames import frame
 
+if TYPE_CHECKING:
+    from dragoman_api.errors import Detail, DragomanError
+
 PART = 1 << 20
-"""Bytes of one part of a result at most."""
+"""Maximum size of one part of a result in bytes."""
 
 EXPORT_PART = 32 << 20
-"""Bytes of one part of an export at most."""
+"""Maximum size of one part of an export in bytes."""
 
 CREDITS = 4
-"""Parts of a stream that may be on their way before the host asks for more."""
+"""The parts of a stream that the child may send before the host asks for more."""
 
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError)
-"""All that a decoder may raise for bytes from a child; each of them ends the child."""
+"""Every exception that a decoder may raise for a child's bytes. Each of them ends the child."""
 
 Name = Annotated[str, msgspec.Meta(max_length=100)]
 Text = Annotated[str, msgspec.Meta(max_length=4_000)]
 
 
 class Message(msgspec.Struct, frozen=True, tag_field="t", forbid_unknown_fields=True):
-    """The base of all messages: the field `t` tells them apart."""
+    """The base of all messages. The field `t` tells them apart."""
 
 
 # host to child ----------------------------------------------------------------------------------------------------
 
 
 class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
-    """What the child is to give up.
+    """What the child has to give up.
 
     Attributes:
-        layers: Of ``landlock``, ``seccomp``, ``capabilities``, ``limits``; on Windows ``job``.
+        layers: Any of ``landlock``, ``seccomp``, ``capabilities``, ``limits``; on Windows ``job``.
         readable: Files and directories it may read.
+        files: Regular files it may read, by path, device and inode. Another file at the same path is not granted.
         listable: Directories it may list without reading.
-        memory: Bytes of address space.
-        descriptors: Open descriptors.
-        cpu: Seconds of processor time; None for no bound but deadlines.
-        secret_file: A file the host can read, for the negative self-test.
-        writable_dir: A directory the host can write in, for the negative self-test.
+        memory: Maximum address space in bytes.
+        descriptors: Maximum number of open descriptors.
+        cpu: Maximum processor time in seconds. None sets no limit.
+        secret_file: A file that the host can read, for the negative self-test.
+        writable_dir: A directory that the host can write to, for the negative self-test.
         program: An executable file, for the negative self-test.
     """
 
     layers: tuple[str, ...]
     readable: tuple[str, ...]
+    files: tuple[tuple[str, int, int], ...] = ()
     listable: tuple[str, ...] = ()
     memory: int
     descriptors: int
@@ -61,7 +65,7 @@ class Lockdown(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Config(Message, frozen=True, tag="config", kw_only=True):
-    """Everything but the secret: how to lock down and which driver to load."""
+    """How to lock down and which driver to load: everything but the secret."""
 
     lockdown: Lockdown
     trees: tuple[str, ...]
@@ -69,16 +73,16 @@ class Config(Message, frozen=True, tag="config", kw_only=True):
 
 
 class Secret(Message, frozen=True, tag="secret"):
-    """The credentials, once the lock-down is proven; never printed."""
+    """The connection's profile with its credentials, sent once the lock-down is proven. It is never printed."""
 
-    values: dict[str, str]
+    profile: msgspec.Raw
 
     def __repr__(self) -> str:
         return "Secret(…)"
 
 
-class Call(Message, frozen=True, tag="call"):
-    """One hook call; `request` is the hook's one argument, encoded."""
+class HookCall(Message, frozen=True, tag="call"):
+    """One hook call. `request` is the hook's encoded argument."""
 
     id: int
     hook: str
@@ -86,32 +90,32 @@ class Call(Message, frozen=True, tag="call"):
 
 
 class Credit(Message, frozen=True, tag="credit"):
-    """The host has taken so many parts of a stream."""
+    """The host has taken `n` parts of a stream."""
 
     id: int
     n: int
 
 
 class Cancel(Message, frozen=True, tag="cancel"):
-    """Nobody waits for this call any more."""
+    """The caller no longer waits for this call."""
 
     id: int
 
 
-HostMessage = Config | Secret | Call | Credit | Cancel
+HostMessage = Config | Secret | HookCall | Credit | Cancel
 
 # child to host ----------------------------------------------------------------------------------------------------
 
 
 class Sandboxed(Message, frozen=True, tag="sandboxed", kw_only=True):
-    """What was enforced and what the self-test found; sent by trusted code, before any driver code runs.
+    """The lock-down's report. Trusted code sends it before any driver code runs.
 
     Attributes:
-        layers: Those that the kernel took.
-        failures: Layer → why it could not be had.
-        landlock_abi: 0 for no Landlock.
-        probes: Probe of the self-test → refused by the kernel.
-        missing: Paths to grant that are not there.
+        layers: The layers that hold.
+        failures: The reason for each layer that does not.
+        landlock_abi: The kernel's Landlock ABI, 0 for none.
+        probes: Whether the kernel refused, by probe of the self-test.
+        missing: Paths that were to be granted and do not exist.
     """
 
     layers: Annotated[tuple[Name, ...], msgspec.Meta(max_length=10)]
@@ -122,20 +126,20 @@ class Sandboxed(Message, frozen=True, tag="sandboxed", kw_only=True):
 
 
 class Ready(Message, frozen=True, tag="ready"):
-    """The driver is imported; these are the hooks it implements."""
+    """The driver is imported and implements these hooks."""
 
     hooks: Annotated[tuple[Name, ...], msgspec.Meta(max_length=100)]
 
 
 class Part(Message, frozen=True, tag="part"):
-    """A piece of a result that is too large for one frame, ahead of its `Result`.
+    """A piece of a result that is too large for one frame. It precedes its `Result`.
 
     Attributes:
-        id: Of the call.
-        path: Dotted name of the result's field that the piece belongs to; empty for the result itself.
+        id: The number of the call.
+        path: The dotted name of the field that the piece belongs to, empty for the result itself.
         piece: Elements of a list, or characters of a text.
-        extended: Cells among it need extension types.
-        json: Columns whose texts are all JSON; they travel as plain texts.
+        extended: Whether its cells contain extension types.
+        json: The columns whose texts are all JSON. They travel as plain texts.
     """
 
     id: int
@@ -146,14 +150,14 @@ class Part(Message, frozen=True, tag="part"):
 
 
 class Result(Message, frozen=True, tag="res"):
-    """The end of a call, with what its parts did not carry."""
+    """The end of a call, with everything that its parts did not carry."""
 
     id: int
     value: msgspec.Raw
 
 
 class Chunk(Message, frozen=True, tag="chunk", kw_only=True):
-    """Some bytes of an export are in the pipe, or about to be; fields as of `ExportPart`."""
+    """Announces bytes of an export, which are in the pipe or follow at once. The fields are those of `ExportPart`."""
 
     id: int
     size: Annotated[int, msgspec.Meta(ge=0, le=EXPORT_PART)]
@@ -163,7 +167,7 @@ class Chunk(Message, frozen=True, tag="chunk", kw_only=True):
 
 
 class Failure(Message, frozen=True, tag="err", kw_only=True):
-    """The end of a call, or of the start (id 0), by an error; `family` is the code of its class."""
+    """An error, which ends a call or the start (id 0). `family` is the code of the error's class."""
 
     id: int
     code: Name
@@ -177,7 +181,7 @@ class Failure(Message, frozen=True, tag="err", kw_only=True):
 
     @classmethod
     def of(cls, call: int, error: DragomanError) -> Failure:
-        """Describe an error, cut to what a frame may carry."""
+        """Return the message for an error, cut to the size that a frame may have."""
         details: dict[str, Detail] = {
             name[:100]: value[:4_000] if isinstance(value, str) else value
             for name, value in list(error.details.items())[:50]
@@ -191,10 +195,6 @@ class Failure(Message, frozen=True, tag="err", kw_only=True):
             details=details,
         )
 
-    def to_error(self) -> DragomanError:
-        """Build the same class of error again."""
-        return from_code(self.code, self.message, hint=self.hint, details=self.details, family=self.family)
-
 
 ChildMessage = Sandboxed | Ready | Part | Result | Chunk | Failure
 
@@ -207,14 +207,14 @@ HostName = Annotated[str, msgspec.Meta(max_length=1_024)]
 
 
 class Lookup(Message, frozen=True, tag="lookup"):
-    """The child asks in which address families a name has addresses; it never sees them."""
+    """Asks in which address families a name has addresses. The child never receives the addresses."""
 
     id: int
     host: HostName
 
 
 class Open(Message, frozen=True, tag="open"):
-    """The child asks for a connected socket; family 0 leaves IPv4 or IPv6 to the host."""
+    """Asks for a connected socket. Family 0 leaves the choice of IPv4 or IPv6 to the host."""
 
     id: int
     host: HostName
@@ -225,22 +225,22 @@ class Open(Message, frozen=True, tag="open"):
 BrokerRequest = Lookup | Open
 
 
-class Found(Message, frozen=True, tag="found"):
-    """The families, in the order in which they should be tried."""
+class Families(Message, frozen=True, tag="found"):
+    """The address families of a name, in the order to try them."""
 
     id: int
     families: tuple[int, ...]
 
 
 class Opened(Message, frozen=True, tag="opened", omit_defaults=True):
-    """The socket travels with this message: beside it, or as a share, which only Windows has."""
+    """A connected socket comes with this message: beside it, or on Windows as a share within it."""
 
     id: int
     share: bytes = b""
 
 
-class Refused(Message, frozen=True, tag="refused"):
-    """There is no socket, and why; a negative number is one of `getaddrinfo`."""
+class SocketRefused(Message, frozen=True, tag="refused"):
+    """The host did not connect. Negative numbers are errors of `getaddrinfo`."""
 
     id: int
     errno: int
@@ -248,13 +248,13 @@ class Refused(Message, frozen=True, tag="refused"):
 
 
 class Pipe(Message, frozen=True, tag="pipe", omit_defaults=True):
-    """The write end of an export's pipe travels with this message, as of `Opened`; `id` is that of the call."""
+    """The write end of an export's pipe comes with this message, as in `Opened`. `id` is the number of the call."""
 
     id: int
     share: bytes = b""
 
 
-BrokerReply = Found | Opened | Refused | Pipe
+BrokerReply = Families | Opened | SocketRefused | Pipe
 
 _encoder = msgspec.msgpack.Encoder()
 

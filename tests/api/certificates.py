@@ -51,6 +51,13 @@ def make(folder: Path) -> Certificates:
     return Certificates(folder)
 
 
+def chained(folder: Path, name: str, *, signer: str) -> None:
+    """Write a certificate that another one has signed, and both of them before its key."""
+    _leaf(folder, name, "DNS:localhost,IP:127.0.0.1", signer=signer)
+    parts = [f"{name}.crt", f"{signer}.crt", f"{name}.key"]
+    (folder / f"{name}.pem").write_text("".join((folder / part).read_text() for part in parts))
+
+
 def _authority(folder: Path, name: str) -> None:
     usage = ("-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
     _openssl(

@@ -30,10 +30,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """Bytes to write, and what happens then: keep, close, reset or hang."""
+    """Bytes to write, what happens then (keep, close, reset or hang), and bytes that follow without being asked for."""
 
     data: bytes
     then: str = "keep"
+    late: bytes = b""
 
 
 NO_HTTP = Reply(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", "close")
@@ -73,6 +74,10 @@ async def serving(
                 answer = reply(request) if request.line else NO_HTTP
                 writer.write(answer.data)
                 await writer.drain()
+                if answer.late:
+                    await asyncio.sleep(0.05)  # the answer is read by then
+                    writer.write(answer.late)
+                    await writer.drain()
                 if answer.then == "reset":
                     writer.transport.abort()
                 if answer.then == "hang":

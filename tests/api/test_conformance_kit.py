@@ -1,4 +1,4 @@
-"""The conformance kit around the contract: guard, skips, plain meaning of filters, strategies, pytest plugin."""
+"""The conformance kit around its tests: guard, skips, plain meaning of filters, strategies, pytest plugin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from api.loopback import http, serving
-from api.test_contract import PROFILE
+from api.test_conformance import PROFILE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,7 @@ from dragoman_api.connections import Profile, Server
 from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.testing import DriverContract, MemoryDriver, Target, deviates, holds, opened, plugin, strategies
+from dragoman_api.testing import DriverConformance, MemoryDriver, Target, deviates, holds, opened, plugin, strategies
 from dragoman_api.testing.target import hooks_of
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def test_an_override_without_a_reason_is_refused():
-    with pytest.raises(TypeError, match="overrides test_pages_tile_the_rows"):
+    with pytest.raises(TypeError, match="test_pages_tile_the_rows"):
 
-        class Weaker(DriverContract):
+        class Weaker(DriverConformance):
             async def test_pages_tile_the_rows(self, target: Target) -> None: ...
 
 
@@ -45,24 +45,24 @@ def test_switching_a_promise_off_or_mixing_it_away_is_refused():
 
     with pytest.raises(TypeError, match="test_a_filter_never_widens"):
 
-        class Weaker(Mixin, DriverContract):
+        class Weaker(Mixin, DriverConformance):
             pass
 
 
 def test_an_override_with_a_reason_stands():
-    class Other(DriverContract):
+    class Other(DriverConformance):
         @deviates("the server has no order")
         async def test_pages_tile_the_rows(self, target: Target) -> None: ...
 
     assert Other.test_pages_tile_the_rows.deviation == "the server has no order"
-    with pytest.raises(ValueError, match="needs a reason"):
+    with pytest.raises(ValueError, match="reason"):
         deviates(" ")
 
 
 def test_every_promise_is_documented():
-    for name in dir(DriverContract):
+    for name in dir(DriverConformance):
         if name.startswith("test_"):
-            assert getattr(DriverContract, name).__doc__, name
+            assert getattr(DriverConformance, name).__doc__, name
 
 
 # skips ----------------------------------------------------------------------------------------------------------------
@@ -81,15 +81,15 @@ async def test_promises_about_hooks_that_a_driver_lacks_are_skipped():
     assert hooks_of(OnlyLists()) == {"list_objects"}
     target = Target(driver=OnlyLists(), object="books", rows=7)
     for name in ("test_pages_tile_the_rows", "test_an_open_connection_is_healthy"):
-        with pytest.raises(pytest.skip.Exception, match="the driver implements no"):
-            await getattr(DriverContract(), name)(target)
+        with pytest.raises(pytest.skip.Exception, match=r"describe_object|ping"):
+            await getattr(DriverConformance(), name)(target)
 
 
 async def test_promises_that_need_more_of_the_target_are_skipped():
     await MemoryDriver().connect(PROFILE, None)
     target = Target(driver=MemoryDriver(), object="books", rows=23)
-    with pytest.raises(pytest.skip.Exception, match="names no 'scratch'"):
-        await DriverContract().test_planning_writes_nothing(target)
+    with pytest.raises(pytest.skip.Exception, match="'scratch'"):
+        await DriverConformance().test_planning_writes_nothing(target)
 
 
 def test_the_memory_driver_has_every_hook():
@@ -219,7 +219,7 @@ def test_drawn_values_travel_as_json(data, kind):
 
 SUITE = """
 import pytest
-from dragoman_api.testing import DriverContract, deviates
+from dragoman_api.testing import DriverConformance, deviates
 
 @pytest.mark.live("memory")
 def test_server(live_server):
@@ -234,7 +234,7 @@ def test_other(live_server): ...
 @pytest.mark.fake_only("E3: the fork is not built here")
 def test_fork(): ...
 
-class TestIt(DriverContract):
+class TestIt(DriverConformance):
     @pytest.fixture
     def target(self):
         pytest.skip("no server")

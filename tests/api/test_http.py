@@ -6,7 +6,7 @@ import gzip
 import logging
 import socket
 from base64 import b64encode
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
@@ -22,6 +22,9 @@ from dragoman_api.errors import (
     QueryError,
 )
 from dragoman_api.http import Http
+
+if TYPE_CHECKING:
+    from wording import Wording
 
 
 def profile(port: int = 9200, **changes: Any) -> Profile:
@@ -65,18 +68,20 @@ async def test_a_path_goes_out_byte_for_byte(path):
     ["", "books", "//evil.example/x", "http://evil.example/", "@evil.example/", "/a b", "/a\r\nX: y", "/\x00", "/ä",
      "/a#b", "/a?"],
 )  # fmt: skip
-async def test_a_path_that_would_not_arrive_as_written_is_refused(path):
+async def test_a_path_that_would_not_arrive_as_written_is_refused(wording: Wording, path):
     async with serving(always(http())) as server, Http(profile(server.port)) as client:
-        with pytest.raises(QueryError, match="cannot be sent"):
+        with pytest.raises(QueryError) as caught:
             await client.request("GET", path)
+        wording(caught.value.message)
     assert server.connections == 0
 
 
 @pytest.mark.parametrize("method", ["", "GET / HTTP/1.1\r\nX:", "G T", "GÉT"])
-async def test_a_method_that_is_no_word_is_refused(method):
+async def test_a_method_that_is_no_word_is_refused(wording: Wording, method):
     async with Http(profile()) as client:
-        with pytest.raises(QueryError, match="no HTTP method"):
+        with pytest.raises(QueryError) as caught:
             await client.request(method, "/")
+        wording(caught.value.message)
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 301, 302, 400, 401, 403, 404, 409, 429, 500, 503])
@@ -176,15 +181,17 @@ def test_an_api_key_that_cannot_be_sent_is_refused_without_showing_it(key):
     assert "schl" not in str(caught.value.to_dict())
 
 
-def test_a_user_name_with_a_colon_is_refused():
-    with pytest.raises(ConfigurationError, match="cannot carry"):
+def test_a_user_name_with_a_colon_is_refused(wording: Wording):
+    with pytest.raises(ConfigurationError) as caught:
         Http(profile(auth_scheme=AuthScheme.BASIC, options={"username": "a:b"}))
+    wording(caught.value.message)
 
 
 @pytest.mark.parametrize("host", ["http://x", "a b", "user@x", "x/y", "x?y", "x#y", "", "x:1"])
-def test_a_host_that_is_no_host_is_refused(host):
-    with pytest.raises(ConfigurationError, match="make no address"):
+def test_a_host_that_is_no_host_is_refused(wording: Wording, host):
+    with pytest.raises(ConfigurationError) as caught:
         Http(profile(host=host))
+    wording(caught.value.message)
 
 
 @pytest.mark.parametrize("scheme", [AuthScheme.BASIC, AuthScheme.API_KEY, AuthScheme.BEARER])
@@ -240,10 +247,27 @@ async def test_E39_W36_get_json_and_post_json_raise_what_a_status_means_with_the
             assert len(caught.value.message) < 500
 
 
-async def test_W36_a_missing_key_is_told_from_a_rejected_one():
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_told_with_where_it_leads_and_takes_no_credentials_there(wording: Wording, status):
+    async with serving(always(http())) as other:
+        to = f"http://127.0.0.1:{other.port}/books?key={SECRET}"
+        redirect = http(b"", status=status, headers=f"Location: {to}\r\n")
+        given = {"auth_scheme": AuthScheme.API_KEY, "secrets": Secrets(values={"api_key": SECRET})}
+        async with serving(always(redirect)) as server, Http(profile(server.port, **given)) as client:
+            with pytest.raises(QueryError) as caught:
+                await client.get_json("/books")
+    assert other.requests == []
+    assert len(server.requests) == 1
+    assert f"http://127.0.0.1:{other.port}/books?key=***" in caught.value.hint
+    wording(caught.value.hint)
+    assert SECRET not in str(caught.value.to_dict())
+
+
+async def test_W36_a_missing_key_is_told_from_a_rejected_one(wording: Wording):
     async with serving(always(http("", status=401))) as server, Http(profile(server.port)) as client:
-        with pytest.raises(AuthenticationError, match="Auth Method is None"):
+        with pytest.raises(AuthenticationError) as caught:
             await client.get_json("/")
+        wording(caught.value.message)
 
 
 async def test_post_json_encodes_values_and_passes_bytes_on():
@@ -261,7 +285,7 @@ async def test_post_json_encodes_values_and_passes_bytes_on():
 async def test_an_html_page_in_place_of_json_is_told_with_its_beginning():
     page = "<html><title>Gateway\n login</title></html>"
     async with serving(always(http(page))) as server, Http(profile(server.port)) as client:
-        with pytest.raises(QueryError, match=r"no JSON.*<html><title>Gateway login") as caught:
+        with pytest.raises(QueryError, match=r"<html><title>Gateway.login") as caught:
             await client.get_json("/")
         assert (await client.request("GET", "/")).text == page
     assert "proxy" in caught.value.hint
@@ -271,25 +295,27 @@ async def test_an_html_page_in_place_of_json_is_told_with_its_beginning():
 
 
 @pytest.mark.parametrize("headers", ["Content-Length: 5000\r\n", "", "Content-Encoding: gzip\r\n"])
-async def test_an_answer_above_the_limit_is_refused_with_the_limit(headers):
+async def test_an_answer_above_the_limit_is_refused_with_the_limit(wording: Wording, headers):
     body = gzip.compress(b"x" * 5000) if "gzip" in headers else b"x" * 5000
     chunked = f"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n{headers}\r\n{len(body):x}\r\n".encode()
     plain = f"HTTP/1.1 200 X\r\n{headers}\r\n".encode()
     reply = Reply(plain + body if "Length" in headers else chunked + body + b"\r\n0\r\n\r\n")
     async with serving(always(reply)) as server, Http(profile(server.port), body_limit=4999) as client:
         for _ in range(2):
-            with pytest.raises(QueryError, match="longer than 4,999 bytes"):
+            with pytest.raises(QueryError) as caught:
                 await client.request("GET", "/")
+            wording(caught.value.message)
         exact = Http(profile(server.port), body_limit=5000)
         async with exact:
             assert len((await exact.request("GET", "/")).body) == 5000
 
 
-async def test_an_answer_that_announces_too_much_is_refused_before_it_is_read():
+async def test_an_answer_that_announces_too_much_is_refused_before_it_is_read(wording: Wording):
     reply = Reply(b"HTTP/1.1 200 X\r\nContent-Length: 5000\r\n\r\n", "hang")
     async with serving(always(reply)) as server, Http(profile(server.port), body_limit=4999) as client:
-        with anyio.fail_after(5), pytest.raises(QueryError, match="longer than"):
+        with anyio.fail_after(5), pytest.raises(QueryError) as caught:
             await client.request("GET", "/")
+        wording(caught.value.message)
 
 
 @pytest.mark.parametrize(
@@ -326,49 +352,51 @@ async def test_a_compressed_answer_arrives_decompressed():
 # what goes wrong on the way -------------------------------------------------------------------------------------------
 
 
-async def test_E40_W37_nothing_listening_is_named_and_nothing_was_sent():
+async def test_E40_W37_nothing_listening_is_named_and_nothing_was_sent(wording: Wording):
     async with serving(always(http())) as server:
         pass
     async with Http(profile(server.port)) as client:
-        with pytest.raises(ConnectionFailedError, match="nothing listens there") as caught:
+        with pytest.raises(ConnectionFailedError) as caught:
             await client.request("GET", "/")
+        wording(caught.value.message)
     assert caught.value.details == {"sent": False}
     assert "Port" in caught.value.hint
 
 
-async def test_E40_W37_an_unknown_host_name_is_named():
+async def test_E40_W37_an_unknown_host_name_is_named(wording: Wording):
     async with Http(profile(host="no-such-host.invalid")) as client:
-        with pytest.raises(ConnectionFailedError, match=r"'no-such-host\.invalid' cannot be resolved") as caught:
+        with pytest.raises(ConnectionFailedError) as caught:
             await client.request("GET", "/")
+        wording(caught.value.message)
     assert caught.value.details == {"sent": False}
 
 
 @pytest.mark.parametrize("then", ["close", "reset"])
-async def test_E40_W37_a_server_that_ends_the_connection_without_an_answer_is_told(then):
+async def test_E40_W37_a_server_that_ends_the_connection_without_an_answer_is_told(wording: Wording, then):
     error = await failing(Reply(b"", then))
-    assert "gave no HTTP answer" in error.message
-    assert "--ssl-mode verify-identity" in error.hint
+    wording(error.hint)
     assert error.details == {"sent": True}
 
 
-async def test_a_server_that_hangs_is_left_at_the_deadline():
+async def test_a_server_that_hangs_is_left_at_the_deadline(wording: Wording):
     with anyio.fail_after(5):
         error = await failing(Reply(b"", "hang"), timeout=0.05)
-    assert "no whole answer to GET / within 0.05 s" in error.message
+    wording(error.message)
 
 
-async def test_a_tls_handshake_that_hangs_is_left_and_nothing_was_sent(monkeypatch):
+async def test_a_tls_handshake_that_hangs_is_left_and_nothing_was_sent(wording: Wording, monkeypatch):
     monkeypatch.setattr("dragoman_api.http._CONNECT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         async with Http(profile(mute.getsockname()[1], ssl_mode=SslMode.REQUIRED)) as client:
-            with pytest.raises(ConnectionFailedError, match=r"no connection within 0\.05 s") as caught:
+            with pytest.raises(ConnectionFailedError) as caught:
                 await client.request("GET", "/")
+            wording(caught.value.message)
     assert caught.value.details == {"sent": False}
 
 
-async def test_a_server_that_hangs_within_the_body_is_left_at_the_deadline():
+async def test_a_server_that_hangs_within_the_body_is_left_at_the_deadline(wording: Wording):
     error = await failing(Reply(b"HTTP/1.1 200 X\r\nContent-Length: 9\r\n\r\n{", "hang"), timeout=0.05)
-    assert "within 0.05 s" in error.message
+    wording(error.message)
 
 
 @pytest.mark.parametrize("then", ["close", "reset"])
@@ -380,8 +408,8 @@ async def test_an_answer_that_stops_within_its_body_is_never_taken_for_whole(fra
 
 
 @pytest.mark.parametrize("data", [b"SSH-2.0-OpenSSH_9.2\r\n", b"\x15\x03\x03\x00\x02\x02\x46", b"-ERR unknown\r\n\r\n"])
-async def test_a_server_of_another_protocol_is_told(data):
-    assert "gave no HTTP answer" in (await failing(Reply(data, "close"))).message
+async def test_a_server_of_another_protocol_is_told(wording: Wording, data):
+    wording((await failing(Reply(data, "close"))).hint)
 
 
 async def test_a_body_that_is_not_compressed_as_it_says_is_told():
@@ -427,7 +455,25 @@ async def test_a_write_is_never_sent_twice(method, read):
     assert caught.value.details == {"sent": True}
 
 
-async def test_the_deadline_covers_a_request_and_its_repetition():
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+async def test_an_answer_that_nobody_asked_for_is_never_taken_for_that_of_the_next_request(method):
+    """It came behind another answer on a kept connection: every answer after it would be that of the request before."""
+
+    def answer(request: Request) -> Reply:
+        late = http("stale").data if request.target == "/0" else b""
+        return Reply(http(request.target).data, late=late)
+
+    async with serving(answer) as server, Http(profile(server.port)) as client:
+        answers = []
+        for number in range(3):
+            answers.append((await client.request(method, f"/{number}")).text)
+            await anyio.sleep(0.2)
+    assert answers == ["/0", "/1", "/2"]
+    assert [each.target for each in server.requests] == answers
+    assert server.connections == 2
+
+
+async def test_the_deadline_covers_a_request_and_its_repetition(wording: Wording):
     def reply(request: Request) -> Reply:
         if request.target == "/first":
             return http()
@@ -435,8 +481,9 @@ async def test_the_deadline_covers_a_request_and_its_repetition():
 
     async with serving(reply) as server, Http(profile(server.port)) as client:
         await client.request("GET", "/first")
-        with anyio.fail_after(5), pytest.raises(ConnectionFailedError, match=r"within 0\.1 s"):
+        with anyio.fail_after(5), pytest.raises(ConnectionFailedError) as caught:
             await client.request("GET", "/", timeout=0.1)
+        wording(caught.value.message)
 
 
 async def test_a_cancelled_request_leaves_the_client_usable():
@@ -463,9 +510,10 @@ async def test_many_requests_at_once_all_arrive():
     assert server.connections <= 32
 
 
-async def test_a_client_that_is_not_open_says_so():
-    with pytest.raises(RuntimeError, match="async with"):
+async def test_a_client_that_is_not_open_says_so(wording: Wording):
+    with pytest.raises(RuntimeError) as caught:
         await Http(profile()).request("GET", "/")
+    wording(str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -476,9 +524,9 @@ async def test_a_client_that_is_not_open_says_so():
         "Reason: You're speaking plain HTTP to an SSL-enabled server port.<br />",
     ],
 )
-async def test_E40_W37_a_tls_port_that_answers_plain_http_with_a_400_is_told(said):
+async def test_E40_W37_a_tls_port_that_answers_plain_http_with_a_400_is_told(wording: Wording, said):
     error = await failing(http(said, status=400, then="close"))
-    assert "it expects HTTPS, and SSL Mode is Disabled" in error.message
+    wording(error.message)
     assert error.hint.endswith("dragoman connections edit shop --ssl-mode verify-identity")
 
 

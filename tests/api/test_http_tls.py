@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import ssl
 import warnings
 from contextlib import nullcontext, suppress
@@ -19,6 +20,8 @@ from dragoman_api.http import Http
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
+
+    from wording import Wording
 
 UNVERIFIED = (SslMode.PREFERRED, SslMode.REQUIRED, SslMode.REQUIRED_SKIP_VERIFY)
 SKIP = "set SSL Mode to Required (skip verify) or turn on Skip TLS Verification"
@@ -70,12 +73,11 @@ async def test_E14_W7_verify_ca_does_not_look_at_the_host_name(certs):
     assert await reach(certs.server("misnamed"), SslMode.VERIFY_CA, ca_pem=certs.text("ca")) == "ok"
 
 
-async def test_E14_W7_verify_identity_refuses_another_host_name(certs):
+async def test_E14_W7_verify_identity_refuses_another_host_name(wording: Wording, certs):
     error = await refused(certs.server("misnamed"), SslMode.VERIFY_IDENTITY, ca_pem=certs.text("ca"))
-    assert "made for another host name" in error.message
-    assert "--ssl-mode verify-ca" in error.hint
+    wording(error.message, error.hint)
     error = await refused(certs.server("misnamed"), SslMode.VERIFY_IDENTITY, ca_pem=certs.text("ca"), host="127.0.0.1")
-    assert "made for another address" in error.message
+    wording(error.message)
 
 
 @pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
@@ -116,18 +118,17 @@ async def test_E12_W7_disabled_never_tries_tls_and_the_others_never_fall_back(ce
     assert [request.line != "" for request in server.requests] == [True] + [False] * 5
 
 
-async def test_E40_W37_plain_http_on_a_tls_port_is_told(certs):
+async def test_E40_W37_plain_http_on_a_tls_port_is_told(wording: Wording, certs):
     error = await refused(certs.server("good"), SslMode.DISABLED)
-    assert "no HTTP answer" in error.message
-    assert "dragoman connections edit shop --ssl-mode verify-identity" in error.hint
+    wording(error.hint)
 
 
 @pytest.mark.parametrize("mode", [SslMode.REQUIRED, SslMode.VERIFY_IDENTITY])
-async def test_E40_W37_tls_on_a_plain_port_is_told(mode):
+async def test_E40_W37_tls_on_a_plain_port_is_told(wording: Wording, mode):
     async with serving(ok) as server, Http(profile(server.port, mode, host="127.0.0.1")) as client:
-        with pytest.raises(ConnectionFailedError, match=f"it speaks plain HTTP, and SSL Mode is {mode}") as caught:
+        with pytest.raises(ConnectionFailedError) as caught:
             await client.get_json("/")
-    assert "dragoman connections edit shop --ssl-mode disabled" in caught.value.hint
+        wording(caught.value.message, caught.value.hint)
 
 
 async def ask_for_a_client_certificate(certs, newest: ssl.TLSVersion, shown: str) -> str:
@@ -144,17 +145,18 @@ async def test_a_client_certificate_is_shown_where_the_server_asks_for_one(certs
 
 @pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 @pytest.mark.parametrize(("shown", "reason"), [("", "client certificate"), ("foreign", "does not trust the CA")])
-async def test_a_missing_or_foreign_client_certificate_is_told(certs, newest, shown, reason):
+async def test_a_missing_or_foreign_client_certificate_is_told(wording: Wording, certs, newest, shown, reason):
     with pytest.raises(ConnectionFailedError) as caught:
         await ask_for_a_client_certificate(certs, newest, shown)
     assert reason in caught.value.message
-    assert "client certificate" in caught.value.hint
+    wording(caught.value.hint)
 
 
 @pytest.mark.parametrize("path", ["/nowhere/client.pem", "ca.crt", "locked.pem"])
-def test_a_client_certificate_that_cannot_be_used_is_refused_before_anything_is_opened(certs, path):
-    with pytest.raises(ConfigurationError, match=r"client certificate .* cannot be used"):
+def test_a_client_certificate_that_cannot_be_used_is_refused_before_anything_is_opened(wording: Wording, certs, path):
+    with pytest.raises(ConfigurationError, match=re.escape(str(certs.folder / path))) as caught:
         Http(profile(1, SslMode.REQUIRED, client_certificate=str(certs.folder / path)))
+    wording(caught.value.hint)
 
 
 async def test_a_locked_client_key_is_opened_with_its_password(certs):
@@ -164,9 +166,10 @@ async def test_a_locked_client_key_is_opened_with_its_password(certs):
 
 
 @pytest.mark.parametrize("pem", ["no certificate", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----", "ä"])
-def test_a_ca_file_that_holds_no_certificate_is_refused(pem):
-    with pytest.raises(ConfigurationError, match="no usable certificate"):
+def test_a_ca_file_that_holds_no_certificate_is_refused(wording: Wording, pem):
+    with pytest.raises(ConfigurationError) as caught:
         Http(profile(1, SslMode.VERIFY_CA, ca_pem=pem))
+    wording(caught.value.hint)
 
 
 async def test_an_answer_over_tls_that_stops_within_its_body_is_never_taken_for_whole(certs):

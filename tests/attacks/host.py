@@ -24,11 +24,13 @@ from tests.attacks.levels import LEVELS, replace_by_nothing
 from tests.attacks.place import inherited, lay_out, lying_around, serving
 from tests.attacks.table import ATTACKS, Attack
 
-from dragoman.sandbox import Launch, Spare, Worker, find_closure
-from dragoman_api.connections import Secrets
+from dragoman.sandbox import Launch, Spare, Worker, find_host_imports
+from dragoman_api.connections import Profile, Secrets
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverFaultError
 from dragoman_api.exports import ExportRequest
 from dragoman_api.grid import PageRequest
+from dragoman_registry.addresses import Nearness
+from fake_network import Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,16 +50,32 @@ class Ahead(Spare):
         return child
 
 
+LED = {
+    "moved.internal": ["127.0.0.1"],
+    "mixed.internal": ["8.8.8.8", "127.0.0.1"],
+    "wrapped.internal": ["::ffff:127.0.0.1"],
+    "metadata.internal": ["169.254.169.254"],
+    "login.internal": ["127.0.0.1"],
+}
+"""Names that the driver may reach → where they lead now; those that were reached before led to a public address."""
+
+
 class Lookups(set[str]):
-    """Notes which names are looked up; those made up for this have the address of this machine."""
+    """Notes which names are looked up; those made up for this have made-up addresses, and no packet goes there."""
 
     def __init__(self) -> None:
+        self._names = Names(SimpleNamespace(setattr=setattr))
+        self._names.dead.add("8.8.8.8")
+        self._names.answers |= LED | {"localhost.example": ["127.0.0.1"]}
         self._real = anyio.getaddrinfo
         anyio.getaddrinfo = self  # type: ignore[assignment]
 
     async def __call__(self, host: str, *arguments: Any, **options: Any) -> Any:
-        self.add(host)
-        return await self._real("127.0.0.1" if host.endswith(".example") else host, *arguments, **options)
+        if host not in LED:
+            self.add(host)
+        if host.endswith(".example"):
+            self._names.answers[host] = ["127.0.0.1"]
+        return await self._real(host, *arguments, **options)
 
 
 class House:
@@ -168,11 +186,20 @@ async def attacked(level: str, attacks: list[Attack], folder: Path) -> dict[str,
             return {"report": "none", "outcomes": await in_process(trees[0], attacks), "lookups": [], "grown_kib": 0}
     targets: dict[str, Any] = lay_out(folder, SENTINEL)
     lookups, driver = Lookups(), "dragoman_hostile.driver:Driver"
-    neighbour = Launch(driver=driver, trees=trees, secrets=Secrets(values={"password": SENTINEL}), trusted=True)
+    secret = Profile(name="n", type="t", host="db", port=1, secrets=Secrets(values={"password": SENTINEL}))
+    neighbour = Launch(driver=driver, trees=trees, profile=secret, trusted=True)
     async with serving(targets) as ports:
         approved = (("127.0.0.1", ports.port), ("localhost.example", ports.port))
-        launch = Launch(driver=driver, trees=trees, approved=approved, trusted=True)
-        with inherited(targets["key"]), Ahead(find_closure()) as spare:
+        approved += tuple((name, ports.other_port) for name in LED if name != "login.internal")
+        launch = Launch(
+            driver=driver,
+            trees=trees,
+            approved=approved,
+            further=(("login.internal", ports.other_port),),
+            remembered={name: Nearness.PUBLIC for name in LED if name not in ("metadata.internal", "login.internal")},
+            trusted=True,
+        )
+        with inherited(targets["key"]), Ahead(find_host_imports()) as spare:
             async with Worker(neighbour) as other:
                 targets |= vars(ports)
                 targets |= {

@@ -1,6 +1,6 @@
 """The levels: what a worker is started with when some layers are replaced by nothing.
 
-A layer is replaced in the program text of the child or in the host's own modules, by whoever starts both; no
+A layer is replaced in the program text of the child or in the host's own modules, by the code that starts both; no
 configuration, message or driver has such a switch.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.sandbox import child, exports
-from dragoman.sandbox.broker import Broker
+from dragoman.sandbox import child, export_pipe
 from dragoman.sandbox.process import Worker
+from dragoman.sandbox.reach.address_resolver import AddressResolver
+from dragoman.sandbox.reach.broker import Broker
 from dragoman_worker import frames, values
 from dragoman_worker.lockdown import limits
 
@@ -22,7 +23,7 @@ IN_CHILD = {
     "hiding": "limits.hide_memory = lambda: None",
     "self-test": "selftest.run = lambda **targets: {}",
 }
-IN_HOST = ("hiding", "comparison", "bounds", "deadline")
+IN_HOST = ("hiding", "comparison", "judgement", "bounds", "deadline")
 
 LEVELS: dict[str, tuple[str, ...]] = {
     "full": (),
@@ -35,6 +36,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
     "bare": ("landlock", "seccomp", "capabilities", "hiding", "self-test", "limits"),
     "open-host": ("landlock", "capabilities", "hiding"),
     "no-comparison": ("comparison",),
+    "no-judgement": ("judgement",),
     "no-bounds": ("bounds",),
     "no-deadline": ("deadline",),
     "in-process": (),
@@ -57,8 +59,10 @@ def replace_by_nothing(layers: tuple[str, ...]) -> None:
         limits.hide_memory = lambda: None
     if "comparison" in layers:
         Broker._allows = lambda self, request: True  # type: ignore[method-assign]
+    if "judgement" in layers:
+        AddressResolver._judged = lambda self, name, places: places  # type: ignore[method-assign]
     if "bounds" in layers:
-        values.MAX_RESULT = values.MAX_ELEMENTS = exports.CREDITS = 1 << 40
+        values.MAX_RESULT = values.MAX_ELEMENTS = export_pipe.CREDITS = 1 << 40
         real = frames.FrameReader.__init__
         frames.FrameReader.__init__ = lambda self, *, limit: real(self, limit=1 << 40)  # type: ignore[method-assign]
     if "deadline" in layers:

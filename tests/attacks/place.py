@@ -65,7 +65,7 @@ def inherited(path: str) -> Iterator[None]:
 
 
 async def _welcome(reader: StreamReader, writer: StreamWriter) -> None:
-    """Greet whoever comes, also one that does not speak first."""
+    """Greet every client, even one that does not speak first."""
     with suppress(TimeoutError, OSError):
         async with asyncio.timeout(0.05):
             await reader.read(1000)

@@ -64,7 +64,7 @@ def run(level: str, wheel: Path, *, user: str = "", names: Iterable[str] = ()) -
     Args:
         level: Of `levels.LEVELS`.
         wheel: The hostile driver.
-        user: ``ordinary user`` for one, else whoever we are.
+        user: ``ordinary user`` for one, else the current user.
         names: Attacks; all of the level when empty.
     """
     sentinel = f"dragoman-sentinel-{secrets.token_hex(16)}"

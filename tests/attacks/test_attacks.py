@@ -8,6 +8,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from tests.attacks import suite
 from tests.attacks.table import ATTACKS, COLUMNS, GROUPS, SUCCEEDED
@@ -133,6 +134,9 @@ def test_at_each_level_what_must_succeed_does(wheel: Path, level: str, user: str
 @pytest.mark.parametrize("user", suite.USERS)
 def test_the_record_is_what_each_level_gives_here(wheel: Path, user: str) -> None:
     recorded = suite.read_record()[user]
+    if os.geteuid() != 0 and os.access(msgspec.__file__, os.W_OK):
+        # The record is of a user whose packages are root's. The owner of a venv can write into it where nothing locks.
+        recorded["subprocess"]["write_the_hosts_packages"] = SUCCEEDED
     differing = {
         (level, name): (end, recorded[level][name])
         for level in COLUMNS
@@ -152,6 +156,7 @@ def test_the_record_is_what_each_level_gives_here(wheel: Path, user: str) -> Non
         ("full-capabilities", {"report"}),
         ("full-limits", {"memory_bomb", "thread_bomb", "descriptor_bomb", "report"}),
         ("no-comparison", {"broker_other_port", "broker_name_with_data", "lookups"}),
+        ("no-judgement", {"broker_moved_name", "broker_metadata", "broker_manifests_host"}),
         ("no-bounds", {"wire_four_gigabytes", "wire_endless_parts", "wire_amplified_page", "export_without_credit"}),
         ("no-deadline", {"endless_await", "processor_spin", "blocked_loop"}),
     ],

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import shutil
 import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from command_line import Machine
 from dragoman.authoring.check import Checked, check
-from dragoman.authoring.contract import run_contract
+from dragoman.authoring.conformance import run_conformance
 from dragoman.authoring.project import built
 from dragoman.authoring.publish import publish
 from dragoman.authoring.scaffold import scaffold
-from dragoman.cli import app
-from dragoman.cli.options import Options
-from dragoman_registry.store import Store
+from dragoman_registry.client.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,10 +96,10 @@ def tree(fresh: Path, tmp_path: Path) -> Tree:
 
 @pytest.fixture(scope="session")
 def report(fresh: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The report of the unchanged scaffold, for tests that are not about the contract."""
+    """The report of the unchanged scaffold, for tests that are not about conformance."""
     folder = shutil.copytree(fresh, tmp_path_factory.mktemp("tested") / "tree")
     with built(folder) as made:
-        run_contract(made)
+        run_conformance(made)
     return (folder / "report.json").read_bytes()
 
 
@@ -112,35 +110,10 @@ def ready(tree: Tree, report: bytes) -> Tree:
     return tree
 
 
-@dataclass
-class Typed:
-    """What a command left behind."""
-
-    code: int
-    stdout: str
-    stderr: str
-
-
 @pytest.fixture
-def type_in(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def type_in(home: Path, tmp_path: Path) -> Machine:
     """Type a `dragoman` command in a home of the test's own; it runs inside this process, which saves its start."""
-    monkeypatch.chdir(tmp_path)
-
-    def wait(work):
-        async def main():
-            return await work
-
-        return anyio.run(main)
-
-    def run(*words: object, code: int = 0) -> Typed:
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            ended = app.execute([*map(str, words)], Options(), wait=wait)
-        done = Typed(ended, out.getvalue(), err.getvalue())
-        assert ended == code, done
-        return done
-
-    return run
+    return Machine(home, cwd=tmp_path)
 
 
 def free_port() -> int:

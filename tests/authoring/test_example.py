@@ -19,13 +19,13 @@ def couch(tmp_path_factory):
     return Tree(shutil.copytree(EXAMPLE, tmp_path_factory.mktemp("example") / "dragoman-couch"))
 
 
-def test_the_example_has_no_fault_and_holds_the_contract_in_the_sandbox(couch, type_in, tmp_path):
+def test_the_example_has_no_fault_and_conforms_in_the_sandbox(couch, type_in, tmp_path):
     done = type_in("driver", "publish", couch.path, "--to", tmp_path / "team")
-    assert done.stdout.startswith("published couch 0.1.0 (sha256 ")
+    assert done.out.startswith("published couch 0.1.0 (sha256 ")
     report = json.loads(couch["report.json"].read_text())
     assert report["hooks"] == ["export_rows"]
     assert (report["failures"], report["deviations"]) == ([], [])
-    assert not [why for why in report["skips"] if why.startswith("the target")]  # nothing was kept from the contract
+    assert not [why for why in report["skips"] if why.startswith("the target")]  # nothing was kept from the kit
     assert report["engines"]["fake"]["passed"] >= 40
 
 
@@ -37,16 +37,16 @@ def test_a_person_browses_filters_edits_and_asks_with_it(couch, type_in, tmp_pat
     type_in("registry", "add", tmp_path / "team")
     with serving(couch) as port:
         form = ("--type", "couchdb", "--host", "127.0.0.1", "--port", port, "--auth-method", "none")
-        assert "connected: CouchDB 3.3.3" in type_in("connections", "add", "shelf", *form, "--yes").stdout
+        assert "connected: CouchDB 3.3.3" in type_in("connections", "add", "shelf", *form, "--yes").out
         found = type_in("page", "shelf", "books", "--filter", "price > 11", "--filter", "stock in 1,2", "--json")
-        rows = json.loads(found.stdout)["rows"]
+        rows = found.json["rows"]
         assert rows
         assert all(row["price"] > 11 and row["stock"] in (1, 2) for row in rows)
-        dry = type_in("update", "shelf", "books", "book-01", "--set", "price=5", "--dry-run").stdout
+        dry = type_in("update", "shelf", "books", "book-01", "--set", "price=5", "--dry-run").out
         request, body = dry.splitlines()[:2]
         assert request == "PUT /books/book-01"
         assert (json.loads(body)["price"], json.loads(body)["_rev"][:2]) == (5, "1-")
         type_in("update", "shelf", "books", "book-01", "--set", "price=5")
-        told = json.loads(type_in("console", "shelf", "GET /books/book-01", "--json").stdout)
+        told = type_in("console", "shelf", "GET /books/book-01", "--json").json
         assert '"price": 5' in json.dumps(told)
         assert "2-" in json.dumps(told)

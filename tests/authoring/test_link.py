@@ -14,7 +14,7 @@ import wheelhouse
 from dragoman import Runtime, SavedConnection
 from dragoman.authoring.link import link
 from dragoman_api.errors import DriverFaultError, PluginNotFoundError, RegistryError, WheelRejectedError
-from dragoman_registry.store import Store
+from dragoman_registry.client.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -44,18 +44,21 @@ def test_every_surface_says_that_a_driver_is_linked(tree, type_in):
     with serving(tree) as port:
         save(port)
         done = type_in("driver", "link", tree.path)
-        assert f"linked orbit 0.1.0+linked to {tree.path}" in done.stdout
+        assert f"linked orbit 0.1.0+linked to {tree.path}" in done.out
         objects = type_in("objects", "sky", "--quiet")
-        assert f"warning: the driver orbit is linked: it runs from {tree.path}" in objects.stderr
-        [listed] = json.loads(type_in("plugins", "list", "--json").stdout)["plugins"]
+        assert f"warning: the driver orbit is linked: it runs from {tree.path}" in objects.err
+        [listed] = type_in("plugins", "list", "--json").json["plugins"]
         assert (listed["state"], listed["registry"], listed["version"]) == ("linked", str(tree.path), "0.1.0+linked")
-        [found] = [line for line in type_in("plugins", "browse").stdout.splitlines() if line.startswith("orbit")]
+        [found] = [line for line in type_in("plugins", "browse").out.splitlines() if line.startswith("orbit")]
         assert "linked" in found
         doctor = type_in("doctor")
-        assert f"warning  0.1.0+linked: runs from {tree.path}" in doctor.stdout
-        assert "dragoman driver unlink orbit" in doctor.stderr
-        assert type_in("driver", "unlink", "orbit").stdout == "unlinked orbit\n"
-        assert "no configured registry" in type_in("objects", "sky", code=1).stderr
+        assert f"warning  0.1.0+linked: runs from {tree.path}" in doctor.out
+        assert "dragoman driver unlink orbit" in doctor.err
+        assert type_in("driver", "unlink", "orbit").out == "unlinked orbit\n"
+        assert (
+            "error[plugin-not-found]: no configured registry has a driver for 'orbit'"
+            in type_in("objects", "sky", code=1).err
+        )
 
 
 def test_a_linked_driver_is_confined_and_what_is_edited_runs_at_the_next_opening(tree, store):
@@ -133,12 +136,32 @@ def test_unlinking_and_removing_what_is_not_there_is_told(tree, store):
     assert store.active("orbit").linked
 
 
-def test_a_damaged_list_of_links_is_told(store, home):
-    (home / "data").mkdir(parents=True)
-    (home / "data/links.json").write_text("{")
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[:-1],
+        lambda data: re.sub(rb'"version":"', b'"version":"\xb2', data, count=1),
+        lambda data: data.replace(b'"version":', b'"\xb2":1,"version":'),
+        lambda _: b'{"a":' * 5_000,
+        lambda data: re.sub(rb'"trees":\[[^]]*\]', b'"trees":[]', data),
+    ],
+    ids=["cut", "no UTF-8", "a key that is no UTF-8", "deep", "no trees"],
+)
+def test_a_damaged_list_of_links_is_told(tree, store, home, spoil):
+    link(tree.path, store=store)
+    file = home / "data/links.json"
+    file.write_bytes(spoil(file.read_bytes()))
     with pytest.raises(RegistryError, match=r"links\.json cannot be read") as caught:
         store.installed()
     assert caught.value.code == "state-damaged"
+
+
+def test_a_tree_whose_name_no_disk_can_have_is_not_there(tree, store, home):
+    link(tree.path, store=store)
+    file = home / "data/links.json"
+    file.write_bytes(file.read_bytes().replace(str(tree.path).encode(), b"/" + b"a" * 5_000))
+    with pytest.raises(RegistryError, match="which is not there"):
+        store.active("orbit")
 
 
 def test_a_synchronous_client_with_a_transport_works_in_the_sandbox_as_the_explanation_says(tree, store):

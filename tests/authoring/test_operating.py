@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import wheelhouse
-from dragoman_registry.verification import verify
+from dragoman_registry.publisher.verify import verify
 from trust_attacks import served
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]

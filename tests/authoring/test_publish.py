@@ -12,7 +12,7 @@ import wheelhouse
 from dragoman import Runtime, SavedConnection
 from dragoman.authoring.dependencies import close_set, write_dependencies
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
-from dragoman_registry.verification import verify
+from dragoman_registry.publisher.verify import verify
 
 pytestmark = pytest.mark.slow
 
@@ -55,7 +55,7 @@ def test_a_published_version_never_changes(ready, team):
     assert ready.publish(team).state == "already published"
     assert contents(team) == before
     ready.driver(('"""List the tables."""', '"""List every table."""'))
-    with pytest.raises(WheelRejectedError, match="raise the version") as caught:
+    with pytest.raises(WheelRejectedError, match="already published with other bytes; raise the version") as caught:
         ready.publish(team)
     assert [code for code, _ in caught.value.faults] == ["immutable"]
     assert contents(team) == before
@@ -66,12 +66,12 @@ def test_a_published_version_never_changes(ready, team):
     }
 
 
-def test_a_driver_that_breaks_the_contract_is_not_published_even_with_a_report(ready, team):
-    """The report is of other bytes, so the contract is run again."""
+def test_a_driver_that_fails_conformance_is_not_published_even_with_a_report(ready, team):
+    """The report is of other bytes, so the conformance tests run again."""
     ready.driver(("offset={offset}&limit", "offset={offset + 1}&limit"))
-    with pytest.raises(ConfigurationError, match="does not hold the contract") as caught:
+    with pytest.raises(ConfigurationError, match="does not pass its conformance tests") as caught:
         ready.publish(team)
-    assert caught.value.code == "contract-failed"
+    assert caught.value.code == "conformance-failed"
     assert not team.exists()
 
 
@@ -94,8 +94,9 @@ def test_a_driver_with_faults_is_refused_with_all_of_them(ready, team):
 
 def test_another_drivers_name_or_type_is_refused(ready, team, tmp_path):
     wheelhouse.registry(team, [wheelhouse.Driver("other", types=[{"name": "orbit", "label": "X"}]).write(tmp_path)])
-    with pytest.raises(WheelRejectedError, match="served by dragoman-other"):
+    with pytest.raises(WheelRejectedError, match="'orbit' is served by dragoman-other") as caught:
         ready.publish(team)
+    assert "type-taken" in {code for code, _ in caught.value.faults}
 
 
 # dependencies --------------------------------------------------------------------------------------------------------
@@ -142,7 +143,10 @@ def test_a_closed_set_is_resolved_written_down_published_and_installed_on_open(t
 def test_a_dependency_without_any_wheel_is_told_at_publish(ready, team):
     requires(ready, "tinylib>=3")
     wheelhouse.library("tinylib", "1.0.0").write(ready["wheels"])
-    with pytest.raises(ConfigurationError, match="tinylib>=3 cannot be met") as caught:
+    with pytest.raises(
+        ConfigurationError,
+        check=lambda error: error.code == "dependency-missing" and "tinylib>=3 cannot be met" in error.message,
+    ) as caught:
         ready.publish(team, wheels=ready["wheels"])
     assert caught.value.hint.startswith("pip download --only-binary=:all:")
     assert not team.exists()

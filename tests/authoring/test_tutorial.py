@@ -40,7 +40,7 @@ def pattern(shown: str) -> re.Pattern[str]:
     escaped = re.sub(r"sha256\\ [0-9a-f]+", r"sha256 [0-9a-f]+", escaped)
     escaped = re.sub(r"root\\ [0-9a-f]+", r"root [0-9a-f]+", escaped)
     escaped = escaped.replace(r"sandbox\ full", r"sandbox (?:full|partial: .*?)")
-    escaped = re.sub(r"\d+(?=\\ (?:passed|skipped))", r"\\d+", escaped)  # the contract grows
+    escaped = re.sub(r"\d+(?=\\ (?:passed|skipped))", r"\\d+", escaped)  # the kit grows
     spaced = re.sub(r"(\\ )+", r"\\s+", escaped)
     return re.compile(rf"^\s*{spaced}\s*$", re.MULTILINE)
 

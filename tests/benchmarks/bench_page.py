@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/support")]
 import aiohttp
 import anyio
 from benchmarks.compare import introduce, measure_async, report
-from tests.demo import sample
+from docs.demo import sample
 
 from dragoman import Runtime, SavedConnection
 from fakes.elasticsearch import FakeElasticsearch

@@ -16,13 +16,14 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/support")]
 from benchmarks.compare import INTERPRETER, measure, report, start_interpreter
 
 import marketplace
-from dragoman.plugins.marketplace import search
-from dragoman.plugins.offers import find_offer, read_offers
-from dragoman_registry import summaries
-from dragoman_registry.folder import index_files
-from dragoman_registry.index import Catalog, Registry
-from dragoman_registry.pages import pages
-from dragoman_registry.store import Store
+from dragoman.plugins.combined_catalog import find_offer, read_offers
+from dragoman.plugins.driver_search import search
+from dragoman_registry.client.store import Store
+from dragoman_registry.index import browse as summaries
+from dragoman_registry.index.catalog import Catalog
+from dragoman_registry.index.registry import Registry
+from dragoman_registry.publisher.folder import index_files
+from dragoman_registry.publisher.pages import pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +58,8 @@ def browse(root: Path, count: int) -> None:
     title = f"{count:,} drivers, two releases each: {sizes}"
     report(title, measure(sides, rounds=3), baseline="search: two words", target="100 ms for 10,000")
     code = (
-        "import sys; from pathlib import Path; from dragoman.plugins.marketplace import search;"
-        "from dragoman_registry.index import Registry; from dragoman_registry.store import Store;"
+        "import sys; from pathlib import Path; from dragoman.plugins.driver_search import search;"
+        "from dragoman_registry.index.registry import Registry; from dragoman_registry.client.store import Store;"
         "search(Store(Path(sys.argv[1], 'data')), [Registry('big', sys.argv[1])], 'store vectors')"
     )
     fresh = partial(subprocess.run, [sys.executable, "-c", code, str(root)], check=True)

@@ -17,15 +17,16 @@ from benchmarks.compare import INTERPRETER, measure, report, start_interpreter
 
 import marketplace
 import wheelhouse
-from dragoman_registry import publish
 from dragoman_registry.files import write
-from dragoman_registry.folder import encode, index_files
-from dragoman_registry.index import Registry, Types
-from dragoman_registry.sources import open_source
-from dragoman_registry.trust.client import TufTrust
+from dragoman_registry.index.catalog import Types
+from dragoman_registry.index.registry import Registry
+from dragoman_registry.publisher import publish
+from dragoman_registry.publisher.folder import encode, index_files
+from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key
-from dragoman_registry.trust.ledger import Ledger
+from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.roles import patterns
+from dragoman_registry.trust.tuf_client import TufTrust
 from stranger import serve_sample
 from trust_attacks import served
 
@@ -66,7 +67,7 @@ def first_page(team: Path, folder: Path) -> None:
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with serve_sample() as port, served(team) as url:
         address = ["--host", "127.0.0.1", "--port", str(port)]
-        root = Ledger(team, Keys(beside(team))).root_digest
+        root = Repository(team, Keys(beside(team))).root_digest
 
         def home(name: str, location: str) -> dict[str, str]:
             environment = {**kept, "DRAGOMAN_HOME": str(folder / name), "HOME": str(folder)}
@@ -103,19 +104,19 @@ def first_page(team: Path, folder: Path) -> None:
 def publishing(root: Path) -> None:
     """Publish one wheel at a time into a registry of 10,000 drivers by 1,000 publishers."""
     publish.init(root)
-    ledger, catalog = Ledger(root, Keys(beside(root))), marketplace.catalog(DRIVERS)
+    repository, catalog = Repository(root, Keys(beside(root))), marketplace.catalog(DRIVERS)
     keys = [new_key().public_key for _ in range(PUBLISHERS)]
     for number, key in enumerate(keys):
         mine = catalog.projects[number * 10 : number * 10 + 10]
-        ledger.delegate(f"pub-p{number}", key, [path for each in mine for path in patterns(each.project)])
+        repository.delegate(f"pub-p{number}", key, [path for each in mine for path in patterns(each.project)])
     types = {kind.name: project.project for project in catalog.projects for kind in project.types}
     for name, data in index_files(catalog).items():
-        digest = ledger.vouch("advisories" if name == "advisories" else "index", name, data)
+        digest = repository.vouch("advisories" if name == "advisories" else "index", name, data)
         write(root / f"targets/{digest}.{name}", data)
     data = encode(Types(types=types))
-    digest = ledger.vouch("targets", "types", data)
+    digest = repository.vouch("targets", "types", data)
     write(root / f"targets/{digest}.types", data)
-    ledger.commit()
+    repository.commit()
     acme = own_key(root.parent / "acme.pem")
     publish.add_publisher(
         root, "acme", key=acme.with_suffix(".pub"), projects=["dragoman-demo"], types=["demo"]

@@ -23,7 +23,7 @@ import aiohttp
 import anyio
 from benchmarks.compare import introduce, measure_async, report
 
-from dragoman import Filter, Runtime, SavedConnection
+from dragoman import Filter, Reference, Runtime, SavedConnection
 
 ROWS = int(os.environ.get("ROWS", "100000"))
 DIMENSIONS = 128
@@ -129,7 +129,7 @@ async def main(record: dict) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         runtime = await stack.enter_async_context(Runtime(folder / "home", spare=False))
         values = {"host": record["host"], "port": record["port"]}
-        values |= {"auth_method": "api-key", "api_key": "env:BENCH_KEY"} if key else {}
+        values |= {"auth_method": "api-key", "api_key": Reference("env", "BENCH_KEY")} if key else {}
         os.environ["BENCH_KEY"] = key
         runtime.connections.save(SavedConnection(name="real", type="weaviate", values=values))
         session = await stack.enter_async_context(runtime.open("real"))

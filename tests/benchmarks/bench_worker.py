@@ -21,7 +21,7 @@ from typing import Any
 import anyio
 from compare import introduce
 
-from dragoman.sandbox import Launch, Spare, Worker, find_closure
+from dragoman.sandbox import Launch, Spare, Worker, find_host_imports
 from dragoman_api.connections import Profile
 from dragoman_api.exports import ExportRequest
 from dragoman_api.grid import PageRequest
@@ -153,13 +153,13 @@ async def main() -> None:
             code = "import aiohttp, anyio, msgspec, pluggy"
             await anyio.to_thread.run_sync(lambda: subprocess.run([sys.executable, "-B", "-c", code], check=True))
 
-        closure = find_closure()
+        host_imports = find_host_imports()
         await starts(confined, 1)
         show(
             "cold start to the first answer", await starts(confined, 9), "(<= 180 ms)",
             unconfined=await starts(plain, 9), imports=await timed(bare, 9),
         )  # fmt: skip
-        with Spare(closure) as spare:
+        with Spare(host_imports) as spare:
             show(
                 "warm spare to the first answer", await starts(confined, 9, spare), "(<= 10 ms)",
                 unconfined=await starts(plain, 9, spare),
@@ -205,12 +205,12 @@ async def requests(confined: Launch, plain: Launch, inside: Any) -> None:
         profile = Profile(name="bench", type="bench", host="127.0.0.1", port=port)
         near = ((profile.host, port),)
         async with (
-            Worker(replace(confined, approved=near)) as worker,
-            Worker(replace(plain, approved=near)) as free,
+            Worker(replace(confined, approved=near, profile=profile)) as worker,
+            Worker(replace(plain, approved=near, profile=profile)) as free,
             Http(profile) as http,
         ):
             for one in (worker, free):
-                await one.call("connect", profile)
+                await one.call("connect")
             await inside.connect(profile, http)
             for what, name in (
                 ("small HTTP answer, brokered", "/small 2000"), ("1 MB HTTP answer, brokered", "/large 300"),

@@ -9,7 +9,7 @@ import pytest
 from browser.chromium import PROGRAMS, Browser
 
 import marketplace
-from dragoman_registry import publish
+from dragoman_registry.publisher import publish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,11 +6,12 @@ import json
 import shutil
 
 import pytest
-from cli.conftest import House
 
 import marketplace
 import wheelhouse
-from dragoman_registry import publish
+from command_line import Machine
+from dragoman_registry.publisher import publish
+from forging import forge
 from terminal import Terminal
 
 
@@ -23,7 +24,7 @@ def offered(tmp_path_factory):
 @pytest.fixture(scope="session")
 def added(offered, tmp_path_factory):
     """Make a home that knows their registry."""
-    house = House(tmp_path_factory.mktemp("browsing"))
+    house = Machine(tmp_path_factory.mktemp("browsing"))
     house("registry", "add", offered, "--name", "market")
     return house
 
@@ -32,11 +33,11 @@ def added(offered, tmp_path_factory):
 def known(added, tmp_path):
     """Give a copy of that home."""
     shutil.copytree(added.home, tmp_path / "known")
-    return House(tmp_path / "known")
+    return Machine(tmp_path / "known")
 
 
 def ids(house, *words):
-    return [one["id"] for one in house("plugins", "browse", *words, "--json").document["plugins"]]
+    return [one["id"] for one in house("plugins", "browse", *words, "--json").json["plugins"]]
 
 
 def test_words_match_id_label_types_and_summary_and_all_of_them_must(known):
@@ -70,16 +71,14 @@ def test_what_no_version_of_fits_is_listed_as_such_and_left_out_on_request(known
         publish.mark(root, project="meili", version=version, status="quarantined", reason="steals")
     known("registry", "remove", "market")
     known("registry", "add", root, "--name", "other")
-    [meili] = [one for one in known("plugins", "browse", "--json").document["plugins"] if one["id"] == "meili"]
+    [meili] = [one for one in known("plugins", "browse", "--json").json["plugins"] if one["id"] == "meili"]
     assert (meili["state"], meili["version"]) == ("incompatible", "1.2.0")
     assert "meili" not in ids(known, "--compatible")
 
 
 def test_an_installed_driver_says_so_and_whether_there_is_a_newer_one(empty):
     empty("plugins", "install", "demo", "--version", "1.0.0")
-    states = {
-        one["id"]: (one["state"], one["version"]) for one in empty("plugins", "browse", "--json").document["plugins"]
-    }
+    states = {one["id"]: (one["state"], one["version"]) for one in empty("plugins", "browse", "--json").json["plugins"]}
     assert states["demo"] == ("update", "1.1.0")
     empty("plugins", "pin", "demo")
     assert "installed" in empty("plugins", "browse", "demo").out.splitlines()[1].split()
@@ -134,7 +133,7 @@ def test_the_details_say_who_vouches_for_the_bytes(known):
 
 
 def test_the_details_are_a_document_too(known):
-    document = known("plugins", "show", "meili", "--json").document
+    document = known("plugins", "show", "meili", "--json").json
     assert document["listing"]["capabilities"] == ["browse", "sort", "filter", "edit"]
     assert document["versions"][1]["reason"] == "loses the order of facets"
     assert document["report"]["engines"]["meilisearch 1.9"] == {"passed": 38, "skipped": 15}
@@ -148,7 +147,7 @@ def test_the_installed_version_is_marked_among_all(empty):
 
 
 def test_a_terminal_obeys_nothing_an_author_wrote(tmp_path):
-    house = House(tmp_path / "home")
+    house = Machine(tmp_path / "home")
     house("registry", "add", marketplace.hostile(tmp_path / "r"), "--name", "evil")
     shown = house("plugins", "show", "evil10").out + house("plugins", "browse").out
     assert "\x1b" not in shown
@@ -183,3 +182,72 @@ def test_damaged_rows_are_an_error_that_names_the_registry(known, offered, tmp_p
         json.loads(line) for line in (tmp_path / "events").read_text().splitlines() if "registry.failed" in line
     ]
     assert failed["registry"] == "other"
+
+
+BAD = {
+    "a range of 5,000 digits": lambda row: row[8][0].__setitem__(1, f"~=1.{'0' * 5_000}"),
+    "a range of 200,000 clauses": lambda row: row[8][0].__setitem__(2, [",".join([">=3"] * 200_000)]),
+    "a range that is none": lambda row: row[8][0].__setitem__(2, ["soon"]),
+    "tags that multiply out": lambda row: row[8][0].__setitem__(3, [["-".join([".".join("a" * 999)] * 3)]]),
+    "a number for its label": lambda row: row.__setitem__(2, int("9" * 4_000)),
+    "a size beyond all disks": lambda row: row[8][0].__setitem__(4, int("2" * 40)),
+    "a size below nothing": lambda row: row[8][0].__setitem__(4, -1),
+    "half of its columns": lambda row: row.__delitem__(slice(4, None)),
+}
+
+
+@pytest.mark.parametrize("spoil", BAD.values(), ids=BAD)
+def test_one_bad_record_hides_itself_and_says_so_and_takes_no_other_with_it(spoil, known, offered, tmp_path):
+    shutil.copytree(offered.parent, tmp_path / "copy")
+    root = tmp_path / "copy" / "registry"
+    rows = json.loads((root / "targets/browse").read_bytes())
+    spoil(next(row for row in rows["drivers"] if row[0] == "meili"))
+    forge(root, {"browse": json.dumps(rows).encode()})
+    known("registry", "remove", "market")
+    known("registry", "add", root, "--name", "other")
+    done = known("plugins", "browse", "--json")
+    assert [one["id"] for one in done.json["plugins"]] == ["elasticsearch", "files", "redis", "weaviate", "meili"]
+    meili = done.json["plugins"][-1]
+    assert (meili["state"], meili["registry"], meili["types"]) == ("unreadable", "other", [])
+    assert meili["summary"] in done.err
+    assert "meili of registry other was left out: " in done.err
+    assert len(meili["summary"]) < 300
+    assert ids(known, "--compatible") == ["elasticsearch", "files", "redis", "weaviate"]
+    assert ids(known, "redis") == ["redis"]
+    assert known("plugins", "show", "redis", "--json").json["listing"]["id"] == "redis"
+
+
+@pytest.mark.parametrize(
+    "said", [7, {"1.0.0": None}, {"1.0.0": ["x"]}, int("9" * 4_000)], ids=lambda said: str(said)[:9]
+)
+def test_an_advisory_that_cannot_be_read_holds_back_every_version_of_its_project_alone(said, known, offered, tmp_path):
+    shutil.copytree(offered.parent, tmp_path / "copy")
+    root = tmp_path / "copy" / "registry"
+    advisories = {"quarantined": {"dragoman-redis": said, "dragoman-meili": {"1.1.0": "steals"}}}
+    forge(root, {"advisories": json.dumps(advisories).encode()})
+    known("registry", "remove", "market")
+    known("registry", "add", root, "--name", "other")
+    found = {one["id"]: (one["state"], one["version"]) for one in known("plugins", "browse", "--json").json["plugins"]}
+    assert found["redis"] == ("incompatible", "1.0.0")
+    assert found["meili"] == ("available", "1.2.0")
+    said = known("plugins", "install", "redis", code=1).err
+    assert "error[release-incompatible]: " in said
+    assert " 1.0.0 skipped: its advisory cannot be read: " in said
+
+
+def test_a_registry_with_one_bad_record_is_added_and_searched_all_the_same_and_doctor_names_the_record(
+    known, offered, tmp_path
+):
+    shutil.copytree(offered.parent, tmp_path / "copy")
+    root = tmp_path / "copy" / "registry"
+    catalog = json.loads((root / "targets/catalog").read_bytes())
+    meili = next(one for one in catalog["projects"] if one["plugin"] == "meili")
+    meili["releases"][0]["host_api"] = f"~=1.{'0' * 5_000}"
+    forge(root, {"catalog": json.dumps(catalog).encode()})
+    known("registry", "remove", "market")
+    known("registry", "add", root, "--name", "other")
+    assert known("plugins", "show", "redis", "--json").json["listing"]["id"] == "redis"
+    assert known("plugins", "show", "meili", "--json").json["listing"]["version"] == "1.1.0"
+    told = [one for one in known("doctor", "--json").json["findings"] if "other" in one["subject"]]
+    assert [one["state"] for one in told] == ["ok", "warning"]
+    assert "left out" in str(told[1])

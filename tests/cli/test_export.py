@@ -33,23 +33,25 @@ def test_an_export_to_stdout_is_the_documents_and_nothing_else(shop):
 
 def test_an_export_to_a_file_takes_its_format_from_the_name(shop, tmp_path):
     done = shop("export", "shop", "books", "-o", tmp_path / "b.csv.gz", "--filter", "title = Oolong", "--json")
-    assert done.document["rows"] == 1
+    assert done.json["rows"] == 1
     assert gzip.decompress((tmp_path / "b.csv.gz").read_bytes()).splitlines()[0] == b"id,title,price,tags"
-    assert json.loads((tmp_path / "b.csv.gz.manifest.json").read_text()) == done.document
+    assert json.loads((tmp_path / "b.csv.gz.manifest.json").read_text()) == done.json
 
 
 def test_columns_are_chosen_and_near_names_suggested(shop, tmp_path):
     shop("export", "shop", "books", "-o", tmp_path / "b.csv", "--columns", "price, id", "--no-manifest")
     assert (tmp_path / "b.csv").read_text().splitlines() == ["price,id", "12.5,1", f"{2**70},2", "3,3"]
     done = shop("export", "shop", "books", "--format", "csv", "--columns", "prise", code=2)
-    assert "(did you mean price?)" in done.err
+    assert "'prise' (did you mean price?)" in done.err
     assert names(tmp_path) == ["b.csv"]
 
 
 def test_parquet_needs_a_file_and_says_what_changed(shop, tmp_path):
-    assert "cannot be streamed" in shop("export", "shop", "books", "--format", "parquet", code=2).err
+    done = shop("export", "shop", "books", "--format", "parquet", code=2)
+    assert "error[configuration-invalid]: a Parquet file " in done.err
+    assert "cannot be streamed" in done.err
     done = shop("export", "shop", "books", "-o", tmp_path / "b.parquet")
-    assert "note[type-changed]: price: not every value is a double: the column is JSON text" in done.err
+    assert "note[type-changed]: price: not every value is a double" in done.err
     assert names(tmp_path) == ["b.parquet", "b.parquet.manifest.json"]
 
 
@@ -86,23 +88,25 @@ def test_a_refused_resume_does_not_suggest_itself(shop, tmp_path):
     shop("export", "shop", "ledger", "-o", target, code=1)
     before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
     done = shop("export", "shop", "books", "-o", target, "--format", "rows", "--resume", code=1)
-    assert "error[resume-refused]: the unfinished export of" in done.err
-    assert "has another object, another format" in done.err
-    assert "  try: export without --resume to begin anew\n" in done.err
+    assert f"error[resume-refused]: the unfinished export of {target} has another object, another format" in done.err
+    assert "\n  try: export without --resume " in done.err
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
     done = shop("export", "shop", "books", "--resume", code=1)
-    assert "only a file can be resumed" in done.err
+    assert "error[resume-refused]: only a file " in done.err
 
 
 @pytest.mark.parametrize("text", ["", "0m", "5 minutes", "-3s"])
 def test_a_time_that_cannot_be_read_is_a_usage_error(shop, text):
-    assert "is no time: 90s, 30m, 2h" in shop("export", "shop", "books", f"--keep-alive={text}", code=2).err
+    assert (
+        f"error[usage]: --keep-alive {text!r} " in shop("export", "shop", "books", f"--keep-alive={text}", code=2).err
+    )
 
 
 def test_a_tenant_is_refused_where_the_driver_knows_none(shop):
     for command in ("page", "count", "export", "insert"):
         done = shop(command, "shop", "books", "--tenant", "acme", code=1)
-        assert "error[operation-not-supported]: the driver demo knows no tenants, so not 'acme' either" in done.err
+        assert "error[operation-not-supported]: the driver demo has no tenants" in done.err
+        assert "'acme'" in done.err
 
 
 # processes ------------------------------------------------------------------------------------------------------------
@@ -134,8 +138,8 @@ def test_E32_after_a_kill_the_rest_is_added_to_what_was_safe(own, tmp_path, name
     done = own.process("export", "shop", "tape", "-o", target, "--resume", "--json")
     data = target.read_bytes()
     assert ids(gzip.decompress(data) if name.endswith("gz") else data) == [str(at) for at in range(100)]
-    assert (done.document["rows"], done.document["resumed"]) == (100, 1)
-    assert done.document["sha256"] == hashlib.sha256(data).hexdigest()
+    assert (done.json["rows"], done.json["resumed"]) == (100, 1)
+    assert done.json["sha256"] == hashlib.sha256(data).hexdigest()
 
 
 def test_an_interrupted_export_keeps_all_it_has_and_says_how_to_go_on(own, tmp_path):
@@ -144,12 +148,12 @@ def test_an_interrupted_export_keeps_all_it_has_and_says_how_to_go_on(own, tmp_p
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert process.returncode == 130, err
-    assert b"  to go on: dragoman export shop tape -o " in err
+    assert b"  to continue: dragoman export shop tape -o " in err
     assert b"Traceback" not in err
     assert not target.exists()
     done = own.process("export", "shop", "tape", "-o", target, "--resume", "--json")
     assert ids(target.read_bytes()) == [str(at) for at in range(100)]
-    assert done.document["resumed"] == 1
+    assert done.json["resumed"] == 1
 
 
 def test_a_full_disk_leaves_nothing_under_the_final_name_and_can_be_resumed(own, tmp_path):
@@ -172,7 +176,7 @@ def test_two_exports_to_one_file_do_not_meet(own, tmp_path):
     target = tmp_path / "t.ndjson"
     process = begin(own, target)
     done = own.process("export", "shop", "books", "-o", target, code=1)
-    assert "error[export-running]: another export is writing" in done.err
+    assert f"error[export-running]: another export is writing {target}" in done.err
     assert process.wait(20) == 0
     process.communicate()
     assert len(target.read_bytes().splitlines()) == 100

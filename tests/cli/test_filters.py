@@ -53,7 +53,7 @@ def test_a_row_is_column_operator_value_and_group(row, expected):
         ("total>=100", "COLUMN OP VALUE", "--filter 'total >= 100'"),
         ("total >=", "needs a value", "VALUE"),
         ("total => 5", "did you mean", ">="),
-        ("user = @bob", "quote a value that begins with @", "VALUE"),
+        ("user = @bob", "quote a value that starts with @", "VALUE"),
         ("title contains two words", "more than one value", '"two words"'),
         ("title = don't", "never closed", "quotes"),
         ("email null x", "takes no value", "email null"),

@@ -104,7 +104,8 @@ def test_a_file_that_cannot_be_imported_is_told_with_its_line(shop, tmp_path):
     (tmp_path / "broken.py").write_text("\n1/0\n")
     done = shop("--use", tmp_path / "broken.py", "count", "shop", "books", code=2)
     assert f"error[script-failed]: {tmp_path / 'broken.py'}:2: ZeroDivisionError" in done.err
-    assert "no Python file" in shop("--use", tmp_path / "absent.py", "count", "shop", "books", code=2).err
+    done = shop("--use", tmp_path / "absent.py", "count", "shop", "books", code=2)
+    assert f"error[configuration-invalid]: {tmp_path / 'absent.py'} is not a readable Python file" in done.err
     (tmp_path / "typo.py").write_text("import os\ndef before_call(call:\n")
     done = shop("--use", tmp_path / "typo.py", "count", "shop", "books", code=2)
     assert f"error[script-failed]: {tmp_path / 'typo.py'}:2: SyntaxError: " in done.err
@@ -123,7 +124,7 @@ def test_a_script_gets_the_runtime_its_arguments_and_gives_the_exit_code(shop, t
     script.write_text("async def main(runtime):\n    raise KeyError('gone')\n")
     assert f"error[script-failed]: {script}:2: KeyError: 'gone'" in shop("run", script, code=1).err
     script.write_text("def main(runtime): ...\n")
-    assert "no `async def main(runtime)`" in shop("run", script, code=2).err
+    assert f"error[configuration-invalid]: {script} has no `async def main(runtime)`" in shop("run", script, code=2).err
 
 
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(shop):
@@ -139,7 +140,7 @@ def test_limits_hold_on_the_command_line_and_say_what_to_do(own, tmp_path):
     done = own("page", "shop", "books", "--limit", "3", code=1)
     assert "error[limit-exceeded]: limits: fetch_page of books on shop may have 2 rows, and 3 rows were" in done.err
     assert "try: --limit 2, or raise rows below [guards.connections.shop.limits] in config.toml" in done.err
-    assert own("page", "shop", "books", "--limit", "2", "--json").document["rows"]
+    assert own("page", "shop", "books", "--limit", "2", "--json").json["rows"]
     done = own("export", "shop", "books", "-o", tmp_path / "books.ndjson", code=1)
     assert "error[limit-exceeded]: limits: export_rows of books on shop may have 2 rows, and there are 3" in done.err
     assert "--resume" not in done.err
@@ -210,7 +211,8 @@ def test_with_events_on_stdout_nothing_else_is_there(shop, tmp_path):
         assert all(text in done.err for text in beside), done.err
         assert ("page.fetched" in done.out) == ("list" not in words)
     told = shop("--events", "-", "export", "shop", "books", code=2).err
-    assert "--events - has stdout for itself; name a file for the export: -o FILE" in told
+    assert "error[usage]: --events - reserves stdout; " in told
+    assert "-o FILE" in told
 
 
 def test_what_an_automation_prints_is_no_data(shop, tmp_path):
@@ -225,7 +227,7 @@ def test_what_an_automation_prints_is_no_data(shop, tmp_path):
         "    print('heard', event.name)\n"
     )
     done = shop.process("--use", tmp_path / "loud.py", "count", "shop", "books", "--json")
-    assert done.document == {"count": 3}
+    assert done.json == {"count": 3}
     for line in ("loaded\n", "loud.py: asked count_rows\n", "loud.py: heard connection.opened\n"):
         assert line in done.err
 
@@ -234,7 +236,7 @@ def test_what_an_automation_prints_is_no_data(shop, tmp_path):
     ("number", "code", "told"),
     [
         (signal.SIGINT, 130, "\n  interrupted\n"),
-        (signal.SIGTERM, 143, "error[terminated]: asked to end, by SIGTERM\n"),
+        (signal.SIGTERM, 143, "error[terminated]: terminated by SIGTERM\n"),
     ],
 )
 def test_an_interrupt_or_a_termination_cleans_up_and_has_its_own_exit_code(shop, tmp_path, number, code, told):
@@ -256,8 +258,8 @@ def test_a_script_that_takes_too_long_is_ended_with_124(shop, tmp_path):
     process = waiting(shop, tmp_path, "x", "--timeout", "3s")
     out, err = process.communicate(timeout=40)
     assert (process.returncode, out) == (124, "cleaned\n")
-    assert err == "error[timed-out]: the time it was given is over\n  try: give it more: --timeout 2h\n"
-    assert "--timeout 'soon' is no time" in shop("run", "--timeout", "soon", "x.py", code=2).err
+    assert err == "error[timed-out]: the time limit was reached\n  try: allow more time: --timeout 2h\n"
+    assert "error[usage]: --timeout 'soon' is not a time" in shop("run", "--timeout", "soon", "x.py", code=2).err
 
 
 @pytest.mark.slow
@@ -265,13 +267,13 @@ def test_even_a_script_that_blocks_the_event_loop_is_ended(shop, tmp_path):
     process = waiting(shop, tmp_path, "blocks")
     process.send_signal(signal.SIGTERM)  # the first cancels what cannot be cancelled; the next comes after a while
     _, err = process.communicate(timeout=50)
-    assert (process.returncode, err) == (143, "error[terminated]: asked to end, by SIGTERM\n")
+    assert (process.returncode, err) == (143, "error[terminated]: terminated by SIGTERM\n")
 
 
 def test_the_level_of_the_sandbox_is_told_with_a_remedy(shop):
     done = shop("doctor")
     assert "sandbox" in done.out
-    findings = {one["subject"]: one for one in shop("doctor", "--json").document["findings"]}
+    findings = {one["subject"]: one for one in shop("doctor", "--json").json["findings"]}
     assert findings["driver demo"]["state"] == "ok"
     assert findings["registry team"]["state"] == "ok"
     assert findings["sandbox"]["state"] == "ok" or findings["sandbox"]["remedy"]
@@ -289,14 +291,14 @@ def test_doctor_names_the_damaged_file_and_the_command_that_repairs(own):
 def test_doctor_tells_of_files_that_cannot_be_read_and_goes_on(own):
     (own.home / "config" / "config.toml").write_text("registries = 3")
     (own.home / "config" / "connections.toml").write_text("[shop")
-    findings = own("doctor", "--json", code=1).document["findings"]
+    findings = own("doctor", "--json", code=1).json["findings"]
     assert [one["subject"] for one in findings if one["state"] == "fault"] == ["connections", "registries"]
     assert findings[-1]["subject"] == "driver demo"
 
 
 def test_a_driver_cannot_write_lines_of_its_own_into_an_error(capsys):
     report(DragomanError("it failed\nerror[other]: not so"), as_json=False)
-    assert capsys.readouterr().err == "error[error]: it failed\n    error[other]: not so\n"
+    assert capsys.readouterr().err == "error[error]: it failed\n    | error[other]: not so\n"
 
 
 def test_sandbox_off_is_shouted(shop):
@@ -311,7 +313,7 @@ def test_completion_scripts_and_names_of_connections(shop):
 
 
 def test_home_can_be_chosen_on_the_command_line(shop, tmp_path):
-    assert "no connection is saved" in shop("connections", "list", "--home", tmp_path).err
+    assert shop("connections", "list", "--home", tmp_path, "--json").json["connections"] == []
     assert str(tmp_path / "config") in shop("--home", tmp_path, "doctor").out
 
 

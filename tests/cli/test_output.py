@@ -6,6 +6,8 @@ import csv
 import io
 import json
 import re
+import sys
+from contextlib import ExitStack
 from decimal import Decimal
 
 import msgspec
@@ -13,11 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.cli import output
+from dragoman.cli import output, streams
 from dragoman.cli.progress import Progress
 from dragoman_api import events
 from dragoman_api.cells import CutText, Json
 from dragoman_api.columns import Column, Note
+from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import Page, RowKey
 
 
@@ -111,7 +114,7 @@ def test_columns_that_do_not_fit_a_terminal_are_counted(terminal, capsys):
     screen = terminal()
     output.write_page(page([f"column_{n}" for n in range(40)], [["value of a cell"] * 40]), format="table")
     assert "column_0" in screen.getvalue()
-    assert re.search(r"… \d+ more columns: take --json\n", capsys.readouterr().err)
+    assert re.search(r"… \d+ more columns: use --json\n", capsys.readouterr().err)
 
 
 def test_no_color_leaves_no_escape_sequence(terminal, monkeypatch):
@@ -183,3 +186,22 @@ def test_exports_side_by_side_are_each_told_by_their_own_name(capsys):
     progress.show(events.ExportFailed(connection="shop", object="orders", target="orders", code="x", reason="gone"))
     progress.close()
     assert capsys.readouterr().err == "  books  8/8  8 rows/s  done\n  orders  failed\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit for the size of a file")
+@pytest.mark.parametrize("target", ["file", "-"])
+def test_an_event_that_is_written_only_in_part_is_an_error(tmp_path, target):
+    import resource
+
+    event = events.ConnectionClosed(connection="shop")
+    size, before = len(event.to_json()) + 1, resource.getrlimit(resource.RLIMIT_FSIZE)
+    with ExitStack() as cleanup:
+        stdout = cleanup.enter_context((tmp_path / "out").open("wb", buffering=0))
+        write = streams.write_events(str(tmp_path / "file") if target == "file" else "-", stdout, cleanup)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, before[1]))
+        try:
+            write(event)
+            with pytest.raises((ConfigurationError, OSError)):
+                write(event)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)

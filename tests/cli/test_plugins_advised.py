@@ -7,14 +7,14 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from cli.conftest import House
 
 import wheelhouse
+from command_line import Machine
 from dragoman.plugins import Registries, advisories
-from dragoman.plugins.advisories import WEB_SECONDS, Advisories
+from dragoman.plugins.advisories import WEB_SECONDS, AdvisoryCache
 from dragoman.settings import find_paths
-from dragoman_registry import publish
-from dragoman_registry.store import Store
+from dragoman_registry.client.store import Store
+from dragoman_registry.publisher import publish
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def asked(tmp_path):
 
 def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_path, monkeypatch):
     address, team, paths, server = asked
-    house = House(tmp_path / "home")
+    house = Machine(tmp_path / "home")
     house("registry", "add", address, "--root", publish.init(team), "--name", "team")
     house("plugins", "install", "demo")
     (house.home / "config" / "connections.toml").write_text('[shop]\ntype = "demo"\n')
@@ -45,7 +45,7 @@ def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_p
 
     def quarantined():
         paths.clear()
-        fresh = Advisories(store, registries)  # as another process would
+        fresh = AdvisoryCache(store, registries)  # as another process would
         fresh.refresh()
         return fresh.standing(store.active("demo")).quarantined, bool(paths)
 
@@ -74,17 +74,17 @@ def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_p
 
 def test_nobody_is_asked_where_nothing_is_installed(asked, tmp_path):
     address, team, paths, _ = asked
-    house = House(tmp_path / "home")
+    house = Machine(tmp_path / "home")
     house("registry", "add", address, "--root", publish.init(team), "--name", "team")
     paths.clear()
-    assert "no driver is installed" in house("plugins", "list").err
+    assert "No installed drivers. " in house("plugins", "list").err
     assert paths == []
     assert not (house.home / "data/state.db").exists()
 
 
 def test_a_folder_that_could_not_be_read_is_asked_again_though_nothing_in_it_changed(tmp_path):
     team = wheelhouse.registry(tmp_path / "team", [wheelhouse.Driver().write(tmp_path / "wheels")])
-    house = House(tmp_path / "home")
+    house = Machine(tmp_path / "home")
     house("registry", "add", str(team))
     house("plugins", "install", "demo")
     store, registries = Store(house.home / "data"), Registries(find_paths(house.home))
@@ -92,7 +92,7 @@ def test_a_folder_that_could_not_be_read_is_asked_again_though_nothing_in_it_cha
     away = [(file, file.rename(tmp_path / file.name)) for file in (team / "targets").glob("*.advisories")]
 
     def quarantined():
-        fresh = Advisories(store, registries)
+        fresh = AdvisoryCache(store, registries)
         fresh.refresh()
         return fresh.standing(store.active("demo")).quarantined
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from cli.conftest import House
 
 import wheelhouse
-from dragoman.plugins import autoinstall
-from dragoman_registry import publish
-from dragoman_registry.store import Store
-from dragoman_registry.wheels import Host
+from command_line import Machine
+from dragoman.plugins import install_on_open
+from dragoman_registry.client.store import Store
+from dragoman_registry.publisher import publish
+from dragoman_registry.wheels.archive import Host
 
 GREEDY = ["net:connection", "secrets:connection", "net:host=example.org"]
 
@@ -30,7 +30,7 @@ def team(tmp_path):
 @pytest.fixture
 def house(tmp_path, team):
     """Give a home that knows the registry and has a connection saved; nothing is installed."""
-    made = House(tmp_path / "home")
+    made = Machine(tmp_path / "home")
     made("registry", "add", team)
     (made.home / "config" / "connections.toml").write_text('[shop]\ntype = "demo"\n')
     return made
@@ -67,7 +67,7 @@ def damage(house):
 
 
 def test_P3_install_and_ready(house):
-    assert "installing demo 1.1.0 for shop" in opened(house).err
+    assert "  installing demo 1.1.0 for shop … done" in opened(house).err
     assert "installing" not in opened(house).err
 
 
@@ -81,14 +81,14 @@ def test_a_quarantined_version_does_not_start_and_the_nearest_safe_one_is_named(
     house("plugins", "pin", "demo")
     assert opened(house).out
     publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
-    [listed] = house("plugins", "list", "--json").document["plugins"]
+    [listed] = house("plugins", "list", "--json").json["plugins"]
     assert (listed["state"], listed["quarantined"]) == ("quarantined", "sends data elsewhere")
     assert "demo 1.0.0 is quarantined: sends data elsewhere" in house("plugins", "list").err
     done = opened(house, code=1)
-    assert "demo 1.0.0 must not run: sends data elsewhere; 1.1.0 may" in done.err
+    assert "error[quarantined]: demo 1.0.0 must not run: sends data elsewhere; 1.1.0 may run" in done.err
     paste(house, refused(house, "quarantined"))
     assert opened(house).out
-    assert house("plugins", "list", "--json").document["plugins"][0]["pin"] == "1.1.0"
+    assert house("plugins", "list", "--json").json["plugins"][0]["pin"] == "1.1.0"
 
 
 @pytest.mark.slow
@@ -98,7 +98,7 @@ def test_a_quarantine_that_is_lifted_leaves_nothing_to_do(house, team):
     refused(house, "quarantined")
     publish.mark(team, project="demo", version="1.0.0", status="active")
     assert opened(house).out
-    assert house("plugins", "list", "--json").document["plugins"][0]["quarantined"] is None
+    assert house("plugins", "list", "--json").json["plugins"][0]["quarantined"] is None
 
 
 @pytest.mark.slow
@@ -114,7 +114,7 @@ def test_a_quarantine_holds_while_its_registry_is_out_of_reach(house, team):
 @pytest.mark.slow
 def test_a_locked_version_that_is_quarantined_is_not_installed(house, team, tmp_path):
     house("plugins", "install", "demo")
-    fresh = House(tmp_path / "fresh")
+    fresh = Machine(tmp_path / "fresh")
     fresh("registry", "add", team)
     (fresh.home / "data").mkdir(exist_ok=True)
     (fresh.home / "data/plugins.lock").write_bytes((house.home / "data/plugins.lock").read_bytes())
@@ -134,11 +134,11 @@ def test_what_is_held_against_a_version_is_told_and_it_goes_on_working(status, h
     notice = f"demo 1.0.0 is {status}: too slow{more}"
     assert f"warning: {notice}" in opened(house).err
     assert notice in opened(house, "--events", "-", "-q").out
-    assert house("plugins", "list", "--json").document["plugins"][0]["notices"] == [notice]
+    assert house("plugins", "list", "--json").json["plugins"][0]["notices"] == [notice]
     assert notice in house("plugins", "list").err
     publish.mark(team, project="demo", version="1.0.0", status="active")
     assert opened(house).err == ""
-    assert house("plugins", "list", "--json").document["plugins"][0]["notices"] == []
+    assert house("plugins", "list", "--json").json["plugins"][0]["notices"] == []
 
 
 def test_enable(house):
@@ -152,7 +152,7 @@ def test_enable(house):
 def test_repair_happens_by_itself_but_not_for_ever(house):
     opened(house)
     whole = damage(house)
-    assert "installing demo 1.1.0 for shop" in opened(house).err
+    assert "  installing demo 1.1.0 for shop … done" in opened(house).err
     assert "tampered" not in whole.read_text()
     damage(house)
     hint = refused(house, "repair-needed")
@@ -181,7 +181,8 @@ def test_update_host_names_the_range_and_opens_once_the_host_is_new_enough(house
 def test_offline_missing_names_the_place(house, team, tmp_path):
     team.rename(tmp_path / "stick")
     done = opened(house, code=1)
-    assert f"{team} cannot be read: there is no such folder" in done.err
+    assert f"error[offline-missing]: the driver for 'demo' is missing and cannot be fetched: {team} " in done.err
+    assert "there is no such folder" in done.err
     hint = refused(house, "offline-missing")
     assert hint == "dragoman registry add FOLDER"
     paste(house, hint.replace("FOLDER", str(tmp_path / "stick")))
@@ -190,7 +191,7 @@ def test_offline_missing_names_the_place(house, team, tmp_path):
 
 def test_ask_for_permissions_beyond_the_baseline(house, team, tmp_path):
     wheelhouse.registry(team, [wheelhouse.Driver(version="2.0.0", permissions=GREEDY).write(tmp_path / "wheels")])
-    assert "demo asks for net:host=example.org" in opened(house, code=1).err
+    assert "demo asks for net:host=example.org; nothing was installed" in opened(house, code=1).err
     paste(house, refused(house, "refused"))
     assert opened(house).out
 
@@ -209,10 +210,10 @@ def test_ask_where_another_key_signs_than_what_is_installed(house, tmp_path, mon
     moved(house, tmp_path, driver)
     newer = replace(Host.here(), api="9.0.0")
     monkeypatch.setattr(Host, "here", classmethod(lambda cls: newer))
-    monkeypatch.setattr(autoinstall, "installed_version", lambda name: "9.0.0")
+    monkeypatch.setattr(install_on_open, "installed_version", lambda name: "9.0.0")
     done = opened(house, code=1)
     assert re.search(
-        r"demo is signed by owner \(key [0-9a-f]{12}\), which is not who signed what is installed", done.err
+        r"demo is signed by owner \(key [0-9a-f]{12}\), not by the installed release's publisher", done.err
     )
     paste(house, refused(house, "refused"))
     assert opened(house).out
@@ -242,7 +243,7 @@ def test_what_is_installed_or_locked_needs_no_fresh_word_of_its_registry(house, 
         config = f'[[registries]]\nname = "x"\nlocation = "{place}"\n'
         (house.home / "config/config.toml").write_text(config)
         assert opened(house).out
-    other = House(tmp_path / "other")
+    other = Machine(tmp_path / "other")
     shutil.copytree(house.home / "config", other.home / "config")
     (other.home / "data").mkdir()
     shutil.copy(house.home / "data/plugins.lock", other.home / "data/plugins.lock")
@@ -268,14 +269,14 @@ def test_where_the_sandbox_does_not_hold_a_publisher_who_was_trusted_before_is_n
 
 def test_a_lock_of_other_bytes_is_refused(house, team, tmp_path):
     opened(house)
-    fresh = House(tmp_path / "fresh")
+    fresh = Machine(tmp_path / "fresh")
     fresh("registry", "add", team)
     (fresh.home / "data").mkdir(exist_ok=True)
     text = (house.home / "data/plugins.lock").read_text()
     sha256 = store(house).active("demo").sha256
     (fresh.home / "data/plugins.lock").write_text(text.replace(sha256, sha256[::-1]))
     (fresh.home / "config/connections.toml").write_text('[shop]\ntype = "demo"\n')
-    assert "its files differ from those in plugins.lock" in opened(fresh, code=2).err
+    assert "1.1.0: its files differ from those in plugins.lock" in opened(fresh, code=2).err
     assert refused(fresh, "plugin-lock", code=2) == "dragoman plugins show demo"
-    assert "its files differ" in fresh("plugins", "sync", code=1).err
+    assert "its files differ" in fresh("plugins", "sync", code=1).out
     assert sha256[::-1] in (fresh.home / "data/plugins.lock").read_text()

@@ -8,10 +8,10 @@ import shutil
 import subprocess
 
 import pytest
-from cli.conftest import House
 from cli.test_plugins_decided import GREEDY, damage, house, moved, opened, paste, store, team  # noqa: F401 - fixtures
 
 import wheelhouse
+from command_line import Machine
 from dragoman.runtime import Runtime
 from dragoman_api.hookspecs import hookimpl
 
@@ -29,18 +29,18 @@ def hint_of(done):
 
 def test_an_update_shows_its_difference_and_asks_for_wider_permissions(old, team, tmp_path):  # noqa: F811
     wheelhouse.registry(team, [wheelhouse.Driver(version="2.0.0", permissions=GREEDY).write(tmp_path / "wheels")])
-    [update] = old("plugins", "update", "--dry-run", "--json").document["updates"]
+    [update] = old("plugins", "update", "--dry-run", "--json").json["updates"]
     assert (update["before"], update["version"], update["permissions"]) == ("1.0.0", "2.0.0", ["reaches example.org"])
     assert old("plugins", "update", "--dry-run").out.splitlines()[1].endswith("available  reaches example.org")
     done = old("plugins", "update", "demo", code=1)
-    assert "demo asks for net:host=example.org; nothing was installed without consent" in done.err
+    assert "error[refused]: demo asks for net:host=example.org; nothing was installed" in done.err
     assert store(old).active("demo").version == "1.0.0"
     failed = old("plugins", "update", "--all", code=1).out.splitlines()[1]
     assert "failed" in failed
     assert "net:host=example.org" in failed
     assert paste(old, hint_of(done)).out.splitlines()[1].split()[:4] == ["demo", "1.0.0", "2.0.0", "updated"]
     assert store(old).active("demo").version == "2.0.0"
-    assert "up to date" in old("plugins", "update").err
+    assert old("plugins", "update", "--json").json["updates"] == []
 
 
 @pytest.mark.slow
@@ -48,7 +48,8 @@ def test_an_update_that_another_key_signed_is_asked_about(old, tmp_path):
     moved(old, tmp_path, wheelhouse.Driver(version="2.0.0"))
     assert "is signed by owner (key " in old("plugins", "update", "--dry-run").out
     done = old("plugins", "update", "demo", code=1)
-    assert "which is not who signed what is installed; nothing was installed without consent" in done.err
+    assert "error[refused]: demo is signed by owner (key " in done.err
+    assert "not by the installed release's publisher; nothing was installed" in done.err
     paste(old, hint_of(done))
     assert store(old).active("demo").version == "2.0.0"
     assert "signed by  owner (" in old("plugins", "why", "demo").out
@@ -80,21 +81,21 @@ def test_a_damaged_file_is_named_and_repaired(old):
     path = damage(old)
     done = old("plugins", "verify", code=1)
     assert str(path) in done.out
-    assert [one["faults"][0]["where"] for one in old("plugins", "verify", "--json", code=1).document["plugins"]] == [
+    assert [one["faults"][0]["where"] for one in old("plugins", "verify", "--json", code=1).json["plugins"]] == [
         str(path)
     ]
-    assert paste(old, hint_of(done)).out == "demo 1.0.0 is whole\n"
+    assert paste(old, hint_of(done)).out == "demo 1.0.0 was repaired\n"
     assert "no faults" in old("plugins", "verify", "demo").err
-    assert "not installed" in old("plugins", "verify", "other", code=1).err
+    assert "error[plugin-not-found]: other is not installed" in old("plugins", "verify", "other", code=1).err
 
 
 @pytest.mark.slow
 def test_what_nobody_goes_back_to_is_collected(old, team, tmp_path):  # noqa: F811
-    assert "nothing to collect" in old("plugins", "gc").err
+    assert old("plugins", "gc", "--json").json["collected"] == []
     wheelhouse.registry(team, [wheelhouse.Driver(version="2.0.0").write(tmp_path / "wheels")])
     for version in ("1.1.0", "2.0.0"):
         old("plugins", "install", "demo", "--version", version)
-    [one] = old("plugins", "gc", "--dry-run", "--json").document["collected"]
+    [one] = old("plugins", "gc", "--dry-run", "--json").json["collected"]
     assert (one["plugin"], one["version"]) == ("demo", "1.0.0")
     assert one["size"] > 0
     assert "would be freed" in old("plugins", "gc", "--dry-run").err
@@ -120,15 +121,15 @@ def test_why_a_version_is_here(house, team, tmp_path):  # noqa: F811
     lines = house("plugins", "why", "demo").out.splitlines()
     assert "asked for    by name, by " in lines[1]
     assert any(line.startswith("kept         1.1.0, opening shop") for line in lines)
-    first = house("plugins", "why", "demo", "--json").document["why"][0]
+    first = house("plugins", "why", "demo", "--json").json["why"][0]
     assert (first["version"], first["active"], first["origin"]["asked"]) == ("1.0.0", True, "by name")
-    assert "not installed" in house("plugins", "why", "other", code=1).err
+    assert "error[plugin-not-found]: other is not installed" in house("plugins", "why", "other", code=1).err
 
 
 def test_a_fresh_machine_follows_the_lock(old, team, tmp_path):  # noqa: F811
-    fresh = House(tmp_path / "fresh")
+    fresh = Machine(tmp_path / "fresh")
     fresh("registry", "add", team)
-    assert "there is no" in fresh("plugins", "sync", code=2).err
+    assert f"there is no {fresh.home / 'data/plugins.lock'}" in fresh("plugins", "sync", code=2).err
     lock = (old.home / "data/plugins.lock").read_bytes()
     (fresh.home / "data").mkdir(exist_ok=True)
     (fresh.home / "data/plugins.lock").write_bytes(lock)
@@ -136,8 +137,8 @@ def test_a_fresh_machine_follows_the_lock(old, team, tmp_path):  # noqa: F811
     assert store(fresh).installed() == []
     assert fresh("plugins", "sync").out.split() == ["installed", "demo", "1.0.0"]
     assert store(fresh).active("demo").sha256 == store(old).active("demo").sha256
-    assert "is what plugins.lock names" in fresh("plugins", "sync", "--frozen").err
-    assert "is what plugins.lock names" in fresh("plugins", "sync").err
+    assert fresh("plugins", "sync", "--frozen", "--json").json["differences"] == []
+    assert fresh("plugins", "sync", "--json").json == {"installed": [], "differences": [], "skipped": {}}
     path = damage(fresh)
     assert str(path) in fresh("plugins", "sync", "--frozen", code=1).out
     assert fresh("plugins", "sync").out.split() == ["installed", "demo", "1.0.0"]
@@ -152,11 +153,11 @@ def test_wheels_that_came_after_the_lock_do_not_break_it(house, team, tmp_path):
     lock = (house.home / "data/plugins.lock").read_bytes()
     later = wheelhouse.Driver("wide", tag="cp313-cp313-win_amd64", **native)
     wheelhouse.registry(team, [later.write(tmp_path / "wheels")])
-    fresh = House(tmp_path / "fresh")
+    fresh = Machine(tmp_path / "fresh")
     fresh("registry", "add", team)
     (fresh.home / "data").mkdir(exist_ok=True)
     (fresh.home / "data/plugins.lock").write_bytes(lock)
-    assert fresh("plugins", "sync").out.split() == ["installed", "wide", "1.0.0"]
+    assert fresh("plugins", "sync", "--yes").out.split() == ["installed", "wide", "1.0.0"]
     assert (fresh.home / "data/plugins.lock").read_bytes() == lock
 
 
@@ -169,7 +170,7 @@ def test_a_home_that_cannot_be_written_opens_what_is_installed(old, tmp_path):
     try:
         shutil.copytree(old.home, tmp_path / "disk/home", symlinks=True)
         subprocess.run(["mount", "-o", "remount,ro", tmp_path / "disk"], check=True)
-        sealed = House(tmp_path / "disk/home")
+        sealed = Machine(tmp_path / "disk/home")
         assert opened(sealed).out
         assert "1.0.0" in sealed("plugins", "list").out
         assert "no faults" in sealed("plugins", "verify").err
@@ -198,7 +199,7 @@ async def test_an_update_is_for_new_connections_and_the_old_one_keeps_its_files(
     hooks = ["connect", "list_objects", "describe_object"]
     versions = ("1.0.0", "1.1.0", "1.2.0")
     wheels = [wheelhouse.Driver(version=v, code=CRASHING, hooks=hooks).write(tmp_path / "wheels") for v in versions]
-    home = House(tmp_path / "home")
+    home = Machine(tmp_path / "home")
     home.process("registry", "add", wheelhouse.registry(tmp_path / "team", wheels))
     home.process("plugins", "install", "demo", "--version", "1.0.0")
     (home.home / "config/connections.toml").write_text('[shop]\ntype = "demo"\n')
@@ -206,7 +207,7 @@ async def test_an_update_is_for_new_connections_and_the_old_one_keeps_its_files(
         async with runtime.open("shop") as session:
             for version in versions[1:]:
                 home.process("plugins", "install", "demo", "--version", version)
-            assert "nothing to collect" in home.process("plugins", "gc").err
+            assert home.process("plugins", "gc", "--json").json["collected"] == []
             with pytest.raises(Exception, match="exit status 7"):
                 await session.describe("x")
             assert await session.objects()  # a fresh process, of the version it was opened with

@@ -64,6 +64,7 @@ LOOKING = {  # at files of this machine, and at registries
     "plugins verify", "plugins why", "registry list",
 }  # fmt: skip
 CONFIGURING = {
+    "connections migrate",
     "connections remove",
     "registry add",
     "registry remove",
@@ -129,6 +130,6 @@ def prepare(own, name):
 
 def snapshot(own):
     """Give what is installed and configured."""
-    state = own("plugins", "list", "--json").document
+    state = own("plugins", "list", "--json").json
     files = [own.home / "config/connections.toml", own.home / "config/config.toml", own.home / "data/plugins.lock"]
     return state, [file.read_bytes() for file in files if file.exists()]

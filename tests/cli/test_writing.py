@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from dragoman.cli.changes import parse_values
-from dragoman.cli.options import take_pairs
+from dragoman.cli.option_values import take_pairs
 from dragoman_api.cells import Json
 from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import ConfigurationError
@@ -39,7 +39,9 @@ def test_a_value_is_read_by_the_kind_of_its_column(pair, value):
     assert type(parsed) is type(value)
 
 
-@pytest.mark.parametrize("pairs", [["title"], ["=1"], ["price:=12,5"], ["price=1", "price=2"]])
+@pytest.mark.parametrize(
+    "pairs", [["title"], ["=1"], ["price:=12,5"], ["price=1", "price=2"], [f"tags:={'[' * 5_000}"]]
+)
 def test_an_assignment_that_cannot_be_meant_is_refused(pairs):
     with pytest.raises(ConfigurationError) as caught:
         parse_values(pairs, KINDS)
@@ -73,13 +75,13 @@ def test_a_conflict_ends_with_4_and_says_how_to_look(shop):
 
 def test_a_change_that_is_not_sent_is_an_outcome_too(shop):
     done = shop("update", "shop", "books", "1", "--set", "id=2", "--json", code=4)
-    assert done.document["requests"] == []
-    assert done.document["outcomes"][0]["status"] == "skipped"
+    assert done.json["requests"] == []
+    assert done.json["outcomes"][0]["status"] == "skipped"
 
 
 def test_an_update_without_values_and_a_guard_without_one_are_usage_errors(shop):
-    assert "nothing to change" in shop("update", "shop", "books", "1", code=2).err
-    assert "--if-seq-no needs a value" in shop("delete", "shop", "books", "1", "--if-seq-no", code=2).err
+    assert "error[usage]: nothing to change" in shop("update", "shop", "books", "1", code=2).err
+    assert "error[usage]: --if-seq-no needs a value" in shop("delete", "shop", "books", "1", "--if-seq-no", code=2).err
 
 
 def test_dropping_is_refused_where_nobody_can_confirm_it(shop):

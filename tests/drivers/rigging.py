@@ -30,7 +30,7 @@ from dragoman_api import (
 from dragoman_api.connections import SslMode
 from dragoman_api.http import Http
 from dragoman_api.testing.target import opened
-from dragoman_registry.installer import unpack
+from dragoman_registry.client.installer import unpack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -141,11 +141,11 @@ async def confined(rig: type[Rig], driver: type, given: Profile) -> AsyncIterato
             driver=f"{driver.__module__}:{driver.__qualname__}",
             trees=(tree,),
             approved=((given.host, given.port),),
-            secrets=given.secrets,
+            profile=given,
         )
         async with Http(given) as http, Worker(launch) as worker:
             proxy = DriverProxy(worker)
-            await proxy.connect(given)
+            await proxy.connect()
             made = rig(proxy, http, None)
             if str(worker.report) != "full":
                 pytest.skip(f"the sandbox is {worker.report} here")

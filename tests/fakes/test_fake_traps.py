@@ -61,7 +61,6 @@ async def test_the_background_refresh_happens_within_its_interval(server):
 
 
 async def test_wait_for_waits_for_somebody_when_there_is_no_background_refresh(server):
-    """C5."""
     await ask(server, "PUT", "/x", {"settings": {"refresh_interval": "-1"}})
     order = []
 
@@ -87,7 +86,6 @@ async def test_a_point_in_time_does_not_see_later_writes(server):
 
 
 async def test_an_expired_point_in_time_is_404_with_one_cause_per_shard(server):
-    """C44."""
     await ask(server, "PUT", "/x", {"settings": {"number_of_shards": 3}})
     pit = (await ask(server, "POST", "/x/_pit?keep_alive=1ms"))[1]["id"]
     await anyio.sleep(0.01)
@@ -105,7 +103,6 @@ async def test_a_page_keeps_its_point_in_time_alive(server):
 
 
 async def test_a_dropped_index_under_a_point_in_time_is_503_and_no_node_is_down(server):
-    """C44."""
     await fill(server)
     pit = (await ask(server, "POST", "/x/_pit?keep_alive=1m"))[1]["id"]
     await ask(server, "DELETE", "/x")
@@ -154,7 +151,6 @@ async def test_a_walk_by_pages_is_complete_and_resumes(server):
 
 
 async def test_ties_are_lost_without_the_tiebreaker(server):
-    """C2."""
     await fill(server, count=10)
     await ask(server, "POST", "/x/_bulk?refresh=true", raw=b"".join(b'{"index":{}}\n{"n":4}\n' for _ in range(20)))
     pit = (await ask(server, "POST", "/x/_pit?keep_alive=1m"))[1]["id"]
@@ -172,7 +168,6 @@ async def test_ties_are_lost_without_the_tiebreaker(server):
     [("7.17.29", 500, "exception"), ("8.19.21", 429, "too_many_scroll_contexts_exception")],
 )
 async def test_too_many_scrolls_are_refused_in_two_ways(version, status, kind):
-    """C7, C45."""
     async with FakeElasticsearch(version=version) as server:
         await fill(server)
         await ask(server, "PUT", "/_cluster/settings", {"transient": {"search.max_open_scroll_context": 2}})
@@ -193,7 +188,6 @@ async def test_a_failing_shard_gives_a_partial_page_unless_that_is_refused(serve
 
 
 async def test_a_data_stream_takes_only_new_documents(server):
-    """C31, C32."""
     template = {"index_patterns": ["logs-*"], "data_stream": {}, "template": {"settings": {"number_of_replicas": 0}}}
     await ask(server, "PUT", "/_index_template/logs", template)
     status, made = await ask(server, "POST", "/logs-a/_doc?refresh=true", {"@timestamp": "2026-01-01", "m": 1})
@@ -219,14 +213,12 @@ async def test_a_data_stream_takes_only_new_documents(server):
 
 
 async def test_an_unknown_post_below_a_missing_index_creates_it_on_7(old_server):
-    """C25."""
     assert (await ask(old_server, "POST", "/made/_anything", {}))[0] == 400
     assert (await ask(old_server, "HEAD", "/made"))[0] == 200
     assert old_server.faults
 
 
 async def test_numbers_change_where_the_answer_is_written_anew(server):
-    """C35."""
     raw = b'{"b":1e400, "a":1.10, "e":1E5, "i":123456789012345678901234567890}'
     mapping = {"mappings": {"dynamic": False}}
     await ask(server, "PUT", "/x", mapping)
@@ -251,7 +243,6 @@ async def test_gzip_is_given_when_asked_for(server):
 
 
 async def test_a_body_that_is_too_large_gets_a_bare_413(server):
-    """C40."""
     async with aiohttp.ClientSession() as session:
         headers = {"Content-Length": str(101 * 2**20), "Content-Type": "application/json"}
         async with session.post(f"{server.url}/x/_bulk", headers=headers, expect100=False, data=None) as response:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
 
 import aiohttp
 import pytest
-from demo import data, sample
+from docs.demo import data, sample
 
 from fakes.elasticsearch import FakeElasticsearch
+from stranger import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -70,6 +76,17 @@ async def test_loading_never_touches_an_index_that_is_there_already():
         with pytest.raises(RuntimeError, match="already exists"):
             await sample.load(server.url, prefix="shop-")
         assert list(server.cluster.indices) == ["shop-orders"]
+
+
+def test_it_ends_when_it_is_asked_to():
+    command = [sys.executable, "-m", "docs.demo.sample", "--port", "0", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}
+    ) as shop:
+        port = json.loads(shop.stdout.readline())["port"]
+        with socket.create_connection(("127.0.0.1", port)):  # which says nothing
+            shop.send_signal(signal.SIGINT)
+            assert shop.wait() == 0
 
 
 async def test_a_cluster_may_want_a_name_and_a_password():

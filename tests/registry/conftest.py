@@ -9,20 +9,42 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from shared_isolation import one_process_apart
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(autouse=True)
 def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Save the time of waiting for a disk; the crash tests run in processes of their own, where fsync is real."""
+    """Do not wait for the disk; the crash tests run in their own processes, where fsync is real."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_process() -> Iterator[None]:
+    """Check the wheels of all tests of a module in one process; tests in `test_one_publisher` hold that it is apart."""
+    with one_process_apart():
+        yield
 
 
 @pytest.fixture
 def shared_path() -> Iterator[Path]:
-    """Give a folder that other users may enter, in memory where there is such a place."""
+    """A folder that other users may enter, in memory if possible."""
     memory = "/dev/shm"
     with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
+
+
+@pytest.fixture
+def golden() -> Callable[[str, list[str]], None]:
+    """A comparison of lines with a file beside this one; `WRITE_GOLDEN=1` writes the file anew."""
+
+    def compare(name: str, lines: list[str]) -> None:
+        file = Path(__file__).with_name(name)
+        if os.environ.get("WRITE_GOLDEN"):
+            file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        assert lines == file.read_text(encoding="utf-8").splitlines()
+
+    return compare

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import anyio
 
 from dragoman import Runtime, runtime
-from dragoman._bus import BUFFER, Bus
+from dragoman._bus import BUFFER, LONGEST, Bus
 from dragoman_api import hookimpl
-from dragoman_api.events import ConnectionClosed, EventsDropped
+from dragoman_api.events import ConnectionClosed, ConnectionFailed, EventsDropped
 
 
 def closed(number: int) -> ConnectionClosed:
@@ -104,4 +107,37 @@ async def test_an_automation_that_hangs_does_not_hold_up_the_end_and_is_named(mo
         await anyio.wait_all_tasks_blocked()
     told = [event for event in seen if event.name == "automation.failed"]
     assert [event.automation for event in told] == ["Observer"]
-    assert told[0].reason == "was still busy after 0.05 s; 2 events were not told"
+    assert told[0].reason == "was still busy after 0.05 s; 2 events were not delivered"
+
+
+def test_no_event_carries_a_secret_that_somebody_learned():
+    bus, seen = Bus(), []
+    bus.add_sink(seen.append)
+    bus.mask.add(["hunter2-and-more"])
+    with bus.subscribe() as subscription:
+        bus.emit(ConnectionFailed(connection="shop", code="x", reason="it said hunter2-and-more"))
+    assert seen[0].reason == "it said ***"
+    assert subscription.waiting == 1
+
+
+def test_a_text_of_an_event_is_bounded_whoever_chose_it():
+    bus, seen = Bus(), []
+    bus.add_sink(seen.append)
+    bus.emit(closed("x" * 50_000_000))
+    assert len(seen[0].connection) < LONGEST + 100
+    assert seen[0].connection.endswith("(49,996,000 more characters)")
+
+
+def test_an_event_as_json_holds_nothing_that_a_terminal_obeys_and_keeps_its_values():
+    said = "a\x1b[2J\x9b31m\u202eb\x7f\u2028é"
+    text = closed(said).to_json()
+    assert text.isprintable()
+    assert json.loads(text)["connection"] == said
+
+
+def test_a_name_of_a_file_that_is_no_text_is_told_all_the_same():
+    name = os.fsdecode(b"caf\xe9")
+    text = ConnectionClosed(connection=name).to_json()
+    assert text.isascii()
+    assert next(iter(json.loads(text).items())) == ("name", "connection.closed")
+    assert json.loads(text)["connection"] == name

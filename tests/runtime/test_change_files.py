@@ -34,6 +34,8 @@ UPDATE = '{"op":"update","object":"books","id":"17","set":{"price":12.5}}'
         ('{"op":"insert","object":"b","document":{"a": 1.10,"b":1e400}}',
          Insert("b", document='{"a": 1.10,"b":1e400}')),
         ('{"op":"insert","object":"b","document":"{\\n}"}', Insert("b", document="{\n}")),
+        ('{"op":"insert","object":"b","document":"{\\"a\\":1 /* b */}"}', Insert("b", document='{"a":1 /* b */}')),
+        ('{"op":"insert","object":"b","document":"\\"a\\""}', Insert("b", document='"a"')),
     ],
 )  # fmt: skip
 def test_a_line_is_a_change(line, change):
@@ -71,7 +73,7 @@ def test_a_text_that_looks_like_an_array_stays_a_text():
         ('{"op":"update","object":"b","id":"","set":{"a":1}}', "length >= 1"),
         ('{"op":"update","object":"b","id":"1","set":{}}', "length >= 1"),
         ('{"op":"update","object":"b","id":"1","sett":{"a":1}}', "unknown field `sett`"),
-        ('{"op":"update","object":"b","id":"1","set":{"a":1,"a":2}}', "'a' stands there twice"),
+        ('{"op":"update","object":"b","id":"1","set":{"a":1,"a":2}}', "'a' occurs twice"),
         ('{"op":"insert","object":"b"}', "either `set` or `document`"),
         ('{"op":"insert","object":"b","set":{"a":1},"document":{}}', "either `set` or `document`"),
         ('{"op":"insert","object":"b","id":"1","set":{"a":1},"guard":{"seq_no":1}}', "only with `replace`"),

@@ -27,7 +27,7 @@ from dragoman_api.errors import (
 )
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing.memory import MemoryDriver
-from dragoman_elasticsearch import changes as planning
+from dragoman_elasticsearch.writing import plan as planning
 
 PROPERTIES = {"price": {"type": "double"}, "items": {"type": "nested", "properties": {"qty": {"type": "integer"}}}}
 
@@ -41,7 +41,7 @@ class InProcess:
         manifest = SimpleNamespace(capabilities=("tenants",))
         self.generation = SimpleNamespace(plugin="here", version="1.0.0", manifest=manifest)
         self.info = ConnectionInfo(name="shop", type="demo", host="localhost", port=1)
-        self._hooks = Hooks(automations, emit=lambda _: None).with_driver(driver)
+        self._hooks = Hooks(automations, emit=lambda _: None).for_connection(driver)
 
     async def hooks(self):
         return self._hooks
@@ -193,6 +193,23 @@ async def test_a_driver_that_dies_leaves_doubt_and_an_undo_file_that_is_right_ei
     assert taken_back.counts["conflict"] == (0 if after_it else 2)
 
 
+async def test_what_a_driver_that_cannot_be_started_again_was_never_given_is_not_in_doubt(shop):
+    before, path = await shop.stored(), shop.folder / "undo.ndjson"
+    link = InProcess(shop.es.driver)
+    session = Session(link, emit=shop.seen.append)
+    async with shop.set(*(update(at) for at in range(4)), session=session, undo=path) as changes:
+        await changes.plan()
+
+        async def ended():
+            raise DriverCrashedError("the driver's process ended too often within a minute")
+
+        link.hooks = ended
+        with pytest.raises(DriverCrashedError, match="too often"):
+            await changes.apply()
+    assert not path.exists()
+    assert await shop.stored() == before
+
+
 async def test_a_preliminary_undo_file_takes_back_what_was_applied_and_nothing_else(shop):
     """As a crash of the host leaves it: lines for all rows, applied or not, and somebody else is at work too."""
     before, path, kept = await shop.stored(), shop.folder / "undo.ndjson", shop.folder / "crashed.ndjson"
@@ -230,7 +247,7 @@ async def test_where_nothing_was_applied_there_is_no_undo_file(shop):
 async def test_an_undo_file_is_never_written_over(shop):
     path = shop.folder / "undo.ndjson"
     path.write_text("precious")
-    with pytest.raises(ConfigurationError, match="is there already"):
+    with pytest.raises(ConfigurationError, match=r"undo\.ndjson already exists"):
         await shop.run(update(0), undo=path)
     assert path.read_text() == "precious"
     assert json.loads((await shop.stored())["0"])["price"] == 0.1
@@ -320,11 +337,11 @@ async def test_a_driver_that_forgets_rows_or_invents_some_leaves_them_in_doubt(s
         driver = kind()
         driver.__dict__.update(shop.es.driver.__dict__)
         if kind is Confused:
-            with pytest.raises(DriverFaultError, match="does not speak of every change once"):
+            with pytest.raises(DriverFaultError, match=r"the plan of .* every change exactly once"):
                 await shop.run(update(0), update(1), session=shop.open(driver))
             continue
         report = await shop.run(update(0), update(1), undo=path, session=shop.open(driver))
-        assert [(each.line, each.reason) for each in report.left] == [(2, "the driver does not tell what became of it")]
+        assert [(each.line, each.reason) for each in report.left] == [(2, "the driver reported no outcome for it")]
         assert (await shop.undo(path)).left == []
     assert await shop.stored() == before
 
@@ -333,7 +350,7 @@ async def test_a_driver_that_knows_no_undo_says_so_before_anything_is_sent(tmp_p
     driver = MemoryDriver()
     line = b'{"op":"update","object":"books","id":"1","set":{"stock":7}}\n'
     session = Session(InProcess(driver), emit=lambda _: None)
-    with pytest.raises(UnsupportedOperationError, match="take these changes back"):
+    with pytest.raises(UnsupportedOperationError, match="cannot build an undo"):
         async with ChangeSet(session, Path("-"), stdin=io.BytesIO(line), undo=tmp_path / "undo.ndjson") as changes:
             await changes.plan()
     async with ChangeSet(session, Path("-"), stdin=io.BytesIO(line)) as changes:

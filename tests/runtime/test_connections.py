@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import resource
+
 import pytest
 
-from dragoman.connections import Connections, SavedConnection, check_values, make_profile
+from dragoman.connections import Connections, SavedConnection
+from dragoman.profiles import check_values, make_profile
+from dragoman.references import Reference, typed
 from dragoman.settings import find_paths
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError
@@ -56,7 +60,7 @@ def test_comments_and_other_entries_survive_a_change(connections, paths):
     paths.connections.write_text('# mine\n[old]\ntype = "weaviate" # the library\nhost = "h"\n')
     connections.save(saved(host="h"))
     connections.remove("shop")
-    assert paths.connections.read_text().startswith('# mine\n[old]\ntype = "weaviate" # the library\n')
+    assert paths.connections.read_text().startswith('# mine\nformat = 2\n\n[old]\ntype = "weaviate" # the library\n')
 
 
 def test_a_syntax_error_names_the_line_and_the_file_is_never_overwritten(connections, paths):
@@ -78,7 +82,7 @@ def test_an_unknown_name_says_what_is_saved_and_how_to_add_one(connections):
 
 def test_a_name_that_is_taken_or_unusable_is_refused(connections):
     connections.save(saved())
-    with pytest.raises(ConfigurationError, match="saved already"):
+    with pytest.raises(ConfigurationError, match="'shop' already exists"):
         connections.save(saved())
     with pytest.raises(ConfigurationError, match="cannot name"):
         connections.save(saved(name="../x"))
@@ -87,17 +91,18 @@ def test_a_name_that_is_taken_or_unusable_is_refused(connections):
 def test_secrets_are_named_by_reference_and_never_written_out(connections, tmp_path, monkeypatch):
     monkeypatch.setenv("KEY", "s3cret")
     (tmp_path / "key").write_text("from-file\n")
+    connections.save(saved())
     stored = connections.store_secret("shop", "api_key", "kept")
 
-    def resolve(reference):
-        return connections.resolve_secret(reference, field="api_key", connection="shop")
+    def secret(reference):
+        return connections.secret(reference, field="api_key", connection="shop")
 
-    assert resolve("env:KEY") == "s3cret"
-    assert resolve(f"file:{tmp_path / 'key'}") == "from-file"
-    assert resolve("command:printf 'from command'") == "from command"
-    assert resolve(stored) == "kept"
-    with pytest.raises(ConfigurationError, match="named, not written") as caught:
-        resolve("hunter2")
+    assert secret(typed("env:KEY")) == "s3cret"
+    assert secret(typed(f"file:{tmp_path / 'key'}")) == "from-file"
+    assert secret(typed("command:printf 'from command'")) == "from command"
+    assert secret(stored) == "kept"
+    with pytest.raises(ConfigurationError, match="is saved as text") as caught:
+        check_values(FORM, {"auth_method": "api-key", "api_key": "hunter2"}, name="shop")
     assert "hunter2" not in str(caught.value) + caught.value.hint
 
 
@@ -116,7 +121,7 @@ def test_removing_a_connection_removes_its_stored_secrets(connections, paths):
 def test_a_stored_secret_goes_when_no_field_refers_to_it_any_more(connections, paths):
     kept = {name: connections.store_secret("shop", name, f"{name}-s3cret") for name in ("api_key", "password")}
     connections.save(saved(**kept))
-    connections.save(saved(api_key=kept["api_key"], password="env:PASSWORD"), replace=True)
+    connections.save(saved(api_key=kept["api_key"], password=Reference("env", "PASSWORD")), replace=True)
     left = (paths.config / "secrets.toml").read_text()
     assert "api_key-s3cret" in left
     assert "password-s3cret" not in left
@@ -130,17 +135,70 @@ def test_every_fault_of_a_connection_is_told_at_once():
         assert part in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"host": "x" * 254}, "host: has 254 characters; a host has 253 at most"),
+        ({"host": "x" * 16_000}, "host: has 16,000 characters; a host has 253 at most"),
+        (
+            {"host": ".".join(["ü" * 20] * 12)},
+            "host: has 323 characters as names are looked up; a host has 253 at most",
+        ),
+        ({"port": "9" * 4_000}, f"port: {'9' * 80}… is not a TCP port"),
+        ({"port": "9" * 5_000}, f"port: '{'9' * 79}… is not a whole number"),
+        ({"port": True}, "port: True is not a whole number"),
+        ({"auth_method": "x" * 5_000}, f"auth_method: '{'x' * 79}… is not one of"),
+    ],
+    ids=["long", "longer", "long when encoded", "number", "digits", "true", "choice"],
+)
+def test_a_host_and_a_port_that_none_can_be_are_refused_where_they_are_entered(value, shown):
+    with pytest.raises(ConfigurationError) as caught:
+        check_values(FORM, value, name="shop")
+    assert f"connection 'shop': {shown}" in caught.value.message
+    assert len(caught.value.message) < 200
+    assert caught.value.hint == "dragoman connections edit shop"
+
+
+def test_the_longest_host_is_one(connections):
+    for host in ("x" * 253, f"{'x' * 253}.", "fe80::1%eth0", "bücher.example"):
+        assert check_values(FORM, {"host": host}, name="shop")["host"] == host
+
+
 def test_E7_the_api_key_belongs_to_the_form_only_with_auth_method_api_key():
     assert "api_key" not in check_values(FORM, {}, name="shop")
-    with pytest.raises(ConfigurationError, match="api_key: may not be empty"):
+    with pytest.raises(ConfigurationError, match="api_key: must not be empty"):
         check_values(FORM, {"auth_method": "api-key"}, name="shop")
-    values = check_values(FORM, {"auth_method": "api-key", "api_key": "env:K"}, name="shop")
-    assert values["api_key"] == "env:K"
+    values = check_values(FORM, {"auth_method": "api-key", "api_key": Reference("env", "K")}, name="shop")
+    assert values["api_key"] == Reference("env", "K")
 
 
 def test_a_profile_holds_defaults_options_and_secrets_apart():
     values = {**check_values(FORM, {}, name="shop"), "window": "fixed", "password": "p"}
-    profile = make_profile(saved(), values, scheme=AuthScheme.BASIC, secrets={"password": "p"})
+    profile = make_profile(saved(), values, scheme=AuthScheme.BASIC, secrets={"password": "p"}, files={})
     assert (profile.host, profile.port, profile.ssl_mode) == ("localhost", 9200, SslMode.DISABLED)
     assert profile.options == {"auth_method": "none", "window": "fixed"}
     assert "p" not in repr(profile.secrets).replace("password", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "port = " + "9" * 5_000,
+        "x = " + "[" * 100_000,
+        "a." * 50_000 + "b = 1",
+        "[" + "a." * 50_000 + "b]",
+        "# " + "x" * (1 << 20),
+        "\ud800",
+    ],
+    ids=["digits", "depth", "dotted-key", "dotted-table", "length", "no-text"],
+)
+def test_a_file_that_a_stranger_made_to_hurt_is_refused_before_it_does(connections, paths, text):
+    paths.connections.parent.mkdir(parents=True, exist_ok=True)
+    paths.connections.write_bytes(text.encode(errors="surrogatepass"))
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, limits[1]))  # or the parser would take all there is
+    try:
+        with pytest.raises(ConfigurationError, match="cannot be read"):
+            connections.list()
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, limits)

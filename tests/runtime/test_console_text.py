@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,10 @@ from dragoman.console.variables import fill
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
+from dragoman_elasticsearch.console.parser import parse as elasticsearch
+from dragoman_weaviate.console.parser import parse as weaviate
+
+VALUES = {"a": "x", "quote": 'say "so"\nnow', "n": "5", "o": '{"k":"v"}'}
 
 
 @pytest.mark.parametrize(
@@ -30,24 +36,31 @@ from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
     ],
 )  # fmt: skip
 def test_E26_variables_are_filled_in_and_escaped_inside_strings(text: str, filled: str) -> None:
-    assert fill(text, {"a": "x", "quote": 'say "so"\nnow', "n": "5", "o": '{"k":"v"}'}) == filled
+    assert fill(text, VALUES) == filled
+
+
+@pytest.mark.parametrize("text", ['"""${b"""', '"""x ${b """ ', 'GET /${b}\n"""${index}"""'])
+def test_an_unknown_variable_in_a_long_string_is_named_too(text: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        fill(text, {"index": "x"})
+    assert caught.value.code == "variable-unknown"
 
 
 def test_every_unknown_variable_is_named_with_its_line() -> None:
     with pytest.raises(ConfigurationError) as caught:
         fill('GET /${indx}\n{"a": "${b}"}\n${b}', {"index": "x"})
     assert caught.value.code == "variable-unknown"
-    assert caught.value.message == "no value is given for ${indx} (line 1), ${b} (line 2); nothing was sent"
-    assert caught.value.hint == "--var indx=VALUE, or write $${indx} for the text itself"
+    assert caught.value.message == "no value for ${indx} (line 1), ${b} (line 2); nothing was sent"
+    assert caught.value.hint == "--var indx=VALUE, or write $${indx} for the literal text"
 
 
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
         ("GET /${env:HOME}", '--var HOME="$HOME"'),
-        ("GET /${}", "write $${} for the text itself"),
-        ("GET /${a b}", "write $${a b} for the text itself"),
-        ("GET /${a", "write $${a for the text itself"),
+        ("GET /${}", "write $${} for the literal text"),
+        ("GET /${a b}", "write $${a b} for the literal text"),
+        ("GET /${a", "write $${a for the literal text"),
     ],
 )
 def test_the_environment_is_not_read_and_nothing_is_guessed(
@@ -185,6 +198,38 @@ def test_all_that_cannot_be_read_are_named() -> None:
         expectations.read(text, requests(2))
     assert caught.value.code == "expectation-syntax"
     assert caught.value.message == (
-        "line 1: 'expect status 200' stands above the first request; line 3: 'expect great things' cannot be read; "
+        "line 1: 'expect status 200' is above the first request; line 3: 'expect great things' cannot be read; "
         "line 4: 'expect a ~ 5' cannot be read; line 5: 'expect ' cannot be read; nothing was sent"
     )
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "text", ['"\\' * 100_000, '"' + '\\"' * 100_000, "/* " * 100_000], ids=["quotes", "escapes", "comments"]
+)
+@pytest.mark.parametrize("parse", [elasticsearch, weaviate, lambda text: fill(text, {})], ids=["es", "wv", "fill"])
+def test_what_has_no_end_is_looked_through_once(parse, text):
+    for each in (f"GET /_search\n{text}", f"GET /_search\n{{{text}}}\nGET /"):
+        with suppress(ConsoleSyntaxError):
+            parse(each)
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ('GET /a?q=5" # ${nope}\n${a}', 'GET /a?q=5" # ${nope}\nx'),
+        ('"${a} \\"${quote}', None),
+        ('/* ${a} "${quote}"', '/* x "say \\"so\\"\\nnow"'),
+        ("/* ${nope} */ /* ${a}", "/* ${nope} */ /* x"),
+    ],
+)
+def test_what_has_no_end_is_no_string_and_no_comment(text, filled):
+    if filled is None:
+        with pytest.raises(ConsoleSyntaxError, match="line break"):
+            fill(text, VALUES)
+    else:
+        assert fill(text, VALUES) == filled
+
+
+def test_an_expectation_behind_a_lone_quote_is_read():
+    assert [each.value for [each] in expectations.read('GET /a?q=5" # expect status 200', requests(1))] == ["200"]

@@ -79,6 +79,14 @@ async def test_what_a_killed_conversion_left_does_not_stay(line, tmp_path):
     assert files(tmp_path) == ["b.parquet"]
 
 
+async def test_what_a_killed_export_left_of_its_own_drafts_does_not_stay(line, tmp_path):
+    for name in ("..b[1].csv.checkpoint.0123456789ab.tmp", ".b[1].csv.manifest.json.4711.tmp"):
+        (tmp_path / name).write_bytes(b"half")
+    (tmp_path / ".other.manifest.json.4711.tmp").write_bytes(b"half")
+    await line(tmp_path / "b[1].csv", manifest=False)
+    assert files(tmp_path) == [".other.manifest.json.4711.tmp", "b[1].csv"]
+
+
 @pytest.mark.parametrize(
     ("name", "given", "chosen"),
     [
@@ -102,7 +110,7 @@ def test_a_format_is_what_is_said_or_what_the_name_says(tmp_path, name, given, c
     [
         ("x", {"format": "xlsx"}, "xlsx"),
         ("x", {"compress": "rar"}, "rar"),
-        ("x.parquet.gz", {}, "compressed inside"),
+        ("x.parquet.gz", {}, "internal compression"),
         (None, {"format": "parquet"}, "cannot be streamed"),
     ],
 )
@@ -270,6 +278,68 @@ async def test_a_place_that_takes_no_file_is_refused_and_left_as_it_is(line, tmp
     assert files(tmp_path) == []
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can make a file another user's")
+async def test_nothing_is_written_into_a_part_that_another_user_put_there_to_read_along(line, tmp_path):
+    (part := tmp_path / ".x.ndjson.part").touch(mode=0o666)
+    os.chown(part, 65534, 65534)
+    with pytest.raises(ExportError, match=r"\.x\.ndjson\.part belongs to another user"):
+        await line(tmp_path / "x.ndjson")
+    assert part.read_bytes() == b""
+
+
+def state(path: Path) -> list[int]:
+    """Give all that `lstat` tells but the time of access, which reading the other name of a hard link changes."""
+    found = path.lstat()
+    return [found.st_ino, found.st_mode, found.st_nlink, found.st_uid, found.st_gid, found.st_size,
+            found.st_mtime_ns, found.st_ctime_ns]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["hard link", "symbolic link", "link to nothing", "pipe"])
+@pytest.mark.parametrize("resume", [False, True])
+async def test_nothing_is_written_through_what_lies_in_the_place_of_the_part(line, tmp_path, kind, resume):
+    (own := tmp_path / "own").write_bytes(b"[precious]\n")
+    part = tmp_path / ".x.ndjson.part"
+    if kind == "hard link":
+        part.hardlink_to(own)
+    elif kind == "pipe":
+        os.mkfifo(part)
+    else:
+        part.symlink_to(own if kind == "symbolic link" else tmp_path / "nothing")
+    before = state(part)
+    with (
+        anyio.fail_after(5),
+        pytest.raises(ExportError, match=r"\.x\.ndjson\.part is a link or not a regular file") as caught,
+    ):
+        await line(tmp_path / "x.ndjson", resume=resume)
+    assert caught.value.hint == f"remove {part}, or choose another file"
+    assert own.read_bytes() == b"[precious]\n"
+    assert state(part) == before
+    assert not (tmp_path / "nothing").exists()
+
+
+@pytest.mark.parametrize("moment", ["before", "meanwhile", "before it goes on"])
+async def test_a_parquet_file_is_not_made_through_what_lies_in_its_place(line, tmp_path, moment):
+    (own := tmp_path / "own").write_bytes(b"[precious]\n")
+    made = tmp_path / ".b.parquet.made"
+
+    async def plant():
+        await anyio.Path(made).symlink_to(own)
+
+    if moment == "before it goes on":
+        line.before = breaks_before(3, QueryError("a shard failed"))
+        with pytest.raises(QueryError):
+            await line(tmp_path / "b.parquet")
+    if moment == "meanwhile":
+        line.before = lambda number: plant() if number == 3 else None
+    else:
+        await plant()
+    await line(tmp_path / "b.parquet", resume=moment == "before it goes on")
+    assert own.read_bytes() == b"[precious]\n"
+    assert stat.S_IMODE((tmp_path / "b.parquet").stat().st_mode) == 0o600
+    assert files(tmp_path) == ["b.parquet", "b.parquet.manifest.json", "own"]
+    assert not (tmp_path / "b.parquet").is_symlink()
+
+
 async def test_a_folder_that_goes_away_meanwhile_is_an_error(line, tmp_path):
     import shutil
 
@@ -297,7 +367,7 @@ async def test_a_second_export_to_the_same_file_is_refused_while_the_first_runs(
     other = Line()
 
     async def try_it():
-        with pytest.raises(ExportError, match="another export") as caught:
+        with pytest.raises(ExportError, match="another export is writing") as caught:
             await other(tmp_path / "x.ndjson")
         assert caught.value.code == "export-running"
 

@@ -156,6 +156,11 @@ def alter(folder):
         (lambda folder: (folder / ".b.ndjson.checkpoint").unlink(), "no readable checkpoint"),
         (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"version":1,'), "no readable checkpoint"),
         (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"version":9}'), "no readable checkpoint"),
+        (lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"part":"\xff"'), "no readable checkpoint"),
+        (
+            lambda folder: (folder / ".b.ndjson.checkpoint").write_bytes(b'{"identity":{"a":' + b"[" * 50_000),
+            "no readable checkpoint",
+        ),
     ],
 )
 async def test_what_lies_there_and_does_not_fit_is_refused_and_left_alone(tmp_path, spoil, reason):
@@ -165,13 +170,14 @@ async def test_what_lies_there_and_does_not_fit_is_refused_and_left_alone(tmp_pa
     with pytest.raises(ExportError, match=reason) as caught:
         await Line()(tmp_path / "b.ndjson", resume=True)
     assert caught.value.code == "resume-refused"
-    assert caught.value.hint == "export without --resume to begin anew"
+    assert caught.value.hint == "export without --resume to start again"
     assert contents(tmp_path) == before
 
 
 async def test_there_may_be_nothing_to_resume(tmp_path):
-    with pytest.raises(ExportError, match="no readable checkpoint"):
+    with pytest.raises(ExportError, match="no readable checkpoint") as caught:
         await Line()(tmp_path / "b.ndjson", resume=True)
+    assert caught.value.code == "resume-refused"
     assert contents(tmp_path) == {}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import anyio
 import pytest
 
@@ -17,7 +19,9 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
 )
 from dragoman_api.events import ConnectionClosed
-from dragoman_api.hookspecs import hookimpl
+from dragoman_api.hookspecs import DriverSpec, hookimpl
+from dragoman_worker import hooks as table
+from dragoman_worker.hooks import HOOKS
 
 CALL = Call(
     hook="fetch_page", connection=ConnectionInfo(name="prod", type="t", host="h", port=1), object="books", writes=True
@@ -137,7 +141,7 @@ async def test_an_observer_that_hangs_is_interrupted_and_reported(monkeypatch):
 
     made, events = hooks(Hangs())
     await tell(made, ConnectionClosed(connection="c"))
-    assert [(event.automation, event.reason) for event in events] == [("Hangs", "was not done in 0.01 s")]
+    assert [(event.automation, event.reason) for event in events] == [("Hangs", "did not finish within 0.01 s")]
 
 
 async def test_of_guards_that_disagree_each_veto_counts_and_each_is_told():
@@ -178,7 +182,7 @@ async def test_a_plain_function_where_a_coroutine_is_wanted_is_refused_at_once()
         def before_call(self, call):
             pass
 
-    with pytest.raises(ConfigurationError, match=r"Wrong\.before_call must be written"):
+    with pytest.raises(ConfigurationError, match=r"Wrong\.before_call must be written .* async def"):
         hooks(Wrong())
 
 
@@ -191,7 +195,7 @@ async def test_a_misspelt_hook_is_refused_at_once_with_its_place_and_the_right_n
     line = Misspelt.before_cal.__code__.co_firstlineno
     with pytest.raises(ConfigurationError) as caught:
         hooks(Misspelt())
-    place = f"{__file__}:{line}: there is no hook before_cal; meant is before_call"
+    place = f"{__file__}:{line}: unknown hook before_cal; did you mean before_call?"
     assert caught.value.message == f"Misspelt cannot be used: {place}"
 
 
@@ -206,41 +210,55 @@ def test_a_hook_without_its_mark_or_no_hook_at_all_is_refused_at_once():
 
     with pytest.raises(ConfigurationError, match=r"test_hooks\.py:\d+: before_call lacks @hookimpl"):
         hooks(Unmarked())
-    with pytest.raises(ConfigurationError, match="neither of the hooks before_call and on_event"):
+    with pytest.raises(ConfigurationError, match="none of the hooks before_call and on_event"):
         hooks(object())
 
 
 def test_an_automation_cannot_stand_in_for_a_driver():
-    with pytest.raises(ConfigurationError, match="there is no hook describe_object"):
+    with pytest.raises(ConfigurationError, match="unknown hook describe_object"):
         hooks(Driver())
 
 
 async def test_each_connection_has_its_own_driver():
     made, _ = hooks()
-    first, second = made.with_driver(Driver("first")), made.with_driver(Driver("second"))
-    assert await first.call("describe_object", deadline=1, name="a") == "first:a"
-    assert await second.call("describe_object", deadline=1, name="a") == "second:a"
+    first, second = made.for_connection(Driver("first")), made.for_connection(Driver("second"))
+    assert await first.call("describe_object", "a", deadline=1) == "first:a"
+    assert await second.call("describe_object", "a", deadline=1) == "second:a"
 
 
 async def test_a_hook_that_the_driver_lacks_is_unsupported_and_said_so():
     made, _ = hooks(driver=Driver())
     assert made.offers("describe_object")
     assert not made.offers("ping")
-    with pytest.raises(UnsupportedOperationError, match="no ping"):
+    with pytest.raises(UnsupportedOperationError, match="no ping") as caught:
         await made.call("ping", deadline=1)
+    assert caught.value.details == {"hook": "ping"}
     with pytest.raises(UnsupportedOperationError):
-        _ = [part async for part in hooks()[0].stream("export_rows", request=None)]
+        _ = [part async for part in hooks()[0].stream("export_rows", None)]
 
 
 async def test_errors_of_the_tree_pass_and_foreign_ones_become_a_fault():
     with pytest.raises(QueryError):
-        await hooks(driver=Driver(QueryError("no")))[0].call("describe_object", deadline=1, name="a")
+        await hooks(driver=Driver(QueryError("no")))[0].call("describe_object", "a", deadline=1)
     with pytest.raises(DriverFaultError, match="describe_object"):
-        await hooks(driver=Driver(KeyError("x")))[0].call("describe_object", deadline=1, name="a")
+        await hooks(driver=Driver(KeyError("x")))[0].call("describe_object", "a", deadline=1)
     with pytest.raises(DriverFaultError, match="export_rows"):
-        _ = [part async for part in hooks(driver=Driver(KeyError("x")))[0].stream("export_rows", request=None)]
+        _ = [part async for part in hooks(driver=Driver(KeyError("x")))[0].stream("export_rows", None)]
 
 
 async def test_a_hook_has_a_deadline():
     with pytest.raises(DeadlineExceededError):
-        await hooks(driver=Driver("late"))[0].call("describe_object", deadline=0.01, name="a")
+        await hooks(driver=Driver("late"))[0].call("describe_object", "a", deadline=0.01)
+
+
+def test_the_table_of_hooks_is_the_specification():
+    specified = {name: spec for name, spec in vars(DriverSpec).items() if not name.startswith("_")}
+    assert {*HOOKS} == {*specified}
+    for name, spec in specified.items():
+        kind, hints = HOOKS[name], {key: value for key, value in spec.__annotations__.items() if key != "return"}
+        assert kind.stream == inspect.isasyncgenfunction(spec), name
+        travels = [] if name == "connect" else [*hints.values()]
+        assert travels == ([] if kind.request is None else [kind.request.__name__]), name
+        returned = "None" if kind.stream else spec.__annotations__["return"]
+        assert kind.result == eval(returned, vars(table)), name
+        assert kind.seconds > 0

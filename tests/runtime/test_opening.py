@@ -19,7 +19,7 @@ from dragoman_api.errors import (
     RegistryError,
 )
 from dragoman_api.hookspecs import hookimpl
-from dragoman_registry.store import Store
+from dragoman_registry.client.store import Store
 
 CRASHING = """
 import os
@@ -271,7 +271,7 @@ async def test_a_connection_that_fails_keeps_no_driver_from_being_collected(make
     async with make_runtime(driver) as runtime:
         [tree] = (await runtime.plugins.install("demo")).trees
         if step == "start":
-            monkeypatch.setattr("dragoman.loader.Supervisor.__aenter__", fail)
+            monkeypatch.setattr("dragoman.live_driver.LiveDriver._start", fail)
         with pytest.raises(OSError if step == "start" else DriverFaultError):
             async with runtime.open("demo"):
                 pass
@@ -289,10 +289,10 @@ async def test_cancelling_an_open_leaves_nothing_running(make_runtime):
 
 
 async def test_below_full_nothing_is_installed_without_consent(make_runtime, monkeypatch):
-    from dragoman.sandbox import policy
+    from dragoman.sandbox import levels
 
-    weak = policy.Report(level=policy.Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={})
-    monkeypatch.setattr(policy, "achievable_level", lambda: weak)
+    weak = levels.SandboxReport(level=levels.Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={})
+    monkeypatch.setattr(levels, "achievable_level", lambda: weak)
     async with make_runtime() as runtime:
         with pytest.raises(Refused, match="no Landlock"):
             async with runtime.open("demo"):
@@ -311,10 +311,10 @@ async def test_below_full_nothing_is_installed_without_consent(make_runtime, mon
 
 
 async def test_require_refuses_to_open_below_full(make_runtime, monkeypatch):
-    from dragoman.sandbox import policy
+    from dragoman.sandbox import levels
 
-    weak = policy.Report(level=policy.Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={})
-    monkeypatch.setattr(policy, "achievable_level", lambda: weak)
+    weak = levels.SandboxReport(level=levels.Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={})
+    monkeypatch.setattr(levels, "achievable_level", lambda: weak)
     async with make_runtime(sandbox="require") as runtime:
         with pytest.raises(ConfigurationError, match="requires full"):
             async with runtime.open("demo"):
@@ -343,13 +343,13 @@ async def test_a_fresh_machine_with_a_lock_gets_the_same_bytes(make_runtime, reg
 
 
 async def test_below_full_a_locked_driver_installs_without_asking(make_runtime, home, monkeypatch):
-    from dragoman.sandbox import policy
+    from dragoman.sandbox import levels
 
     async with make_runtime() as runtime:
         await runtime.plugins.install("demo")
         (home / "data/state.db").unlink()
-        weak = policy.Report(level=policy.Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={})
-        monkeypatch.setattr(policy, "achievable_level", lambda: weak)
+        weak = levels.SandboxReport(level=levels.Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={})
+        monkeypatch.setattr(levels, "achievable_level", lambda: weak)
         async with runtime.open("demo") as session:
             assert await session.objects()
 
@@ -404,3 +404,31 @@ async def test_a_driver_cannot_fill_the_audit_by_asking(make_runtime):
         await session.describe("reach " + " ".join(f"{at % 150}.evil.example" for at in range(300)))
     told = [event.host for event in runtime.seen if event.name == "connection.denied"]
     assert told == [f"{at}.evil.example" for at in range(100)]
+
+
+async def test_an_install_goes_to_a_thread_a_few_times_only(make_runtime, monkeypatch):
+    """Each hop is a place where a reader looks for what runs beside it: one decides, two install."""
+    hops, real = [], anyio.to_thread.run_sync
+
+    async def run_sync(function, *arguments, **options):
+        hops.append(getattr(function, "__qualname__", repr(function)))
+        return await real(function, *arguments, **options)
+
+    monkeypatch.setattr(anyio.to_thread, "run_sync", run_sync)
+    async with make_runtime() as runtime, runtime.open("demo"):
+        opened = list(hops)
+    assert [hop for hop in opened if hop.startswith(("InstallOnOpen", "_Work"))] == [
+        "InstallOnOpen._look",
+        "_Work.begin",
+        "_Work.activate",
+    ]
+    assert len(opened) <= 11, opened
+
+
+async def test_a_connection_whose_user_is_cancelled_is_told_as_closed(make_runtime):
+    async with make_runtime() as runtime:
+        with anyio.CancelScope() as scope:
+            async with runtime.open("demo"):
+                scope.cancel()
+                await anyio.sleep_forever()
+        assert names(runtime)[-1] == "connection.closed"

@@ -12,13 +12,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import wheelhouse
-from dragoman._hooks import driver_hook_names
 from dragoman.connections import SavedConnection
 from dragoman.plugins import Plugins
 from dragoman.runtime import Runtime
 from dragoman.sandbox.process import Worker
 from dragoman.session import Session
 from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
+from dragoman_worker.hooks import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
@@ -74,6 +74,7 @@ RUNTIME = {  # in this order, for each leaves behind what the next one needs
     "disable": ("update_plugin", lambda runtime: runtime.plugins.disable("memory")),
     "enable": ("update_plugin", lambda runtime: runtime.plugins.enable("memory")),
     "repair": ("update_plugin", lambda runtime: runtime.plugins.repair("memory")),
+    "repair_all": ("update_plugin", lambda runtime: runtime.plugins.repair_all()),
     "remove": ("remove_plugin", lambda runtime: runtime.plugins.remove("memory")),
     "sync": ("install_plugin", lambda runtime: runtime.plugins.sync()),
     "collect": ("remove_plugin", lambda runtime: runtime.plugins.collect()),
@@ -133,7 +134,7 @@ def test_no_operation_is_left_out():
 async def test_every_operation_of_a_session_can_be_vetoed_before_anything_is_sent(make_runtime, sent, tmp_path):
     guard = Guard()
     async with (
-        make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=driver_hook_names()), use=[guard]) as runtime,
+        make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS]), use=[guard]) as runtime,
         runtime.open("memory") as session,
     ):
         for name, (hook, operation) in SESSION.items():
@@ -160,7 +161,7 @@ async def test_every_operation_of_a_session_can_be_vetoed_before_anything_is_sen
 
 async def test_every_change_of_what_is_installed_can_be_vetoed_before_anything_is_changed(registry):
     guard, versions = Guard(), ("1.0.0", "1.1.0")
-    drivers = [wheelhouse.Driver("memory", each, code=MEMORY, hooks=driver_hook_names()) for each in versions]
+    drivers = [wheelhouse.Driver("memory", each, code=MEMORY, hooks=[*HOOKS]) for each in versions]
     runtime = Runtime(spare=False, use=[guard])
     runtime.registries.add(str(registry(*drivers)))
     runtime.connections.save(SavedConnection(name="memory", type="memory", values={}))

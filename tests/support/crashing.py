@@ -47,7 +47,7 @@ class Bomb:
 
         def open_(file: Any, mode: str = "r", *rest: Any, **options: Any) -> Any:
             opened = real_open(file, mode, *rest, **options)
-            return Writing(opened, bomb) if set(mode) & set("wax+") else opened
+            return Writing(opened, bomb) if set(mode) & set("wax+") and not isinstance(file, int) else opened
 
         io.open = builtins.open = open_
 

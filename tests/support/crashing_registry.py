@@ -13,12 +13,13 @@ import sys
 from pathlib import Path
 
 from crashing import Bomb, child
-from dragoman_registry import publish
-from dragoman_registry.index import Registry
-from dragoman_registry.sources import open_source
-from dragoman_registry.trust.client import TufTrust
+from dragoman_registry.index.registry import Registry
+from dragoman_registry.publisher import publish
+from dragoman_registry.publisher.verify import verify
+from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import beside
-from dragoman_registry.verification import verify
+from dragoman_registry.trust.tuf_client import TufTrust
+from shared_isolation import one_process_apart
 from trust_attacks import Case, driver
 
 SCENARIOS = ("publish", "accept", "rotate", "init")
@@ -93,4 +94,6 @@ def main(folder: Path, scenario: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    with one_process_apart() as apart:
+        apart.call(len, "")  # before anything forks
+        main(Path(sys.argv[1]), sys.argv[2])

@@ -7,12 +7,12 @@ from functools import partial
 
 from anyio import to_thread
 
-from dragoman.exports import Export, Source, choose, choose_columns
+from dragoman.exports import Export, ExportSource, choose, choose_columns
 from dragoman_api.exports import ExportPart, ExportRequest
 from dragoman_api.filters import FilterRequest
 from dragoman_api.testing.memory import MemoryDriver
 
-SOURCE = Source(connection="shop", object="books", server="Memory 1.0", plugin="memory", version="1.0.0")
+SOURCE = ExportSource(connection="shop", object="books", server="Memory 1.0", plugin="memory", version="1.0.0")
 
 
 class Line:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_registry.files import write
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.ledger import Ledger
+from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.roles import publisher_of, served_name
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ _ROLES = {"catalog": "index", "browse": "index", "advisories": "advisories", "ty
 
 def forge(root: Path, files: Mapping[str, bytes], *, keys: Path | None = None) -> None:
     """Put files below `targets/` and sign them as their roles would, without any of the checks of publishing."""
-    ledger = Ledger(root, Keys(keys or beside(root)))
+    repository = Repository(root, Keys(keys or beside(root)))
     for path, data in files.items():
         if path in _ROLES:
-            digest = ledger.vouch(_ROLES[path], path, data)
+            digest = repository.vouch(_ROLES[path], path, data)
             write(root / "targets" / served_name(path, digest), data)
         write(root / "targets" / path, data)
     for path, data in files.items():
-        if path not in _ROLES and (role := publisher_of(ledger.targets, path.split("/")[1])):
-            ledger.submit(role, {path: data})
-            ledger.adopt(role, ledger.pending()[role])
-    ledger.commit()
+        if path not in _ROLES and (role := publisher_of(repository.targets, path.split("/")[1])):
+            repository.submit(role, {path: data})
+            repository.adopt(role, repository.pending()[role])
+    repository.commit()

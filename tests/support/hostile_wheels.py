@@ -1,4 +1,4 @@
-"""Wheels that must be refused: one per fault of the preflight, as real files, and one with many faults at once."""
+"""Wheels that must be refused: one per fault of the wheel checks, as real files, and one with many faults at once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
-from dragoman_registry.index import WheelFile
-from dragoman_registry.wheels import Host
-from wheelhouse import Driver, Wheel, hashed, zip_entry
+from dragoman_registry.wheels.archive import Host
+from dragoman_registry.wheels.wheel_file import WheelFile
+from wheelhouse import Driver, Wheel, hashed, manifest, zip_entry
 
 PACKAGE = "dragoman_demo"
 BEGIN, END = "<!-- made by tests/support/hostile_wheels.py -->", "<!-- end of it -->"
@@ -42,6 +42,17 @@ def _rows(change: Callable[[list[list[str]]], None]) -> Callable[[Path], Path]:
 
 def _manifest(**changes: object) -> Callable[[Path], Path]:
     return lambda folder: Driver(**changes).write(folder)
+
+
+def _form(**changes: dict[str, object]) -> Callable[[Path], Path]:
+    """Change fields of the form, by name."""
+    fields = [{**each, **changes.get(each["name"], {})} for each in manifest()["form"]]
+    return _manifest(form=fields)
+
+
+def _field(name: str, kind: str, **more: object) -> Callable[[Path], Path]:
+    """Add a field to the form."""
+    return _manifest(form=[*manifest()["form"], {"name": name, "label": name, "kind": kind, **more}])
 
 
 def _mode(mode: int) -> Callable[[Path], Path]:
@@ -216,7 +227,7 @@ def _python(folder: Path) -> Path:
 
 
 def _renamed_inside(data: bytearray) -> None:
-    """Give a file another name in the directory than before its bytes."""
+    """Give a file one name in the directory and another in the header before its data."""
     at = data.rindex(f"{PACKAGE}/driver.py".encode())
     data[at : at + len(PACKAGE)] = b"dragoman_demi"
 
@@ -366,6 +377,76 @@ def _windowed(folder: Path) -> Path:
     return driver.write(folder)
 
 
+def _also(headers: str) -> Callable[[Path], Path]:
+    """Add headers to METADATA."""
+    return _metadata(b"Summary: ", headers.encode() + b"\nSummary: ")
+
+
+def _commands(text: str) -> Callable[[Path], Path]:
+    """Add to the entry points, in words that not every installer reads alike."""
+
+    def build(folder: Path) -> Path:
+        driver = Driver()
+        driver.entry_points += text
+        return driver.write(folder)
+
+    return build
+
+
+def _indented(folder: Path) -> Path:
+    driver = Driver()
+    driver.entry_points = "[other]\na = b\n  [console_scripts]\n  ls = evil:main\n" + driver.entry_points
+    return driver.write(folder)
+
+
+def _trickled(folder: Path) -> Path:
+    """Pack a library so that unpacking gives a byte at first, and the next long after."""
+    name, data = f"{PACKAGE}/logo.png", b"\x7fELF\2\1\1" + bytes(64)
+
+    def deflated(part: bytes, *, last: bool = False) -> bytes:
+        return bytes([last]) + struct.pack("<2H", len(part), len(part) ^ 0xFFFF) + part
+
+    packed = deflated(data[:1]) + deflated(b"") * 20_000 + deflated(data[1:], last=True)
+
+    def change(info: zipfile.ZipInfo) -> None:
+        if info.filename == name:
+            info.compress_type = zipfile.ZIP_STORED
+
+    def record(rows: list[list[str]]) -> None:
+        next(row for row in rows if row[0] == name)[1:] = hashed(data)
+
+    path = Driver(files={name: packed}).write(folder, entry=change, record=record)
+    said, there = bytearray(path.read_bytes()), name.encode()
+    for mark, method, crc, at in ((b"PK\3\4", 8, 14, 30), (b"PK\1\2", 10, 16, 46)):
+        place = next(n for n in range(len(said)) if said[n : n + 4] == mark and said[n + at :].startswith(there))
+        said[place + method] = zipfile.ZIP_DEFLATED
+        said[place + crc : place + crc + 4] = struct.pack("<L", zlib.crc32(data))
+        said[place + crc + 8 : place + crc + 12] = struct.pack("<L", len(data))
+    path.write_bytes(said)
+    return path
+
+
+def _restyled(folder: Path) -> Path:
+    """Spell the `.dist-info` folder, and a `.data` folder like it, differently from the file name."""
+    driver = Driver(files={"Dragoman.Demo-1.0.0.data/purelib/dragoman_demo/x.py": b""})
+
+    def change(members: dict[str, bytes]) -> None:
+        for name in [name for name in members if name.startswith(driver.dist_info)]:
+            members[name.replace("dragoman_demo", "Dragoman.Demo", 1)] = members.pop(name)
+
+    def record(rows: list[list[str]]) -> None:
+        rows[-1][0] = "Dragoman.Demo-1.0.0.dist-info/RECORD"
+
+    path = driver.write(folder, members=change, record=record)
+    with zipfile.ZipFile(path) as archive:
+        content = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in content.items():
+            wanted = name.replace("dragoman_demo-1.0.0.dist-info/RECORD", "Dragoman.Demo-1.0.0.dist-info/RECORD")
+            archive.writestr(zip_entry(wanted), data)
+    return path
+
+
 @dataclass(frozen=True)
 class Hostile:
     """A wheel that must be refused.
@@ -389,53 +470,60 @@ class Hostile:
 DATA, INFO = f"{Driver().stem}.data", Driver().dist_info
 
 _ALL = [
-    Hostile("not-a-wheel", "is cut in the middle", _spoiled(_cut)),
+    Hostile("not-a-wheel", "is truncated", _spoiled(_cut)),
     Hostile("not-a-wheel", "has an encrypted file", _spoiled(_encrypt)),
     Hostile("not-a-wheel", "has a damaged byte in a file", _spoiled(_flip)),
-    Hostile("not-a-wheel", "is packed with a method whose output nobody bounds", _packed_otherwise),
+    Hostile("not-a-wheel", "uses a compression method whose output has no bound", _packed_otherwise),
     Hostile("not-a-wheel", "is called `demo.zip`", _named("demo.zip")),
     Hostile("not-a-wheel", "is called `demo.whl`", _named("demo.whl")),
     Hostile("not-a-wheel", "is empty", _spoiled(lambda data: data.clear())),
-    Hostile("not-a-wheel", "holds more bytes of a file than its directory says, with a checksum that fits the part",
+    Hostile("not-a-wheel",
+            "holds more bytes of a file than its directory says; the checksum is that of the listed part",
             _longer_than_said),
     Hostile("not-a-wheel", "promises a directory of 4 GB", _spoiled(_boasting)),
-    Hostile("ambiguous-archive", "has a file under another name in the directory than before its bytes",
+    Hostile("ambiguous-archive", "gives a file one name in the directory and another in the header before its data",
             _spoiled(_renamed_inside)),
     Hostile("ambiguous-archive", "gives a file two sizes", _spoiled(_resized_inside)),
-    Hostile("ambiguous-archive", "is two archives, one behind the other", _two_archives),
+    Hostile("ambiguous-archive", "is two archives, one after the other", _two_archives),
     Hostile("ambiguous-archive", "begins as a shell script", _spoiled(_before)),
-    Hostile("ambiguous-archive", "goes on behind its end", _spoiled(_behind)),
+    Hostile("ambiguous-archive", "continues after its end", _spoiled(_behind)),
     Hostile("ambiguous-archive", "has a second end in its comment", _commented),
     Hostile("ambiguous-archive", "has bytes that belong to no file", _spoiled(_hidden)),
-    Hostile("ambiguous-archive", "counts fewer files than it has", _spoiled(_counted(1))),
+    Hostile("ambiguous-archive", "states fewer files than it has", _spoiled(_counted(1))),
     Hostile("ambiguous-archive", "has ZIP64 sizes beside the plain ones",
             _told_again(1, struct.pack("<2Q", 1 << 40, 1 << 40))),
     Hostile("ambiguous-archive", "has a second name for a file", _told_again(0x7075, b"\1" + bytes(4) + b"evil.py")),
     Hostile("ambiguous-archive", "lists the same bytes as two files", _one_for_two),
-    Hostile("ambiguous-archive", "does not say how a name is written",
+    Hostile("ambiguous-archive", "does not state the encoding of a name",
             lambda folder: _unmarked(Driver(files={f"{PACKAGE}/caf\u00e9.py": b""}).write(folder))),
     Hostile("too-many-members", "holds 5,001 files", _many),
     Hostile("too-many-members", "says that it holds 65,000 files", _spoiled(_counted(65_000))),
-    Hostile("too-large", "unpacks to 257 MiB, none of its files being a bomb by itself", _too_large),
+    Hostile("too-large", "unpacks to 257 MiB, although none of its files is a bomb by itself", _too_large),
     Hostile("ratio", "unpacks 50 kB to 50 MiB", _bomb),
     Hostile("path-escape", "has `../evil.py`", _member("../evil.py")),
     Hostile("path-escape", "has `/etc/evil`", _member("/etc/evil")),
     Hostile("path-escape", "has `C:/evil`", _member("C:/evil")),
     Hostile("path-escape", "has a backslash in a path", _member("a\\b.py")),
-    Hostile("path-escape", "has a NUL in a path, behind which some programs do not read", _nul),
+    Hostile("path-escape", "has a NUL in a path, at which some programs stop reading", _nul),
     Hostile("path-escape", "has `..` in the middle of a path", _member(f"{PACKAGE}/../../evil")),
     Hostile("path-reserved", "has `aux.py`, a device on Windows", _member(f"{PACKAGE}/aux.py")),
-    Hostile("path-reserved", "has `COM\u00b9.py`, a device too", _member(f"{PACKAGE}/COM\u00b9.py")),
+    Hostile("path-reserved", "has `COM\u00b9.py`, a device on Windows too", _member(f"{PACKAGE}/COM\u00b9.py")),
     Hostile("path-reserved", "has a dot at the end of a name", _member(f"{PACKAGE}/dot.")),
     Hostile("path-reserved", "has a space at the end of a name", _member(f"{PACKAGE}/space ")),
     Hostile("path-reserved", "has a bell in a name", _member(f"{PACKAGE}/bell\a")),
-    Hostile("path-reserved", "has a name that is written backwards on a screen",
+    Hostile("path-reserved", "has a name that a screen shows backwards",
             _member(f"{PACKAGE}/\u202eyp.gpj.py")),
     Hostile("path-reserved", "has an invisible character in a name", _member(f"{PACKAGE}/dri\u200dver.py")),
     Hostile("path-reserved", "has an empty name", _member(f"{PACKAGE}//x")),
+    Hostile("path-reserved", "has a file 500 folders deep, which takes long to compare with others",
+            _member("a/" * 500 + "x.py")),
+    Hostile("path-reserved", "has a name of 60,000 characters", _member(f"{PACKAGE}/{'a' * 60_000}.py")),
+    Hostile("path-reserved", "has `tree.json`, which the store writes itself", _member("tree.json", b"{}")),
+    Hostile("path-reserved", "has `Tree.JSON`, which is the same file on some systems", _member("Tree.JSON", b"{}")),
+    Hostile("path-reserved", "installs `tree.json` through `.data`", _member(f"{DATA}/purelib/tree.json", b"{}")),
     Hostile("path-reserved", "has `.` in a path", _member(f"{PACKAGE}/./x")),
     Hostile("path-reserved", "has `s:x`, a hidden stream of a file on NTFS", _member(f"{PACKAGE}/s:x")),
-    Hostile("path-reserved", "has `driver.py::$DATA`, another name of a file on NTFS",
+    Hostile("path-reserved", "has `driver.py::$DATA`, another name for a file on NTFS",
             _member(f"{PACKAGE}/driver.py::$DATA")),
     Hostile("path-reserved", "has `DRAGOM~1`, the short name of a folder on Windows", _member("DRAGOM~1/driver.py")),
     Hostile("path-reserved", "has a name of 256 characters", _member(f"{PACKAGE}/{'long' * 64}")),
@@ -448,12 +536,12 @@ _ALL = [
     Hostile("path-collision", "has `ma\u00df` and `MASS`",
             lambda folder: Driver(files={f"{PACKAGE}/ma\u00df": b"", f"{PACKAGE}/MASS": b""}).write(folder)),
     Hostile("path-collision", "uses a file as a folder", _member(f"{PACKAGE}/driver.py/x")),
-    Hostile("path-collision", "brings a file a second time through `.data`",
+    Hostile("path-collision", "installs a file a second time through `.data`",
             _member(f"{DATA}/purelib/{PACKAGE}/driver.py")),
     Hostile("not-regular", "has a symbolic link", _mode(stat.S_IFLNK | 0o777)),
     Hostile("not-regular", "has a device", _mode(stat.S_IFCHR | 0o600)),
     Hostile("not-regular", "has a named pipe", _mode(stat.S_IFIFO | 0o600)),
-    Hostile("not-regular", "has a folder that is written as a file", _mode(stat.S_IFDIR | 0o755)),
+    Hostile("not-regular", "has a folder that is stored as a file", _mode(stat.S_IFDIR | 0o755)),
     Hostile("not-regular", "has a folder with content", _full_folder),
     Hostile("record-missing", "has an empty RECORD", _rows(lambda rows: rows.clear())),
     Hostile("record-missing", "has a RECORD with too many columns", _rows(_garbled)),
@@ -463,58 +551,110 @@ _ALL = [
     Hostile("record-extra", "records `../../etc/passwd`, which an uninstaller would remove", _rows(_ghost)),
     Hostile("record-extra", "records a file twice", _rows(_twice)),
     Hostile("record-extra", "records a name with a line break in it", _row(f"{PACKAGE}/driver.py\nevil.py")),
-    Hostile("record-extra", "records a file by another spelling of its path", _row(f"{PACKAGE}/./driver.py")),
+    Hostile("record-extra", "records a file under a different spelling of its path", _row(f"{PACKAGE}/./driver.py")),
     Hostile("record-unlisted", "leaves a file out of RECORD", _rows(_gone)),
     Hostile("record-unlisted", "has a file that was added afterwards", _extra_zip_entry(f"{PACKAGE}/late.py")),
-    Hostile("record-unlisted", "has RECORD.jws, which nothing can record", _member(f"{INFO}/RECORD.jws")),
+    Hostile("record-unlisted", "has RECORD.jws, which RECORD does not list", _member(f"{INFO}/RECORD.jws")),
     Hostile("record-unlisted", "has RECORD.p7s", _member(f"{INFO}/RECORD.p7s")),
     Hostile("record-mismatch", "records the digest of other bytes", _rows(_wrong)),
-    Hostile("record-mismatch", "records another size", _rows(_wrong_size)),
+    Hostile("record-mismatch", "records a wrong size", _rows(_wrong_size)),
     Hostile("dist-info", "has two `.dist-info` folders", _two_dist_infos),
-    Hostile("dist-info", "brings INSTALLER", _member(f"{INFO}/INSTALLER", b"someone")),
-    Hostile("dist-info", "brings direct_url.json", _member(f"{INFO}/direct_url.json", b"{}")),
+    Hostile("dist-info", "contains INSTALLER", _member(f"{INFO}/INSTALLER", b"someone")),
+    Hostile("dist-info", "contains direct_url.json", _member(f"{INFO}/direct_url.json", b"{}")),
+    Hostile("dist-info", "contains `installer`, which is INSTALLER on some systems",
+            _member(f"{INFO}/installer", b"x")),
+    Hostile("dist-info", "installs INSTALLER through `.data`", _member(f"{DATA}/purelib/{INFO}/INSTALLER", b"x")),
+    Hostile("dist-info", "installs direct_url.json through `.data`",
+            _member(f"{DATA}/purelib/{INFO}/direct_url.json", b"{}")),
+    Hostile("dist-info", "installs another `.dist-info` folder through `.data`",
+            _member(f"{DATA}/platlib/other-1.0.dist-info/METADATA", b"Name: other\nVersion: 1.0\n")),
+    Hostile("dist-info", "contains another `.dist-info` folder, in capitals",
+            _member("OTHER-1.0.DIST-INFO/METADATA", b"Name: other\n")),
+    Hostile("dist-info", "adds a file to its `.dist-info` folder through `.data`",
+            lambda folder: Driver(files={f"{DATA}/purelib/{INFO}/extra.txt": b"x"}).write(folder)),
+    Hostile("dist-info", "contains metadata in its older form", _member("other.egg-info", b"Name: other\n")),
     Hostile("name-mismatch", "has another project's file name", _named("dragoman_other-1.0.0-py3-none-any.whl")),
     Hostile("name-mismatch", "has its file name in capitals", _named("Dragoman_Demo-1.0.0-py3-none-any.whl")),
-    Hostile("name-mismatch", "says another name in METADATA",
+    Hostile("name-mismatch", "gives another name in METADATA",
             _metadata(b"Name: dragoman-demo", b"Name: dragoman-other")),
     Hostile("name-mismatch", "has a Cyrillic letter in its file name",
             _named("dr\u0430goman_demo-1.0.0-py3-none-any.whl")),
     Hostile("version-mismatch", "has another version in its file name", _named("dragoman_demo-2.0.0-py3-none-any.whl")),
-    Hostile("version-mismatch", "says another version in METADATA", _metadata(b"Version: 1.0.0", b"Version: 9.9")),
-    Hostile("tags", "is for Windows by its file name and for everything by WHEEL", _tagged),
-    Hostile("tags", "is for a platform that this host is not", _foreign_platform, fits=True),
+    Hostile("version-mismatch", "gives another version in METADATA", _metadata(b"Version: 1.0.0", b"Version: 9.9")),
+    Hostile("tags", "is for Windows according to its file name and for everything according to WHEEL", _tagged),
+    Hostile("tags", "is for a different platform from this host's", _foreign_platform, fits=True),
     Hostile("tags", "has no WHEEL", _without("WHEEL")),
-    Hostile("metadata", "has METADATA of a version that nobody knows",
+    Hostile("tags", "stands for a billion tags in one line of WHEEL",
+            _text("WHEEL", b"Tag: py3-none-any", b"Tag: " + b"-".join([b".".join([b"a"] * 1_000)] * 3))),
+    Hostile("tags", "has further tags under the lower-case header `tag`",
+            _text("WHEEL", b"Tag: py3-none-any", b"Tag: py3-none-any\ntag: py3-none-win32")),
+    Hostile("metadata", "has METADATA of an unknown version",
             _metadata(b"Metadata-Version: 2.4", b"Metadata-Version: 99")),
     Hostile("metadata", "has no METADATA", _without("METADATA")),
-    Hostile("metadata", "needs a Python that this host has not", _python, fits=True),
+    Hostile("metadata", "needs a Python that this host does not have", _python, fits=True),
     Hostile("metadata", "needs the Python `soon`", _metadata(b"Requires-Python: >=3.11", b"Requires-Python: soon")),
+    Hostile("metadata", "needs the Python `===soon`, which no version can be compared with",
+            _metadata(b"Requires-Python: >=3.11", b"Requires-Python: ===soon")),
     Hostile("metadata", "needs a package that the manifest does not list", _requires("dragoman-api~=1.0", "left-pad")),
     Hostile("metadata", "needs the host itself", _requires("dragoman-api~=1.0", "dragoman")),
     Hostile("metadata", "needs a package from an address of its own",
             _requires("dragoman-api @ https://example.org/dragoman_api-1.0-py3-none-any.whl")),
-    Hostile("metadata", "hides what it needs behind an extra that need not be asked for",
+    Hostile("metadata", "hides a requirement behind a marker that also holds without its extra",
             _requires("dragoman-api~=1.0", 'left-pad; extra == "x" or python_version > "3"')),
     Hostile("metadata", "has two names in METADATA",
             _metadata(b"Name: dragoman-demo", b"Name: dragoman-demo\nName: dragoman-elasticsearch")),
     Hostile("metadata", "has two versions in METADATA",
             _metadata(b"Version: 1.0.0", b"Version: 1.0.0\nVersion: 2.0.0")),
-    Hostile("metadata", "is a wheel of a version that nobody knows",
+    Hostile("metadata", "is a wheel of an unknown version",
             _text("WHEEL", b"Wheel-Version: 1.0", b"Wheel-Version: 2.0")),
+    Hostile("metadata", "states Wheel-Version twice, once in lower case",
+            _text("WHEEL", b"Wheel-Version: 1.0", b"wheel-version: 2.0\nWheel-Version: 1.0")),
+    Hostile("metadata", "has a marker of 34 kB, over which regular expressions take half a minute",
+            _requires("dragoman-api~=1.0", "x; " + 'extra == "x" and ' * 2_000 + 'extra == "x" or os_name == "nt"')),
+    Hostile("metadata", "has a marker 100,000 levels deep", _requires("dragoman-api~=1.0", "x; " + "(" * 100_000)),
+    Hostile("metadata", "has a marker that cannot be written as text",
+            _requires("dragoman-api~=1.0", r"x; os_name == '\x22\x27'")),
+    Hostile("metadata", "needs a Python version of 5,000 digits", _also(f"Requires-Python: >=3.{'9' * 5_000}")),
+    Hostile("metadata", "restricts Python with 200,000 clauses",
+            _metadata(b">=3.11", b",".join([b">=3"] + [b"!=3.%d" % n for n in range(200_000)]))),
+    Hostile("metadata", "needs a package in a version of 5,000 digits",
+            _requires("dragoman-api~=1.0", f"left-pad=={'9' * 5_000}")),
+    Hostile("metadata", "has 100,000 headers in METADATA", _also("\n".join(f"a{n}: b" for n in range(100_000)))),
+    Hostile("metadata", "has a METADATA of 2 MB", _also(f"Keywords: {'a' * (2 << 20)}")),
+    Hostile("metadata", "has METADATA that a mail parser would split into parts",
+            _also("Content-Type: multipart/mixed; boundary=x")),
+    Hostile("ambiguous-metadata", "has the command `ls` in double brackets",
+            _commands("[[console_scripts]]\nls = evil:main\n")),
+    Hostile("ambiguous-metadata", "has the command `ls` in an indented group", _indented),
+    Hostile("ambiguous-metadata",
+            "has the command `ls` after a form feed, which only some readers take for the end of a line",
+            _commands("[other]\na = b\x0c[console_scripts]\x0cls = evil:main\n")),
+    Hostile("ambiguous-metadata", "has the command `ls` in a group with spaces around its name",
+            _commands("[ console_scripts ]\nls = evil:main\n")),
+    Hostile("ambiguous-metadata", "has the command `ls` in a group whose entries some readers add to every other group",
+            _commands("[DEFAULT]\nls = evil:main\n")),
+    Hostile("ambiguous-metadata", "has the command `ls` in a line that some readers take for a comment",
+            _commands("[console_scripts]\n;ls = evil:main\n")),
     Hostile("pth-file", "has `zz_run.pth`", _member("zz_run.pth", b"import os")),
-    Hostile("pth-file", "has one in capitals, deeper", _member(f"{PACKAGE}/x.PTH")),
+    Hostile("pth-file", "has a `.PTH` file in a folder", _member(f"{PACKAGE}/x.PTH")),
     Hostile("bytecode", "has bytecode that runs in place of the source beside it",
             _member(f"{PACKAGE}/__pycache__/driver.cpython-311.pyc")),
     Hostile("bytecode", "has a module without a source", _member(f"{PACKAGE}/hidden.pyc")),
+    Hostile("bytecode", "has a file other than bytecode in `__pycache__`, a folder that some installers leave out",
+            _member(f"{PACKAGE}/__pycache__/notes.txt")),
     Hostile("data-scheme", "writes into the environment's root", _member(f"{DATA}/data/etc/x")),
     Hostile("data-scheme", "writes C headers", _member(f"{DATA}/headers/x.h")),
     Hostile("data-scheme", "has the `.data` folder of another wheel", _member("other-1.0.data/purelib/x.py")),
+    Hostile("data-scheme", "has its `.data` folder in capitals", _member(f"{DATA.upper()}/purelib/{PACKAGE}/x.py")),
+    Hostile("data-scheme", "has a `.data` folder that is named like its `.dist-info` folder, but not like its file",
+            _restyled),
     Hostile("scripts", "installs the command `ls`", _scripts),
     Hostile("scripts", "installs a command for a desktop", _windowed),
     Hostile("scripts", "installs a script", _member(f"{DATA}/scripts/ls", b"#!python\n")),
     Hostile("foreign-module", "has a module that the manifest does not name", _member("evil.py")),
-    Hostile("foreign-module", "has such a package", _member("evil/__init__.py")),
-    Hostile("foreign-module", "brings one through `.data`", _member(f"{DATA}/purelib/evil.py")),
+    Hostile("foreign-module", "has a package that the manifest does not name", _member("evil/__init__.py")),
+    Hostile("foreign-module", "installs a module that the manifest does not name through `.data`",
+            _member(f"{DATA}/purelib/evil.py")),
     Hostile("foreign-module", "has the metadata of another package", _member("evil.egg-info/PKG-INFO")),
     Hostile("shadows", "has `os.py`", _member("os.py")),
     Hostile("shadows", "has `aiohttp`", _member("aiohttp/__init__.py")),
@@ -527,33 +667,79 @@ _ALL = [
                 files={"sitecustomize.py": b""}, import_names=[PACKAGE, "sitecustomize"]
             ).write(folder)),
     Hostile("native-code", "has a shared library", _member(f"{PACKAGE}/fast.so")),
-    Hostile("native-code", "has one with a version", _member(f"{PACKAGE}/fast.so.1")),
-    Hostile("native-code", "has one of Windows", _member(f"{PACKAGE}/Fast.DLL")),
-    Hostile("native-code", "has one of macOS", _member(f"{PACKAGE}/fast.cpython-311-darwin.dylib")),
+    Hostile("native-code", "has a shared library with a version", _member(f"{PACKAGE}/fast.so.1")),
+    Hostile("native-code", "has a Windows library", _member(f"{PACKAGE}/Fast.DLL")),
+    Hostile("native-code", "has a macOS library", _member(f"{PACKAGE}/fast.cpython-311-darwin.dylib")),
     Hostile("native-code", "has an extension module", _member(f"{PACKAGE}/fast.pyd")),
-    Hostile("native-code", "has a shared library that is called a picture",
+    Hostile("native-code", "has a shared library with the file name of a picture",
             _member(f"{PACKAGE}/logo.png", b"\x7fELF\2\1\1")),
-    Hostile("native-code", "has a program of Windows", _member(f"{PACKAGE}/help.bin", b"MZ\x90\0\3")),
-    Hostile("manifest", "has a key in its manifest that nobody knows", _manifest(surprise=1)),
-    Hostile("manifest", "calls itself otherwise than its entry point does", _manifest(id="other")),
-    Hostile("manifest", "has no module of its class", _manifest(entry="dragoman_demo.nowhere:Driver")),
-    Hostile("manifest", "has `os:system` for its class", _manifest(entry="os:system")),
+    Hostile("native-code", "has a Windows program", _member(f"{PACKAGE}/help.bin", b"MZ\x90\0\3")),
+    Hostile("native-code", "has a Windows program with a different DOS stub",
+            _member(f"{PACKAGE}/logo.png", b"MZ\0\1" + bytes(60))),
+    Hostile("native-code", "has a macOS library with the file name of a picture",
+            _member(f"{PACKAGE}/logo.png", b"\xcf\xfa\xed\xfe" + bytes(28))),
+    Hostile("native-code", "has a big-endian macOS library",
+            _member(f"{PACKAGE}/logo.png", b"\xfe\xed\xfa\xce" + bytes(28))),
+    Hostile("native-code", "has a macOS library for several machines",
+            _member(f"{PACKAGE}/logo.png", b"\xca\xfe\xba\xbe\0\0\0\2" + bytes(28))),
+    Hostile("native-code", "has a macOS library for several machines, with 64-bit offsets",
+            _member(f"{PACKAGE}/logo.png", b"\xca\xfe\xba\xbf\0\0\0\2" + bytes(28))),
+    Hostile("native-code", "has a macOS library for several machines, in the opposite byte order",
+            _member(f"{PACKAGE}/logo.png", b"\xbf\xba\xfe\xca\2\0\0\0" + bytes(28))),
+    Hostile("native-code", "has an archive of compiled files", _member(f"{PACKAGE}/logo.png", b"!<arch>\n")),
+    Hostile("native-code", "has WebAssembly", _member(f"{PACKAGE}/logo.png", b"\0asm\1\0\0\0")),
+    Hostile("native-code", "has a shared library that unpacks to one byte at first", _trickled),
+    Hostile("manifest", "has an unknown key in its manifest", _manifest(surprise=1)),
+    Hostile("manifest", "has a different id from the one in its entry point", _manifest(id="other")),
+    Hostile("manifest", "names a class whose module is missing", _manifest(entry="dragoman_demo.nowhere:Driver")),
+    Hostile("manifest", "names `os:system` as its class", _manifest(entry="os:system")),
     Hostile("manifest", "has no manifest", _no_file),
-    Hostile("manifest", "is two drivers", _two_drivers),
-    Hostile("manifest", "claims a module that it has not", _manifest(import_names=[PACKAGE, "ghost"])),
+    Hostile("manifest", "contains two drivers", _two_drivers),
+    Hostile("manifest", "claims a module that it does not have", _manifest(import_names=[PACKAGE, "ghost"])),
     Hostile("manifest", "claims `\uff4as\uff4f\uff4e`, which Python reads as `json`",
             _manifest(import_names=[PACKAGE, "\uff4as\uff4f\uff4e"])),
     Hostile("manifest", "has half a manifest", _document(b"{")),
     Hostile("manifest", "has a manifest of 50 MB", _document(b'{"id": "' + bytes(range(65, 91)) * 2_000_000 + b'"}')),
     Hostile("manifest", "has a manifest 100,000 levels deep", _document(b"[" * 100_000)),
     Hostile("manifest", "has a number of 100,000 digits", _document(b'{"manifest_version": ' + b"9" * 100_000 + b"}")),
-    Hostile("manifest", "says its permissions twice", _key_twice),
-    Hostile("manifest", "has a label that is written backwards on a screen", _manifest(label="Demo \u202eDriver")),
+    Hostile("manifest", "needs an API version of 5,000 digits", _manifest(host_api=f"~=1.{'0' * 5_000}")),
+    Hostile("manifest", "needs the API `===soon`",
+            _manifest(host_api="===soon")),
+    Hostile("manifest", "restricts the API with 200,000 clauses", _manifest(host_api=",".join(["~=1.0"] * 100_000))),
+    Hostile("manifest", "has a licence 100,000 levels deep", _manifest(licence="(" * 100_000)),
+    Hostile("manifest", "lists its permissions twice", _key_twice),
+    Hostile("manifest", "has a label that a screen shows backwards", _manifest(label="Demo \u202eDriver")),
     Hostile("manifest", "colours a terminal with its summary", _manifest(summary="\x1b[31mDanger")),
-    Hostile("manifest", "has a script for its documentation", _manifest(docs="javascript:alert(1)")),
+    Hostile("manifest", "has a script in place of the address of its documentation",
+            _manifest(docs="javascript:alert(1)")),
+    Hostile("manifest", "sets the server by default", _form(host={"default": "collector.example"})),
+    Hostile("manifest", "hides the host behind another field", _form(host={"visible_if": {"port": ["1"]}})),
+    Hostile("manifest", "trusts any certificate by default", _field("skip_tls_verification", "switch", default=True)),
+    Hostile("manifest", "declares its SSL mode as a text field", _field("ssl_mode", "text", default="disabled")),
+    Hostile(
+        "manifest",
+        "has an unknown SSL mode",
+        _field("ssl_mode", "choice", choices=[{"value": "none", "label": "None"}]),
+    ),
+    Hostile("manifest", "has a default secret", _field("password", "secret", default="command:touch x")),
+    Hostile("manifest", "has a default file", _field("ca_file", "file", default="/etc/shadow")),
+    Hostile("manifest", "makes the host read a file that a text field names", _field("ca_file", "text")),
+    Hostile("manifest", "wants to reach the address at which a cloud hands out credentials",
+            _manifest(permissions=["net:connection", "net:host=169.254.169.254:80"])),
+    Hostile("manifest", "wants to reach this machine, spelled as a number",
+            _manifest(permissions=["net:connection", "net:host=2130706433:6379"])),
+    Hostile("manifest", "has a label of 100,000 characters, which every list would show",
+            _manifest(label="Demo " * 20_000)),
+    Hostile("manifest", "has a label that reads like part of the question in which it appears",
+            _manifest(label="Demo 1.0? Nothing is asked of you here. " + 80 * " ")),
+    Hostile("manifest", "has a label that is blank in every font", _manifest(label="\u3164")),
+    Hostile("manifest", "asks for more permissions than anybody reads",
+            _manifest(permissions=["net:connection", *(f"net:host=h{n}.example" for n in range(32))])),
+    Hostile("manifest", "serves 20,000 database types",
+            _manifest(types=[{"name": f"demo{n}", "label": "Demo"} for n in range(20_000)])),
     Hostile("manifest", "wants to start programs", _manifest(permissions=["net:connection", "subprocess"])),
-    Hostile("host-api", "claims another range of the API than it requires", _manifest(host_api="~=2.0")),
-    Hostile("host-api", "requires another range than it claims", _requires("dragoman-api~=1.1")),
+    Hostile("host-api", "claims a different range of the API from the one it requires", _manifest(host_api="~=2.0")),
+    Hostile("host-api", "requires a different range of the API from the one it claims", _requires("dragoman-api~=1.1")),
     Hostile("host-api", "requires any API", _requires("dragoman-api")),
     Hostile("host-api", "requires no API", _requires()),
 ]  # fmt: skip
@@ -565,19 +751,19 @@ HOSTILE: dict[str, list[Hostile]] = {
 
 
 def otherwise(folder: Path) -> dict[str, tuple[str, Path, WheelFile]]:
-    """Give, for each fault that only a promise shows: what the wheel does, the wheel, and what was promised."""
+    """Return, for each fault that only a promise shows: what the wheel does, the wheel, and what was promised."""
     path = Driver().write(folder)
     data = path.read_bytes()
     digest = hashlib.sha256(data).hexdigest()
-    promised = WheelFile(file=path.name, size=len(data), sha256=digest)
+    promised, longer = WheelFile(file=path.name, size=len(data), sha256=digest), len(data) + 1
     return {
-        "length-mismatch": ("has another length than the index says", path, replace(promised, size=len(data) + 1)),
-        "digest-mismatch": ("has other bytes than the index says", path, replace(promised, sha256="0" * 64)),
+        "length-mismatch": ("has a different length from the one in the index", path, replace(promised, size=longer)),
+        "digest-mismatch": ("has different bytes from those in the index", path, replace(promised, sha256="0" * 64)),
     }
 
 
 def row(code: str, does: str, said: str) -> str:
-    """Give the row of the reference for one wheel."""
+    """Return the row of the reference for one wheel."""
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in said.partition("\n")[0])
     return f"| `{code}` | {does} | {escape(shown, quote=False).replace('|', '&#124;').replace('`', '&#96;')} |"
 
@@ -658,7 +844,7 @@ def library_with_commands(folder: Path) -> Path:
 
 def main() -> None:
     """Write the reference page anew: every wheel is built, and refused."""
-    from dragoman_registry.preflight import check
+    from dragoman_registry.wheels.checks import check
 
     page = Path(__file__).parents[2] / "docs/reference/hostile-wheels.md"
     rows = []
@@ -672,7 +858,7 @@ def main() -> None:
             rows.append(row(one.code, one.does, said))
     head, _, rest = page.read_text(encoding="utf-8").partition(BEGIN)
     page.write_text(
-        "\n".join([head + BEGIN, "", "| code | the wheel | what is said |", "| --- | --- | --- |", *rows, "", END])
+        "\n".join([head + BEGIN, "", "| code | the wheel | message |", "| --- | --- | --- |", *rows, "", END])
         + rest.partition(END)[2],
         encoding="utf-8",
     )

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import anyio
 
 import wheelhouse
-from dragoman_registry import lock
-from dragoman_registry.choice import choose
-from dragoman_registry.index import Registry
-from dragoman_registry.installer import install
-from dragoman_registry.store import Store
-from dragoman_registry.wheels import Host
+from dragoman_registry.client import lockfile
+from dragoman_registry.client.installer import install
+from dragoman_registry.client.resolver import resolve
+from dragoman_registry.client.store import Store
+from dragoman_registry.index.registry import Registry
+from dragoman_registry.wheels.archive import Host
 
 if TYPE_CHECKING:
-    from dragoman_registry.choice import Choice
-    from dragoman_registry.generation import Generation
-    from dragoman_registry.installer import SmokeTest
-    from dragoman_registry.manifest import Manifest
+    from dragoman_registry.client.generation import Generation
+    from dragoman_registry.client.installer import SmokeTest
+    from dragoman_registry.client.resolver import Resolution
+    from dragoman_registry.wheels.manifest import Manifest
 
 
 async def passes(trees: tuple[Path, ...], manifest: Manifest) -> None:
@@ -49,11 +49,11 @@ class Place:
     def publish(self, *wheels: Path) -> None:
         wheelhouse.registry(self.root / "registry", wheels)
 
-    def choose(self, name: str = "demo", *, pinned: str | None = None, obey_lock: bool = False) -> Choice:
-        locked = lock.read(self.store.lock_file).get(name) if obey_lock else None
-        return choose(self.registry.releases(name), host=self.host, locked=locked, pinned=pinned)
+    def resolve(self, name: str = "demo", *, pinned: str | None = None, obey_lock: bool = False) -> Resolution:
+        locked = lockfile.read(self.store.lock_file).get(name) if obey_lock else None
+        return resolve(self.registry.releases(name), host=self.host, locked=locked, pinned=pinned)
 
-    async def start(self, choice: Choice, *, smoke_test: SmokeTest = passes, trusted: bool = False) -> Generation:
+    async def start(self, choice: Resolution, *, smoke_test: SmokeTest = passes, trusted: bool = False) -> Generation:
         return await install(
             choice,
             store=self.store,
@@ -73,7 +73,7 @@ class Place:
         trusted: bool = False,
         obey_lock: bool = False,
     ) -> Generation:
-        choice = self.choose(name, pinned=pinned, obey_lock=obey_lock)
+        choice = self.resolve(name, pinned=pinned, obey_lock=obey_lock)
         return anyio.run(partial(self.start, choice, smoke_test=smoke_test, trusted=trusted))
 
     def leftovers(self) -> list[Path]:

@@ -7,10 +7,11 @@ import json
 from typing import TYPE_CHECKING
 
 import wheelhouse
-from dragoman_registry import publish
-from dragoman_registry.index import Catalog, Project, Release, WheelFile
-from dragoman_registry.manifest import DatabaseType
-from dragoman_registry.pages.catalogue import catalogue_pages
+from dragoman_registry.index.catalog import Catalog, Project, Release
+from dragoman_registry.publisher import publish
+from dragoman_registry.publisher.pages.all_drivers import catalogue_pages
+from dragoman_registry.wheels.manifest import DatabaseType
+from dragoman_registry.wheels.wheel_file import WheelFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -117,7 +118,8 @@ def hostile(folder: Path) -> Path:
     for number, text in enumerate(HOSTILE):
         shown = "".join(each if each.isprintable() else "?" for each in text)
         driver = wheelhouse.Driver(
-            f"evil{number}", label=shown, summary=shown, types=[{"name": f"evil{number}", "label": shown}],
+            f"evil{number}", label=shown[:100], summary=shown,
+            types=[{"name": f"evil{number}", "label": shown[:100]}],
             server_versions=[shown],
         )  # fmt: skip
         driver.readme = HOSTILE_README

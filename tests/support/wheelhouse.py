@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
-from dragoman_registry import publish
+from dragoman_registry.publisher import publish
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stranger import Shell, serve_sample
+from stranger import serve_sample, stranger
 
 
 @pytest.fixture(scope="session")
@@ -18,5 +18,4 @@ def sample_port():
 def shell(tmp_path_factory, sample_port):
     """One stranger's machine for the whole story: what one step installs, the next one uses."""
     folder = tmp_path_factory.mktemp("stranger")
-    (folder / "home").mkdir()
-    return Shell(home=folder / "home", cwd=folder, port=sample_port)
+    return stranger(folder / "home", cwd=folder, port=sample_port)

@@ -15,7 +15,7 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from fakes.elasticsearch import FakeElasticsearch
-from stranger import Shell
+from stranger import stranger
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +34,7 @@ def cluster():
 @pytest.fixture(scope="module")
 def machine(cluster, tmp_path_factory):
     folder = tmp_path_factory.mktemp("editor")
-    (folder / "home").mkdir()
-    shell = Shell(home=folder / "home", cwd=folder, port=cluster.port)
+    shell = stranger(folder / "home", cwd=folder, port=cluster.port)
     shell("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
     return shell
 
@@ -46,7 +45,7 @@ def shell(machine, cluster, tmp_path):
     send(cluster, "PUT", "/big", {"mappings": {"properties": {"price": {"type": "double"}, "n": {"type": "long"}}}})
     lines = "".join(f'{{"index":{{"_id":"{at}"}}}}\n{{"price": {at}.10,"n":{at}}}\n' for at in range(ROWS))
     send(cluster, "POST", "/big/_bulk?refresh=true", lines)
-    yield Shell(home=machine.home, cwd=tmp_path, port=machine.port)
+    yield machine.beside(cwd=tmp_path)
     cluster.behave()
     send(cluster, "DELETE", "/big")
 
@@ -109,7 +108,7 @@ def test_a_set_that_is_killed_leaves_an_undo_file_that_takes_back_what_was_appli
     process.communicate(timeout=30)
     cluster.behave()
     assert stored(cluster) != before
-    done = shell("dragoman apply shop u.ndjson --json", status=4)
+    done = shell("dragoman apply shop u.ndjson --json", code=4)
     assert done.json["counts"]["applied"] == 2_000
     assert {each["status"] for each in done.json["left"]} <= {"conflict", "refused"}
     assert stored(cluster) == before
@@ -129,5 +128,5 @@ def test_a_driver_that_is_killed_leaves_doubt_and_nothing_lost(shell, cluster):
     assert process.returncode == 4
     assert f"applied 2,000 · skipped 0 · conflict 0 · failed {count - 2_000:,}" in err
     assert "it is not known whether it was applied: " in out
-    shell("dragoman apply shop u.ndjson --json", status=4)
+    shell("dragoman apply shop u.ndjson --json", code=4)
     assert stored(cluster) == before

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
+from docs.demo import sample
 from pyarrow import parquet
-from tests.demo import sample
 
 from fakes.elasticsearch import FakeElasticsearch
-from stranger import Shell
+from stranger import stranger
 
 pytestmark = pytest.mark.slow
 
@@ -38,8 +38,7 @@ def cluster():
 @pytest.fixture(scope="module")
 def machine(cluster, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exporter")
-    (folder / "home").mkdir()
-    shell = Shell(home=folder / "home", cwd=folder, port=cluster.port)
+    shell = stranger(folder / "home", cwd=folder, port=cluster.port)
     shell("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
     return shell
 
@@ -52,7 +51,7 @@ def server(cluster):
 
 @pytest.fixture
 def shell(machine, tmp_path):
-    return Shell(home=machine.home, cwd=tmp_path, port=machine.port)
+    return machine.beside(cwd=tmp_path)
 
 
 def begun(shell, server, words):
@@ -97,8 +96,8 @@ def test_an_interrupted_export_goes_on_by_the_command_it_names(shell, server):
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130, said
     server.behave()
-    [line] = [line for line in said.splitlines() if "to go on: " in line]
-    shell(line.partition("to go on: ")[2])
+    [line] = [line for line in said.splitlines() if "to continue: " in line]
+    shell(line.partition("to continue: ")[2])
     found = ids(shell.cwd / "my orders.ndjson")
     assert len(found) == sum(found.values()) == ROWS
 
@@ -150,8 +149,8 @@ def test_a_snapshot_that_the_server_has_dropped_is_a_refusal_that_deletes_nothin
     kept = killed(shell, server, export)
     kept["driver"] = kept["driver"].replace(json.loads(kept["driver"])["pit"], "AAAA")
     (shell.cwd / ".orders.ndjson.checkpoint").write_text(json.dumps(kept))
-    done = shell(f"dragoman {export} --resume", status=1)
-    assert "error[export-not-resumable]: the server no longer holds what was exported" in done.err
+    done = shell(f"dragoman {export} --resume", code=1)
+    assert "error[export-not-resumable]: the server no longer holds " in done.err
     assert "--resume" not in done.err
     assert (shell.cwd / ".orders.ndjson.part").stat().st_size == kept["offset"] > 0
     assert not (shell.cwd / "orders.ndjson").exists()
@@ -159,7 +158,7 @@ def test_a_snapshot_that_the_server_has_dropped_is_a_refusal_that_deletes_nothin
 
 def test_a_server_that_answers_nonsense_leaves_nothing_under_the_final_name(shell, server):
     server.misbehave("garbage", on="/_search", after=1)
-    assert "error[" in shell("dragoman export shop orders -o orders.csv", status=1).err
+    assert "error[" in shell("dragoman export shop orders -o orders.csv", code=1).err
     assert not (shell.cwd / "orders.csv").exists()
 
 

@@ -9,9 +9,9 @@ from urllib.parse import quote
 
 import anyio
 import pytest
-from tests.demo import sample
+from docs.demo import sample
 
-from dragoman import Filter, Insert, Runtime, SavedConnection, Sort, Update
+from dragoman import Filter, Insert, Reference, Runtime, SavedConnection, Sort, Update
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import AuthenticationError, ConnectionFailedError
 
@@ -22,9 +22,13 @@ PREFIX = "dragoman-system-"
 def values_for(server, **more):
     values = {"host": server["host"], "port": server["port"]}
     if server["tls"]:
-        values |= {"ssl_mode": "verify-identity", "ca_file": server["ca_file"]}
+        values |= {"ssl_mode": "verify-identity", "ca_file": Reference("path", server["ca_file"])}
     if server["security"]:
-        values |= {"auth_method": "username-password", "username": "elastic", "password": "env:ELASTIC_PASSWORD"}
+        values |= {
+            "auth_method": "username-password",
+            "username": "elastic",
+            "password": Reference("env", "ELASTIC_PASSWORD"),
+        }
     return {**values, **more}
 
 
@@ -123,14 +127,20 @@ async def test_E39_E40_what_is_wrong_is_told_apart_on_a_real_engine(live_server,
     if not (live_server["security"] and live_server["tls"]):
         pytest.skip("needs an engine with security and TLS")
     cases = {
-        "bad-key": (values_for(live_server, auth_method="api-key", api_key="env:REVOKED_KEY"), AuthenticationError),
-        "stranger": (values_for(live_server, ca_file=live_server["stranger_ca_file"]), ConnectionFailedError),
+        "bad-key": (
+            values_for(live_server, auth_method="api-key", api_key=Reference("env", "REVOKED_KEY")),
+            AuthenticationError,
+        ),
+        "stranger": (
+            values_for(live_server, ca_file=Reference("path", live_server["stranger_ca_file"])),
+            ConnectionFailedError,
+        ),
         "plain": (values_for(live_server, ssl_mode="disabled"), ConnectionFailedError),
     }
     async with runtime:
         for name, (values, _) in cases.items():
             runtime.connections.save(SavedConnection(name=name, type="elasticsearch", values=values))
-        good = values_for(live_server, auth_method="api-key", api_key="env:ELASTIC_KEY")
+        good = values_for(live_server, auth_method="api-key", api_key=Reference("env", "ELASTIC_KEY"))
         runtime.connections.save(SavedConnection(name="good", type="elasticsearch", values=good))
         async with runtime.open("good") as session:
             assert (await session.ping()).ok

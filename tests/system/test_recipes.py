@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from tests.demo import sample
+from docs.demo import sample
 
 from fakes.elasticsearch import FakeElasticsearch
-from stranger import ROOT, Shell
+from stranger import ROOT, stranger
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +34,7 @@ def clusters():
 @pytest.fixture(scope="module")
 def machine(clusters, tmp_path_factory):
     folder = tmp_path_factory.mktemp("night")
-    (folder / "home").mkdir()
-    shell = Shell(home=folder / "home", cwd=folder, port=0)
+    shell = stranger(folder / "home", cwd=folder)
     for name, cluster in zip(("shop", "attic"), clusters, strict=True):
         shell(f"dragoman connections add {name} --type elasticsearch --port {cluster.port} --auth none --yes")
     return shell
@@ -68,7 +67,7 @@ def test_documents_move_with_their_ids_and_a_second_run_ends_what_the_first_bega
     ask(target, "PUT", "/books", ask(source, "GET", "/books")["books"] | {"settings": {}, "aliases": {}})
     ask(target, "PUT", "/books/_doc/17", before["17"])  # arrived before an interruption
     ask(target, "PUT", "/books/_doc/18?refresh=true", {"title": "somebody else's"})
-    told = machine(recipe, status=4)
+    told = machine(recipe, code=4)
     assert told.out == "moved 479, not copied 1\n"
     assert [hit["_id"] for hit in ask(source, "GET", "/books/_search")["hits"]["hits"]] == ["18"]
     ask(target, "DELETE", "/books/_doc/18?refresh=true")
@@ -97,7 +96,7 @@ def test_a_connection_that_fails_is_told_once_and_opened_again(tmp_path, machine
 def test_a_console_file_is_a_smoke_test_of_a_pipeline(machine):
     smoke = f"dragoman console shop -f {RECIPES}/smoke.es --stop-on-error --var index="
     assert machine(smoke + "orders").out.count("ok") == 2
-    told = machine(smoke + "nowhere", status=1)
+    told = machine(smoke + "nowhere", code=1)
     assert "FAILED" in told.out
     assert "smoke.es:9" in told.out
 

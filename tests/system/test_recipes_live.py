@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from tests.demo import sample
+from docs.demo import sample
 
 from fakes.elasticsearch import FakeElasticsearch
-from stranger import ROOT, Shell
+from stranger import ROOT, stranger
 
 pytestmark = pytest.mark.timeout(300)
 RECIPES = ROOT / "docs/how-to/recipes"
@@ -67,8 +67,7 @@ def _pump(source, sink):
 
 @pytest.fixture
 def machine(tmp_path):
-    (tmp_path / "home").mkdir()
-    return Shell(home=tmp_path / "home", cwd=tmp_path, port=0)
+    return stranger(tmp_path / "home", cwd=tmp_path)
 
 
 def save(machine, name, server, *, port=None):
@@ -140,7 +139,7 @@ def test_what_changed_is_exported_and_changes_are_taken_back_on_a_real_engine(li
 def test_a_pipeline_holds_a_real_engine_to_what_it_expects(machine, bookshop, live_server):
     smoke = f"dragoman console shop -f {RECIPES}/smoke.es --stop-on-error --var index="
     assert machine(smoke + ORDERS).out.count("ok") == 2
-    assert "FAILED" in machine(f"{smoke}{PREFIX}nowhere", status=1).out
+    assert "FAILED" in machine(f"{smoke}{PREFIX}nowhere", code=1).out
 
 
 @pytest.mark.live("elasticsearch")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -14,9 +15,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from bundle import bundle
-
 ROOT = Path(__file__).parents[2]
+bundle = runpy.run_path(str(ROOT / "plugins/bundle.py"))["bundle"]
 OFFLINE = ["unshare", "--map-root-user", "--net"]
 
 
@@ -60,11 +60,12 @@ def test_a_released_host_installs_its_drivers_without_a_network(tmp_path: Path):
     """A saved connection is opened in an environment into which the host's wheel was installed, and nothing else."""
     tree = tmp_path / "tree"
     spare = shutil.ignore_patterns("__pycache__", "bundled", ".venv", "cache", "*.pyc")
-    for name in ("runtime", "registry", "plugins", "tests/support"):
+    for name in ("runtime", "registry", "plugins"):
         shutil.copytree(ROOT / name, tree / name, ignore=spare)
     for name in ("pyproject.toml", "README.md", "LICENSE", "Makefile"):
         shutil.copy(ROOT / name, tree / name)
     (tree / ".venv").symlink_to(Path(sys.prefix))
+    (tree / "tests").mkdir()
     for name in ("requirements.txt", "constraints.txt"):
         shutil.copy(ROOT / "tests" / name, tree / "tests" / name)
     keys = tmp_path / "keys"

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from tests.demo import sample
+from docs.demo import sample
 
 from fakes.elasticsearch import FakeElasticsearch
-from stranger import ROOT, Shell
+from stranger import ROOT, stranger
 
 SECONDS = int(os.environ.get("DRAGOMAN_SOAK", "60"))
 ROUNDS = 15
@@ -81,7 +81,7 @@ def machine(tmp_path_factory):
     folder = tmp_path_factory.mktemp("soak")
     for name in ("home", "tmp"):
         (folder / name).mkdir()
-    shell = Shell(home=folder / "home", cwd=folder, port=0, more={"TMPDIR": str(folder / "tmp")})
+    shell = stranger(folder / "home", cwd=folder, port=0, more={"TMPDIR": str(folder / "tmp")})
     with start_blocking_portal() as portal, ExitStack() as servers:
         for name in ("shop", "attic", "store", "cellar"):
             server = FakeElasticsearch(version="8.19.21")

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from dragoman import Delete, Filter, Insert, Runtime, SavedConnection, Sort, Update
+from dragoman import Delete, Filter, Insert, Reference, Runtime, SavedConnection, Sort, Update
 from dragoman_api.errors import AuthenticationError, FilterNotSupportedError
 from fakes.weaviate import FakeWeaviate, User
 
@@ -30,7 +30,12 @@ async def fake():
 def runtime(fake, monkeypatch):
     monkeypatch.setenv("WEAVIATE_KEY", "key-1")
     runtime = Runtime(spare=False)
-    values = {"host": "127.0.0.1", "port": fake.port, "auth_method": "api-key", "api_key": "env:WEAVIATE_KEY"}
+    values = {
+        "host": "127.0.0.1",
+        "port": fake.port,
+        "auth_method": "api-key",
+        "api_key": Reference("env", "WEAVIATE_KEY"),
+    }
     runtime.connections.save(SavedConnection(name="library", type="weaviate", values=values))
     return runtime
 
@@ -110,10 +115,10 @@ async def test_P3_the_whole_way_on_a_real_engine(live_server, monkeypatch, tmp_p
         pytest.skip("this engine is set up for rules of its own")
     values = {"host": live_server["host"], "port": live_server["port"]}
     if live_server["tls"]:
-        values |= {"ssl_mode": "verify-identity", "ca_file": live_server["ca_file"]}
+        values |= {"ssl_mode": "verify-identity", "ca_file": Reference("path", live_server["ca_file"])}
     if live_server["api_keys"]:
         monkeypatch.setenv("WEAVIATE_KEY", live_server["api_keys"]["admin"])
-        values |= {"auth_method": "api-key", "api_key": "env:WEAVIATE_KEY"}
+        values |= {"auth_method": "api-key", "api_key": Reference("env", "WEAVIATE_KEY")}
     runtime = Runtime(spare=False)
     runtime.connections.save(SavedConnection(name="real", type="weaviate", values=values))
     async with runtime, runtime.open("real") as session:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dragoman.sandbox import Launch, Spare, Worker, achievable_level, find_closure
-from dragoman_api.connections import Secrets
+from dragoman.sandbox import Launch, Spare, Worker, achievable_level, find_host_imports
+from dragoman_api.connections import Profile, Secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,11 +89,19 @@ class Workshop:
         return tree
 
     def worker(
-        self, source: str, *, secrets: dict[str, str] | None = None, spare: Any = None, **options: Any
+        self,
+        source: str,
+        *,
+        secrets: dict[str, str] | None = None,
+        host: str = "db",
+        port: int = 1,
+        spare: Any = None,
+        **options: Any,
     ) -> Worker:
         """Make a worker on a driver's source."""
         tree = self.write(source)
-        launch = Launch(driver="tiny_driver:Driver", trees=(tree,), secrets=Secrets(values=secrets or {}), **options)
+        profile = Profile(name="n", type="t", host=host, port=port, secrets=Secrets(values=secrets or {}))
+        launch = Launch(driver="tiny_driver:Driver", trees=(tree,), profile=profile, **options)
         return self.start(launch, spare=spare)
 
     def start(self, launch: Launch, *, spare: Any = None) -> Worker:
@@ -105,10 +113,9 @@ class Workshop:
             on_denied=lambda host, port: self.denied.append((host, port)),
         )
 
-    def again(self, source: str, *, attempt: bool = False) -> Callable[[], Worker]:
-        """Make what makes workers on a driver's source, or as `attempting` does."""
-        tree = self.write(attempts(source) if attempt else source)
-        launch = Launch(driver="tiny_driver:Driver", trees=(tree,))
+    def again(self, source: str) -> Callable[[], Worker]:
+        """Make what makes workers on a driver's source."""
+        launch = Launch(driver="tiny_driver:Driver", trees=(self.write(source),))
         return lambda: self.start(launch)
 
     def attempting(self, body: str, **options: Any) -> Worker:
@@ -128,7 +135,7 @@ class Ahead(Spare):
 @pytest.fixture(scope="session")
 def ahead() -> Iterator[Ahead]:
     """Keep one child ahead for the whole run."""
-    with Ahead(find_closure()) as spare:
+    with Ahead(find_host_imports()) as spare:
         yield spare
 
 

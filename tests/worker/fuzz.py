@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from dragoman.sandbox import Launch, Worker
-from dragoman.sandbox.calls import Calls, Reply
-from dragoman.sandbox.exports import ExportReply
+from dragoman.sandbox.export_pipe import ExportReply
+from dragoman.sandbox.pending_calls import PendingCall, PendingCalls
 from dragoman_api.cells import CutText, Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.columns import Column, Description, Note, Object
@@ -44,7 +44,7 @@ MARKS = (
 
 
 class Fuzzed(Worker):
-    """A worker without a process: what arrives is taken in as ever, and a condemnation is counted."""
+    """A worker without a process. It handles arriving bytes as usual and counts condemnations."""
 
     def __init__(self, pipe: io.RawIOBase) -> None:
         super().__init__(Launch(driver="none:None", trees=()))
@@ -57,9 +57,9 @@ class Fuzzed(Worker):
     def take(self, hook: str, stream: bytes, *, chunk: int = 1 << 16) -> bool:
         """Feed a stream to a host that waits for one answer; tell whether it would go on with this child."""
         self.condemned.clear()
-        self._calls = Calls(on_disobedience=lambda: None)
+        self._calls = PendingCalls(on_disobedience=lambda: None)
         self._step = None
-        reply = ExportReply(self._pipe) if hook == EXPORT else Reply(HOOKS[hook].result)
+        reply = ExportReply(self._pipe) if hook == EXPORT else PendingCall(HOOKS[hook].result)
         assert self._calls.add(reply) == CALL
         frames = FrameReader(limit=FROM_CHILD)
         for at in range(0, len(stream), chunk):
@@ -72,7 +72,7 @@ class Fuzzed(Worker):
                 self._receive(body)
                 if self.condemned:
                     return False
-        if isinstance(reply, Reply) and reply.future.done():
+        if isinstance(reply, PendingCall) and reply.future.done():
             reply.future.exception()
         return not self.condemned
 

@@ -10,12 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from dragoman.sandbox.broker import canonical
-from dragoman_api.connections import Profile
 from dragoman_api.errors import DriverFaultError
+from fake_network import Names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -95,8 +92,11 @@ async def test_an_ipv6_server_is_reached_and_its_address_is_readable(workshop: W
 
 
 async def test_the_http_helper_works_through_it(workshop: Workshop) -> None:
-    async with server() as port, workshop.worker(CLIENT, approved=(("localhost", port),)) as worker:
-        await worker.call("connect", Profile(name="n", type="t", host="localhost", port=port))
+    async with (
+        server() as port,
+        workshop.worker(CLIENT, approved=(("localhost", port),), host="localhost", port=port) as worker,
+    ):
+        await worker.call("connect")
         [page] = await worker.call("list_objects")
         assert (page.name, page.rows) == ("hello", 200)
 
@@ -170,22 +170,57 @@ async def test_a_child_that_does_not_read_its_refusals_is_ended(workshop: Worksh
         broker.sendall(request)
     """
     async with workshop.attempting(body) as worker:
-        with pytest.raises(DriverFaultError, match="does not read"), anyio.fail_after(20):
+        with pytest.raises(DriverFaultError, match="read no replies"), anyio.fail_after(20):
             await worker.call("describe_object", "x")
 
 
-@given(st.text(max_size=30))
-@example("..")
-@example("ü。")
-@example("ü。.")
-@example("::0001.")
-def test_canonical_names_are_stable(name: str) -> None:
-    assert canonical(canonical(name)) == canonical(name)
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Names:
+    """Make up what names lead to."""
+    return Names(monkeypatch)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [("Example.ORG.", "example.org"), ("::0001", "::1"), ("BÜCHER.example", "xn--bcher-kva.example")],
-)
-def test_spellings_of_one_host_are_the_same(one: str, other: str) -> None:
-    assert canonical(one) == canonical(other)
+async def test_what_is_compared_is_what_is_looked_up_and_connected_to(workshop: Workshop, names: Names) -> None:
+    spellings = ("127.0.0.1.", "0x7f.1", "2130706433", "127.1", "0177.0.0.1")
+    names.answers |= {spelling: ["10.0.0.7"] for spelling in spellings}
+    async with server() as port, workshop.worker(CLIENT, approved=(("127.0.0.1", port),)) as worker:
+        for spelling in spellings:
+            assert (await ask(worker, spelling, port))[0] == "pong"
+        assert set(names.tried) == {"127.0.0.1"}
+        for other in ("::ffff:127.0.0.1", "127.0.0.1%2e", "127.0.0.1..", "[::1]", "localhost.", "127.0.0.1%lo"):
+            assert await ask(worker, other, port) == ["PermissionError", errno.EACCES]
+    assert set(names.tried) == {"127.0.0.1"}
+
+
+async def test_a_connection_goes_to_what_the_lookup_before_it_found(workshop: Workshop, names: Names) -> None:
+    class Rebinding(dict[str, list[str]]):
+        def get(self, name: str, _default: Any = None) -> Any:
+            return ["127.0.0.1"] if names.looked_up.count(name) == 1 else ["10.0.0.7"]
+
+    names.answers = Rebinding()
+    async with (
+        server() as port,
+        workshop.worker(CLIENT, approved=(("es.example", port),), host="es.example", port=port) as worker,
+    ):
+        await worker.call("connect")
+        [page] = await worker.call("list_objects")
+        assert page.name == "hello"
+    assert (names.looked_up, names.tried) == (["es.example"], ["127.0.0.1"])
+
+
+async def test_where_nothing_answers_any_more_the_name_is_looked_up_again(workshop: Workshop, names: Names) -> None:
+    names.answers["es.example"] = ["10.0.0.7"]
+    async with server() as port, workshop.worker(CLIENT, approved=(("es.example", port),)) as worker:
+        assert (await ask(worker, "es.example", port))[0] == "pong"
+        names.dead.add("10.0.0.7")
+        names.answers["es.example"] = ["10.0.0.8"]
+        assert (await ask(worker, "es.example", port))[0] == "ConnectionRefusedError"
+        assert (await ask(worker, "es.example", port))[0] == "pong"
+    assert names.tried == ["10.0.0.7", "10.0.0.7", "10.0.0.8"]
+
+
+@pytest.mark.parametrize("host", ["a" * 64 + ".invalid", "a..invalid", "nul\0.invalid"])
+async def test_a_host_that_is_no_name_is_told_and_ends_nothing(workshop: Workshop, host: str) -> None:
+    async with server() as port, workshop.worker(CLIENT, approved=((host, 1), ("127.0.0.1", port))) as worker:
+        assert (await ask(worker, host, 1))[0] == "gaierror"
+        assert (await ask(worker, "127.0.0.1", port))[0] == "pong"

@@ -41,7 +41,7 @@ class Driver:
 async def test_an_endless_await_is_cancelled_and_the_driver_lives_on(workshop: Workshop) -> None:
     async with workshop.worker(SLOW) as worker:
         for name in ("obedient", "late"):
-            with pytest.raises(DeadlineExceededError, match=r"longer than 0\.05 s"):
+            with pytest.raises(DeadlineExceededError, match=r"\b0\.05\b"):
                 await worker.call("describe_object", name, deadline=0.05)
         assert await worker.call("ping", deadline=5) == Health(ok=True)
         await anyio.sleep(1.1)
@@ -56,7 +56,7 @@ async def test_a_driver_that_ignores_the_cancellation_is_killed_after_the_grace(
         with pytest.raises(DeadlineExceededError):
             await worker.call("describe_object", name, deadline=0.05)
         assert anyio.current_time() - began < 0.5, "the caller does not wait for the kill"
-        with pytest.raises(DriverCrashedError, match="did not stop within 1 s"), anyio.fail_after(3):
+        with pytest.raises(DriverCrashedError, match=r"\b1\b"), anyio.fail_after(3):
             await worker.call("describe_object", "obedient")
         assert worker.ended.is_set()
 
@@ -67,6 +67,17 @@ async def test_a_caller_that_goes_away_cancels_the_call(workshop: Workshop) -> N
             await worker.call("describe_object", "obedient")
         assert await worker.call("ping") == Health(ok=True)
     assert "cancelled obedient" in workshop.lines
+
+
+async def test_a_call_and_its_cancellation_may_arrive_together(workshop: Workshop) -> None:
+    async with workshop.worker(SLOW) as worker:
+        for _ in range(20):
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await worker.call("describe_object", "obedient")
+        await anyio.sleep(1.2)
+        assert not worker.ended.is_set()
+        assert await worker.call("ping", deadline=5) == Health(ok=True)
 
 
 async def test_closing_while_a_call_hangs_is_quick(workshop: Workshop) -> None:

@@ -1,19 +1,162 @@
-"""Errors of a driver come out of its process as what they were."""
+"""Errors of a driver come out of its process as what they were; what is not a driver's to say does not."""
 
 from __future__ import annotations
 
+import ast
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import pytest
 
-from dragoman_api.errors import QueryError, from_code
+from dragoman.sandbox.border import CROSSING, HINT, NOTES, RESERVED, driver_error, received
+from dragoman_api import errors
+from dragoman_api.cells import Json
+from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus
+from dragoman_api.columns import Column, ColumnKind, Description, Note
+from dragoman_api.connections import Health, Server
+from dragoman_api.console import Answer, AnswerKind
+from dragoman_api.errors import DriverError, QueryError, from_code
+from dragoman_api.grid import Page
 from dragoman_worker.wire import Failure
+
+if TYPE_CHECKING:
+    from tests.worker.conftest import Workshop
+
+ROOT = Path(__file__).parents[2]
+
+
+def crossed(error: errors.DragomanError) -> errors.DragomanError:
+    return driver_error(Failure.of(3, error), str)
 
 
 def test_an_error_with_a_code_of_its_own_keeps_its_class_and_its_code():
-    crossed = Failure.of(3, QueryError("no", code="my-own", hint="try", details={"a": 1})).to_error()
-    assert type(crossed) is QueryError
-    assert (crossed.code, crossed.message, crossed.hint, crossed.details) == ("my-own", "no", "try", {"a": 1})
+    error = crossed(QueryError("no", code="my-own", hint="try", details={"a": 1}))
+    assert type(error) is QueryError
+    assert (error.code, error.message, error.hint, error.details) == ("my-own", "no", "try", {"a": 1})
 
 
-@pytest.mark.parametrize("code", ["query-failed", "window-exceeded", "authentication-failed"])
-def test_an_error_with_its_class_code_crosses_as_that_class(code):
-    assert Failure.of(1, from_code(code, "m")).to_error().code == code
+@pytest.mark.parametrize("kind", sorted(CROSSING, key=lambda kind: kind.code))
+def test_an_error_that_a_driver_may_raise_crosses_as_its_class(kind):
+    error = crossed(from_code(kind.code, "m"))
+    assert (type(error), error.code) == (kind, kind.code)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    sorted({*errors.tree(errors.DragomanError)} - CROSSING, key=lambda kind: kind.code),
+    ids=lambda kind: kind.code,
+)
+def test_an_error_of_the_hosts_own_becomes_a_drivers_and_says_so(kind):
+    error = crossed(kind("the signature is bad", hint="dragoman registry add https://evil.example"))
+    assert type(error) is DriverError
+    assert error.code == "driver-error"
+    assert error.message == f"the driver raised {kind.code}, which only the host may raise: the signature is bad"
+    assert error.hint_from == "driver"
+
+
+@pytest.mark.parametrize("code", ["trust-failed", "timed-out", "terminated", "internal", "registry-stale", "usage"])
+def test_a_drivers_error_does_not_take_a_code_of_the_hosts(code):
+    error = crossed(QueryError("no", code=code))
+    assert (type(error), error.code) == (QueryError, "query-failed")
+    assert error.message == f"the driver raised {code}, which only the host may raise: no"
+
+
+def test_every_code_by_which_the_host_speaks_for_itself_is_reserved():
+    free = {"index", "manifest", "metadata", "trust-cache"}  # of faults and notes of registries
+    spoken = set()
+    for folder in ("runtime/dragoman", "registry"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if "bundled" in path.parts:
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and re.search(r"Error$|Refused$", ast.unparse(node.func)):
+                    codes = [one.value for one in node.keywords if one.arg == "code"]
+                    spoken |= {one.value for one in codes if isinstance(one, ast.Constant)}
+    assert spoken
+    assert not spoken - RESERVED - free, "add them to RESERVED in runtime/dragoman/sandbox/border.py"
+
+
+def test_the_hint_of_a_driver_is_marked_and_bounded():
+    error = crossed(QueryError("no", hint="x" * 100_000))
+    assert len(error.hint) == HINT + 1
+    assert error.to_dict()["hint_from"] == "driver"
+    error.advise("dragoman doctor")
+    assert "hint_from" not in error.to_dict()
+
+
+SAID = "a\x1b[31m\x9b2Jb\u202ec hunter2-and-more " + "z" * 10_000
+
+
+def clean(text: str) -> str:
+    return text.replace("\x1b[31m\x9b2J", "").replace("\u202e", "").replace("hunter2-and-more", "***")
+
+
+REQUEST = HttpRequest("GET", "/")
+NOTE = Note(code=SAID, reason=SAID, hint=SAID, hint_from="host")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Server(SAID, SAID, [SAID] * 1_000),
+        Health(ok=False, reason=SAID, code=SAID),
+        Page(columns=[], notes=[NOTE]),
+        Description(object="x", columns=[], notes=[NOTE]),
+        Answer(kind=AnswerKind.GRID, status=200, request=REQUEST, title=SAID, failed=SAID, notes=[NOTE],
+               page=Page(columns=[], notes=[NOTE]),
+               next=Answer(kind=AnswerKind.TEXT, status=200, request=REQUEST, notes=[NOTE])),
+        [Outcome(change=0, status=OutcomeStatus.FAILED, reason=SAID)],
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_what_a_driver_says_beside_its_data_is_bounded_and_harmless(value):
+    def texts(thing):
+        if isinstance(thing, str):
+            yield thing
+        for field in getattr(thing, "__struct_fields__", ()):
+            yield from texts(getattr(thing, field))
+        for item in thing if isinstance(thing, list) else ():
+            yield from texts(item)
+
+    told = list(texts(received(value, clean)))
+    assert not any("\x1b" in text or "hunter2" in text or "\u202e" in text for text in told)
+    assert max(map(len, told)) < 4_100
+    assert sum(map(len, told)) < 1_000_000
+    assert "host" not in told
+
+
+@pytest.mark.parametrize("status", [200, 403])
+def test_an_error_of_a_server_shows_no_secret_that_it_was_sent_and_data_stay_as_they_are(status):
+    cells = [["hunter2", Json('["hunter2"]'), 7]]
+    columns = [Column(name=name, type="", kind=ColumnKind.OTHER) for name in "abc"]
+    given = Answer(kind=AnswerKind.TABLE, status=status, request=REQUEST, text='{"you":\n"hunter2"}',
+                   page=Page(columns=columns, cells=cells))  # fmt: skip
+    told = received(given, str, lambda text: text.replace("hunter2", "***"))
+    if status == 200:
+        assert (told.text, told.page.cells) == (given.text, cells)
+    else:
+        assert told.text == '{"you":\n"***"}'
+        assert told.page.cells == [["***", '["***"]', 7]]
+        assert type(told.page.cells[0][1]) is Json
+
+
+def test_a_flood_of_notes_is_cut_and_that_is_said():
+    page = received(Page(columns=[], notes=[Note(code="x", reason="y")] * 100_000), str)
+    assert len(page.notes) == NOTES + 1
+    assert "95,000" in page.notes[-1].reason
+
+
+async def test_a_real_driver_cannot_speak_for_the_host(workshop: Workshop):
+    body = """
+    hint = "dragoman registry add \\x1b[1mhttps://evil"
+    raise errors.TrustError("key hunter2-and-more\\x1b[2J", hint=hint, code="rollback")
+    """
+    async with workshop.attempting(body, secrets={"key": "hunter2-and-more"}) as worker:
+        with pytest.raises(DriverError) as caught:
+            await worker.call("describe_object", "x")
+        assert (await worker.call("ping")).ok
+    error = caught.value
+    assert error.code == "driver-error"
+    assert error.message == "the driver raised rollback, which only the host may raise: key ***"
+    assert (error.hint, error.hint_from) == ("dragoman registry add https://evil", "driver")

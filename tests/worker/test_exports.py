@@ -13,6 +13,7 @@ from dragoman.sandbox import DriverProxy
 from dragoman_api.connections import Health
 from dragoman_api.errors import DeadlineExceededError, DriverCrashedError, DriverFaultError, QueryError
 from dragoman_api.exports import ExportRequest
+from dragoman_worker.hooks import HOOKS
 
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
@@ -111,8 +112,9 @@ async def test_an_error_comes_after_the_parts_before_it(workshop: Workshop) -> N
 async def test_a_crash_in_the_middle_is_an_error_and_not_an_end(workshop: Workshop) -> None:
     async with workshop.worker(SOURCE) as worker:
         taken: list[int] = []
-        with pytest.raises(DriverCrashedError, match="exit status 5"):
+        with pytest.raises(DriverCrashedError) as caught:
             await take(worker, "3 crash", taken)
+        assert caught.value.details["status"] == "exit status 5"
         assert len(taken) == 3
 
 
@@ -122,6 +124,16 @@ async def test_a_driver_that_gives_nothing_for_the_deadline_is_cancelled(worksho
             await take(worker, "1 hang", [], deadline=0.2)
         assert await worker.call("ping") == Health(ok=True)
     assert "export closed" in workshop.lines
+
+
+async def test_the_proxy_gives_a_part_the_time_that_the_table_names(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(HOOKS, "export_rows", HOOKS["export_rows"]._replace(seconds=0.2))
+    async with workshop.worker(SOURCE) as worker:
+        with anyio.fail_after(30), pytest.raises(DeadlineExceededError, match=r"\b0\.2\b"):
+            async for _ in DriverProxy(worker).export_rows(request("1 hang")):
+                pass
 
 
 async def test_leaving_early_closes_the_drivers_iterator(workshop: Workshop) -> None:
@@ -137,7 +149,7 @@ async def test_leaving_early_closes_the_drivers_iterator(workshop: Workshop) -> 
 
 async def test_an_oversized_part_is_a_fault_of_the_driver(workshop: Workshop) -> None:
     async with workshop.worker(SOURCE) as worker:
-        with pytest.raises(DriverFaultError, match="67,108,864 bytes"):
+        with pytest.raises(DriverFaultError, match="67,108,864"):
             await take(worker, "0 huge", [])
 
 
@@ -179,3 +191,36 @@ async def test_a_driver_that_lies_about_its_bytes_is_ended(workshop: Workshop, l
     async with workshop.worker(source) as worker:
         with pytest.raises(DriverFaultError, match=reason), anyio.fail_after(5):
             await take(worker, "x", [], pause=0.1)
+
+
+@pytest.mark.parametrize(
+    ("writes", "ending", "kind", "reason"),
+    [
+        (10, "result", DriverFaultError, "10 bytes of a part of 1,000"),
+        (0, "result", DriverFaultError, "0 bytes of a part of 1,000"),
+        (1010, "result", DriverFaultError, "10 bytes of an export that no part announced"),
+        (10, "failure", QueryError, "a shard failed"),
+    ],
+)
+async def test_no_byte_is_waited_for_behind_the_last_word_of_a_driver_that_keeps_the_pipe_open(
+    workshop: Workshop, writes: int, ending: str, kind: type[Exception], reason: str
+) -> None:
+    source = f"""
+    import gc, msgspec
+    class Driver:
+        @hookimpl
+        async def export_rows(self, request):
+            [pipe] = [each for each in gc.get_objects() if type(each).__name__ == "FileIO" and each.fileno() > 2]
+            self.kept = os.dup(pipe.fileno())
+            control = socket.socket(fileno=os.dup(int(sys.argv[1])))
+            body = msgspec.msgpack.encode({{"t": "chunk", "id": 1, "size": 1000, "rows": 1}})
+            control.sendall(len(body).to_bytes(4, "little") + body)
+            os.write(self.kept, b"1" * {writes})
+            if {ending!r} == "failure":
+                raise errors.QueryError("a shard failed")
+            return
+            yield
+    """
+    async with workshop.worker(source) as worker:
+        with pytest.raises(kind, match=reason), anyio.fail_after(8):
+            await take(worker, "x", [], deadline=60)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.sandbox.log import KEPT, LogPipe, Mask, harmless
+from dragoman.sandbox.log import KEPT, LogPipe, harmless
 from dragoman.sandbox.system import Output
+from dragoman_api.masking import Mask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,12 +42,14 @@ def test_nothing_that_moves_a_terminal_survives(text: str) -> None:
     assert not any((ord(char) < 32 and char not in "\t\n") or 127 <= ord(char) < 160 for char in clean)
 
 
-async def drain(*pieces: bytes, secrets: tuple[str, ...] = (), tell: Callable[[str], None] | None = None) -> list[str]:
+async def drain(
+    *pieces: bytes, secrets: tuple[str, ...] = (), tell: Callable[[str], None] | None = None, pause: float = 0.005
+) -> list[str]:
     reading, writing = os.pipe()
     log = LogPipe(Output(reading), mask=Mask(secrets), on_line=tell)
     for piece in pieces:
         os.write(writing, piece)
-        await anyio.sleep(0.005)
+        await anyio.sleep(pause)
     os.close(writing)
     return log.finish()
 
@@ -81,3 +84,34 @@ async def test_a_line_without_an_end_does_not_grow() -> None:
     told: list[str] = []
     await drain(*[b"a" * 20_000 for _ in range(10)], tell=told.append)
     assert max(map(len, told)) <= 2_000
+
+
+@pytest.mark.parametrize("secret", ["münchen-😀-geheim", "line one\nline two", "a.b*c+d\\n"])
+async def test_a_secret_is_masked_at_whatever_byte_two_reads_divide_it(secret: str) -> None:
+    """Also inside a character, and where a secret goes on in the next line."""
+    data = f"key {secret} end\n".encode()
+    for at in range(1, len(data)):
+        told: list[str] = []
+        assert await drain(data[:at], data[at:], secrets=(secret,), tell=told.append, pause=0.001) == ["key *** end"]
+        assert told == ["key *** end"]
+
+
+async def test_a_secret_is_masked_across_lines() -> None:
+    assert await drain(b"key hunter2-\nand-more end\nnext\n", secrets=("hunter2-and-more",)) == ["key *** end", "next"]
+
+
+async def test_half_a_secret_at_the_end_of_a_log_is_masked() -> None:
+    assert await drain(b"key hunter2-an", secrets=("hunter2-and-more",)) == ["key ***"]
+
+
+async def test_what_is_dropped_does_not_lay_half_a_secret_bare() -> None:
+    secret = "hunter2-and-more"
+    flood = [b"z" * 60_000 + b"\n"] * 4 + [
+        b"x" * 21_000 + secret[:12].encode(),
+        secret[12:].encode() + b"\n" + b"y\n" * 9,
+    ]
+    lines = await drain(*flood, b"y" * 60_000, b"and-more", secrets=(secret,))
+    text = "\n".join(lines)
+    assert "dropped" in text
+    assert secret[:6] not in text
+    assert secret[-6:] not in text

@@ -23,11 +23,11 @@ SCRIPT = """
 import json, os, subprocess, sys
 from pathlib import Path
 import anyio
-from dragoman.sandbox import Launch, Worker, policy
+from dragoman.sandbox import Launch, Worker, lockdown_plan
 from dragoman_api.errors import DragomanError
 
 tree, layers = Path(sys.argv[1]), tuple(sys.argv[2].split(","))
-policy.LAYERS = layers
+lockdown_plan.LAYERS = layers
 
 def seen_by_another_process():
     done = subprocess.run(["cat", f"/proc/{os.getpid()}/environ"], capture_output=True)

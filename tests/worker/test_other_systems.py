@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox import child, measured_level, policy
+from dragoman.sandbox import child, levels, measured_level
 from dragoman_api.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def test_off_linux_a_driver_works_in_a_process_and_nothing_more_is_claimed(tmp_p
     )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    assert told["achievable"] == told["measured"] == told["level"] == "process: no lock-down for freebsd14"
+    assert told["achievable"] == told["measured"] == told["level"] == "process: no lock-down on freebsd14"
     assert {name for name, state in told["states"].items() if state != "not_enforced"} == {"memory", "cpu"}
     assert told["said"] == "hello\n", "the broker needs no kernel layer"
     assert told["parts"] == [1, 2]
@@ -126,13 +126,13 @@ def test_off_linux_a_driver_works_in_a_process_and_nothing_more_is_claimed(tmp_p
 
 @pytest.mark.parametrize(("system", "name"), [("darwin", "darwin"), ("win32", "Windows")])
 def test_no_other_system_is_given_more_than_a_process(system: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy.achievable_level.cache_clear()
+    levels.achievable_level.cache_clear()
     monkeypatch.setattr(sys, "platform", system)
     try:
-        report = policy.achievable_level()
+        report = levels.achievable_level()
     finally:
-        policy.achievable_level.cache_clear()
-    assert str(report).startswith(f"process: no lock-down for {name}")
+        levels.achievable_level.cache_clear()
+    assert str(report).startswith(f"process: no lock-down on {name}")
     assert "Linux" in report.remedies[0]
 
 

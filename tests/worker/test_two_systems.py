@@ -48,7 +48,9 @@ def test_the_host_starts_processes_alike() -> None:
     assert {name for name in system.__all__ if name not in ("LAYERS", "Passed")} == posix.keys()
 
 
-@pytest.mark.parametrize(("package", "name"), [(dragoman_worker, "passing.py"), (dragoman_registry, "locks.py")])
+@pytest.mark.parametrize(
+    ("package", "name"), [(dragoman_worker, "socket_passing.py"), (dragoman_registry, "filelocks.py")]
+)
 def test_both_halves_of_a_module_are_used_alike(package: object, name: str) -> None:
     windows, posix = map(surface, halves(parsed(package, name)))
     assert windows == posix

@@ -148,6 +148,7 @@ def add(kind: Any, path: str, piece: bytes, *, extended: bool = False, json: tup
         ("cells", pack([[Ext(2, b"1e999999999")]]), True),
         ("cells", pack([[Ext(2, b"NaN")]]), True),
         ("cells", pack([[Ext(1, b"\x01" * 5_000)]]), True),
+        ("cells", pack([[Ext(1, (10**4_300).to_bytes(1_786, signed=True))]]), True),  # 4,301 digits: none can print it
         ("cells", pack([[[]]]), False),
         ("cells", pack([[None] * 4_097]), False),
         ("cells", b"\xdd\xff\xff\xff\xff", False),
@@ -164,15 +165,15 @@ def test_a_part_that_makes_no_sense_is_a_fault(path: str, piece: bytes, extended
         add(Page | None, path, piece, extended=extended)
 
 
-@pytest.mark.parametrize("cell", [1, 1.5, True, Ext(3, b"[]")])
-def test_a_column_of_json_texts_that_holds_something_else_is_a_fault(cell: Any) -> None:
-    with pytest.raises(ValueFaultError, match="where all texts are JSON"):
+@pytest.mark.parametrize(("cell", "kind"), [(1, "int"), (1.5, "float"), (True, "bool"), (Ext(3, b"[]"), "Json")])
+def test_a_column_of_json_texts_that_holds_something_else_is_a_fault(cell: Any, kind: str) -> None:
+    with pytest.raises(ValueFaultError, match=kind):
         add(Page | None, "cells", pack([["[]"], [cell]]), extended=True, json=(0,))
 
 
 def test_a_column_of_json_texts_that_is_not_there_is_a_fault() -> None:
-    with pytest.raises(ValueFaultError, match="without a column"):
-        add(Page | None, "cells", pack([["[]"]]), json=(1,))
+    with pytest.raises(ValueFaultError, match="17"):
+        add(Page | None, "cells", pack([["[]"]]), json=(17,))
     with pytest.raises(FAULTS):
         wire.decoder(wire.ChildMessage).decode(wire.pack(Part(1, "cells", Raw(pack([["[]"]])), json=(-1,)))[4:])
 
@@ -201,8 +202,8 @@ def flood(kind: Any, path: str, piece: bytes, *, times: int) -> None:
 def test_parts_that_do_not_fit_the_rest_are_a_fault() -> None:
     assembly = Assembly(Page | None)
     assembly.add(Part(1, "cells", Raw(pack([[1, 2]]))))
-    with pytest.raises(ValueFaultError, match="not as long"):
-        assembly.finish(Raw(pack(Page(columns=columns(1)))))
+    with pytest.raises(ValueFaultError, match="17"):
+        assembly.finish(Raw(pack(Page(columns=columns(17)))))
     assembly = Assembly(Page | None)
     assembly.add(Part(1, "cells", Raw(pack([[1]]))))
     with pytest.raises(FAULTS):
@@ -222,23 +223,62 @@ def packed_cells(rows: int, columns: int, cell: bytes) -> bytes:
 
 def test_a_page_has_two_million_cells_at_most_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     page = Page(columns=[Column(name=str(at), type="long") for at in range(4_000)], cells=[[None] * 4_000] * 501)
-    with pytest.raises(ValueFaultError, match="2,004,000 cells or elements; 2,000,000 are allowed"):
+    with pytest.raises(ValueFaultError, match=r"2,004,000.*2,000,000"):
         take_apart(page, call=1)
     assembly, part = Assembly(Page), Part(1, "cells", Raw(packed_cells(50, 4_000, b"\xa2ab")))
     for _ in range(10):
         assembly.add(part)
-    with pytest.raises(ValueFaultError, match="2,000,000 are allowed: ask for fewer rows or columns"):
+    with pytest.raises(ValueFaultError, match="2,000,000"):
         assembly.add(part)
     monkeypatch.setattr(values, "MAX_ELEMENTS", 10)
-    with pytest.raises(ValueFaultError, match="12 cells or elements"):
+    with pytest.raises(ValueFaultError, match="12"):
         Assembly(list[Object]).add(Part(1, "", Raw(msgspec.msgpack.encode([Object(str(at)) for at in range(12)]))))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "said"),
+    [
+        ([Object(str(at)) for at in range(100_001)], list[Object], "100,001.*100,000"),
+        (Description(object="a", columns=[Column(name="a", type="")] * 4_097), Description, "4,097.*4,096"),
+        (Page(columns=[Column(name="a", type="")] * 4_097, cells=[]), Page, "4,097.*4,096"),
+    ],
+    ids=["objects", "description", "page"],
+)
+def test_what_can_be_browsed_is_bounded_on_both_sides(
+    monkeypatch: pytest.MonkeyPatch, value: Any, kind: Any, said: str
+) -> None:
+    with pytest.raises(ValueFaultError, match=said):
+        take_apart(value, call=1)
+    with monkeypatch.context() as driver:
+        driver.setattr(values, "_check_shape", lambda value: None)  # a driver that checks nothing
+        parts, rest = take_apart(value, call=1)
+    assembly = Assembly(kind)
+    for part in parts:
+        assembly.add(part)
+    with pytest.raises(FAULTS):
+        assembly.finish(Raw(rest))
 
 
 @pytest.mark.parametrize("extended", [False, True])
 def test_only_a_part_of_one_element_is_longer_than_a_mebibyte(extended: bool) -> None:
-    with pytest.raises(ValueFaultError, match="a part of"):
+    with pytest.raises(ValueFaultError, match=f"{PART:,}"):
         Assembly(Page).add(Part(1, "cells", Raw(packed_cells(100, 4_000, b"\xa2ab")), extended=extended))
     assembly = Assembly(Page)
     assembly.add(Part(1, "cells", Raw(msgspec.msgpack.encode([["x" * (PART * 2)]])), extended=extended))
     rest = msgspec.msgpack.encode(Page(columns=[Column(name="a", type="text")], cells=[]))
     assert len(assembly.finish(Raw(rest)).cells[0][0]) == PART * 2
+
+
+@pytest.mark.parametrize(
+    ("result", "most"),
+    [
+        (Json("x" * (values.MAX_RESULT + 1)), values.MAX_RESULT),
+        (["x" * 100_000] * (values.MAX_RESULT // 100_000 + 1), values.MAX_RESULT),
+        (Page(columns=columns(1), cells=[[1]] * (MAX_ROWS + 1)), MAX_ROWS),
+    ],
+    ids=["text", "list", "rows"],
+)
+def test_a_result_that_the_host_would_not_take_is_refused_before_it_is_sent(result: object, most: int) -> None:
+    """The host ends a driver that sends it; refused here, the connection goes on."""
+    with pytest.raises(ValueFaultError, match=f"{most:,}"):
+        take_apart(result, call=1)

@@ -15,13 +15,15 @@ import anyio
 import pytest
 
 from dragoman._hooks import Hooks
-from dragoman.sandbox import DriverProxy, policy
+from dragoman.references import NamedFile, regular_file
+from dragoman.sandbox import DriverProxy, levels, lockdown_plan, process
 from dragoman_api.cells import CutText, Json
-from dragoman_api.connections import Health, Profile, Secrets, Server
+from dragoman_api.connections import Health, Server
 from dragoman_api.errors import (
     DriverCrashedError,
     DriverFaultError,
     FilterNotSupportedError,
+    QueryError,
     SandboxError,
     UnsupportedOperationError,
 )
@@ -72,8 +74,7 @@ async def attempt(worker: Worker, name: str = "") -> Any:
 async def test_hooks_are_announced_and_answered(workshop: Workshop) -> None:
     async with workshop.worker(HOOKS, secrets={"password": "hunter2"}) as worker:
         assert worker.hooks == {"connect", "ping", "list_objects", "compile_filter", "count_rows", "fetch_page"}
-        profile = Profile(name="n", type="t", host="db", port=1, secrets=Secrets(values={"password": "not this one"}))
-        assert await worker.call("connect", profile) == Server("db", "hunter2")
+        assert await worker.call("connect") == Server("db", "***"), "it has the one secret, and cannot tell it"
         assert await worker.call("ping") == Health(ok=False, reason="tired")
 
 
@@ -90,7 +91,7 @@ async def test_errors_of_a_driver_keep_class_hint_and_details(workshop: Workshop
         with pytest.raises(FilterNotSupportedError, match="no regex") as caught:
             await worker.call("compile_filter", FilterRequest(object="o", rows=[Filter("x", "=", 1)]))
         assert caught.value.details == {"column": "x"}
-        with pytest.raises(DriverFaultError, match="count_rows failed inside the driver: ZeroDivisionError"):
+        with pytest.raises(DriverFaultError, match=r"count_rows\b.*\bZeroDivisionError"):
             await worker.call("count_rows", CountRequest(object="o"))
         assert await worker.call("ping"), "a fault of one call is not the end"
     assert any("ZeroDivisionError" in line for line in workshop.lines), "the traceback is in the log"
@@ -102,10 +103,9 @@ async def test_the_proxy_offers_the_announced_hooks_and_no_others(workshop: Work
         assert hooks.offers("fetch_page")
         assert not hooks.offers("export_rows")
         assert await hooks.call("ping", deadline=5) == Health(ok=False, reason="tired")
-        profile = Profile(name="n", type="t", host="db", port=1)
-        assert await hooks.call("connect", deadline=5, profile=profile, http=None) == Server("db")
+        assert await hooks.call("connect", deadline=5) == Server("db")
         with pytest.raises(UnsupportedOperationError):
-            await hooks.call("fetch_cell", deadline=5, request=None)
+            await hooks.call("fetch_cell", None, deadline=5)
         with pytest.raises(UnsupportedOperationError):
             await worker.call("fetch_cell", None)
 
@@ -161,7 +161,7 @@ async def test_what_a_driver_must_not_do_is_refused(workshop: Workshop, full_lev
 
 
 async def test_without_a_sandbox_the_same_attempts_succeed(workshop: Workshop) -> None:
-    """The control: targets that nobody can reach would prove nothing."""
+    """The control: unreachable targets would prove nothing."""
     body = """
     try:
         eval(json.loads(name))
@@ -205,11 +205,12 @@ async def test_an_error_that_carries_the_secret_or_terminal_codes_arrives_withou
         with pytest.raises(Exception, match="token") as caught:
             await worker.call("describe_object", secret)
     assert caught.value.to_dict() == {
-        "code": "a***", "message": "token ***", "hint": "***", "details": {"token***": "***"}
+        "code": "a***", "message": "token ***", "hint": "***", "details": {"token***": "***"},
+        "hint_from": "driver",
     }  # fmt: skip
 
 
-async def test_a_driver_sees_the_standard_library_the_apis_closure_and_itself(workshop: Workshop) -> None:
+async def test_a_driver_sees_the_standard_library_the_host_imports_and_itself(workshop: Workshop) -> None:
     workshop.write("VALUE = 1", name="own_helper")
     body = """
     import importlib
@@ -225,7 +226,7 @@ async def test_a_driver_sees_the_standard_library_the_apis_closure_and_itself(wo
         assert [await attempt(worker, name) for name in refused] == ["refused"] * len(refused)
 
 
-async def test_a_drivers_files_shadow_neither_the_standard_library_nor_the_closure(workshop: Workshop) -> None:
+async def test_a_drivers_files_shadow_neither_the_standard_library_nor_the_host_imports(workshop: Workshop) -> None:
     for name in ("http", "colorsys", "aiohttp", "idna", "typing_extensions"):
         workshop.write("raise SystemExit('shadowed')", name=name)
     body = """
@@ -289,9 +290,14 @@ async def test_a_crash_by_a_signal_names_the_signal(workshop: Workshop) -> None:
 
 
 async def test_a_crash_while_starting_is_reported_too(workshop: Workshop) -> None:
-    with pytest.raises(DriverCrashedError, match="exit status 9"):
+    with pytest.raises(DriverCrashedError) as caught:
         async with workshop.worker("os._exit(9)"):
             pass
+    assert caught.value.details["status"] == "exit status 9"
+
+
+async def named(path: Path) -> NamedFile:
+    return await anyio.to_thread.run_sync(lambda: regular_file(str(path), where="x"))
 
 
 async def test_an_extra_file_is_readable_where_it_was_granted(
@@ -301,10 +307,37 @@ async def test_an_extra_file_is_readable_where_it_was_granted(
     certificate.write_text("pem")
     other.write_text("pem")
     body = "return open(name).read()"
-    async with workshop.attempting(body, readable=(certificate,)) as worker:
+    async with workshop.attempting(body, files=(await named(certificate),)) as worker:
         assert await attempt(worker, str(certificate)) == "pem"
         with pytest.raises(DriverFaultError, match="PermissionError"):
             await attempt(worker, str(other))
+
+
+@pytest.mark.parametrize("by", ["a folder", "another file", "a link"])
+async def test_a_file_that_is_swapped_while_its_driver_starts_is_not_granted(
+    workshop: Workshop, tmp_path: Path, monkeypatch: Any, full_level: None, by: str
+) -> None:
+    certificate, private = tmp_path / "client.pem", tmp_path / "id_rsa"
+    certificate.write_text("pem")
+    private.write_text("PRIVATE")
+    configure = process.configure
+
+    def configured_then_swapped(*given: Any) -> Any:
+        """Swap at the worst moment: after the host looked, and before the child does."""
+        config = configure(*given)
+        certificate.rename(tmp_path / "old.pem")
+        if by == "a folder":
+            certificate.mkdir()
+            private.rename(certificate / "id_rsa")
+        else:
+            private.rename(certificate) if by == "another file" else certificate.symlink_to(private)
+        return config
+
+    monkeypatch.setattr(process, "configure", configured_then_swapped)
+    async with workshop.attempting("return open(name).read()", files=(await named(certificate),)) as worker:
+        for path in (certificate, certificate / "id_rsa", private):
+            with pytest.raises(DriverFaultError, match=r"PermissionError|NotADirectory|FileNotFound|IsADirectory"):
+                await attempt(worker, str(path))
 
 
 async def test_memory_is_bounded(workshop: Workshop) -> None:
@@ -318,7 +351,7 @@ async def test_a_start_that_is_refused_leaves_nothing_behind(workshop: Workshop,
     sent: list[str] = []
     send = Channel.send
     monkeypatch.setattr(Channel, "send", lambda self, *all: (sent.extend(map(repr, all)), send(self, *all))[1])
-    monkeypatch.setattr(policy, "_doubt", lambda *_: "the kernel does not confirm Seccomp")
+    monkeypatch.setattr(levels, "_unconfirmed", lambda *_: "the kernel does not confirm Seccomp")
     workshop.spare = None
     before = len([*Path("/proc/self/fd").iterdir()])
     with pytest.raises(SandboxError, match="Seccomp"):
@@ -333,7 +366,7 @@ async def test_a_start_that_is_refused_leaves_nothing_behind(workshop: Workshop,
 
 async def test_the_secret_is_sent_once_the_kernels_own_word_was_read(workshop: Workshop, monkeypatch: Any) -> None:
     steps: list[str] = []
-    send, read = Channel.send, policy.read_status
+    send, read = Channel.send, levels.read_status
 
     def note_send(self: Channel, *messages: Any) -> None:
         steps.extend(type(message).__name__ for message in messages)
@@ -344,7 +377,7 @@ async def test_the_secret_is_sent_once_the_kernels_own_word_was_read(workshop: W
         return read(pid)
 
     monkeypatch.setattr(Channel, "send", note_send)
-    monkeypatch.setattr(policy, "read_status", note_read)
+    monkeypatch.setattr(levels, "read_status", note_read)
     async with workshop.worker(HOOKS, secrets={"password": "hunter2"}):
         pass
     assert steps[:4] == ["Config", "status", "status", "Secret"]
@@ -357,14 +390,15 @@ async def test_the_secret_is_sent_once_the_kernels_own_word_was_read(workshop: W
 async def test_a_layer_that_is_not_applied_is_noticed(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, full_level: None, layer: str, level: str
 ) -> None:
-    monkeypatch.setattr(policy, "LAYERS", tuple(name for name in policy.LAYERS if name != layer))
+    monkeypatch.setattr(lockdown_plan, "LAYERS", tuple(name for name in lockdown_plan.LAYERS if name != layer))
     if layer == "capabilities" and os.geteuid() != 0:
         pytest.skip("an ordinary user has none to drop")
     async with workshop.attempting("return 1", trusted=True) as worker:
         assert worker.report.level == level
-    with pytest.raises(SandboxError, match="full is required"):
+    with pytest.raises(SandboxError) as caught:
         async with workshop.attempting("return 1", policy="require"):
             pass
+    assert caught.value.code == "sandbox-insufficient"
 
 
 @pytest.mark.parametrize(
@@ -375,8 +409,8 @@ async def test_a_layer_that_is_not_applied_is_noticed(
         ("__import__('pathlib').Path.home()", "fs:read"),
         ("__import__('ctypes.util').util.find_library('c')", "memory"),
         ("open('/proc/self/status')", "its own files"),
-        ("__import__('subprocess').run(['true'])", "starts and writes nothing"),
-        ("__import__('socket').getaddrinfo('localhost', 80)", "resolved by the host"),
+        ("__import__('subprocess').run(['true'])", "its own files"),
+        ("__import__('socket').getaddrinfo('localhost', 80)", "asyncio"),
     ],
 )
 async def test_what_libraries_miss_in_the_sandbox_is_told_with_what_to_use_instead(
@@ -386,3 +420,24 @@ async def test_what_libraries_miss_in_the_sandbox_is_told_with_what_to_use_inste
         with pytest.raises(DriverFaultError) as caught:
             await attempt(worker, code)
     assert hint in caught.value.hint
+
+
+async def test_an_error_keeps_nothing_of_the_call_that_met_it(workshop: Workshop) -> None:
+    source = """
+    class Driver:
+        @hookimpl
+        async def describe_object(self, name):
+            answer = bytearray(b"x") * (64 << 20)
+            try:
+                json.loads("{")
+            except ValueError as fault:
+                error = errors.QueryError(name)  # a cycle: the frame holds the error, and its traceback the frame
+                raise error from fault
+    """
+    async with workshop.worker(source) as worker:
+        for _ in range(8):
+            with pytest.raises(QueryError):
+                await worker.call("describe_object", "x", deadline=20)
+        status = Path(f"/proc/{worker._child.process.pid}/status").read_text(encoding="ascii")
+        [peak] = [int(line.split()[1]) >> 10 for line in status.splitlines() if line.startswith("VmHWM")]
+    assert peak < 300

@@ -1,7 +1,8 @@
 """Move the documents of an index to another connection, ids included: move_documents.py FROM INDEX TO.
 
-A document is deleted only after it has arrived, and only if it is still what was copied: one that somebody changes
-meanwhile stays, and is told. Nothing is overwritten at the target. Run it again after an interruption.
+The script deletes a document only after its copy has arrived, and only if the document has not changed since. A
+changed document stays, and the output counts it. The script overwrites nothing at the target. Run it again after an
+interruption.
 """
 
 import sys
@@ -31,12 +32,12 @@ async def main(runtime: Runtime) -> int:
 
 
 async def move(here: Session, there: Session, deletes: list[Delete]) -> list[str]:
-    plan = await here.plan(*deletes, undo=True)  # reads the rows: their bytes, and the guards of exactly these bytes
+    plan = await here.plan(*deletes, undo=True)  # reads the rows: their bytes, and guards for exactly these bytes
     rows = [was for was in plan.undo if isinstance(was, Insert)]
     copies = [Insert(was.object, id=was.id, routing=was.routing, document=was.document) for was in rows]
     outcomes = await there.apply(await there.plan(*copies))
     late = [copies[outcome.change] for outcome in outcomes if outcome.status != "applied"]
-    if late:  # of an earlier run that was interrupted, or somebody else's: planning to delete them reads them
+    if late:  # from an interrupted run, or another writer's: a plan to delete them reads them
         keys = [RowKey(copy.object, copy.id or "", copy.routing) for copy in late]
         found = (await there.plan(*map(Delete, keys), undo=True)).undo
         same = {twin.id for twin in found if isinstance(twin, Insert) and twin in copies}

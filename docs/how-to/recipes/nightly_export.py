@@ -1,7 +1,7 @@
 """Export the indices that changed since the last run: nightly_export.py CONNECTION FOLDER.
 
-Each goes to FOLDER/<day>/<index>.ndjson.gz with its manifest beside it. What was exported is kept in
-FOLDER/exported.json, and only after the file is complete: a run that was killed is made up for by the next.
+Each index goes to FOLDER/<day>/<index>.ndjson.gz with its manifest beside it. FOLDER/exported.json records an index
+only after its file is complete, so the next run catches up after a killed one.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Watch a connection and open it again when it fails: watch_health.py CONNECTION [SECONDS].
 
-Says each change of health on a line of its own; ends with Ctrl-C. Credentials are resolved anew on each opening, so a
-rotated key is picked up from where the connection says that it lies.
+The script prints each change of health on its own line, and ends with Ctrl-C. Each opening resolves the credentials
+again, so it finds a rotated key in the place that the connection names.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""What an author of a driver or an automation imports."""
+"""The names that authors of drivers and automations import."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _ROOMS = {
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
-__all__ = [  # noqa: PLE0604, RUF100
+__all__ = [
     "Answer", "AnswerKind", "AuthenticationError", "Call", "Cell", "CellRequest", "Column", "ColumnKind",
     "CompiledFilter", "ConnectionFailedError", "ConsoleRequest", "ConsoleText", "CountRequest", "CutText", "Delete",
     "Description", "DragomanError", "Drop", "Event", "Explanation", "ExportPart", "ExportRequest", "Filter",
@@ -69,7 +69,7 @@ __all__ = [  # noqa: PLE0604, RUF100
 
 
 def __getattr__(name: str) -> object:
-    """Import a name's module when it is first used: a command line must not pay for aiohttp."""
+    """Import a name's module on first use, so that the command line does not load aiohttp."""
     if (room := _HOME.get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{room}", __name__), name)

@@ -1,4 +1,4 @@
-"""What a profile means for HTTP: its address, its Authorization header, its compression."""
+"""A profile's address, Authorization header and compression for HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOST = re.compile(r"[^\s/\\@?#\[\]]+")
 
 
 def origin(profile: Profile) -> str:
-    """Give scheme, host and port, the host as it goes over the wire; raise ConfigurationError if they make none."""
+    """Return scheme, host and port, the host as sent; raise ConfigurationError if they are not an origin."""
     try:
         if ":" in profile.host:
             ipaddress.IPv6Address(profile.host)
@@ -28,33 +28,35 @@ def origin(profile: Profile) -> str:
     except ValueError:
         pass
     raise ConfigurationError(
-        f"{profile.host!r} and port {profile.port} make no address",
-        hint="Host is a name or an address alone, without http:// and without a path",
+        f"{profile.host!r} and port {profile.port} are not an address",
+        hint="enter only a name or an address as Host, without http:// and without a path",
     )
 
 
 def authorization(profile: Profile) -> str | None:
-    """Give the Authorization header (E9-E11, W5); raise ConfigurationError for a credential that cannot be sent."""
+    """Return the Authorization header (E9-E11, W5); raise ConfigurationError for an unsendable credential."""
     if profile.auth_scheme is AuthScheme.NONE:
         return None
     if profile.auth_scheme is AuthScheme.BASIC:
         user = str(profile.options.get("username") or "")
         if ":" in user:
-            raise ConfigurationError(f"the user name {user!r} holds a ':', which HTTP Basic cannot carry")
+            raise ConfigurationError(f"the user name {user!r} contains a ':', which HTTP Basic does not allow")
         pair = f"{user}:{profile.secrets.get('password')}"
         return f"Basic {b64encode(pair.encode()).decode()}" if user else None
     key, scheme = profile.secrets.get("api_key"), profile.auth_scheme.value
     if not key:
-        raise ConfigurationError("Auth Method is API Key, and the API key is empty", hint="enter the key")
+        raise ConfigurationError("Auth Method is API Key, but the API key is empty", hint="enter the key")
     if key.casefold().startswith(f"{scheme.casefold()} "):
         raise ConfigurationError(f"the API key begins with {scheme!r}", hint="enter the key alone, without that word")
     if not key.isprintable() or not key.isascii():
-        raise ConfigurationError("the API key holds a line break or a character that no key has", hint="copy it again")
+        raise ConfigurationError(
+            "the API key contains a line break or a character that keys never contain", hint="copy it again"
+        )
     return f"{scheme} {key}"
 
 
 def compresses(profile: Profile) -> bool:
-    """Tell whether answers are asked for compressed: over fast links that costs more than it saves."""
+    """Check whether to request compressed answers; on fast links compression costs more than it saves."""
     choice = profile.options.get("compression") or "auto"
     if choice != "auto":
         return choice == "on"
@@ -63,4 +65,4 @@ def compresses(profile: Profile) -> bool:
     try:
         return not ipaddress.ip_address(profile.host).is_private
     except ValueError:
-        return True  # a name may lead anywhere
+        return True  # a name may resolve to any address

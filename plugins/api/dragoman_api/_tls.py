@@ -1,4 +1,4 @@
-"""From a profile's TLS settings to an SSL context, and what the settings leave unchecked."""
+"""SSL contexts from a profile's TLS settings, and warnings about what they leave unchecked."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def context(profile: Profile) -> ssl.SSLContext | None:
     made.check_hostname = profile.ssl_mode is profile.ssl_mode.VERIFY_IDENTITY and not profile.skip_tls_verification
     if _verifies(profile):
         made.verify_mode = ssl.CERT_REQUIRED
-        # Trusting an intermediate or the server's own certificate is trust enough: its root need not be given.
+        # A trusted intermediate or server certificate suffices: its root need not be configured.
         made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         _trust(made, profile)
     else:
@@ -41,10 +41,10 @@ def context(profile: Profile) -> ssl.SSLContext | None:
 
 
 def warnings(profile: Profile) -> list[Note]:
-    """Tell what a person should know about the TLS settings: a verify mode that verifies nothing."""
+    """List warnings about the TLS settings, such as a verify mode that verifies nothing."""
     if not profile.ssl_mode.verifies or _verifies(profile):
         return []
-    reason = f"Skip TLS Verification is on: {profile.ssl_mode} checks nothing, any certificate is accepted"
+    reason = f"Skip TLS Verification is on: {profile.ssl_mode} accepts any certificate without a check"
     return [Note(code="tls-unverified", reason=reason, hint="turn off Skip TLS Verification")]
 
 
@@ -58,10 +58,10 @@ def _trust(made: ssl.SSLContext, profile: Profile) -> None:
         return
     try:
         made.load_verify_locations(cadata=profile.ca_pem)
-    except (ssl.SSLError, TypeError) as error:  # TypeError: the text is no ASCII, which PEM is
+    except (ssl.SSLError, TypeError) as error:  # TypeError: the text is not ASCII, as PEM must be
         raise ConfigurationError(
-            f"the CA file of {profile.name!r} holds no usable certificate: {error}",
-            hint="give a PEM file that begins with -----BEGIN CERTIFICATE-----",
+            f"the CA file of {profile.name!r} contains no usable certificate: {error}",
+            hint="choose a PEM file that begins with -----BEGIN CERTIFICATE-----",
         ) from error
 
 
@@ -74,5 +74,5 @@ def _identify(made: ssl.SSLContext, profile: Profile) -> None:
         reason = error.strerror if error.errno and not isinstance(error, ssl.SSLError) else str(error)
         raise ConfigurationError(
             f"the client certificate {path} cannot be used: {reason}",
-            hint="give a PEM file, readable for you, that holds the certificate and its unencrypted key",
+            hint="choose a PEM file that you can read, with the certificate and its unencrypted key",
         ) from error

@@ -1,4 +1,4 @@
-"""What an automation sees of an operation before it happens."""
+"""An operation as automations see it before it happens."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .changes import Change, HttpRequest
 
 
 class ConnectionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The connection a call goes to; holds no credentials."""
+    """The connection that a call uses, without credentials."""
 
     name: str
     type: str
@@ -21,14 +21,14 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         hook: The driver's hook (``fetch_page``), or ``install_plugin``, ``update_plugin``, ``remove_plugin``.
-            An update is also what chooses another version, or switches a driver on or off.
+            ``update_plugin`` also covers choosing another version and switching a driver on or off.
         connection: None for a call that belongs to no connection.
-        object: The object, or the plugin's id; None where it is about all of them.
-        writes: It may change something: on the server, or in what is installed.
+        object: The object, or the plugin's id; None if the call concerns all of them.
+        writes: The call may change something on the server or among the installed drivers.
         requests: The exact requests, of `apply_change` and `execute_console`.
-        changes: What the requests are for, of `plan_change` and `apply_change`.
-        rows: How many are asked for at most, of `fetch_page`.
-        unattended: Nobody is there to be asked.
+        changes: The changes behind the requests, of `plan_change` and `apply_change`.
+        rows: The maximum number of rows requested, of `fetch_page`.
+        unattended: No person is present to answer questions.
     """
 
     hook: str

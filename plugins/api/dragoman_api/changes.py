@@ -14,17 +14,17 @@ Values = dict[str, Cell | list[object] | dict[str, object]]
 
 
 class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=True):
-    """A new row; the server makes an id where none is given.
+    """A new row; the server makes the id if none is given.
 
     Attributes:
-        object: Where it goes.
-        values: By column name.
-        id: Its primary key, None to let the server make one.
-        replace: It may take the place of a row with that id.
-        tenant: Whose row it is, where the object has tenants.
+        object: The object that receives the row.
+        values: The values by column name.
+        id: The row's primary key; None to let the server make one.
+        replace: The row may replace an existing row with that id.
+        tenant: The tenant that owns the row, if the object has tenants.
         routing: What the server needs besides the id to find it again, as in `RowKey`.
-        guard: What the row whose place it takes must still be, as in `RowKey`; only with `replace`.
-        document: The whole row as the server stores it, as JSON text that goes out as it stands; without `values`.
+        guard: The state that the replaced row must still have, as in `RowKey`; only with `replace`.
+        document: The whole row as the server stores it, as JSON text that is sent unchanged; without `values`.
     """
 
     object: str
@@ -45,13 +45,13 @@ class Update(msgspec.Struct, frozen=True, tag="update", forbid_unknown_fields=Tr
 
 
 class Delete(msgspec.Struct, frozen=True, tag="delete", forbid_unknown_fields=True):
-    """The end of one row."""
+    """The deletion of one row."""
 
     key: RowKey
 
 
 class Drop(msgspec.Struct, frozen=True, tag="drop", forbid_unknown_fields=True):
-    """The end of a whole object."""
+    """The deletion of a whole object."""
 
     object: str
 
@@ -63,10 +63,10 @@ class HttpRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One exact request: what a preview shows is what is sent, byte for byte.
 
     Attributes:
-        method: In capitals.
+        method: The HTTP method, in capitals.
         path: Percent-encoded, with its query string, from the first slash.
         body: The bytes that are sent, as text; None for no body.
-        content_type: Of the body.
+        content_type: The content type of the body.
     """
 
     method: str
@@ -79,7 +79,7 @@ class HttpRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OutcomeStatus(StrEnum):
-    """What became of one change."""
+    """The result of one change."""
 
     APPLIED = "applied"
     SKIPPED = "skipped"
@@ -89,15 +89,15 @@ class OutcomeStatus(StrEnum):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of one change, and why.
+    """The result of one change, and its reason.
 
     Attributes:
         change: Its number in the plan's changes, from 0.
         status: Applied, or why not.
-        id: The row's id, as far as there is one.
+        id: The row's id, if it has one.
         reason: One sentence; empty when applied as asked.
-        key: Where the row now is, with the guard for a further change.
-        doubt: A failure after which it is not known whether the change was carried out.
+        key: The row's new key, with the guard for a further change.
+        doubt: Whether it is unknown if the change was carried out; with ``failed`` or ``conflict``.
     """
 
     change: int
@@ -109,13 +109,13 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes to plan together; `changes[n]` is what outcome n speaks of.
+    """Changes to plan together; outcome n is about `changes[n]`.
 
     Several changes of one row are carried out in their order.
 
     Attributes:
-        changes: What is to be done.
-        undo: What takes each row back is wanted as well; every new row gets its id in the plan.
+        changes: The changes to plan.
+        undo: Also plan the changes that undo each row; every new row then gets its id in the plan.
     """
 
     changes: list[Change]
@@ -126,9 +126,10 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """One request of a plan and the changes it carries out.
 
     Attributes:
-        request: Exactly what is sent.
+        request: The request exactly as sent.
         changes: The numbers of its changes.
-        rows: The same by row, in the order of the request, where it carries several rows; their changes end alike.
+        rows: The same numbers by row, in the order of the request, if it carries several rows; all changes of one
+            row have the same outcome.
     """
 
     request: HttpRequest
@@ -137,20 +138,20 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     @property
     def by_row(self) -> list[list[int]]:
-        """Give the changes of each row, in the order of the request."""
+        """The changes of each row, in the order of the request."""
         return self.rows or [self.changes]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What applying would send, and what it would leave out.
+    """The requests that applying would send, and the changes it would leave out.
 
     Attributes:
         planned: Exact requests, in the order they are sent.
         refusals: Outcomes of the changes that are not sent: skipped or refused, with the reason.
-        notes: What a person should know before sending.
-        changes: What was planned; the host fills it in, outcomes count from it.
-        undo: What takes the rows back, one change for each row of each request in order, guarded so that it only
-            finds a row as the plan leaves it; empty unless asked for.
+        notes: Remarks for a person to read before sending.
+        changes: The planned changes, which the host fills in; outcomes refer to them by number.
+        undo: Changes that undo the plan, one for each row of each request in order. Their guards match a row only
+            as the plan leaves it. Empty unless requested.
     """
 
     planned: list[PlannedRequest]
@@ -161,5 +162,5 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def requests(self) -> list[HttpRequest]:
-        """Give the exact requests, in the order they are sent."""
+        """The exact requests, in the order they are sent."""
         return [planned.request for planned in self.planned]

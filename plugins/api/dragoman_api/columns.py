@@ -1,4 +1,4 @@
-"""Objects and their columns: what the sidebar and the head of a grid show."""
+"""Objects and their columns, as the sidebar and the head of a grid show them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Annotated
 import msgspec
 
 MAX_COLUMNS = 4_096
-"""Columns of one page at most."""
+"""Maximum number of columns of one page."""
 
 MAX_OBJECTS = 100_000
-"""Objects of one connection at most."""
+"""Maximum number of objects of one connection."""
 
 
 class Operator(StrEnum):
@@ -55,10 +55,10 @@ class Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One browsable object: an index, a collection.
 
     Attributes:
-        name: The name by which requests address it.
+        name: The name that requests use.
         rows: Number of rows, None when unknown.
         size: Bytes on the server's disk, None when unknown.
-        kind: What the server calls it, for listings that hold several sorts.
+        kind: The server's word for it, for listings of several kinds.
     """
 
     name: str
@@ -73,14 +73,14 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         name: Dotted path or special name; unique within the object.
         type: The server's own name of the type, or ``mixed``.
-        kind: The family it is shown and edited as.
-        key: It is the primary key.
-        read_only: No change may name it.
+        kind: The family of types, which decides how it is shown and edited.
+        key: The column is the primary key.
+        read_only: No change may name the column.
         sortable: A sort on it has an effect.
-        operators: Filter operators that run on it.
-        reasons: Why something does not work: an operator, ``sort``, ``filter`` or ``edit`` → one sentence.
-        path: Members that lead to the value in a row of an export, the last one a dotted name that is looked up as
-            it stands first; empty for a column that an export does not hold.
+        operators: Filter operators that the column supports.
+        reasons: Why an operator, ``sort``, ``filter`` or ``edit`` does not work, one sentence each, by that name.
+        path: Member names that lead to the value in a row of an export. The last may be a dotted name, which is
+            first looked up as one name. Empty for a column that exports lack.
     """
 
     name: str
@@ -95,27 +95,29 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Something a caller must know about a result: dropped, cut, partial, approximate.
+    """A remark about a result that a caller must know: dropped, cut, partial, approximate.
 
     Attributes:
         code: Stable kebab-case identifier, for example ``sort-dropped``.
         reason: One sentence.
-        column: The column it is about, None for the whole result.
-        hint: What to do, if there is something to do.
+        column: The column concerned, None for the whole result.
+        hint: What to do; empty if nothing can be done.
+        hint_from: ``driver`` if a driver wrote the hint; the host fills it in.
     """
 
     code: str
     reason: str
     column: str | None = None
     hint: str = ""
+    hint_from: str = ""
 
 
 class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a driver knows of one object.
+    """A driver's description of one object.
 
     Attributes:
-        object: The name that was asked for.
-        columns: In the order a grid shows them.
+        object: The requested name.
+        columns: The columns in the order of the grid.
         structure: The server's own definition as JSON text, for a structure view.
         notes: Conflicts between types, missing rights.
     """

@@ -1,4 +1,4 @@
-"""A saved connection as its driver sees it."""
+"""A saved connection, as its driver receives it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class SslMode(StrEnum):
-    """Whether and how TLS is used (E12 to E14, W7); every mode but Disabled is HTTPS, none falls back."""
+    """The use of TLS (E12 to E14, W7); every mode but Disabled is HTTPS, and none falls back to HTTP."""
 
     DISABLED = "disabled"
     PREFERRED = "preferred"
@@ -19,12 +19,12 @@ class SslMode(StrEnum):
 
     @property
     def https(self) -> bool:
-        """Tell whether requests go over TLS."""
+        """Whether requests use TLS."""
         return self is not SslMode.DISABLED
 
     @property
     def verifies(self) -> bool:
-        """Tell whether the certificate chain is checked."""
+        """Whether the certificate chain is checked."""
         return self in (SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY)
 
 
@@ -46,12 +46,12 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"Secrets({', '.join(f'{name}=…' for name in sorted(self.values))})"
 
     def get(self, name: str) -> str:
-        """Give one secret, empty when it is not there."""
+        """Return one secret; empty if it is missing."""
         return self.values.get(name, "")
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One saved connection, resolved: what a driver's `connect` is given.
+    """One saved connection, resolved, as a driver's `connect` receives it.
 
     Attributes:
         name: The connection's name.
@@ -64,7 +64,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         ca_pem: Certificates to trust besides the system's, as PEM text.
         client_certificate: Path of a PEM file with certificate and key, readable in the sandbox; empty for none.
         options: All other values of the form, by field name.
-        secrets: Credentials; arrive only after the sandbox has been proven.
+        secrets: Credentials; the driver receives them only after the sandbox has been proven.
     """
 
     name: str
@@ -81,18 +81,18 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def base_url(self) -> str:
-        """Give scheme, host and port, without a path."""
+        """Scheme, host and port, without a path."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'https' if self.ssl_mode.https else 'http'}://{host}:{self.port}"
 
 
 class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What answered.
+    """The server that answered.
 
     Attributes:
         product: Its name, for example ``Elasticsearch``.
-        version: As it says it; empty when it does not say.
-        notes: What a person should know: limited rights, an untested version.
+        version: The version that the server reports; empty if it reports none.
+        notes: Remarks for a person: limited rights, an untested version.
     """
 
     product: str
@@ -101,7 +101,7 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One look at a connection's health: `ok`, or a reason and the code of its error."""
+    """The result of a health check: `ok`, or a reason and the code of its error."""
 
     ok: bool
     reason: str = ""

@@ -1,4 +1,4 @@
-"""The console: a text becomes requests, a request an answer."""
+"""The console: a text becomes requests, and each request has an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .grid import Page
 
 
 class ConsoleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a person typed, or a file holds."""
+    """The console text that a person typed or a file holds."""
 
     text: str
 
@@ -21,9 +21,9 @@ class ConsoleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """One request of a console text.
 
     Attributes:
-        request: Exactly what is sent.
-        writes: It may change something on the server; in doubt it does.
-        line: Where it begins in the text, from 1.
+        request: The request exactly as sent.
+        writes: The request may change something on the server; True if in doubt.
+        line: The line of the text where it begins, from 1.
     """
 
     request: HttpRequest
@@ -32,7 +32,7 @@ class ConsoleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class AnswerKind(StrEnum):
-    """How an answer is shown."""
+    """The way an answer is shown."""
 
     GRID = "grid"
     TABLE = "table"
@@ -41,18 +41,18 @@ class AnswerKind(StrEnum):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the server answered, ready to be shown.
+    """The server's answer, ready to be shown.
 
     Attributes:
         kind: Grid and table use `page`, json and text use `text`.
         status: HTTP status.
-        request: What was sent.
-        page: Rows, where the answer has some.
+        request: The request as sent.
+        page: The rows, if the answer has any.
         text: The body as text: JSON with its digits untouched, or plain text.
-        notes: What a person should know beside it.
-        title: What the rows are, where one request has several answers.
-        failed: Why the request failed although the status says that it did not; empty when it went well.
-        next: The answer after this one, where one request has several.
+        notes: Remarks for a person.
+        title: A title for the rows, if one request has several answers.
+        failed: Why the request failed despite a success status; empty if it succeeded.
+        next: The next answer, if one request has several.
     """
 
     kind: AnswerKind

@@ -1,4 +1,4 @@
-"""Every error a caller can meet, as one tree with stable codes.
+"""All errors that a caller can meet, as one tree with stable codes.
 
 DragomanError
 ├── ConfigurationError              configuration-invalid
@@ -41,14 +41,18 @@ if TYPE_CHECKING:
 
 Detail = str | int | float | bool | None
 
+DRIVER = "driver"
+"""The value of `hint_from`, in an error or a note, when the driver wrote the hint."""
+
 
 class DragomanError(Exception):
-    """Say what failed, with which value, and what to do about it.
+    """An error that says what failed, with which value, and what to do about it.
 
     Attributes:
         code: Stable kebab-case identifier; a script may compare it.
-        message: One sentence for people, with the prefix of its family.
-        hint: What to do, if possible a command to paste; empty if there is nothing to do.
+        message: One sentence for people, beginning with the prefix of its class, if that has one.
+        hint: What to do, if possible as a command to paste; empty if nothing can be done.
+        hint_from: ``driver`` if a driver wrote the hint; the host does not present such a hint as its own.
         details: Plain values that belong to the error (a column, a limit), for programs.
     """
 
@@ -61,13 +65,24 @@ class DragomanError(Exception):
         self.message = message if message.startswith(self.prefix) else self.prefix + message
         super().__init__(self.message)
         self.hint = hint
+        self.hint_from = ""
         self.details = dict(details or {})
         if code is not None:
             self.code = code
 
     def to_dict(self) -> dict[str, object]:
-        """Give the error as plain data: code, message, hint, details."""
-        return {"code": self.code, "message": self.message, "hint": self.hint, "details": self.details}
+        """Return code, message, hint and details as plain data, and `hint_from` if the hint is not the host's."""
+        about: dict[str, object] = {
+            "code": self.code,
+            "message": self.message,
+            "hint": self.hint,
+            "details": self.details,
+        }
+        return about | ({"hint_from": self.hint_from} if self.hint_from else {})
+
+    def advise(self, hint: str) -> None:
+        """Replace the hint with one of the host's own."""
+        self.hint, self.hint_from = hint, ""
 
 
 class ConfigurationError(DragomanError):
@@ -77,25 +92,25 @@ class ConfigurationError(DragomanError):
 
 
 class Refused(DragomanError):  # noqa: N818 - the word an automation's author writes: raise Refused(...)
-    """An automation vetoed the call: nothing was sent, or what came went beyond a limit and was not handed on."""
+    """An automation vetoed the call: nothing was sent, or the answer exceeded a limit and was withheld."""
 
     code = "refused"
 
 
 class UnsupportedOperationError(DragomanError):
-    """The driver implements no such hook."""
+    """The driver does not implement this hook."""
 
     code = "operation-not-supported"
 
 
 class ExportError(DragomanError):
-    """The file of an export could not be written; nothing stands under its final name."""
+    """The file of an export could not be written; no file exists under its final name."""
 
     code = "export-failed"
 
 
 class DriverError(DragomanError):
-    """What a driver tells its caller; crosses the sandbox as code, message, hint and details."""
+    """A driver's own error; it crosses the sandbox as code, message, hint and details."""
 
     code = "driver-error"
 
@@ -115,7 +130,7 @@ class ConnectionFailedError(DriverError):
 
 
 class AccessDeniedError(DriverError):
-    """The credentials are right, and may not do this (HTTP 403)."""
+    """The credentials are valid but do not permit this (HTTP 403)."""
 
     code = "access-denied"
 
@@ -127,13 +142,13 @@ class ServerNotSupportedError(DriverError):
 
 
 class ObjectNotFoundError(DriverError):
-    """The object (index, collection) is not there."""
+    """The object (index, collection) does not exist."""
 
     code = "object-not-found"
 
 
 class RowNotFoundError(DriverError):
-    """The row is not there."""
+    """The row does not exist."""
 
     code = "row-not-found"
 
@@ -151,7 +166,7 @@ class QueryError(DriverError):
 
 
 class WindowExceededError(QueryError):
-    """The page lies beyond the server's result window."""
+    """The page is beyond the server's result window."""
 
     code = "window-exceeded"
 
@@ -169,7 +184,7 @@ class ConsoleSyntaxError(DriverError):
 
 
 class RegistryError(DragomanError):
-    """A registry, a wheel or an installed driver is not in order."""
+    """A registry, a wheel or an installed driver is faulty."""
 
     code = "registry-error"
 
@@ -187,25 +202,25 @@ class PluginNotFoundError(RegistryError):
 
 
 class IncompatibleReleaseError(RegistryError):
-    """Releases exist and none fits this host."""
+    """Releases exist, but none fits this host."""
 
     code = "release-incompatible"
 
 
 class IntegrityError(RegistryError):
-    """Bytes differ from the digest that was promised. Details: path, expected, actual."""
+    """Bytes do not match their declared digest. Details: path, expected, actual."""
 
     code = "integrity-failed"
 
 
 class TrustError(RegistryError):
-    """A signature, a key or the freshness of the metadata is not in order."""
+    """A signature, a key or the freshness of the metadata is not acceptable."""
 
     code = "trust-failed"
 
 
 class WheelRejectedError(RegistryError):
-    """The preflight found faults in a wheel; ``faults`` holds all of them as (code, reason)."""
+    """The wheel checks found faults in a wheel; ``faults`` holds all of them as (code, reason)."""
 
     code = "wheel-rejected"
 
@@ -223,7 +238,7 @@ class WheelRejectedError(RegistryError):
 
 
 class InstallError(RegistryError):
-    """An installation could not be completed; what was active before still is."""
+    """An installation could not be completed; the version that was active stays active."""
 
     code = "install-failed"
 
@@ -235,7 +250,7 @@ class SandboxError(DragomanError):
 
 
 class DriverFaultError(SandboxError):
-    """A foreign exception escaped from the driver, or its answer makes no sense."""
+    """The driver raised something other than a DragomanError, or its answer is malformed."""
 
     code = "driver-fault"
 
@@ -253,31 +268,32 @@ class DeadlineExceededError(SandboxError):
 
 
 class PermissionDeniedError(SandboxError):
-    """The driver tried what its permissions do not cover."""
+    """The driver exceeded its permissions, or its host resolves to a forbidden address (`address-refused`)."""
 
     code = "permission-denied"
 
 
-def _tree(root: type[DragomanError]) -> Iterator[type[DragomanError]]:
+def tree(root: type[DragomanError]) -> Iterator[type[DragomanError]]:
+    """Yield an error class and all its subclasses."""
     yield root
     for child in root.__subclasses__():
-        yield from _tree(child)
+        yield from tree(child)
 
 
 def from_code(
     code: str, message: str, *, hint: str = "", details: Mapping[str, Detail] | None = None, family: str = ""
 ) -> DragomanError:
-    """Build the error a code stands for.
+    """Build the error that a code stands for.
 
     Args:
-        code: Of the error; one of its own is kept.
-        message: As the error had it.
+        code: The error's code; it is kept even if no class has it.
+        message: The error's message.
         hint: What to do.
         details: Plain values.
-        family: Code of the error's class, where its own code is another.
+        family: The code of the error's class, if the error has a code of its own.
 
     Returns:
-        The error; a DriverError where neither code names a class.
+        The error; a DriverError if neither code names a class.
     """
-    kind = next((kind for kind in _tree(DragomanError) if kind.code == (family or code)), DriverError)
+    kind = next((kind for kind in tree(DragomanError) if kind.code == (family or code)), DriverError)
     return kind(message, hint=hint, code=code, details=details)

@@ -1,11 +1,14 @@
-"""Everything that happens, as typed values with dotted names in the past tense."""
+"""All events, as typed values with dotted names in the past tense."""
 
 from __future__ import annotations
 
+import json
 import time
 from typing import ClassVar
 
 import msgspec
+
+from .masking import escaped
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="name"):
@@ -20,8 +23,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="name"):
     at: float = msgspec.field(default_factory=time.time)
 
     def to_json(self) -> str:
-        """Give the event as one line of JSON, its name first."""
-        return msgspec.json.encode(self).decode()
+        """Return the event as one line of JSON, name first, with terminal control characters escaped."""
+        try:
+            text = msgspec.json.encode(self).decode()
+        except UnicodeEncodeError:  # lone surrogates, as in a file name that is not UTF-8
+            text = json.dumps(msgspec.to_builtins(self))
+        return escaped(text)
 
 
 def _named(kind: type[Event]) -> type[Event]:
@@ -80,7 +87,7 @@ class PluginRolledBack(Event, frozen=True, kw_only=True, tag="plugin.rolled_back
 
 
 class PluginCollected(Event, frozen=True, kw_only=True, tag="plugin.collected"):
-    """Files that nobody used any more were removed; plugin and version are empty where no installation named them."""
+    """Unused files were removed; plugin and version are empty if no installation named the files."""
 
     plugin: str
     version: str
@@ -100,14 +107,14 @@ class PluginDisabled(Event, frozen=True, kw_only=True, tag="plugin.disabled"):
 
 
 class PluginPinned(Event, frozen=True, kw_only=True, tag="plugin.pinned"):
-    """A driver stays at a version, or with None at none in particular."""
+    """A driver was pinned to a version, or unpinned if it is None."""
 
     plugin: str
     version: str | None
 
 
 class PluginCrashed(Event, frozen=True, kw_only=True, tag="plugin.crashed"):
-    """A driver's process ended by itself, or was ended for what it did."""
+    """A driver's process ended by itself, or the host ended it for a violation."""
 
     plugin: str
     connection: str
@@ -123,15 +130,23 @@ class PluginRestarted(Event, frozen=True, kw_only=True, tag="plugin.restarted"):
 
 
 class RegistryFailed(Event, frozen=True, kw_only=True, tag="registry.failed"):
-    """A registry could not be read; what the others offer is complete without it."""
+    """A registry could not be read; the offers of the others are complete."""
 
     registry: str
     code: str
     reason: str
 
 
+class RegistryRecordHidden(Event, frozen=True, kw_only=True, tag="registry.record_hidden"):
+    """A record of a registry could not be read and was left out; the other records are complete."""
+
+    registry: str
+    record: str
+    reason: str
+
+
 class RegistryUploadReceived(Event, frozen=True, kw_only=True, tag="registry.upload_received"):
-    """A wheel was uploaded and waits in the inbox; it is not `new` where the same bytes were there already."""
+    """An uploaded wheel waits in the inbox; `new` is False if the same bytes were there already."""
 
     registry: str
     file: str
@@ -141,7 +156,7 @@ class RegistryUploadReceived(Event, frozen=True, kw_only=True, tag="registry.upl
 
 
 class RegistryUploadRefused(Event, frozen=True, kw_only=True, tag="registry.upload_refused"):
-    """An upload was refused, and nothing of it kept."""
+    """An upload was refused and discarded."""
 
     registry: str
     codes: list[str]
@@ -149,7 +164,7 @@ class RegistryUploadRefused(Event, frozen=True, kw_only=True, tag="registry.uplo
 
 
 class ConnectionOpened(Event, frozen=True, kw_only=True, tag="connection.opened"):
-    """A connection is open; `sandbox` is the level that holds its driver."""
+    """A connection is open; `sandbox` is the level of its driver."""
 
     connection: str
     plugin: str
@@ -168,7 +183,7 @@ class ConnectionFailed(Event, frozen=True, kw_only=True, tag="connection.failed"
 
 
 class ConnectionHealthChanged(Event, frozen=True, kw_only=True, tag="connection.health_changed"):
-    """A health check found another state than the last: ``ok`` or ``failed``, then with the error's code (W35)."""
+    """A health check found a new state: ``ok``, or ``failed`` with the error's code (W35)."""
 
     connection: str
     state: str
@@ -183,7 +198,7 @@ class ConnectionClosed(Event, frozen=True, kw_only=True, tag="connection.closed"
 
 
 class ConnectionWarned(Event, frozen=True, kw_only=True, tag="connection.warned"):
-    """Something about an open connection that a person should know: TLS unchecked, a weaker sandbox."""
+    """A warning about an open connection, such as unchecked TLS or a weaker sandbox."""
 
     connection: str
     code: str
@@ -191,14 +206,18 @@ class ConnectionWarned(Event, frozen=True, kw_only=True, tag="connection.warned"
 
 
 class ConnectionDenied(Event, frozen=True, kw_only=True, tag="connection.denied"):
-    """The sandbox kept a driver from a host that is not its connection's; without a port it asked for the name only.
+    """The sandbox kept a driver from a host that its connection does not name.
 
-    Told once for each pair, and for 100 pairs at most.
+    If `port` is None, the driver only looked up the name. If `address` is set, the host is allowed, but its name
+    resolved to that address, which the driver may not reach: a cloud's credential endpoint, or an address nearer (on a
+    private network or this machine) than the name may lead. Emitted once for each host, port and address, at most 100
+    times.
     """
 
     connection: str
     host: str
     port: int | None = None
+    address: str = ""
 
 
 class PageFetched(Event, frozen=True, kw_only=True, tag="page.fetched"):
@@ -222,7 +241,7 @@ class FilterRejected(Event, frozen=True, kw_only=True, tag="filter.rejected"):
 
 
 class RowInserted(Event, frozen=True, kw_only=True, tag="row.inserted"):
-    """A row was written that was not there."""
+    """A new row was written."""
 
     connection: str
     object: str
@@ -273,7 +292,7 @@ class ConsoleExecuted(Event, frozen=True, kw_only=True, tag="console.executed"):
 
 
 class ExportStarted(Event, frozen=True, kw_only=True, tag="export.started"):
-    """An export began; `resumed` rows were there already, `replaced` rows of an unfinished one are thrown away."""
+    """An export began with `resumed` rows on disk; `replaced` rows of an unfinished one are discarded."""
 
     connection: str
     object: str
@@ -283,7 +302,7 @@ class ExportStarted(Event, frozen=True, kw_only=True, tag="export.started"):
 
 
 class ExportProgressed(Event, frozen=True, kw_only=True, tag="export.progressed"):
-    """An export went on: rows and bytes so far."""
+    """An export progressed: rows and bytes so far."""
 
     connection: str
     object: str
@@ -305,7 +324,7 @@ class ExportFinished(Event, frozen=True, kw_only=True, tag="export.finished"):
 
 
 class ExportFailed(Event, frozen=True, kw_only=True, tag="export.failed"):
-    """An export ended early; no file stands under the final name."""
+    """An export ended early; no file exists under the final name."""
 
     connection: str
     object: str
@@ -324,7 +343,7 @@ class CallRefused(Event, frozen=True, kw_only=True, tag="call.refused"):
 
 
 class AutomationFailed(Event, frozen=True, kw_only=True, tag="automation.failed"):
-    """An automation raised something that is no veto."""
+    """An automation raised an exception other than a veto."""
 
     automation: str
     hook: str

@@ -1,7 +1,7 @@
-"""Exchanges: an operation as a generator that yields requests and is sent what was answered; it does no I/O itself.
+"""Exchanges: operations as generators that yield requests and receive answers, and do no I/O themselves.
 
-The contract asks for nothing like it. A driver that is written so can be tried without a server, and one module of it
-does all the sending.
+The contract does not require them. A driver written this way can be tested without a server, and one of its modules
+sends all requests.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
-from .errors import DragomanError
+from .errors import DragomanError, QueryError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -18,43 +18,81 @@ if TYPE_CHECKING:
 Asked = TypeVar("Asked")
 Answered = TypeVar("Answered")
 Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 class Reply(Protocol):
-    """What a server answered to one request, as `dragoman_api.http` gives it."""
+    """A server's answer to one request, as `dragoman_api.http` returns it."""
 
     @property
     def status(self) -> int:
-        """Give the HTTP status."""
+        """The HTTP status."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Give the headers, case-insensitive."""
+        """The headers, case-insensitive."""
 
     @property
     def body(self) -> bytes:
-        """Give the whole body."""
+        """The whole body."""
 
 
+_REDIRECTS = (301, 302, 303, 307, 308)
+_MISREAD = (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 
 
 def encode(value: object) -> str:
-    """Write JSON text; Decimal keeps its digits, Raw its bytes."""
+    """Encode JSON text; Decimal keeps its digits, Raw its bytes."""
     return _encoder.encode(value).decode()
+
+
+def decode(text: bytes | str, kind: type[T] | msgspec.json.Decoder[T]) -> T:
+    """Decode untrusted JSON text, by type or decoder; integers keep every digit, and Raw parts are valid UTF-8.
+
+    Raises:
+        ValueError: The text is not JSON, not of that type, not UTF-8, nested too deeply, or has a number out of range.
+    """
+    if isinstance(text, str):
+        text = text.encode()  # msgspec rejects subclasses of str
+    elif not text.isascii():
+        text.decode()
+    try:
+        return kind.decode(text) if isinstance(kind, msgspec.json.Decoder) else msgspec.json.decode(text, type=kind)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def indented(text: bytes) -> str:
+    """Indent untrusted JSON text. Raises ValueError as `decode` does."""
+    try:
+        return msgspec.json.format(text, indent=2).decode()
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def redirection(reply: Reply) -> str:
+    """Return a hint about an answer that redirects; empty for any other answer."""
+    to = reply.headers.get("Location") if reply.status in _REDIRECTS else None
+    return (
+        f"it redirects to {to}, and redirects are not followed; if the database is there, enter that address"
+        if to
+        else ""
+    )
 
 
 async def carry_out(
     exchange: Generator[Asked, Answered, Result], send: Callable[[Asked], Awaitable[Answered]]
 ) -> Result:
-    """Send what an exchange yields, hand it what is answered, and give its result.
+    """Send the requests of an exchange, pass it the answers, and return its result.
 
     Args:
-        exchange: Closed on every way out.
-        send: Sends what was yielded, one request or several; a DragomanError of it is raised inside the exchange.
+        exchange: The exchange; it is closed in every case.
+        send: Sends the yielded request or requests; its DragomanErrors are raised inside the exchange.
 
     Raises:
-        DragomanError: What the exchange raised, or let through.
+        QueryError: An answer has a form that the exchange cannot read.
+        DragomanError: The exchange raised it, or did not catch it.
     """
     try:
         asked = next(exchange)
@@ -64,9 +102,17 @@ async def carry_out(
             except DragomanError as error:
                 asked = exchange.throw(error)
             else:
-                asked = exchange.send(answered)
+                asked = _read(exchange, answered)
     except StopIteration as end:
         result: Result = end.value
         return result
     finally:
         exchange.close()
+
+
+def _read(exchange: Generator[Asked, Answered, Result], answered: Answered) -> Asked:
+    try:
+        return exchange.send(answered)
+    except _MISREAD as error:
+        reason = f"the server's answer is not the expected JSON: {type(error).__name__}: {error}"
+        raise QueryError(reason, hint="check Host and Port, and that the server's version is supported") from error

@@ -10,12 +10,12 @@ from .filters import CompiledFilter
 
 
 class ExportForm(StrEnum):
-    """What one line of an export is.
+    """The content of one line of an export.
 
     Attributes:
         DOCUMENTS: A stored document, byte for byte.
-        ROWS: A row as the server gives it, with id and metadata; `Column.path` finds a column in it.
-        BULK: What the server's own bulk endpoint takes back; a row may need several lines.
+        ROWS: A row as the server returns it, with id and metadata; `Column.path` finds a column in it.
+        BULK: Input for the server's own bulk endpoint; a row may need several lines.
     """
 
     DOCUMENTS = "documents"
@@ -24,17 +24,17 @@ class ExportForm(StrEnum):
 
 
 class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A whole object, or what a filter leaves of it.
+    """A request to export an object, or the rows that a filter leaves.
 
     Attributes:
         object: The object's name.
         filter: From `compile_filter`, None for all rows.
-        form: What one line is.
-        columns: Names of the columns that are wanted, None for all; a driver may leave out what is costly and not
-            named (a vector), and need not leave out anything.
-        tenant: Whose rows, where the object has tenants.
-        checkpoint: Of the last part that is safe on disk, to go on after it.
-        keep_alive: Seconds for which a checkpoint should stay good while nobody asks for more.
+        form: The content of one line.
+        columns: Names of the wanted columns, None for all. A driver may leave out costly columns that are not
+            named, such as vectors, but does not have to.
+        tenant: The tenant whose rows are wanted, if the object has tenants.
+        checkpoint: The checkpoint of the last part that is safe on disk, to continue after it.
+        keep_alive: Seconds that a checkpoint should stay valid without further requests.
     """
 
     object: str
@@ -50,10 +50,10 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """One part of an export: whole lines of newline-delimited JSON.
 
     Attributes:
-        data: The bytes, each line ended. They travel through a pipe, not with the part.
-        rows: Rows in it.
-        total: Rows of the whole export as far as known.
-        checkpoint: How to go on after this part and all before it; None where the driver cannot.
+        data: The bytes; each line ends with a line break. They travel through a pipe, not with the part.
+        rows: Number of rows in the part.
+        total: Number of rows in the whole export, if known.
+        checkpoint: How to continue after this part and all before it; None if the driver cannot.
     """
 
     data: bytes

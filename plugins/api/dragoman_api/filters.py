@@ -1,4 +1,4 @@
-"""Filter rows, and what a driver makes of them."""
+"""Filter rows, and the compiled filter that a driver makes of them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ Value = None | bool | int | float | str | list[bool | int | float | str | None]
 
 
 class Filter(msgspec.Struct, frozen=True, tag="filter", forbid_unknown_fields=True):
-    """One row of a grid's filter.
+    """One filter row of a grid.
 
     Attributes:
         column: The column's name.
-        op: An operator; its command line spelling will do.
-        value: A scalar; for ``in``, ``not-in`` and ``between`` a list, or a comma-separated text; None where
-            the operator takes none.
+        op: An operator, or its command line spelling.
+        value: A scalar; for ``in``, ``not-in`` and ``between`` a list, or a comma-separated text; None if
+            the operator takes no value.
         group: Rows with the same group on leaves of one nested array must hold for the same element (E35).
         case: True compares letter case, False ignores it, None leaves it to the operator.
 
@@ -48,18 +48,18 @@ class Filter(msgspec.Struct, frozen=True, tag="filter", forbid_unknown_fields=Tr
 
 
 class RawQuery(msgspec.Struct, frozen=True, tag="raw", forbid_unknown_fields=True):
-    """The row whose column is "Raw SQL": its text goes to the server in the server's own syntax (E36)."""
+    """The filter row whose column is "Raw SQL": its text goes to the server in the server's own syntax (E36)."""
 
     text: str
 
 
 class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The rows of a filter that belong to one object.
+    """The filter rows to compile for one object.
 
     Attributes:
         object: The object's name.
-        rows: In the order they were written.
-        match: ``all`` rows must hold, or ``any`` of them.
+        rows: The filter rows, in the order in which they were written.
+        match: With ``all``, every filter row must hold; with ``any``, one is enough.
     """
 
     object: str
@@ -68,14 +68,14 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of one filter row.
+    """How one filter row was compiled.
 
     Attributes:
-        row: Its number, from 0.
-        clause: The clause that is sent, in the server's words.
-        exact: The clause means what the row says.
-        approximations: In which way it means less or more, one sentence each.
-        same_element: Numbers of the rows that hold for the same array element.
+        row: The number of the filter row, from 0.
+        clause: The clause that is sent, in the server's syntax.
+        exact: The clause means exactly what the filter row says.
+        approximations: How the meaning of the clause differs, one sentence each.
+        same_element: Numbers of the filter rows that must hold for the same array element.
     """
 
     row: int
@@ -86,11 +86,11 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class CompiledFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A filter that runs as asked: a driver refuses one that cannot (E34, W38), it never widens it.
+    """A filter that runs as asked: a driver refuses one that cannot run (E34, W38), and never widens it.
 
     Attributes:
         object: The object it was compiled for.
-        body: The driver's own form, opaque to the host; the grid's requests hand it back.
+        body: The filter in the driver's own form, opaque to the host; grid requests pass it back.
         rows: One explanation per filter row.
     """
 

@@ -13,7 +13,7 @@ FieldValue = str | int | bool | None
 
 
 class FieldKind(StrEnum):
-    """How a field is asked for and checked."""
+    """The kind of a field, which decides how its value is entered and checked."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -25,7 +25,7 @@ class FieldKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """One value of a choice and the words it is shown with."""
+    """One value of a choice and its label."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
@@ -39,14 +39,14 @@ class FormField:
 
     Attributes:
         name: Key in `connections.toml`, and option on the command line (``auth_method`` is ``--auth-method``).
-        label: As a person reads it.
-        kind: How it is asked for.
-        default: What stands there before anybody types; None for nothing.
-        choices: Of a choice.
+        label: The label that a person reads.
+        kind: The kind of input.
+        default: The initial value; None for an empty field.
+        choices: The values of a choice.
         visible_if: Fields and the values they must have for this one to be shown; empty for always.
-        advanced: It belongs to the Advanced section.
-        required: It may not be left empty while it is visible.
-        help: One sentence.
+        advanced: The field belongs to the Advanced section.
+        required: The field must not be empty while it is visible.
+        help: A help text of one sentence.
     """
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
@@ -62,5 +62,5 @@ class FormField:
     help: str = ""
 
     def visible(self, values: Mapping[str, FieldValue]) -> bool:
-        """Tell whether the field is shown beside these values (E7)."""
+        """Check whether the field is visible, given these values (E7)."""
         return all(str(values.get(name)) in allowed for name, allowed in self.visible_if.items())

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_ROWS = 10_000
-"""Rows of one page at most."""
+"""Maximum number of rows of one page."""
 
 
 class Sort(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,13 +30,13 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         object: The object's name.
         filter: From `compile_filter`, None for all rows.
-        sort: Keys, the first first.
+        sort: The sort keys, the most significant first.
         offset: Rows before the page.
         limit: Rows of the page, 1 to 10,000.
         columns: Names to return, None for all.
         total: Whether the number of all matching rows is wanted.
-        cursor: `Page.next` of an earlier page, where the caller goes on from it.
-        tenant: Whose rows, where the object has tenants.
+        cursor: `Page.next` of an earlier page, to continue after it.
+        tenant: The tenant whose rows are wanted, if the object has tenants.
     """
 
     object: str
@@ -51,13 +51,13 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Where a row is, and what it was when it was read.
+    """The location of a row, and its state when it was read.
 
     Attributes:
         object: The concrete object that holds it, never an alias.
-        id: Its primary key; empty where the row has none, and then no change can name it (W27).
-        routing: What the server needs besides to find it: a routing value, a tenant.
-        guard: What a change compares so that it cannot overwrite a newer row, by the server's names.
+        id: The row's primary key; empty if it has none, and then no change can name the row (W27).
+        routing: What else the server needs to find the row: a routing value or a tenant.
+        guard: Values, by the server's names, that a change compares so that it cannot overwrite a newer row.
     """
 
     object: str
@@ -67,17 +67,17 @@ class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One page: cells by row, and everything that must be said about them.
+    """One page: cells by row, and every note about them.
 
     Attributes:
-        columns: Of the cells, in order.
+        columns: The columns of the cells, in order.
         cells: One list per row, as long as `columns`.
-        keys: One per row; empty where rows cannot be addressed (a console's table).
+        keys: One per row; empty if rows have no keys (a console's table).
         notes: What was dropped, cut, partial or approximate.
-        total: Rows of the whole result, None when not asked for or unknown.
+        total: Number of rows in the whole result; None if not requested or unknown.
         total_exact: False when there are at least `total` rows.
         offset: Rows before this page.
-        next: Cursor of the page after this one, None at the end or where pages go by offset only.
+        next: The cursor of the next page; None at the end, or if paging is by offset only.
     """
 
     columns: Annotated[list[Column], msgspec.Meta(max_length=MAX_COLUMNS)]
@@ -91,7 +91,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def rows(self) -> list[Row]:
-        """Give the rows as views, each with its key and its cells by name."""
+        """The rows as views, each with its key and its cells by name."""
         index = {column.name: at for at, column in enumerate(self.columns)}
         keys: list[RowKey | None] = [*self.keys] if self.keys else [None] * len(self.cells)
         return [Row(index, cells, key) for cells, key in zip(self.cells, keys, strict=True)]
@@ -107,10 +107,10 @@ class Row:
 
     @property
     def key(self) -> RowKey:
-        """Give what addresses the row in a change.
+        """The key that identifies the row in a change.
 
         Raises:
-            LookupError: The rows of this result cannot be addressed.
+            LookupError: The rows of this result have no keys.
         """
         if self._key is None:
             raise LookupError("the rows of this result have no keys")
@@ -129,11 +129,11 @@ class Row:
         return f"Row({self.to_dict()!r})"
 
     def is_cut(self, column: str) -> bool:
-        """Tell whether the cell holds only the beginning of the value."""
+        """Check whether the cell holds only the beginning of the value."""
         return isinstance(self[column], CutText)
 
     def to_dict(self) -> dict[str, Cell]:
-        """Give the cells by column name."""
+        """Return the cells by column name."""
         return dict(zip(self._index, self._cells, strict=True))
 
 

@@ -1,9 +1,10 @@
-"""The hooks: what a driver implements, and what an automation may.
+"""The hooks of drivers and automations.
 
-A driver is a plain class whose methods carry `hookimpl`; what it implements is what it can do. Hooks take one
-request model, because pluggy sees positional parameters only. Unless a hook says otherwise, the host guarantees:
-`connect` has succeeded, calls on one connection may run concurrently, each call has a deadline after which it is
-cancelled, and an exception that is no `DragomanError` is reported as a fault of the driver.
+A driver is a plain class whose methods carry `hookimpl`; it supports the hooks that it implements. A hook
+takes one value, except that `connect` takes two, and `ping`, `close` and `list_objects` none. The parameters are
+positional, because pluggy passes no others. Unless a hook says otherwise, the host guarantees: `connect` has succeeded,
+calls on one connection may run concurrently, each call has a deadline after which it is cancelled, and any exception
+other than a `DragomanError` is reported as a fault of the driver.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class DriverSpec:
 
     @hookspec(firstresult=True)
     async def connect(self, profile: Profile, http: Http) -> Server | None:
-        """Open the connection: prove that the right server answers to the credentials.
+        """Open the connection: check that the right server answers and accepts the credentials.
 
         The host guarantees: called once, before every other hook, inside the proven sandbox; `http` reaches the
-        connection's host and port, and nothing else is reachable.
+        connection's host and port; the driver can reach nothing else.
 
         Args:
             profile: The saved connection, secrets included.
@@ -61,15 +62,15 @@ class DriverSpec:
 
     @hookspec(firstresult=True)
     async def ping(self) -> Health | None:
-        """Look whether the connection still works, with a request that needs its credentials.
+        """Check whether the connection still works, with a request that needs its credentials.
 
-        The host guarantees: never two at once.
+        The host guarantees: at most one call at a time.
 
         Returns:
             Health, with a reason when it is not ok.
 
         Raises:
-            Nothing that a failed health could be; a failure is a value.
+            Nothing for a failed check: return the failure as a value.
 
         *When it is called*: on `connections test`, and now and then while a connection is watched.
         """
@@ -78,7 +79,7 @@ class DriverSpec:
     async def close(self) -> None:
         """Free what the server holds for this connection: points in time, scrolls.
 
-        The host guarantees: the last hook that is called; the HTTP client is closed afterwards by the host.
+        The host guarantees: the last hook that is called; afterwards, the host closes the HTTP client.
 
         *When it is called*: once, when the connection closes in an orderly way.
         """
@@ -87,7 +88,7 @@ class DriverSpec:
 
     @hookspec(firstresult=True)
     async def list_objects(self) -> list[Object] | None:
-        """List what can be browsed.
+        """List the objects that can be browsed.
 
         Returns:
             Objects in the order a sidebar shows them.
@@ -103,7 +104,7 @@ class DriverSpec:
         """Describe the columns of one object: type, operators, flags, and why something does not work.
 
         The host guarantees: called for an object before any other hook names it on this connection, again after a
-        restart of the driver's process; what it learned may be kept.
+        restart of the driver's process; the driver may keep what it learned.
 
         Args:
             name: The object's name, as the person wrote it.
@@ -121,18 +122,18 @@ class DriverSpec:
 
     @hookspec(firstresult=True)
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter | None:
-        """Translate filter rows into the driver's own form, or refuse the one that cannot run. Does no I/O.
+        """Translate filter rows into the driver's own form, or refuse one that cannot run. Does no I/O.
 
         The host guarantees: `describe_object` has been called for the object.
 
         Args:
-            request: At least one row.
+            request: At least one filter row.
 
         Returns:
-            The filter with one explanation per row.
+            The filter with one explanation per filter row.
 
         Raises:
-            FilterNotSupportedError: A row cannot run as asked; details name column, operator and reason.
+            FilterNotSupportedError: A filter row cannot run as asked; details name column, operator and reason.
 
         *When it is called*: before a filtered page, count or export.
         """
@@ -141,13 +142,13 @@ class DriverSpec:
     async def fetch_page(self, request: PageRequest) -> Page | None:
         """Fetch one page of rows.
 
-        The host guarantees: `describe_object` has been called for the object; `limit` is within 1 and 10,000.
+        The host guarantees: `describe_object` has been called for the object; `limit` is between 1 and 10,000.
 
         Args:
             request: Object, compiled filter, sort, offset and limit.
 
         Returns:
-            The page; everything dropped, cut, partial or approximate is one of its notes.
+            The page, with a note for everything dropped, cut, partial or approximate.
 
         Raises:
             WindowExceededError: The server does not reach that far.
@@ -180,9 +181,9 @@ class DriverSpec:
             The number of rows.
 
         Raises:
-            QueryError: The server refused, or counted a part only.
+            QueryError: The server refused, or counted only a part.
 
-        *When it is called*: on `count`, and when a grid asks for a total by itself.
+        *When it is called*: on `count`, and when a grid asks for a total without a page.
         """
 
     # changes ------------------------------------------------------------------------------------------------------
@@ -195,26 +196,26 @@ class DriverSpec:
             request: The changes.
 
         Returns:
-            Requests as they will be sent, and an outcome for each change that will not be.
+            The requests as they will be sent, and an outcome for each change that will not be sent.
 
         Raises:
-            UnsupportedOperationError: The server has nothing like this change.
+            UnsupportedOperationError: The server does not support such a change.
 
         *When it is called*: before every write, and alone for a preview.
         """
 
     @hookspec(firstresult=True)
     async def apply_change(self, plan: Plan) -> list[Outcome] | None:
-        """Send exactly the planned bytes and report what became of each change.
+        """Send exactly the planned bytes and report the outcome of each change.
 
         Args:
-            plan: As `plan_change` gave it.
+            plan: The plan as `plan_change` returned it.
 
         Returns:
             One outcome per planned change; a conflict or a failure is a value, not an exception.
 
         Raises:
-            ConnectionFailedError: The server went away; what had been applied before is in doubt.
+            ConnectionFailedError: The connection broke; it is unknown which changes were applied.
 
         *When it is called*: after a plan was confirmed.
         """
@@ -226,7 +227,7 @@ class DriverSpec:
         """Split a console text into requests, each marked read or write. Does no I/O.
 
         Args:
-            text: What a person typed.
+            text: The text that a person typed.
 
         Returns:
             Requests in order.
@@ -242,7 +243,7 @@ class DriverSpec:
         """Send one console request exactly as parsed and shape its answer.
 
         Args:
-            request: One of `parse_console`.
+            request: A request from `parse_console`.
 
         Returns:
             The answer; an HTTP error status is an answer too.
@@ -262,7 +263,7 @@ class DriverSpec:
         The host guarantees: parts are taken one at a time; the iterator is closed on every path.
 
         Args:
-            request: Object, filter, and where to go on.
+            request: Object, filter, and where to continue.
 
         Yields:
             Parts of whole lines, at most a few MiB each.
@@ -276,27 +277,28 @@ class DriverSpec:
 
 
 class AutomationSpec:
-    """The two hooks of an automation: trusted code in the host that sees everything and may veto."""
+    """The two hooks of an automation: trusted code in the host that sees every call and may veto it."""
 
     @hookspec
     async def before_call(self, call: Call) -> None:
-        """Look at an operation before it happens; raise Refused to veto it.
+        """Inspect an operation before it happens; raise Refused to veto it.
 
-        The host guarantees: nothing has been sent; every surface (command line, API, console, scripts) passes here.
+        The host guarantees: nothing has been sent; the calls of every surface (command line, shell, Python, scripts)
+        pass through this hook.
 
         Args:
-            call: Hook, connection, object, whether it writes, and the exact requests where there are some.
+            call: Hook, connection, object, whether it writes, and the exact requests if any.
 
         Raises:
-            Refused: The call must not happen; code, message and hint reach the caller. So does any other exception,
-                as a refusal, and an automation that has not decided after 30 seconds.
+            Refused: The call must not happen; code, message and hint reach the caller. Any other exception also refuses
+                the call, and so does an automation that has not decided after 30 seconds.
 
         *When it is called*: before every operation, all automations concurrently; one veto is enough.
         """
 
     @hookspec
     async def on_event(self, event: Event) -> None:
-        """Learn what happened.
+        """Receive an event.
 
         The host guarantees: events of one connection arrive in order; a failure here is reported and never
         reaches the caller. An automation that lags more than 1,024 events behind loses the oldest, and is told how
@@ -305,5 +307,5 @@ class AutomationSpec:
         Args:
             event: One of `dragoman_api.events`.
 
-        *When it is called*: after everything that happens.
+        *When it is called*: after every event.
         """

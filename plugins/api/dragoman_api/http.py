@@ -1,4 +1,4 @@
-"""The HTTP client of one connection: TLS by SSL mode, authorization, compression, and errors a person can act on."""
+"""The HTTP client of one connection: TLS as SSL mode says, authorization, compression, and useful errors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from aiohttp.resolver import ThreadedResolver
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from . import _diagnosis, _profiles, _tls
+from . import _connection_errors, _profiles, _tls
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, QueryError
+from .exchanges import decode, redirection
+from .masking import Mask, MaskedStream
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,23 +35,24 @@ if TYPE_CHECKING:
     from .errors import DragomanError
 
 BODY_LIMIT = 128 * 2**20
-"""Bytes of one answer at most, decompressed."""
+"""Maximum size of one answer in bytes, decompressed."""
 
 _CONNECT = 15  # seconds for name, socket and TLS handshake; the host's side of the sandbox gives up after 10
-_HANG_UP = 1  # seconds that ending all connections may take
+_HANG_UP = 1  # seconds for the end of all connections
 _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 100 would only burden the server
 _HEADER = 64 * 2**10  # deprecations come in Warning headers, far longer than the 8 KiB aiohttp expects
-_BIG = 2**20  # from here on aiohttp wants a body as a file, so that sending it does not hold up the loop
-_PATH = re.compile(r"/(?!/)[!\"$->@-~]*(\?[!\"$-~]+)?")  # visible ASCII; yarl drops '#…' and a '?' with nothing behind
+_QUOTED = 2**14  # bytes of an answer that an error examines
+_BIG = 2**20  # above this aiohttp wants a body as a file, so that sending does not block the loop
+_PATH = re.compile(r"/(?!/)[!\"$->@-~]*(\?[!\"$-~]+)?")  # visible ASCII; yarl drops '#…' and a '?' without a query
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server answered.
+    """A server's answer.
 
     Attributes:
         status: HTTP status.
-        headers: Case-insensitive; `headers.getall` gives all of one name.
+        headers: Case-insensitive; `headers.getall` returns all values of one name.
         body: The whole body, decompressed.
     """
 
@@ -59,20 +62,20 @@ class Response:
 
     @property
     def text(self) -> str:
-        """Give the body as text; bytes that are no UTF-8 are replaced."""
+        """The body as text; bytes that are not UTF-8 are replaced."""
         return self.body.decode(errors="replace")
 
     def json(self) -> Any:
         """Decode the body; integers keep every digit.
 
         Raises:
-            QueryError: The body is no JSON, for example a proxy's HTML page.
+            QueryError: The body is not JSON, for example a proxy's HTML page.
         """
         try:
-            return msgspec.json.decode(self.body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return decode(self.body, object)
+        except ValueError as error:
             raise QueryError(
-                f"HTTP {self.status}, and the answer is no JSON ({error}): {_diagnosis.shorten(self.text)}",
+                f"HTTP {self.status}, and the answer is not JSON ({error}): {_connection_errors.shorten(self.text)}",
                 hint="check Host and Port: a proxy may have answered instead of the database",
             ) from error
 
@@ -80,8 +83,8 @@ class Response:
 class Http:
     """The HTTP client of one connection, an async context manager.
 
-    It reaches one host and port, sends the connection's credentials, follows no redirect, keeps no cookie and
-    ignores proxies of the environment. Connections are kept alive.
+    It reaches one host and port, sends the connection's credentials, follows no redirects, keeps no cookies and
+    ignores proxy settings of the environment. It keeps connections alive.
 
     Attributes:
         profile: The connection.
@@ -89,11 +92,11 @@ class Http:
     """
 
     def __init__(self, profile: Profile, *, body_limit: int = BODY_LIMIT) -> None:
-        """Prepare a client; nothing is opened before the context is entered.
+        """Prepare a client; entering the context opens it.
 
         Args:
             profile: The saved connection, secrets included.
-            body_limit: Bytes of one answer at most.
+            body_limit: Maximum size of one answer in bytes.
 
         Raises:
             ConfigurationError: Host, credentials or certificates of the profile cannot be used.
@@ -117,7 +120,7 @@ class Http:
         return f"Http({self._origin})"
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(
+        connector = _Connector(
             ssl=self._ssl or True,
             limit=_CONNECTIONS,
             socket_factory=self._socket,
@@ -138,7 +141,7 @@ class Http:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         session, self._session = self._session, None
-        with anyio.move_on_after(_HANG_UP, shield=True):  # also where whoever uses it is cancelled
+        with anyio.move_on_after(_HANG_UP, shield=True):  # even if the caller is cancelled
             if session is not None:
                 await session.close()
             await self._hang_up()
@@ -149,10 +152,10 @@ class Http:
         return made
 
     async def _hang_up(self) -> None:
-        """End connections that were given up: by itself each waits half a minute for the other side to end TLS."""
+        """End abandoned connections, each of which would wait 30 seconds for the peer to close TLS."""
         while left := [each for each in self._sockets if each.fileno() >= 0]:
             for each in left:
-                with suppress(OSError):  # it is ended already
+                with suppress(OSError):  # it has ended already
                     each.shutdown(socket.SHUT_RDWR)
             await anyio.lowlevel.checkpoint()
 
@@ -164,37 +167,39 @@ class Http:
         body: bytes | str | None = None,
         content_type: str = "application/json",
         headers: Mapping[str, str] | None = None,
-        timeout: float = 60,  # noqa: ASYNC109 - the word drivers know; a scope of anyio does the work
+        timeout: float = 60,  # noqa: ASYNC109 - the name that drivers know; an anyio scope enforces it
         read: bool | None = None,
         limit: int | None = None,
     ) -> Response:
-        """Send one request and give its answer, whatever its status.
+        """Send one request and return its answer, whatever its status.
 
         Args:
             method: In capitals.
             path: Percent-encoded, with its query string; goes out byte for byte.
-            body: What is sent; None for no body.
-            content_type: Of the body.
-            headers: Further ones.
-            timeout: Seconds until the whole answer is here.
-            read: It changes nothing on the server, so it may be sent again, once, when a kept connection turns out
-                to be closed. None takes GET and HEAD for reads. Anything else is never sent twice.
-            limit: Bytes of this answer at most, where that is less than the client's limit.
+            body: The bytes to send; None for no body.
+            content_type: The content type of the body.
+            headers: Additional headers.
+            timeout: Seconds until the whole answer must have arrived.
+            read: The request changes nothing on the server, so it may be sent once more if a kept connection turns
+                out to be closed. None treats GET and HEAD as reads. No other request is sent twice.
+            limit: Maximum size of this answer in bytes, if less than the client's limit.
 
         Returns:
             Status, headers and the whole body.
 
         Raises:
-            ConnectionFailedError: No whole answer came; ``details["sent"]`` is False if nothing reached the server.
-            QueryError: The path or the method cannot be sent, or the answer is longer than ``details["limit"]``.
+            ConnectionFailedError: No complete answer came; ``details["sent"]`` is False if nothing reached the server.
+            QueryError: The path or the method cannot be sent (``details["sent"]`` is False too), or the answer is
+                longer than ``details["limit"]``.
         """
         if not _PATH.fullmatch(path):
             raise QueryError(
-                f"the path {path!r} cannot be sent: it begins with one '/', is percent-encoded, ends in no '?'",
+                f"the path {path!r} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'",
                 hint="encode ids, for example / as %2F and a space as %20",
+                details={"sent": False},
             )
         if not (method.isascii() and method.isalpha()):
-            raise QueryError(f"{method!r} is no HTTP method")
+            raise QueryError(f"{method!r} is not an HTTP method", details={"sent": False})
         data = body.encode() if isinstance(body, str) else body
         given = {**({} if data is None else {"Content-Type": content_type}), **(headers or {})}
         resend = self._answered and (method in ("GET", "HEAD") if read is None else read)
@@ -207,18 +212,18 @@ class Http:
                         raise
                     return await self._send(method, path, data, given, limit)
         except aiohttp.ConnectionTimeoutError as error:
-            hint = "check Host, Port and the firewalls between"
+            hint = "check Host, Port and the firewalls on the way"
             reason = f"no connection within {_CONNECT} s"
-            raise _diagnosis.failure(self.profile, reason, hint=hint, sent=False) from error
+            raise _connection_errors.failure(self.profile, reason, hint=hint, sent=False) from error
         except TimeoutError as error:
             hint = "check that the server is not overloaded, or raise the deadline"
-            reason = f"no whole answer to {method} {path} within {timeout:g} s"
-            raise _diagnosis.failure(self.profile, reason, hint=hint, sent=True) from error
+            reason = f"no complete answer to {method} {path} within {timeout:g} s"
+            raise _connection_errors.failure(self.profile, reason, hint=hint, sent=True) from error
         except aiohttp.ClientPayloadError as error:
             reason = f"the answer to {method} {path} stopped before its end, or cannot be decoded ({_root(error)})"
-            raise _diagnosis.failure(self.profile, reason, hint="look into the server's log", sent=True) from error
+            raise _connection_errors.failure(self.profile, reason, hint="read the server's log", sent=True) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise _diagnosis.diagnose(error, self.profile, sent=not isinstance(error, _NEVER_SENT)) from error
+            raise _connection_errors.diagnose(error, self.profile, sent=not isinstance(error, _NEVER_SENT)) from error
 
     async def get_json(self, path: str, *, timeout: float = 60) -> Any:  # noqa: ASYNC109 - as in `request`
         """Get a JSON document.
@@ -226,7 +231,7 @@ class Http:
         Raises:
             AuthenticationError: 401.
             AccessDeniedError: 403.
-            QueryError: Any other status that is no success, or no JSON.
+            QueryError: Any other status that is not a success, or a body that is not JSON.
             ConnectionFailedError: As in `request`.
         """
         return self.check(await self.request("GET", path, timeout=timeout)).json()
@@ -239,51 +244,56 @@ class Http:
         read: bool = False,
         timeout: float = 60,  # noqa: ASYNC109 - as in `request`
     ) -> Any:
-        """Post a document as JSON and give the JSON answer.
+        """Post a document as JSON and return the JSON answer.
 
         Args:
             path: As in `request`.
             body: Anything msgspec encodes, or JSON as bytes.
-            read: It changes nothing, as a search does; see `request`.
+            read: The request changes nothing, as a search does; see `request`.
             timeout: Seconds.
 
         Raises:
             AuthenticationError: 401.
             AccessDeniedError: 403.
-            QueryError: Any other status that is no success, or no JSON.
+            QueryError: Any other status that is not a success, or a body that is not JSON.
             ConnectionFailedError: As in `request`.
         """
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
         return self.check(await self.request("POST", path, body=data, timeout=timeout, read=read)).json()
 
     def check(self, response: Response) -> Response:
-        """Let a success pass and raise what any other status means.
+        """Raise the error of any status that is not a success.
 
         Raises:
             AuthenticationError: 401.
             AccessDeniedError: 403.
-            QueryError: Any other status that is no success.
+            QueryError: Any other status that is not a success.
         """
         if 200 <= response.status < 300:
             return response
         raise self.error(response)
 
     def error(self, response: Response) -> DragomanError:
-        """Build the error a status stands for, with the server's text shortened and free of secrets."""
+        """Build the error that a status stands for, with the server's text shortened and free of secrets."""
         where, said = f"{self.profile.host}:{self.profile.port}", self._quote(response)
         if response.status == 401:
             reason = _REJECTED[self.profile.auth_scheme].format(where)
             return AuthenticationError(f"{reason} (401){said}", hint="check Auth Method and credentials")
         if response.status == 403:
-            return AccessDeniedError(f"{where} does not allow this to these credentials (403){said}")
-        return QueryError(f"{where} answered HTTP {response.status}{said}", details={"status": response.status})
+            return AccessDeniedError(f"{where} does not allow this with these credentials (403){said}")
+        hint = self._harmless(redirection(response))
+        details = {"status": response.status}
+        return QueryError(f"{where} answered HTTP {response.status}{said}", hint=hint, details=details)
 
     def _quote(self, response: Response) -> str:
-        text = response.text
-        for secret in {*self.profile.secrets.values.values(), self._headers.get("Authorization", "").partition(" ")[2]}:
-            if secret:
-                text = text.replace(secret, "…")
-        return f": {_diagnosis.shorten(text)}" if text.strip() else ""
+        return f": {said}" if (said := self._harmless(response.body)) else ""
+
+    def _harmless(self, text: str | bytes) -> str:
+        """Return the beginning of the server's text, on one line and without secrets."""
+        authorization = self._headers.get("Authorization", "").partition(" ")[2]
+        stream = MaskedStream(Mask([*self.profile.secrets.values.values(), authorization]))
+        begin = text[:_QUOTED] if isinstance(text, str) else text[:_QUOTED].decode(errors="replace")
+        return _connection_errors.shorten(stream.feed(begin) + stream.end(torn=len(text) > _QUOTED))
 
     async def _send(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], limit: int | None
@@ -293,22 +303,29 @@ class Http:
         url = URL(self._origin + path, encoded=True)
         payload = io.BytesIO(data) if data is not None and len(data) >= _BIG else data
         async with self._session.request(method, url, data=payload, headers=headers, allow_redirects=False) as answer:
+            if self._ssl is not None and _ends_with_its_connection(answer):
+                reason = f"the answer to {method} {path} does not state its length, so it may be truncated"
+                hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
+                raise _connection_errors.failure(self.profile, reason, hint=hint, sent=True)
             body = await self._read(answer, min(limit or self._body_limit, self._body_limit))
             self._answered = True
-        if answer.status == 400 and self._ssl is None and any(text in body for text in _diagnosis.HTTPS_PORT):
-            raise _diagnosis.plain_on_tls(self.profile)
+        if answer.status == 400 and self._ssl is None and any(text in body for text in _connection_errors.HTTPS_PORT):
+            raise _connection_errors.plain_on_tls(self.profile)
         return Response(answer.status, answer.headers, body)
 
     async def _read(self, answer: aiohttp.ClientResponse, limit: int) -> bytes:
-        parts, size = [], answer.content_length or 0
-        if size <= limit:
-            size = 0
-            async for part in answer.content.iter_any():
-                parts.append(part)
-                if (size := size + len(part)) > limit:
-                    break
-            else:
-                return parts[0] if len(parts) == 1 else b"".join(parts)
+        parts, size = list[bytes](), answer.content_length or 0
+        try:
+            if size <= limit:
+                size = 0
+                async for part in answer.content.iter_any():
+                    parts.append(part)
+                    if (size := size + len(part)) > limit:
+                        break
+                else:
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+        finally:
+            parts.clear()  # an error's traceback would keep them
         raise QueryError(
             f"the answer is longer than {limit:,} bytes",
             hint="ask for fewer rows or columns at a time",
@@ -317,13 +334,45 @@ class Http:
 
 
 class _Disconnected(aiohttp.ClientError):
-    """The connection ended before the answer; raised in place of what aiohttp would answer by sending again."""
+    """The connection ended before the answer; replaces the aiohttp error that would trigger a resend."""
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Skips kept connections with unrequested data, which would be read as the next answer."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._used = WeakSet[object]()
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Any],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
+    ) -> aiohttp.connector.Connection:
+        """Return a new connection, or a kept one without unread data."""
+        while True:
+            connection = await super().connect(req, traces, timeout)
+            protocol = connection.protocol
+            assert protocol is not None
+            if protocol not in self._used:
+                self._used.add(protocol)
+                return connection
+            try:
+                for _ in range(2):  # the loop looks for what has arrived in one turn, and reads it in the next
+                    await anyio.lowlevel.checkpoint()
+                if protocol.is_connected() and not protocol.should_close:
+                    return connection
+            except BaseException:
+                connection.close()
+                raise
+            connection.close()
 
 
 _NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 _REJECTED = {
-    AuthScheme.NONE: "{} asks for credentials, and Auth Method is None",
+    AuthScheme.NONE: "{} asks for credentials, but Auth Method is None",
     AuthScheme.BASIC: "the user name or the password was rejected by {}",
     AuthScheme.API_KEY: "the API key was rejected by {}",
     AuthScheme.BEARER: "the API key was rejected by {}",
@@ -331,7 +380,10 @@ _REJECTED = {
 
 
 async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Keep aiohttp from sending PUT and DELETE again after a disconnect: the first may have been carried out."""
+    """Stop aiohttp from resending PUT and DELETE after a disconnect.
+
+    The server may already have carried out the first attempt.
+    """
     try:
         return await handler(request)
     except _NEVER_SENT:
@@ -340,7 +392,14 @@ async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerTy
         raise _Disconnected(*error.args[-1:]) from error
 
 
+def _ends_with_its_connection(answer: aiohttp.ClientResponse) -> bool:
+    """Check whether only the connection's end ends a body; anyone on the path can cause that."""
+    bodiless = answer.method == "HEAD" or answer.status < 200 or answer.status in (204, 304)
+    chunked = "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
+    return not (bodiless or chunked or "Content-Length" in answer.headers)
+
+
 def _root(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
-    return _diagnosis.shorten(getattr(error, "message", None) or str(error) or type(error).__name__)
+    return _connection_errors.shorten(getattr(error, "message", None) or str(error) or type(error).__name__)

@@ -1,4 +1,4 @@
-"""The driver: builds requests, sends them, maps the answers; the only module that does I/O."""
+"""The driver: one method per hook; the only module that sends requests."""
 
 from __future__ import annotations
 
@@ -41,44 +41,36 @@ from dragoman_api import (
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 from dragoman_api.exchanges import carry_out
 
-from . import (
-    answers,
-    changes,
-    console,
-    exports,
-    faults,
-    filters,
-    objects,
-    outcomes,
-    paging,
-    routes,
-    search,
-    server,
-    slices,
-    stream,
-    walks,
-)
+from . import errors, objects, read_or_write, search, server
+from .console import answers
+from .console.parser import parse
+from .exporting import parallel, slices
+from .exporting.export import ExportReader
+from .grid import filters, pages
+from .grid.deep_pages import Pager
+from .writing.apply import Sender
+from .writing.plan import plan_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from dragoman_api.exchanges import Reply
 
+    from .columns.view import View
     from .exchange import Exchange
-    from .mapping import View
 
 T = TypeVar("T")
 
-_WALKS = 4  # contexts one connection keeps open on the server
+_PAGERS = 4  # search contexts that one connection keeps open
 _FREE_SECONDS = 2.0
-_WHY_SECONDS = 5.0  # for a reason that is nice to have
+_WHY_SECONDS = 5.0  # for an explanation that the page can do without
 _PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
-_WRITE_PAUSES = (0.2, 0.6, 1.8, 5.4)  # the same for rows that it turned away, and did not write
+_WRITE_PAUSES = (0.2, 0.6, 1.8, 5.4)  # the same for rows that a busy server turned away
 
 
 @dataclass(slots=True)
-class _Walking:
-    walk: walks.Walk | walks.Scroll
+class _OpenPager:
+    pager: Pager
     lock: anyio.Lock = field(default_factory=anyio.Lock)
 
 
@@ -87,9 +79,9 @@ class Driver:
 
     def __init__(self) -> None:
         self._views: dict[str, View] = {}
-        self._walks: OrderedDict[str, _Walking] = OrderedDict()
+        self._pagers: OrderedDict[str, _OpenPager] = OrderedDict()
         self._features = server.Features()
-        self._preference = paging.preference()
+        self._preference = pages.preference()
 
     # connection
 
@@ -105,15 +97,15 @@ class Driver:
     async def ping(self) -> Health:
         """See `dragoman_api.hookspecs.DriverSpec.ping`."""
         try:
-            return await self._run(server.look())
+            return await self._run(server.ping())
         except DragomanError as error:
             return Health(ok=False, reason=error.message)
 
     @hookimpl
     async def close(self) -> None:
         """See `dragoman_api.hookspecs.DriverSpec.close`."""
-        while self._walks:
-            await self._free(self._walks.popitem()[1].walk)
+        while self._pagers:
+            await self._free(self._pagers.popitem()[1].pager)
 
     # objects
 
@@ -126,8 +118,9 @@ class Driver:
     async def describe_object(self, name: str) -> Description:
         """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
         self._views[name] = view = await self._run(objects.view(name))
-        for key in [key for key, each in self._walks.items() if each.walk.name == name and not each.lock.locked()]:
-            await self._free(self._walks.pop(key).walk)  # a grid that is refreshed wants newer rows than a snapshot's
+        stale = [key for key, each in self._pagers.items() if each.pager.name == name and not each.lock.locked()]
+        for pager in [self._pagers.pop(key).pager for key in stale]:  # a refreshed grid wants newer rows
+            await self._free(pager)
         return view.describe()
 
     # grid
@@ -144,18 +137,18 @@ class Driver:
     async def fetch_page(self, request: PageRequest) -> Page:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
         view = await self._view(request.object)
-        window = paging.WINDOW
+        window = pages.WINDOW
         if self._profile.options.get("window") == "index":
-            window = min(window, await self._run(paging.window_setting(request.object)))
+            window = min(window, await self._run(pages.window_setting(request.object)))
         name = self._profile.name
-        grid = paging.grid(request, view, window=window, preference=self._preference, connection=name)
-        if grid.deep:
-            async with self._walking(grid) as walk:
-                return await self._run(grid.deep_page(walk))
-        page = await self._run(grid.shallow_page())
-        if grid.raw and not page.cells and request.offset == 0:
+        asked = pages.page_query(request, view, window=window, preference=self._preference, connection=name)
+        if asked.deep:
+            async with self._lend(asked) as pager:
+                return await self._run(asked.deep_page(pager))
+        page = await self._run(asked.shallow_page())
+        if asked.raw and not page.cells and request.offset == 0:
             with anyio.move_on_after(_WHY_SECONDS), suppress(DragomanError):
-                why = await self._run(paging.why_nothing(request.object, grid.query))
+                why = await self._run(pages.why_nothing(request.object, asked.query))
                 page = msgspec.structs.replace(page, notes=[*page.notes, *why])
         return page
 
@@ -163,12 +156,12 @@ class Driver:
     async def fetch_cell(self, request: CellRequest) -> Cell:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_cell`."""
         view = await self._view(request.key.object)
-        return await self._run(paging.fetch_cell(request, view))
+        return await self._run(pages.fetch_cell(request, view))
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
-        query, _ = paging.filter_query(request.object, request.filter)
+        query, _ = pages.filter_query(request.object, request.filter)
         return await self._run(search.count(request.object, query))
 
     # changes
@@ -176,24 +169,24 @@ class Driver:
     @hookimpl
     async def plan_change(self, request: PlanRequest) -> Plan:
         """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
-        return await self._run(changes.plan(request, self._views))
+        return await self._run(plan_changes(request, self._views))
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
-        sending = outcomes.Sending(plan)
+        sender = Sender(plan)
         for pause in (*_WRITE_PAUSES, 0.0):
-            if not await self._run(sending.send()) or not pause:
+            if not await self._run(sender.send()) or not pause:
                 break
             await anyio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter
-        return sending.outcomes
+        return sender.outcomes
 
     # console
 
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
         """See `dragoman_api.hookspecs.DriverSpec.parse_console`."""
-        return console.parse(text.text)
+        return parse(text.text)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
@@ -205,14 +198,14 @@ class Driver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
-        query, _ = paging.filter_query(request.object, request.filter)
-        export = exports.Export(request, query, scrolls=not self._features.point_in_time)
+        query, _ = pages.filter_query(request.object, request.filter)
+        export = ExportReader(request, query, scrolls=not self._features.point_in_time)
         try:
             await self._run(export.open())
             once = partial(self._run, pauses=(), limit=slices.LIMIT)
-            async with stream.pages(export.slices, once, lambda: self._run(export.renew())) as pages:
+            async with parallel.pages(export.slices, once, lambda: self._run(export.renew())) as fetched:
                 while not export.finished:
-                    if (part := export.part(await pages.receive())) is not None:
+                    if (part := export.part(await fetched.receive())) is not None:
                         yield part
         finally:
             await self._free(export)
@@ -225,39 +218,41 @@ class Driver:
         return self._views[name]
 
     @asynccontextmanager
-    async def _walking(self, grid: paging.Grid) -> AsyncIterator[walks.Walk | walks.Scroll]:
-        """Lend the walk of a result to one page at a time; the walk used longest ago makes room for a new one."""
-        key = grid.walk_key
-        walking = self._walks.setdefault(key, _Walking(grid.walk(self._features)))
-        self._walks.move_to_end(key)
-        for old in [key for key, each in self._walks.items() if not each.lock.locked()][: len(self._walks) - _WALKS]:
-            await self._free(self._walks.pop(old).walk)
-        async with walking.lock:
-            yield walking.walk
+    async def _lend(self, query: pages.PageQuery) -> AsyncIterator[Pager]:
+        """Lend the pager of a result to one page at a time; the least recently used one makes room for a new one."""
+        key = query.result_key
+        open_pager = self._pagers.setdefault(key, _OpenPager(query.pager(self._features)))
+        self._pagers.move_to_end(key)
+        idle = [key for key, each in self._pagers.items() if not each.lock.locked()][: len(self._pagers) - _PAGERS]
+        for pager in [self._pagers.pop(key).pager for key in idle]:
+            await self._free(pager)
+        async with open_pager.lock:
+            yield open_pager.pager
 
-    async def _free(self, held: walks.Walk | walks.Scroll | exports.Export) -> None:
-        """Free what the server holds, on every way out; an answer that it is gone already is as good."""
+    async def _free(self, held: Pager | ExportReader) -> None:
+        """Free a search context, also when cancelled; it does not matter if it is gone already."""
         with anyio.move_on_after(_FREE_SECONDS, shield=True), suppress(ConnectionFailedError):
             if (request := held.close()) is not None:
                 await self._send(request)
 
     async def _run(self, exchange: Exchange[T], *, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> T:
-        """Carry out an exchange: send what it yields, hand it what is answered."""
+        """Carry out an exchange: send the requests it yields, and pass it the replies."""
         try:
             return await carry_out(exchange, partial(self._send, pauses=pauses, limit=limit))
         except AuthenticationError as error:
-            raise server.rejected(error, self._profile) from error
+            raise server.credentials_rejected(error, self._profile) from error
 
     async def _send(self, request: HttpRequest, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> Reply:
-        """Send one request; one that changes nothing is sent again after a while where waiting helps."""
-        # A page of a scroll moves it: sent twice, it would skip rows.
-        read = not routes.writes(request.method, request.path) and not request.path.startswith("/_search/scroll")
+        """Send one request; retry a read after a pause if the server is busy."""
+        # Fetching a scroll's page moves the scroll: a retry would skip rows.
+        scrolls = request.path.startswith("/_search/scroll")
+        read = not (scrolls or read_or_write.may_write(request.method, request.path))
         for pause in (*pauses, 0):
             kind = request.content_type
             reply = await self._http.request(
                 request.method, request.path, body=request.body, content_type=kind, read=read, limit=limit
             )
-            if not (pause and read and faults.busy(reply)):
+            if not (pause and read and errors.busy(reply)):
                 break
             await anyio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter
         return reply

@@ -1,4 +1,4 @@
-"""Exchanges: what an operation sends and makes of the answers, as generators, so that only the driver does I/O."""
+"""Exchanges: generators that yield requests and receive replies, so that only the driver does I/O."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ T = TypeVar("T")
 Exchange = Generator[HttpRequest, Reply, T]
 """An operation that yields requests, is sent their replies and returns a result."""
 
+NDJSON = "application/x-ndjson"
+"""The content type of several JSON values, one per line."""
+
 
 def raw(text: str) -> Raw:
-    """Make JSON text part of a value that is encoded later."""
+    """Embed JSON text in a value that is encoded later."""
     return Raw(text.encode())
 
 
 def get(path: str) -> HttpRequest:
-    """Ask for something."""
+    """Build a GET request."""
     return HttpRequest("GET", path)
 
 
 def post(path: str, body: object = None) -> HttpRequest:
-    """Send a JSON body; POST is the safe default for searches, some proxies drop the body of a GET."""
+    """Build a POST request with a JSON body; searches use it too, since some proxies drop the body of a GET."""
     return HttpRequest("POST", path, None if body is None else encode(body))
 
 
@@ -38,5 +41,5 @@ def segment(text: str) -> str:
 
 
 def target(name: str) -> str:
-    """Percent-encode the name of one or several indices; `,` and `*` stay readable, encoding would not tame them."""
+    """Percent-encode the name of one or several indices; `,` and `*` stay: encoding would not change their meaning."""
     return quote(name, safe=",*")

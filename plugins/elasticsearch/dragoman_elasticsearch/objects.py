@@ -1,26 +1,32 @@
-"""What can be browsed: the list of indices with exact counts, one object's view, one document."""
+"""The indices with exact counts, the view of one, its settings, and one document."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from dragoman_api import HttpRequest, Object
-from dragoman_api.errors import QueryError, RowNotFoundError
+from dragoman_api.columns import MAX_OBJECTS
+from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, QueryError, RowNotFoundError
 from dragoman_api.exchanges import encode
 
-from . import faults, mapping
-from .documents import Hit, Stored
-from .exchange import Exchange, get, post, segment, target
-from .search import Found, documents
+from . import errors
+from .columns import mapping
+from .exchange import NDJSON, Exchange, get, post, segment, target
+from .hits import Hit, StoredHit
+from .search import SearchAnswer, documents
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from .columns.view import View
 
 _BATCH = 200  # searches of one _msearch
-_NDJSON = "application/x-ndjson"
-_stored = msgspec.json.Decoder(Stored)
+_SETTINGS = "index.uuid,index.refresh_interval,index.mode,index.mapping.source.mode"
+_SIZE = re.compile(r"[0-9]{1,18}")
+_stored = msgspec.json.Decoder(StoredHit)
 
 
 class _Listed(msgspec.Struct, frozen=True):
@@ -28,8 +34,20 @@ class _Listed(msgspec.Struct, frozen=True):
     size: str | None = msgspec.field(name="store.size", default=None)
 
 
+class IndexSettings(msgspec.Struct, frozen=True):
+    """The settings of one index, by dotted name."""
+
+    settings: dict[str, str] = {}
+
+    @property
+    def synthetic(self) -> bool:
+        """Whether the server rebuilds documents: so by a setting of 8.17, which the mapping does not repeat."""
+        by_mode = "synthetic" if self.settings.get("index.mode") in ("logsdb", "time_series") else ""
+        return self.settings.get("index.mapping.source.mode", by_mode) == "synthetic"
+
+
 class _Counts(msgspec.Struct, frozen=True):
-    responses: list[Found[Hit]]
+    responses: list[SearchAnswer[Hit]]
 
 
 def list_objects() -> Exchange[list[Object]]:
@@ -38,18 +56,23 @@ def list_objects() -> Exchange[list[Object]]:
     if reply.status == 403:  # _cat needs a cluster privilege; field capabilities name every index that may be read
         listed = [_Listed(name) for name in sorted((yield from _readable()))]
     else:
-        listed = faults.decode(reply, list[_Listed])
+        listed = errors.decode(reply, list[_Listed])
     shown = [each for each in listed if not each.index.startswith(".")]
+    if len(shown) > MAX_OBJECTS:
+        raise QueryError(
+            f"the server lists {len(shown):,} indices; {MAX_OBJECTS:,} can be shown",
+            hint="open one by its name: dragoman page CONNECTION NAME",
+        )
     rows = yield from _count_rows([each.index for each in shown])
     return [
-        Object(each.index, rows.get(each.index), int(each.size) if each.size and each.size.isdigit() else None)
+        Object(each.index, rows.get(each.index), int(each.size) if each.size and _SIZE.fullmatch(each.size) else None)
         for each in shown
     ]
 
 
 def _readable() -> Exchange[list[str]]:
     reply = yield HttpRequest("GET", "/*/_field_caps?fields=_id")
-    return faults.decode(reply, mapping.FieldCaps).indices
+    return errors.decode(reply, mapping.FieldCaps).indices
 
 
 def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
@@ -58,29 +81,47 @@ def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
     for start in range(0, len(names), _BATCH):
         batch = names[start : start + _BATCH]
         lines = (encode({"index": name}) + '\n{"size":0,"track_total_hits":true}\n' for name in batch)
-        reply = yield HttpRequest("POST", "/_msearch", "".join(lines), _NDJSON)
-        answers = faults.decode(reply, _Counts).responses
+        reply = yield HttpRequest("POST", "/_msearch", "".join(lines), NDJSON)
+        answers = errors.decode(reply, _Counts).responses
+        if len(answers) != len(batch):
+            raise QueryError(f"the server answered {len(answers)} of {len(batch)} searches for row counts")
         rows |= {name: None if each.partial() else each.count for name, each in zip(batch, answers, strict=True)}
     return rows
 
 
-def view(name: str) -> Exchange[mapping.View]:
-    """Learn the columns of an object: its mappings and what the server can do with each field.
+def view(name: str) -> Exchange[View]:
+    """Fetch the columns of an object: its mappings, and what the server can do with each field.
 
     Raises:
         ObjectNotFoundError: There is no such object.
-        QueryError: The name is no name of an object.
+        QueryError: The name cannot be an object's.
     """
     if not name or (name.startswith("_") and name != "_all"):
-        raise QueryError(f"{name!r} is no name of an index, an alias or a data stream")
+        raise QueryError(f"{name!r} is not the name of an index, an alias or a data stream")
     mapped = yield get(f"/{target(name)}/_mapping")
     caps = yield post(f"/{target(name)}/_field_caps?fields=*")
     hidden = mapped.status == 403 and caps.status == 200
-    mappings = None if hidden else faults.decode(mapped, dict[str, mapping.IndexMapping])
-    return mapping.read(name, mappings, faults.decode(caps, mapping.FieldCaps))
+    mappings = None if hidden else errors.decode(mapped, dict[str, mapping.IndexMapping])
+    return mapping.read(name, mappings, errors.decode(caps, mapping.FieldCaps))
 
 
-def document(index: str, key: str, routing: str | None = None) -> Exchange[Stored]:
+def index_settings(name: str) -> Exchange[Mapping[str, IndexSettings] | None]:
+    """Fetch the concrete indices that a name covers and the settings that writes depend on; None if they are hidden.
+
+    Raises:
+        ObjectNotFoundError: There is no such index.
+    """
+    reply = yield get(f"/{target(name)}/_settings/{_SETTINGS}?flat_settings=true")
+    try:
+        found = errors.decode(reply, dict[str, IndexSettings])
+    except AccessDeniedError:
+        return None
+    if not found:
+        raise ObjectNotFoundError(f"there is no index '{name}', and a write would create it")
+    return found
+
+
+def document(index: str, key: str, routing: str | None = None) -> Exchange[StoredHit]:
     """Fetch one document as it is now.
 
     Raises:
@@ -91,7 +132,9 @@ def document(index: str, key: str, routing: str | None = None) -> Exchange[Store
     try:
         hit, _ = yield from documents(get(path), _stored)
     except QueryError as error:
-        if error.details == {"status": 404, "type": ""}:  # an answer of its own, not an error: found is false
+        if error.details == {"status": 404, "type": ""}:  # not an error answer: `found` is false
             raise RowNotFoundError(f"'{index}' holds no document '{key}'", hint="reload the page") from error
         raise
+    if hit.id != key:
+        raise QueryError(f"the server returned the document {hit.id!r} instead of {key!r}")
     return hit

@@ -1,4 +1,4 @@
-"""Which server answers, whether it is one of ours, and what its version can do."""
+"""Which server answers, whether this driver supports it, and what its version can do."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from dragoman_api import AuthenticationError, Health, Profile, Server
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
+from dragoman_api.exchanges import decode
 
-from . import faults
+from . import errors
 from .exchange import Exchange, get
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from dragoman_api.exchanges import Reply
 
 TAGLINE = "You Know, for Search"
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 OLDEST, NEWEST = 7, 9
 """Major versions that were tried."""
 
@@ -30,7 +29,7 @@ _SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a server of a version can do; the lowest set where the version is unknown."""
+    """The features of a server's version; the smallest set if the version is unknown."""
 
     version: tuple[int, int, int] = (7, 0, 0)
     oss: bool = False
@@ -42,7 +41,7 @@ class Features:
 
     @property
     def point_in_time(self) -> bool:
-        """Points in time with `_shard_doc`, the tiebreaker without which a walk loses rows."""
+        """Points in time with `_shard_doc`, the tiebreaker without which deep pages lose rows."""
         return self.version >= (7, 12, 0) and not self.oss
 
     @property
@@ -52,7 +51,7 @@ class Features:
 
 
 def check_key(profile: Profile) -> None:
-    """Refuse an API key that cannot be one, before it is sent; never change it (E10).
+    """Refuse a malformed API key before it is sent; never change it (E10).
 
     Raises:
         ConfigurationError: It holds a colon, so it is `id:api_key` in clear and not the base64 of it.
@@ -60,13 +59,13 @@ def check_key(profile: Profile) -> None:
     key = profile.secrets.get("api_key")
     if profile.auth_scheme is AuthScheme.API_KEY and ":" in key:
         raise ConfigurationError(
-            "the API key holds a ':', so it is id:api_key in clear and not the base64 of it; it was not sent",
+            "the API key contains a ':', so it is id:api_key in clear text instead of its base64; it was not sent",
             hint="encode it and save the result: printf %s 'ID:API_KEY' | base64",
         )
 
 
 def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
-    """Prove that the right product in the right version answers to the credentials (E3).
+    """Check that a supported product and version answers to the credentials (E3).
 
     Raises:
         AuthenticationError: 401.
@@ -75,22 +74,22 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
     reply = yield get("/")
     if reply.status == 403:
         return (yield from _limited())
-    about = _about(faults.check(reply))
+    about = _about(errors.check(reply))
     version = about.get("version")
     version = version if isinstance(version, dict) else {}
     number, flavor = str(version.get("number") or ""), str(version.get("build_flavor") or "")
-    # First of all: a server that called itself OpenSearch was seen to send Elastic's header too.
+    # Check this first: a server that calls itself OpenSearch may send Elastic's header too.
     if product := str(version.get("distribution") or ""):
         raise _refusal(f"{product} {number}")
     match = _VERSION.match(number)
     if match is None:
-        raise _refusal("a server that names no version")
+        raise _refusal("a server without a version")
     found = (int(match[1]), int(match[2]), int(match[3] or 0))
     genuine = _header(reply) if found >= (7, 14, 0) else about.get("tagline") == TAGLINE
     if not genuine:
         raise _refusal(f"a server that calls itself {number} and is not Elasticsearch")
     if found[0] > NEWEST and profile.options.get("untested_versions") is not True:
-        hint = f"dragoman connections edit {profile.name} --untested-versions     to try it all the same"
+        hint = f"dragoman connections edit {profile.name} --untested-versions     to try it anyway"
         raise _refusal(f"Elasticsearch {number}", hint=hint)
     notes = _version_notes(found, flavor)
     return Server("Elasticsearch", number, notes), Features(found, oss=flavor == "oss")
@@ -98,8 +97,8 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
 
 def _about(body: bytes) -> dict[str, Any]:
     try:
-        about = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        about = decode(body, object)
+    except ValueError:
         about = None
     if isinstance(about, dict):
         return about
@@ -127,7 +126,7 @@ def _limited() -> Exchange[tuple[Server, Features]]:
     # A key without the cluster privilege `monitor` may still read; any valid credential gets 200 here.
     reply = yield get("/_security/_authenticate")
     if reply.status == 401:
-        faults.check(reply)
+        errors.check(reply)
     if reply.status != 200:
         raise _refusal(f"a server that says 403 to GET / and {reply.status} to GET /_security/_authenticate")
     # 401 and 403 never carry the product header; every other answer does from 7.14 on.
@@ -136,8 +135,8 @@ def _limited() -> Exchange[tuple[Server, Features]]:
     return Server("Elasticsearch", "", [f"{note}{'.'.join(map(str, features.version[:2]))} are used"]), features
 
 
-def rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
-    """Say whose credentials were rejected, and advise HTTPS where 8.x would have served it (E39)."""
+def credentials_rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
+    """Build the error for rejected credentials; it suggests HTTPS, which 8.x serves by default (E39)."""
     what = {AuthScheme.NONE: "Auth Method None", AuthScheme.BASIC: "the user name or the password"}
     message = (
         f"{what.get(profile.auth_scheme, 'the API key')} was rejected by {profile.host}:{profile.port} (401): "
@@ -150,9 +149,9 @@ def rejected(error: AuthenticationError, profile: Profile) -> AuthenticationErro
     return AuthenticationError(message, hint=hint, details=error.details)
 
 
-def look() -> Exchange[Health]:
-    """Look whether the connection works, with a request that needs its credentials; 403 counts as alive."""
+def ping() -> Exchange[Health]:
+    """Check the connection with a request that needs its credentials; 403 counts as alive."""
     reply = yield get("/")
     if reply.status != 403:
-        faults.check(reply)
+        errors.check(reply)
     return Health(ok=True)

@@ -1,4 +1,4 @@
-"""The driver: sends what exchanges ask for and hands them the answers; the only module that does I/O."""
+"""The driver: one method per hook; the only module that sends requests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,13 @@ from dragoman_api import (
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 from dragoman_api.exchanges import carry_out
 
-from . import answers, changes, console, exports, filters, objects, outcomes, paging, routes, schema, server
+from . import objects, read_or_write, server
+from .console import answers
+from .console.parser import parse
+from .exporting.export import ExportReader, IdRange, Piece
+from .grid import filters, pages
+from .writing.apply import apply_plan
+from .writing.plan import plan_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -45,12 +51,12 @@ if TYPE_CHECKING:
 
     from dragoman_api.exchanges import Reply
 
+    from .columns.view import View
     from .exchange import Exchange
-    from .schema import View
 
 T = TypeVar("T")
 
-_TOGETHER = 8  # requests of one operation that are under way at once
+_TOGETHER = 8  # concurrent requests of one operation
 _PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
 _LONGEST_PAUSE = 10.0
 
@@ -78,7 +84,7 @@ class Driver:
     async def ping(self) -> Health:
         """See `dragoman_api.hookspecs.DriverSpec.ping`."""
         try:
-            return await self._run(server.look())
+            return await self._run(server.ping())
         except DragomanError as error:
             return Health(ok=False, reason=error.message, code=error.code)
 
@@ -92,7 +98,7 @@ class Driver:
     @hookimpl
     async def describe_object(self, name: str) -> Description:
         """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
-        self._views[name] = view = await self._run(schema.view(name, self._features))
+        self._views[name] = view = await self._run(objects.view(name, self._features))
         return view.describe()
 
     # grid
@@ -107,17 +113,17 @@ class Driver:
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
-        return await self._run(paging.page(request, await self._view(request.object)))
+        return await self._run(pages.page(request, await self._view(request.object)))
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_cell`."""
-        return await self._run(paging.fetch_cell(request, await self._view(request.key.object)))
+        return await self._run(pages.fetch_cell(request, await self._view(request.key.object)))
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
-        return await self._run(paging.count(request, await self._view(request.object)))
+        return await self._run(pages.count(request, await self._view(request.object)))
 
     # changes
 
@@ -125,19 +131,19 @@ class Driver:
     async def plan_change(self, request: PlanRequest) -> Plan:
         """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
         by_query = self._profile.options.get("delete_route") == "query"
-        return await self._run(changes.plan(request, self._features, by_query=by_query))
+        return await self._run(plan_changes(request, self._features, by_query=by_query))
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
-        return await self._run(outcomes.apply(plan, self._features))
+        return await self._run(apply_plan(plan, self._features))
 
     # console
 
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
         """See `dragoman_api.hookspecs.DriverSpec.parse_console`."""
-        return console.parse(text.text)
+        return parse(text.text)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
@@ -149,14 +155,14 @@ class Driver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
-        export = exports.Export(request, await self._view(request.object))
+        export = ExportReader(request, await self._view(request.object))
         await self._run(export.count())
         failure: DragomanError | None = None
         async with anyio.create_task_group() as tasks:
-            outlet, inlet = anyio.create_memory_object_stream[exports.Piece | DragomanError](len(export.lanes))
+            outlet, inlet = anyio.create_memory_object_stream[Piece | DragomanError](len(export.ranges))
             with inlet, outlet:
-                for lane in export.lanes:
-                    tasks.start_soon(self._read_lane, export, lane, outlet.clone())
+                for span in export.ranges:
+                    tasks.start_soon(self._read_range, export, span, outlet.clone())
                 outlet.close()
                 try:
                     async for piece in inlet:
@@ -164,20 +170,20 @@ class Driver:
                             failure = piece
                             break
                         yield export.part(piece)
-                except GeneratorExit:  # inside a group of exceptions it would no longer end the iteration
+                except GeneratorExit:  # in an exception group it would not end the iteration
                     pass
                 tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
 
-    async def _read_lane(
-        self, export: exports.Export, lane: exports.Lane, outlet: MemoryObjectSendStream[exports.Piece | DragomanError]
+    async def _read_range(
+        self, export: ExportReader, span: IdRange, outlet: MemoryObjectSendStream[Piece | DragomanError]
     ) -> None:
         with outlet:
             try:
                 ends = False
                 while not ends:
-                    for piece in await self._run(export.pieces(lane)):
+                    for piece in await self._run(export.pieces(span)):
                         ends = piece.ends
                         await outlet.send(piece)
             except DragomanError as error:
@@ -187,15 +193,15 @@ class Driver:
 
     async def _view(self, name: str) -> View:
         if name not in self._views:
-            self._views[name] = await self._run(schema.view(name, self._features))
+            self._views[name] = await self._run(objects.view(name, self._features))
         return self._views[name]
 
     async def _run(self, exchange: Exchange[T]) -> T:
-        """Carry out an exchange: send what it yields, hand it what is answered."""
+        """Carry out an exchange: send the requests it yields, and pass it the replies."""
         try:
             return await carry_out(exchange, self._send_all)
         except AuthenticationError as error:
-            raise server.rejected(error, self._profile) from error
+            raise server.credentials_rejected(error, self._profile) from error
 
     async def _send_all(self, requests: Sequence[HttpRequest]) -> list[Reply]:
         if len(requests) == 1:
@@ -220,8 +226,8 @@ class Driver:
         return [replies[at] for at in range(len(requests))]
 
     async def _send(self, request: HttpRequest) -> Reply:
-        """Send one request; one that changes nothing is sent again after a while to a server that is busy."""
-        read = not routes.writes(request)
+        """Send one request; retry a read after a pause if the server is busy."""
+        read = not read_or_write.may_write(request)
         for pause in (*_PAUSES, 0):
             reply = await self._http.request(
                 request.method, request.path, body=request.body, content_type=request.content_type, read=read
@@ -233,6 +239,6 @@ class Driver:
 
 
 def _pause(reply: Reply, usual: float) -> float:
-    """Give the seconds to wait: what the server asks for within reason, else the usual with jitter."""
+    """Return the seconds to wait: what the server asks for within reason, else the usual with jitter."""
     asked = str(reply.headers.get("Retry-After") or "")
     return min(float(asked), _LONGEST_PAUSE) if asked.isdecimal() else usual * (0.5 + random.random())  # noqa: S311

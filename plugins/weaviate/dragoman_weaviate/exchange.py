@@ -1,4 +1,4 @@
-"""Exchanges: what an operation sends and makes of the answers, as generators, so that only the driver does I/O."""
+"""Exchanges: generators that yield requests and receive replies, so that only the driver does I/O."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def ask(request: HttpRequest) -> Exchange[Reply]:
 
 
 def get(path: str, /, **query: object) -> HttpRequest:
-    """Ask for something; parameters that are None stay away."""
+    """Build a GET request; parameters that are None are left out."""
     return HttpRequest("GET", with_query(path, **query))
 
 
 def post(path: str, body: object) -> HttpRequest:
-    """Send a JSON body."""
+    """Build a POST request with a JSON body."""
     return HttpRequest("POST", path, encode(body))
 
 
 def with_query(path: str, /, **query: object) -> str:
-    """Add parameters to a path; those that are None stay away."""
+    """Add parameters to a path; those that are None are left out."""
     given = urlencode({name: value for name, value in query.items() if value is not None}, quote_via=quote)
     return f"{path}?{given}" if given else path
 
 
 def object_path(collection: str, key: str) -> str:
-    """Give the path of one object in its collection."""
-    return f"/v1/objects/{collection}/{quote(key, safe='')}"
+    """Return the path of one object in its collection."""
+    return f"/v1/objects/{quote(collection, safe='')}/{quote(key, safe='')}"

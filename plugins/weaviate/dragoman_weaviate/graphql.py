@@ -1,4 +1,4 @@
-"""The seam to GraphQL: a filtered or sorted search, a count. Another search interface would replace this module alone.
+"""GraphQL: filtered or sorted searches, and counts. Another search interface would replace this module alone.
 
 Three rules keep pages from being wrong without an error (W21); all three are kept here and nowhere else:
 a lone clause is sent twice under And, the last sort key is `_id`, and every sorted property is selected.
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from . import faults
+from . import errors
+from .columns.field_types import Family, Field, family_of
+from .columns.schema import Count
 from .exchange import Exchange, ask, post
-from .fields import Family, Field, family_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
     from dragoman_api import HttpRequest
     from dragoman_api.exchanges import Reply
 
-    from .definitions import Property
-    from .schema import View
+    from .columns.schema import Property
+    from .columns.view import View
 
 Where = dict[str, Any]
-Path = list[str]
+PropertyPath = list[str]
 
 _PHONE = "input internationalFormatted nationalFormatted national valid countryCode defaultCountry"
 _ADDITIONAL = "id creationTimeUnix lastUpdateTimeUnix"
@@ -36,9 +37,17 @@ class _Error(msgspec.Struct):
     message: str = ""
 
 
+class _Meta(msgspec.Struct):
+    count: Count
+
+
+class _Counted(msgspec.Struct):
+    meta: _Meta
+
+
 class _Data(msgspec.Struct, rename="pascal"):
     get: dict[str, list[dict[str, Any]] | None] | None = None
-    aggregate: dict[str, Any] | None = None
+    aggregate: dict[str, list[_Counted] | None] | None = None
 
 
 class _Answer(msgspec.Struct):
@@ -50,7 +59,7 @@ _answer = msgspec.json.Decoder(_Answer, float_hook=Raw)
 
 
 def literal(value: Any) -> str:
-    r"""Write a value as a GraphQL literal.
+    r"""Return a value as a GraphQL literal.
 
     Variables carry neither lists nor large integers; escaped surrogate pairs are accepted and match nothing, so
     other characters stay as they are.
@@ -74,21 +83,21 @@ def search(
     *,
     fields: Iterable[Field],
     where: Where | None = None,
-    sort: Sequence[tuple[Path, bool]] = (),
+    sort: Sequence[tuple[PropertyPath, bool]] = (),
     offset: int = 0,
     limit: int,
     tenant: str | None = None,
 ) -> HttpRequest:
-    """Ask for objects that a filter leaves, in an order.
+    """Build the search for the sorted objects that match a filter.
 
     Args:
         view: The collection.
-        fields: Columns that are wanted.
+        fields: The requested columns.
         where: The filter.
-        sort: Paths, each with whether it goes down.
-        offset: Rows to leave out.
-        limit: Rows at most; the server's default is anybody's guess.
-        tenant: Whose objects.
+        sort: Paths, each with whether it descends.
+        offset: Rows to skip.
+        limit: Rows at most; the server's default varies.
+        tenant: The tenant.
     """
     arguments = [f"limit:{limit}"] + ([f"offset:{offset}"] if offset else [])
     arguments += _scope(_doubled(where), tenant)
@@ -142,14 +151,14 @@ def _selection(spec: Property | Any) -> str:
 
 
 def count(names: Iterable[str], *, where: Where | None = None, tenant: str | None = None) -> HttpRequest:
-    """Ask how many objects a filter leaves in each of some collections; a lone clause counts right."""
+    """Build the request that counts matching objects in each collection; a lone clause counts correctly."""
     scope = ",".join(_scope(where, tenant))
     arguments = f"({scope})" if scope else ""
     return query(f"{{Aggregate{{{' '.join(f'{name}{arguments}{{meta{{count}}}}' for name in names)}}}}}")
 
 
 def query(text: str) -> HttpRequest:
-    """Make the request of a GraphQL text."""
+    """Build the request for a GraphQL text."""
     return post("/v1/graphql", {"query": text})
 
 
@@ -162,7 +171,7 @@ def objects(reply: Reply, view: View) -> list[dict[str, Any]]:
     answer = _read(reply)
     found = answer.data.get.get(view.target) if answer.data and answer.data.get else None
     if answer.errors or found is None:
-        raise faults.refused(_texts(answer), status=reply.status)
+        raise errors.refused(_texts(answer), status=reply.status)
     return found
 
 
@@ -174,21 +183,29 @@ def counted(reply: Reply) -> dict[str, int]:
     """
     answer = _read(reply)
     data = answer.data.aggregate if answer.data else None
-    counts = {name: each[0]["meta"]["count"] for name, each in (data or {}).items() if each}
+    counts = {name: each[0].meta.count for name, each in (data or {}).items() if each}
     if not counts:
-        raise faults.refused(_texts(answer), status=reply.status)
+        raise errors.refused(_texts(answer), status=reply.status)
     return counts
 
 
+def counted_of(reply: Reply, name: str) -> int:
+    """Read the count of one collection. Raises DragomanError where it was not counted."""
+    counts = counted(reply)
+    if name not in counts:
+        raise errors.refused([f"the answer counts {', '.join(counts)}, not {name}"], status=reply.status)
+    return counts[name]
+
+
 def count_of(view: View, where: Where | None, tenant: str | None) -> Exchange[int]:
-    """Count the objects that a filter leaves."""
+    """Count the objects that match a filter."""
     reply = yield from ask(count([view.target], where=where, tenant=tenant))
-    return counted(reply)[view.target]
+    return counted_of(reply, view.target)
 
 
 def _read(reply: Reply) -> _Answer:
-    return faults.decode(reply, _answer)
+    return errors.decode(reply, _answer)
 
 
 def _texts(answer: _Answer) -> list[str]:
-    return [each.message for each in answer.errors or []] or ["the answer holds neither data nor a reason"]
+    return [each.message for each in answer.errors or []] or ["the answer contains neither data nor a reason"]

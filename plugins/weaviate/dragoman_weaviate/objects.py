@@ -1,4 +1,4 @@
-"""What can be browsed: collections with their exact counts, and aliases where the server has them."""
+"""The collections with exact counts, the aliases, and the view of one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import DragomanError, Object
+from dragoman_api import DragomanError, Object, QueryError
+from dragoman_api.columns import MAX_OBJECTS
+from dragoman_api.errors import ObjectNotFoundError
 
-from . import faults, graphql
-from .definitions import Collection
+from . import errors, graphql
+from .columns.schema import Collection, Schema, is_collection
+from .columns.view import View
 from .exchange import Exchange, ask, get
 
 if TYPE_CHECKING:
@@ -20,10 +23,6 @@ if TYPE_CHECKING:
 _BATCH = 100  # collections counted by one request
 
 
-class _Schema(msgspec.Struct):
-    classes: list[Collection] | None = None
-
-
 class _Alias(msgspec.Struct):
     alias: str
 
@@ -32,14 +31,22 @@ class _Aliases(msgspec.Struct):
     aliases: list[_Alias] | None = None
 
 
+_definition = msgspec.json.Decoder(Collection)
+
+
 def list_objects(features: Features) -> Exchange[list[Object]]:
-    """List collections by name (W8): the server gives them in another order each time."""
+    """List collections by name (W8): the server's order varies."""
     replies = yield [get("/v1/schema"), *([get("/v1/aliases")] if features.aliases else [])]
-    found = sorted(faults.decode(replies[0], _Schema).classes or [], key=lambda each: each.name)
-    counts = yield from _counts([each.name for each in found if not each.tenancy.enabled])
+    found = sorted(errors.decode(replies[0], Schema).classes or [], key=lambda each: each.name)
+    if len(found) > MAX_OBJECTS:
+        raise QueryError(
+            f"the server lists {len(found):,} collections; {MAX_OBJECTS:,} can be shown",
+            hint="open one by its name: dragoman page CONNECTION NAME",
+        )
+    counts = yield from _counts([each.name for each in found if not each.tenancy.enabled and is_collection(each.name)])
     aliases: list[_Alias] = []
-    if features.aliases and replies[1].status == 200:  # without the right to read them there are none to show
-        aliases = faults.decode(replies[1], _Aliases).aliases or []
+    if features.aliases and replies[1].status == 200:  # without the right to read aliases, none are shown
+        aliases = errors.decode(replies[1], _Aliases).aliases or []
     return [
         *(Object(each.name, counts.get(each.name), kind="collection") for each in found),
         *(Object(name, kind="alias") for name in sorted(each.alias for each in aliases)),
@@ -47,7 +54,7 @@ def list_objects(features: Features) -> Exchange[list[Object]]:
 
 
 def _counts(names: Sequence[str]) -> Exchange[dict[str, int]]:
-    """Count objects; the numbers stay unknown where the key, or the server, has no GraphQL."""
+    """Count objects; the numbers stay unknown if the key, or the server, has no GraphQL."""
     counts: dict[str, int] = {}
     for start in range(0, len(names), _BATCH):
         reply = yield from ask(graphql.count(names[start : start + _BATCH]))
@@ -56,3 +63,25 @@ def _counts(names: Sequence[str]) -> Exchange[dict[str, int]]:
         except DragomanError:
             return {}
     return counts
+
+
+def view(name: str, features: Features) -> Exchange[View]:
+    """Fetch the columns of a collection, by its name or an alias.
+
+    Raises:
+        ObjectNotFoundError: There is no such collection.
+        QueryError: It has names that cannot go into a request.
+    """
+    missing = ObjectNotFoundError(f"there is no collection '{name}'", hint="list the existing ones: dragoman objects")
+    if not is_collection(name):
+        raise missing
+    reply = yield from ask(get(f"/v1/schema/{name}"))
+    if reply.status == 404:
+        raise missing
+    collection = errors.decode(reply, _definition)
+    if odd := collection.odd:
+        told = errors.shorten(", ".join(map(repr, odd)))
+        raise QueryError(f"'{name}' has {len(odd):,} names that cannot be part of a request: {told}")
+    if collection.name.lower() != name.lower() and not features.aliases:
+        raise QueryError(f"the server returned the collection '{collection.name}' instead of '{name}'")
+    return View(name, collection, reply.body.decode(errors="replace"), features)

@@ -1,10 +1,10 @@
-"""Which server answers to the credentials, what its version can do, and whether it still answers."""
+"""Which server answers and accepts the credentials, what its version can do, and whether it still answers."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -12,20 +12,20 @@ from dragoman_api import AuthenticationError, DragomanError, Health, Profile, Qu
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ServerNotSupportedError
 
-from . import faults
+from . import errors
 from .exchange import Exchange, ask, get
 
 if TYPE_CHECKING:
     from dragoman_api.exchanges import Reply
 
-_VERSION = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 _HOSTED = (".weaviate.cloud", ".weaviate.network", ".weaviate.io", ".semi.technology")
 HOSTED_HINT = "the hosted service needs HTTPS on port 443 (SSL Mode Required or Verify Identity) and an API key"
 
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a server of a version can do, by comparison of its releases."""
+    """The features of a server's version, found by comparing releases."""
 
     version: tuple[int, int, int] = (1, 38, 0)
 
@@ -51,7 +51,7 @@ class Features:
 
     @property
     def literal_patterns(self) -> bool:
-        """Like takes all characters but its two wildcards as they are, not as a regular expression."""
+        """`Like` takes every character except its two wildcards literally, not as part of a regular expression."""
         return self.version >= {22: (1, 22, 13), 23: (1, 23, 5)}.get(self.version[1], (1, 24, 0))
 
     @property
@@ -64,12 +64,20 @@ class _Meta(msgspec.Struct, frozen=True):
     version: str
 
 
+class _Right(msgspec.Struct, frozen=True):
+    action: str = ""
+
+
+class _Role(msgspec.Struct, frozen=True):
+    permissions: list[_Right] | None = None
+
+
 class _Own(msgspec.Struct, frozen=True):
-    roles: list[dict[str, Any]] | None = None
+    roles: list[_Role] | None = None
 
 
 def identify() -> Exchange[tuple[Server, Features]]:
-    """Prove with a request that needs the credentials that a Weaviate answers (W25).
+    """Check, with a request that needs the credentials, that Weaviate answers (W25).
 
     Raises:
         AuthenticationError: 401.
@@ -77,15 +85,15 @@ def identify() -> Exchange[tuple[Server, Features]]:
     """
     meta, own = yield [get("/v1/meta"), get("/v1/users/own-info")]
     if meta.status in (401, 403):
-        raise faults.error(meta)
+        raise errors.exception(meta)
     try:
-        number = faults.decode(meta, _Meta).version
+        number = errors.decode(meta, _Meta).version
         match = _VERSION.match(number)
     except QueryError:
         match = None
     if match is None:
         raise ServerNotSupportedError(
-            f"something that is no Weaviate answered GET /v1/meta with HTTP {meta.status}",
+            f"GET /v1/meta was answered with HTTP {meta.status} by something other than Weaviate",
             hint="check Host and Port of the connection",
         )
     found = (int(match[1]), int(match[2]), int(match[3] or 0))
@@ -94,32 +102,32 @@ def identify() -> Exchange[tuple[Server, Features]]:
 
 
 def _rights(own: Reply) -> list[str]:
-    """Say what only role-based access tells: no rights at all, or none to write."""
+    """Return notes on the key's rights, known only with role-based access: no rights at all, or read only."""
     try:
-        roles = faults.decode(own, _Own).roles
+        roles = errors.decode(own, _Own).roles
     except DragomanError:
         roles = None
     if roles is None:
         return []
-    actions = {str(each.get("action")) for role in roles for each in role.get("permissions") or []}
+    actions = {each.action for role in roles for each in role.permissions or []}
     if not actions:
         return ["the key has no rights on this server: it sees no collection"]
-    return ["the key may read only"] if all(action.startswith("read_") for action in actions) else []
+    return ["the key has read access only"] if all(action.startswith("read_") for action in actions) else []
 
 
-def look() -> Exchange[Health]:
-    """Look whether the connection works; the readiness endpoints never look at the key (W25, W35)."""
-    faults.check((yield from ask(get("/v1/meta"))))
+def ping() -> Exchange[Health]:
+    """Check the connection; the readiness endpoints would ignore the key (W25, W35)."""
+    errors.check((yield from ask(get("/v1/meta"))))
     return Health(ok=True)
 
 
-def rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
-    """Say which credentials were rejected, and what the hosted service needs (W34, W36)."""
+def credentials_rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
+    """Build the error for rejected credentials; it says what the hosted service needs (W34, W36)."""
     said = error.message.removeprefix(error.prefix)
     edit = f"dragoman connections edit {profile.name}"
     where = f"{profile.host}:{profile.port}"
     if profile.auth_scheme is AuthScheme.NONE:
-        what, hint = f"{where} asks for a key, and Auth Method is None", f"{edit} --auth-method api-key"
+        what, hint = f"{where} asks for a key, but Auth Method is None", f"{edit} --auth-method api-key"
     elif "no authentication scheme is configured" in said:
         what, hint = f"{where} takes no key", f"{edit} --auth-method none"
     else:

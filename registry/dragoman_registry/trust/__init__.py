@@ -1,5 +1,5 @@
-"""Who vouches for the bytes of a registry: a seam, and what stands behind it."""
+"""Trust in a registry's bytes: the interface and its implementations."""
 
-from .seam import UNSIGNED, Pinned, Publisher, Target, Trust, TrustedPath
+from .interface import UNSIGNED, Pinned, Publisher, SignedFile, Trust, TrustedPath
 
-__all__ = ["UNSIGNED", "Pinned", "Publisher", "Target", "Trust", "TrustedPath"]
+__all__ = ["UNSIGNED", "Pinned", "Publisher", "SignedFile", "Trust", "TrustedPath"]

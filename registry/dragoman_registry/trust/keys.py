@@ -1,4 +1,4 @@
-"""Private keys: files in a folder beside a registry, found by the key's identifier and never by their name."""
+"""Private keys: files in a folder beside a registry, looked up by key identifier, not by file name."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ PRIVATE, PUBLIC = ".pem", ".pub"
 
 
 def beside(registry: Path) -> Path:
-    """Give the folder of keys of a registry, where no other is named: beside it, never inside."""
+    """Return the default folder for a registry's keys: beside the registry, never inside it."""
     registry = registry.absolute()
     return registry.with_name(f"{registry.name}.keys")
 
 
 class Keys:
-    """A folder of private keys; one that is not there holds none.
+    """A folder of private keys; a missing folder holds no keys.
 
     Attributes:
-        folder: Where they lie.
+        folder: The folder that holds them.
     """
 
     def __init__(self, folder: Path, *further: Path) -> None:
-        """Take the keys of a folder, and single files."""
+        """Use the keys in a folder and in `further` files."""
         self.folder, self._further = folder, further
         self._signers: dict[str, CryptoSigner] | None = None
 
     def signers(self) -> dict[str, CryptoSigner]:
-        """Give what can sign, by the key's identifier. Raises ConfigurationError for a file that is no key."""
+        """Return the signers by key identifier. Raises ConfigurationError for a file that is not a key."""
         if self._signers is None:
             paths = [*sorted(self.folder.glob(f"*{PRIVATE}")), *self._further]
             self._signers = {signer.public_key.keyid: signer for signer in map(read_private, paths)}
         return self._signers
 
     def new(self, name: str) -> CryptoSigner:
-        """Make a key and keep it, readable by its owner only."""
+        """Make a key and store it, readable only by its owner."""
         signer = new_key()
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.keep(self.folder / f"{name}-{signer.public_key.keyid[:8]}{PRIVATE}", signer)
@@ -51,19 +51,24 @@ class Keys:
 
     @staticmethod
     def keep(path: Path, signer: CryptoSigner) -> None:
-        """Write a key, and what may be given away of it beside it."""
+        """Write a private key, and its public key beside it."""
         write(path, signer.private_bytes, mode=0o600)
         write(path.with_suffix(PUBLIC), _public_bytes(signer))
 
 
 def own_key(path: Path, *, new: bool = False) -> Path:
-    """Give the file of a person's own key, made when it is not there.
+    """Return the file of a person's own key; make the key if the file is missing.
 
     Raises:
-        ConfigurationError: It shall be new, and something is there.
+        ConfigurationError: It has the suffix of public keys; or `new` is set, and the file exists.
     """
-    if path.exists() and new:
-        raise ConfigurationError(f"{path} is there already", hint="dragoman driver key ANOTHER-FILE")
+    public = path.with_suffix(PUBLIC)
+    if path == public:
+        hint = f"dragoman driver key {path.with_suffix(PRIVATE)}"
+        raise ConfigurationError(f"{path} is the name of a public key", hint=hint)
+    for file in (path, public) if new else ():
+        if os.path.lexists(file):
+            raise ConfigurationError(f"{file} already exists", hint="dragoman driver key ANOTHER-FILE")
     if not path.exists():
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         Keys.keep(path, new_key())
@@ -74,7 +79,7 @@ def new_key() -> CryptoSigner:
     """Make an Ed25519 key.
 
     Raises:
-        ConfigurationError: What signs is not installed.
+        ConfigurationError: The signing library is not installed.
     """
     _expect_cryptography()
     from securesystemslib.signer import CryptoSigner
@@ -86,7 +91,7 @@ def read_private(path: Path) -> CryptoSigner:
     """Read a private key.
 
     Raises:
-        ConfigurationError: The file is missing, no key, or readable by others.
+        ConfigurationError: The file is missing, not a key, or readable by others.
     """
     _expect_cryptography()
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -95,7 +100,7 @@ def read_private(path: Path) -> CryptoSigner:
 
     try:
         if path.stat().st_mode & 0o077 and os.name == "posix":
-            raise ConfigurationError(f"others may read the key {path}", hint=f"chmod 600 {path}", code="key-exposed")
+            raise ConfigurationError(f"others can read the key {path}", hint=f"chmod 600 {path}", code="key-exposed")
         key = load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
         raise _no_key(path, error) from error
@@ -105,7 +110,7 @@ def read_private(path: Path) -> CryptoSigner:
 
 
 def read_public(path: Path) -> Key:
-    """Read what an author gave away of a key. Raises ConfigurationError if it is none."""
+    """Read an author's public key. Raises ConfigurationError if the file is not one."""
     _expect_cryptography()
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
     from securesystemslib.signer import SSlibKey

@@ -1,4 +1,4 @@
-"""The roles of a registry: who signs what, and for how long. Pure."""
+"""The roles of a registry: which keys sign which files, and for how long. Pure."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from tuf.api.metadata import DelegatedRole, Delegations, Root, Snapshot, Targets, Timestamp
+
+from dragoman_registry.names import PROJECT, ROLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,66 +18,91 @@ if TYPE_CHECKING:
     Role = Root | Targets | Snapshot | Timestamp
 
 PUBLISHER = "pub-"
-"""Beginning of the name of a publisher's role."""
+"""Prefix of the names of publishers' roles."""
 ROOT_KEYS, ROOT_THRESHOLD = 3, 2
 ONLINE = ("index", "snapshot", "timestamp")
-"""Roles whose keys a registry that publishes by itself must have at hand."""
+"""Roles whose keys must be online in a registry that publishes automatically."""
 DELEGATED = {"advisories": ("advisories",), "index": ("catalog", "browse")}
-"""Roles of the registry below targets, each with a key of its own, and what they sign."""
+"""The registry's own roles below targets, each with its own key, and the files they sign."""
 YEAR = 365
-"""Days a folder's metadata holds, where nothing shorter is asked for."""
+"""Default lifetime of a registry's metadata in days."""
 LONG = 3 * YEAR
-"""Days for what is signed by keys that lie in a drawer, and by authors: a mirror copies these as they are."""
+"""Minimum lifetime in days of metadata signed by offline keys or by authors, which mirrors copy unchanged."""
 
 
 def lifetime(role: str, days: int) -> int:
-    """Give for how many days a role's metadata holds in a registry whose freshness is `days`."""
+    """Return the lifetime in days of a role's metadata in a registry whose freshness is `days`."""
     return days if role in ONLINE else max(LONG, days)
 
 
 def expiry(now: datetime, days: int) -> datetime:
-    """Give when something signed now ends."""
+    """Return the expiry date of metadata signed now."""
     return now.replace(microsecond=0) + timedelta(days=days)
 
 
+def digest_name(path: str, sha256: str) -> str:
+    """Return the path below `targets/` where clients of The Update Framework look for a target.
+
+    >>> digest_name("wheels/demo/x.whl", "0f3a"), digest_name("catalog", "0f3a")
+    ('wheels/demo/0f3a.x.whl', '0f3a.catalog')
+    """
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}{sha256}.{name}"
+
+
 def served_name(path: str, sha256: str) -> str:
-    """Give where a target lies below `targets/`: wheels and documents keep plain names, which pip and uv know."""
-    return path if "/" in path else f"{sha256}.{path}"
+    """Return the path where this host looks for a target: pip needs wheels and documents under plain names, too."""
+    return path if "/" in path else digest_name(path, sha256)
 
 
 def patterns(project: str) -> list[str]:
-    """Give what the publisher of a project may sign; patterns match level by level."""
+    """Return the path patterns that a project's publisher may sign; each pattern level matches one path level."""
     return [f"wheels/{project}/*", f"docs/{project}/*/*"]
 
 
 def delegated(targets: Targets) -> dict[str, DelegatedRole]:
-    """Give the roles below targets, by name."""
+    """Return the roles below targets by name, without those whose names are invalid."""
+    return {name: role for name, role in _all(targets).items() if ROLE.fits(name)}
+
+
+def strange(targets: Targets) -> list[str]:
+    """List the invalid role names that `delegated` leaves out."""
+    return [name for name in _all(targets) if not ROLE.fits(name)]
+
+
+def _all(targets: Targets) -> dict[str, DelegatedRole]:
     return dict(targets.delegations.roles or {}) if targets.delegations else {}
 
 
 def publisher_roles(targets: Targets) -> Iterator[DelegatedRole]:
-    """Give the publishers' roles."""
+    """Return the publishers' roles."""
     yield from (role for name, role in delegated(targets).items() if name.startswith(PUBLISHER))
 
 
 def projects_of(role: DelegatedRole) -> list[str]:
-    """Give the projects a publisher's role may sign for."""
-    return [pattern.split("/")[1] for pattern in role.paths or () if pattern.startswith("wheels/")]
+    """List the projects that a publisher's role may sign for."""
+    found = [pattern.split("/")[1] for pattern in role.paths or () if pattern.startswith("wheels/")]
+    return [project for project in found if PROJECT.fits(project)]
 
 
 def publishers_of(targets: Targets) -> dict[str, str]:
-    """Give who may publish each project, as the operator calls them."""
+    """Map each project to the operator's name for its publisher."""
     roles = publisher_roles(targets)
     return {project: role.name.removeprefix(PUBLISHER) for role in roles for project in projects_of(role)}
 
 
+def roles_of(targets: Targets) -> dict[str, str]:
+    """Map each project to the name of the role that may publish it."""
+    return {project: role.name for role in publisher_roles(targets) for project in projects_of(role)}
+
+
 def publisher_of(targets: Targets, project: str) -> str | None:
-    """Give the name of the role that may publish a project."""
+    """Return the name of the role that may publish a project, or None."""
     return next((role.name for role in publisher_roles(targets) if project in projects_of(role)), None)
 
 
 def new_root(keys: dict[str, list[Key]], expires: datetime) -> Root:
-    """Make the first root; `keys` gives role → its keys."""
+    """Build the first root; `keys` maps each role to its keys."""
     root = Root(expires=expires, consistent_snapshot=True)
     for role, entries in keys.items():
         for key in entries:
@@ -85,7 +112,7 @@ def new_root(keys: dict[str, list[Key]], expires: datetime) -> Root:
 
 
 def take_over(root: Root, other: Root, role: str) -> None:
-    """Give a role the keys and the threshold it has in another root."""
+    """Copy a role's keys and threshold from another root."""
     root.roles[role].keyids.clear()
     for keyid in other.roles[role].keyids:
         root.add_key(other.keys[keyid], role)
@@ -93,7 +120,7 @@ def take_over(root: Root, other: Root, role: str) -> None:
 
 
 def delegate(targets: Targets, role: str, key: Key, paths: list[str]) -> None:
-    """Let a key sign paths in a role of its own, in place of the keys it had; publishers stand before the others."""
+    """Delegate paths to a role with one key, replacing its earlier keys; publishers' roles come before the others."""
     if targets.delegations is None:
         targets.delegations = Delegations(keys={}, roles={})
     roles = targets.delegations.roles or {}

@@ -1,1 +1,1 @@
-"""What an author of a driver uses: a scaffold, checks, the contract in the sandbox, publishing, developer mode."""
+"""Tools for authors of drivers: a scaffold, checks, conformance in the sandbox, publishing, developer mode."""

@@ -1,4 +1,4 @@
-"""Everything that can be said of a driver without a server: its wheel, its manifest, its conduct in the sandbox."""
+"""Checks of a driver that need no server: its wheel, its manifest, its behaviour in the sandbox."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.to_thread
+import msgspec
 from anyio.abc import SocketAttribute
 
-from dragoman.connections import SavedConnection, make_profile
-from dragoman.loader import smoke_test
-from dragoman.sandbox.closure import find_closure
-from dragoman.sandbox.grants import granted
+from dragoman.background import background
+from dragoman.connections import SavedConnection
+from dragoman.profiles import make_profile
+from dragoman.sandbox.host_imports import find_host_imports
 from dragoman.sandbox.launch import configure
 from dragoman.sandbox.process import Launch, Worker
-from dragoman_api.errors import DragomanError, SandboxError
+from dragoman.sandbox.reach.grants import granted
+from dragoman.sandbox.smoke import smoke_test
+from dragoman_api.errors import DragomanError
 from dragoman_api.forms import FieldKind
-from dragoman_registry.validation import Fault
+from dragoman_registry.validation import Fault, Unreadable, decode
 from dragoman_worker import probe
 
 if TYPE_CHECKING:
@@ -30,15 +33,18 @@ if TYPE_CHECKING:
     from anyio.abc import SocketStream
     from anyio.streams.stapled import MultiListener
 
-    from dragoman.sandbox.policy import Policy
-    from dragoman_registry.manifest import Manifest
+    from dragoman.sandbox.levels import Policy
+    from dragoman_registry.wheels.manifest import Manifest
 
     from .project import Built
 
 IMPORT_SECONDS = 0.3
-"""What importing a driver may cost each opening of a connection, beyond what the host has imported already."""
+"""Maximum import time of a driver at each opening of a connection, beyond the host's own imports."""
 
 CONNECT_SECONDS = 10.0
+
+SHOWN = 500
+"""Maximum length of a text from the driver's process, in characters."""
 
 _NEEDS = {
     "browse": ("list_objects", "describe_object", "fetch_page"),
@@ -48,17 +54,19 @@ _NEEDS = {
     "console": ("parse_console", "execute_console"),
     "export": ("export_rows",),
 }
-_VERBS = {"read": "opens", "list": "lists", "write": "changes", "run": "starts", "load": "loads", "reach": "reaches"}
+Note = tuple[str, str, str, str]
+"""A note of the probe: stage, kind, subject, and place in the driver's code."""
+_VERBS = {"read": "open", "list": "list", "write": "change", "run": "start", "load": "load", "reach": "reach"}
 
 
 @dataclass(kw_only=True)
 class Checked:
-    """What a check found.
+    """The result of a check.
 
     Attributes:
-        faults: Everything wrong.
-        sandbox: The level it was tried at, empty where it did not come to that.
-        import_seconds: What importing it took in the sandbox.
+        faults: All faults.
+        sandbox: The level of the trial; empty if there was none.
+        import_seconds: The duration of its import in the sandbox.
     """
 
     faults: list[Fault] = field(default_factory=list)
@@ -67,21 +75,21 @@ class Checked:
 
 
 def rules() -> dict[str, str]:
-    """Give the rules of a check: code → when a driver breaks it."""
+    """Return the rules of a check: code → when a driver breaks it."""
     found: dict[str, str] = json.loads(files(__package__).joinpath("rules.json").read_text(encoding="utf-8"))
     return found
 
 
 async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = None) -> Checked:
-    """Check a built driver; where its wheel is sound, also how it behaves in the sandbox.
+    """Check a built driver and, if its wheel is sound, its behaviour in the sandbox.
 
     Args:
-        made: The wheel, unpacked.
-        policy: Of the sandbox.
-        cache: As of `Launch`.
+        made: The unpacked wheel.
+        policy: The sandbox policy.
+        cache: As in `Launch`.
 
     Raises:
-        SandboxError: No process could be started at all.
+        SandboxError: No process could be started.
     """
     checked, manifest = Checked(faults=list(made.faults)), made.report.manifest
     if manifest is None:
@@ -100,22 +108,23 @@ async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = No
 
 
 async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Policy, cache: Path | None) -> None:
-    """Judge what the driver does under the probe, and compare its hooks with the manifest."""
+    """Run the probe, judge what the driver does, and compare its hooks with the manifest."""
     denied: list[str] = []
-    launch = Launch(driver=probe.ENTRY, trees=made.trees, policy=policy, trusted=True, cache=cache)
-    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, _refuse)
-        found = await _probed(launch, manifest, checked, port=_port_of(listener), denied=denied)
-        tasks.cancel_scope.cancel()
-    reasons = await anyio.to_thread.run_sync(_undeclared, found["notes"], launch, manifest)
-    reasons += [f"At connect it reaches {each}, which is not the connection's host and port." for each in denied]
+    launch = Launch(driver=probe.ENTRY, trees=made.trees, policy=policy, trusted=made.own, cache=cache)
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1") as server, background() as tasks:
+        tasks.start_soon(server.serve, _refuse)
+        found = await _probed(launch, manifest, checked, port=_port_of(server), denied=denied)
+    reasons = await anyio.to_thread.run_sync(_undeclared, found.notes, launch, manifest)
+    reasons += [
+        f"During connect, it tried to reach {each}, which is not the connection's host and port." for each in denied
+    ]
     checked.faults += [Fault("undeclared-access", reason) for reason in dict.fromkeys(reasons)]
-    checked.import_seconds = found["seconds"]
-    if found["failure"]:
-        checked.faults.append(Fault("import-failed", f"{manifest.entry}: {found['failure']}."))
+    checked.import_seconds = found.seconds
+    if found.failure:
+        checked.faults.append(Fault("import-failed", f"{manifest.entry}: {found.failure[:SHOWN]}."))
         return
-    if found["seconds"] > IMPORT_SECONDS:
-        reason = f"Importing it takes {found['seconds']:.2f} s, {IMPORT_SECONDS:g} s are allowed."
+    if found.seconds > IMPORT_SECONDS:
+        reason = f"Importing it takes {found.seconds:.2f} s; {IMPORT_SECONDS:g} s are allowed."
         checked.faults.append(Fault("import-time", reason))
     try:
         await smoke_test(replace(launch, driver=manifest.entry), manifest)
@@ -123,29 +132,38 @@ async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Pol
         checked.faults.append(Fault("hooks", f"{error.message}."))
 
 
-async def _probed(
-    launch: Launch, manifest: Manifest, checked: Checked, *, port: int, denied: list[str]
-) -> dict[str, Any]:
-    """Import the driver and let it connect to a server that only refuses; the form is filled with its defaults."""
+class _Found(msgspec.Struct):
+    """The probe's report from the driver's own process: how the import went, and what the driver tried."""
+
+    seconds: float = 0.0
+    failure: str = ""
+    notes: list[Note] = []
+
+
+async def _probed(launch: Launch, manifest: Manifest, checked: Checked, *, port: int, denied: list[str]) -> _Found:
+    """Import the driver and connect it to a server that only refuses, with the defaults of the form."""
     values = {entry.name: entry.default for entry in manifest.form} | {"host": "127.0.0.1", "port": port}
     values |= {"ssl_mode": "disabled"} if "ssl_mode" in values else {}
     secrets = {entry.name: "none" for entry in manifest.form if entry.kind is FieldKind.SECRET}
     connection = SavedConnection(name="check", type=manifest.types[0].name, values=values)
     scheme = manifest.scheme(str(values.get("auth_method")))
-    profile = make_profile(connection, values, scheme=scheme, secrets=secrets)
-    launch = replace(launch, approved=((profile.host, profile.port),), secrets=profile.secrets)
+    profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files={})
+    launch = replace(launch, approved=((profile.host, profile.port),), profile=profile)
     launch = granted(launch, manifest.permissions)
-    found: dict[str, Any] = {"seconds": 0.0, "failure": "", "notes": []}
+    found = _Found()
     async with Worker(launch, on_denied=lambda host, wanted: denied.append(f"{host}:{wanted or '…'}")) as worker:
         checked.sandbox = str(worker.report)
         try:
             told = await worker.call("describe_object", manifest.entry, deadline=CONNECT_SECONDS)
-            found |= json.loads(told.structure)
-            if not found["failure"] and "connect" in manifest.hooks:
-                server = await worker.call("connect", profile, deadline=CONNECT_SECONDS)
-                found["notes"] = json.loads(server.version)
-        except SandboxError as error:  # it ended its process, or blocked it
-            found["failure"] = error.message
+            found = decode((told.structure or "").encode(), _Found)
+            if not found.failure and "connect" in manifest.hooks:
+                await worker.call("connect", deadline=CONNECT_SECONDS)
+                told = await worker.call("describe_object", "", deadline=CONNECT_SECONDS)
+                found.notes = decode((told.structure or "").encode(), _Found).notes
+        except DragomanError as error:  # the driver ended or blocked its process
+            found.failure = error.message
+        except Unreadable as error:  # the driver can corrupt the report, since it shares the process
+            found.failure = f"the report of the probe cannot be read ({error})"
     return found
 
 
@@ -154,27 +172,28 @@ def _port_of(listener: MultiListener[Any]) -> int:
 
 
 async def _refuse(stream: SocketStream) -> None:
-    """Answer any request with a refusal: what a driver does then with its connection is its own affair."""
+    """Refuse any request; how the driver then handles its connection is not checked."""
     with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
         async with stream:
             await stream.receive()
             await stream.send(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
 
 
-def _undeclared(notes: list[list[str]], launch: Launch, manifest: Manifest) -> list[str]:
-    """Tell what of the probe's notes the sandbox would refuse, judged by the very grants it is started with."""
-    lockdown = configure(launch, find_closure(launch.cache)).lockdown
+def _undeclared(notes: list[Note], launch: Launch, manifest: Manifest) -> list[str]:
+    """List the probe's notes that the sandbox would refuse, judged by the grants it starts with."""
+    lockdown = configure(launch, find_host_imports(launch.cache)).lockdown
     roots = [os.path.realpath(path) for path in (*lockdown.readable, *lockdown.listable)]
 
     def allowed(kind: str, what: str) -> bool:
-        if kind == "load":  # `import ctypes` looks at the interpreter itself
+        if kind == "load":  # `import ctypes` opens the interpreter itself
             return "native-code" in manifest.permissions or what == "None"
-        if kind not in ("read", "list"):
+        if kind not in ("read", "list") or "\0" in what:
             return False
         return any(os.path.commonpath((os.path.realpath(what), root)) == root for root in roots)
 
-    return [
-        f"At {stage} it {_VERBS[kind]} {what!r}, which is not granted{f' ({where})' if where else ''}."
-        for stage, kind, what, where in notes
-        if not allowed(kind, what)
-    ]
+    def told(stage: str, kind: str, what: str, where: str) -> str:
+        behind = f" ({where[:SHOWN]})" if where else ""
+        tried = f"it tried to {_VERBS.get(kind, 'do')} {what[:SHOWN]!r}"
+        return f"During {stage[:SHOWN]}, {tried}, which is not granted{behind}."
+
+    return [told(*note) for note in notes if not allowed(note[1], note[2])]

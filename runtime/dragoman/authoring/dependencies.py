@@ -1,32 +1,33 @@
-"""The closed set of a release: every wheel a driver needs beyond what the host brings, chosen when it is published."""
+"""The closed set of a release: every wheel a driver needs beyond what the host has, chosen when it is published."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from itertools import product
 from typing import TYPE_CHECKING
 
-from packaging.specifiers import SpecifierSet
 from packaging.tags import compatible_tags, cpython_tags, mac_platforms
-from packaging.utils import canonicalize_name
-from packaging.version import Version
 
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry.claims import API
 from dragoman_registry.files import write
-from dragoman_registry.preflight import inspect
-from dragoman_registry.wheels import NotAWheel, parse_name, provided
+from dragoman_registry.wheels.archive import NotAWheel, parse_name, provided
+from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.metadata_checks import API
+from dragoman_registry.wheels.requirements import parse_range, parse_version, project_name
+
+from .project import digest_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from packaging.requirements import Requirement
+    from packaging.version import Version
 
 FETCH_SECONDS = 600
 PYTHONS = tuple((3, minor) for minor in range(11, 15))
@@ -34,25 +35,25 @@ SYSTEMS = {
     f"Linux {machine}": [*(f"manylinux_2_{n}_{machine}" for n in range(39, 4, -1)), f"manylinux2014_{machine}"]
     for machine in ("x86_64", "aarch64")
 } | {"macOS arm64": [*mac_platforms((14, 0), "arm64")], "Windows x86_64": ["win_amd64"]}
-"""Where a driver should run: platform tags by system, best first."""
+"""The systems that a driver should support: platform tags by system, best first."""
 
 
 def close_set(
     requirements: Sequence[Requirement], folder: Path, *, python: str = "", fetch: bool = False
 ) -> tuple[list[Path], list[str]]:
-    """Choose the wheels of a closed set, every platform's. Blocks.
+    """Choose the wheels of a closed set for every platform. Blocks.
 
-    Each project is taken at its highest version that fits the requirement it is met with first; there is no search
-    for another combination, and a conflict is told.
+    The first requirement on a project picks its highest fitting version. There is no search for another combination;
+    a conflict is an error.
 
     Args:
-        requirements: Of the driver.
-        folder: Where the wheels lie.
-        python: Range of Python versions the driver is for.
-        fetch: Let pip download what is missing into the folder.
+        requirements: The driver's requirements.
+        folder: The folder of the wheels.
+        python: The range of Python versions that the driver supports.
+        fetch: Let pip download missing wheels into the folder.
 
     Returns:
-        The wheels, and a note for each system on which one is missing.
+        The wheels, and a note for each system that lacks one.
 
     Raises:
         ConfigurationError: A requirement has no wheel at all, or contradicts another.
@@ -61,7 +62,7 @@ def close_set(
     chosen: dict[str, tuple[Version, list[Path]]] = {}
     while todo:
         requirement = todo.pop(0)
-        name = canonicalize_name(requirement.name)
+        name = project_name(requirement.name)
         if name in host:
             continue
         if requirement.extras:
@@ -93,7 +94,7 @@ def close_set(
 
 
 def host_projects() -> set[str]:
-    """Name the projects that the host brings for every driver."""
+    """List the projects that the host provides to every driver."""
     return {*provided().values()} - {"dragoman"} | {API}
 
 
@@ -101,33 +102,33 @@ def _unmet(requirement: Requirement, reason: str, hint: str) -> ConfigurationErr
     return ConfigurationError(f"{requirement} cannot be met: {reason}", hint=hint, code="dependency-missing")
 
 
-def _files(name: str, version: Version, folder: Path) -> list[Path]:
-    found = []
-    for file in sorted(folder.glob("*.whl")):
-        try:
+def _wheels(name: str, folder: Path) -> Iterator[tuple[Version, Path]]:
+    """Find the wheels of a project; skip files without a wheel's name."""
+    for file in sorted(file for file in folder.glob("*.whl") if file.is_file()):
+        with suppress(NotAWheel):
             parsed = parse_name(file.name)
-        except NotAWheel:
-            continue
-        if (parsed.project, parsed.version) == (name, str(version)):
-            found.append(file)
-    return found
+            if parsed.project == name:
+                yield parse_version(parsed.version), file
+
+
+def _files(name: str, version: Version, folder: Path) -> list[Path]:
+    return [file for found, file in _wheels(name, folder) if found == version]
 
 
 def _best(requirement: Requirement, folder: Path) -> tuple[Version, list[Path]] | None:
-    name = canonicalize_name(requirement.name)
-    spelled = [file.name.split("-") for file in folder.glob("*.whl")]
-    versions = {Version(parts[1]) for parts in spelled if canonicalize_name(parts[0]) == name}
+    name = project_name(requirement.name)
+    versions = {version for version, _ in _wheels(name, folder)}
     fitting = sorted(requirement.specifier.filter(versions, prereleases=None))
     return (fitting[-1], _files(name, fitting[-1], folder)) if fitting else None
 
 
 def _uncovered(files: Sequence[Path], python: str) -> dict[str, list[str]]:
-    """Give the versions of Python, by system, for which none of some wheels is."""
+    """List the Python versions, by system, that no given wheel supports."""
     there = {tag for file in files for tag in parse_name(file.name).tags}
     missing: dict[str, list[str]] = {}
     for (system, platforms), version in product(SYSTEMS.items(), PYTHONS):
         named = ".".join(map(str, version))
-        if python and not SpecifierSet(python).contains(f"{named}.99"):
+        if python and not parse_range(python).contains(f"{named}.99"):
             continue
         interpreter = f"cp{version[0]}{version[1]}"
         accepted = (*cpython_tags(version, platforms=platforms), *compatible_tags(version, interpreter, platforms))
@@ -137,7 +138,7 @@ def _uncovered(files: Sequence[Path], python: str) -> dict[str, list[str]]:
 
 
 def _download(folder: Path, what: str, *, system: str = "", python: str = "") -> None:
-    """Let pip fetch one wheel; what it cannot get is noticed by whoever looks for it."""
+    """Let pip fetch one wheel; the caller detects a wheel that is still missing."""
     if find_spec("pip") is None:
         return
     words = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "--dest", str(folder)]
@@ -148,8 +149,8 @@ def _download(folder: Path, what: str, *, system: str = "", python: str = "") ->
 
 
 def write_dependencies(manifest: Path, wheels: Sequence[Path]) -> None:
-    """Name wheels by hash in a `driver.json`; the rest of it stays as its author laid it out."""
-    entries = [{"file": one.name, "sha256": hashlib.sha256(one.read_bytes()).hexdigest()} for one in wheels]
+    """Write wheels with their hashes into a `driver.json`, and keep the layout of the rest."""
+    entries = [{"file": one.name, "sha256": digest_of(one)} for one in wheels]
     lines = ",\n".join(f"    {json.dumps(entry)}" for entry in entries)
     text, listed = manifest.read_text(encoding="utf-8"), f'"dependencies": [\n{lines}\n  ]'
     text, there = re.subn(r'"dependencies"\s*:\s*\[[^\]]*\]', lambda _: listed, text)

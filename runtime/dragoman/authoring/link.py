@@ -1,4 +1,4 @@
-"""Developer mode: connections of a type run from the working tree, in the sandbox, and every surface says so."""
+"""Developer mode: run a type's connections from the working tree, in the sandbox; every surface says so."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman.loader import smoke_test
-from dragoman.sandbox.grants import granted
 from dragoman.sandbox.process import Launch
-from dragoman_registry.installer import unpack
+from dragoman.sandbox.reach.grants import granted
+from dragoman.sandbox.smoke import smoke_test
+from dragoman_registry.client.installer import unpack
 
 from .project import Built, built
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dragoman.sandbox.policy import Policy
-    from dragoman_registry.generation import Generation
-    from dragoman_registry.manifest import Manifest
-    from dragoman_registry.store import Store
+    from dragoman.sandbox.levels import Policy
+    from dragoman_registry.client.generation import Generation
+    from dragoman_registry.client.store import Store
+    from dragoman_registry.wheels.manifest import Manifest
 
 
 def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy = "auto") -> Generation:
-    """Let a driver run from its working tree from the next opening on, until `Store.unlink`. Blocks.
+    """Run a driver from its working tree, from the next opening until `Store.unlink`. Blocks.
 
-    What is imported is read afresh at each opening; the manifest is the one of now, so that a changed one is checked.
+    Each opening imports the current code. The manifest is the one at linking time, so a changed one must be linked and
+    checked again.
 
     Args:
         path: The working tree.
-        store: Of the home in which it is linked.
-        wheels: Where the wheels of its dependencies lie; None for its own folder ``wheels``.
-        policy: Of the sandbox.
+        store: The store of the home in which it is linked.
+        wheels: The folder of its dependencies' wheels; None for its own folder ``wheels``.
+        policy: The sandbox policy.
 
     Raises:
         WheelRejectedError: Its wheel would have faults.
         ConfigurationError: It cannot be built.
-        SandboxError: It cannot be imported, or its hooks are not those of its manifest.
+        SandboxError: It cannot be imported, or its hooks differ from its manifest.
     """
     with built(path, wheels=wheels) as made:
         made.expect_sound()
@@ -49,7 +50,7 @@ def link(path: Path, *, store: Store, wheels: Path | None = None, policy: Policy
 
 
 def _trees(made: Built, manifest: Manifest, store: Store) -> tuple[Path, ...]:
-    """Name the folders to import from; dependencies are unpacked into the store, as for an installed driver."""
+    """List the folders to import from; unpack dependencies into the store, as for an installed driver."""
     project, package = made.project.resolve(), manifest.entry.partition(":")[0].partition(".")[0]
     root = project / "src" if (project / "src" / package).is_dir() else project
     digests = []

@@ -1,4 +1,4 @@
-"""An author's working tree: its wheel, built by its own backend, the same bytes each time."""
+"""An author's working tree, and its wheel: its own backend builds the same bytes each time."""
 
 from __future__ import annotations
 
@@ -6,26 +6,34 @@ import hashlib
 import os
 import subprocess
 import sys
-import tomllib
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from dragoman.settings import MAX_TOML, parse_toml
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
-from dragoman_registry.claims import Report
-from dragoman_registry.installer import unpack
-from dragoman_registry.preflight import inspect
+from dragoman_registry.client.installer import unpack
+from dragoman_registry.files import open_plain, read_plain
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels import Host, rank
+from dragoman_registry.wheels.archive import Host, rank
+from dragoman_registry.wheels.checks import WheelLimits, inspect
+from dragoman_registry.wheels.metadata_checks import WheelReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 
 BUILD_SECONDS = 120
-EPOCH = "1580601600"  # a fixed time for every file, or two builds would differ by their clocks
+MAX_STRAYS = 20
+"""Maximum number of links out of a project to report."""
+_BESIDE = {".git", ".nox", ".tox", ".venv", "dist", "venv", "wheels"}
+"""Top-level folders of a project that are not published; links out of the project are normal there."""
+EPOCH = "1580601600"  # a fixed time for every file, so that two builds do not differ
 
 _BUILD = """
 import sys
@@ -41,33 +49,35 @@ for folder in sys.argv[2:4]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A driver's wheel, what was found in it, and where it is unpacked.
+    """A driver's wheel, its faults, and its unpacked trees.
 
     Attributes:
         project: The working tree.
-        wheel: Below a folder that lives as long as the block of `built`.
-        report: Of the preflight.
-        fitting: The wheel and those of its dependencies that fit this machine.
-        trees: These, unpacked; empty where there are faults.
-        faults: Of the build, the preflight and the dependencies.
-        dependencies: The wheels the manifest names, as far as they are at hand.
+        wheel: The wheel, in a folder that exists as long as the block of `built`.
+        report: The report of the wheel checks.
+        fitting: The wheel, and the wheels of its dependencies that fit this machine.
+        trees: The folders of these wheels, unpacked; empty if there are faults.
+        faults: The faults of the build, the wheel checks and the dependencies.
+        dependencies: The wheels that the manifest names and that are available.
+        own: The wheel was built here, from a tree whose code has already run unconfined.
     """
 
     project: Path
     wheel: Path
-    report: Report
+    report: WheelReport
     fitting: tuple[Path, ...]
     trees: tuple[Path, ...]
     faults: list[Fault]
     dependencies: tuple[Path, ...] = ()
+    own: bool = True
 
     @property
     def name(self) -> str:
-        """Give what the driver is called: its id, else the project's name."""
+        """The driver's id, else the project's name."""
         return self.report.manifest.id if self.report.manifest else self.wheel.name.partition("-")[0]
 
     def expect_sound(self) -> None:
-        """Raise WheelRejectedError with every fault, if there is one."""
+        """Raise WheelRejectedError with all faults, if there are any."""
         if self.faults:
             pairs = tuple((fault.code, str(fault)) for fault in self.faults)
             raise WheelRejectedError(f"{self.wheel.name}: {pairs[0][1]}", hint="dragoman driver check", faults=pairs)
@@ -77,85 +87,189 @@ def read_project(path: Path) -> dict[str, Any]:
     """Read the `pyproject.toml` of a working tree.
 
     Raises:
-        ConfigurationError: There is none, or it cannot be read; the message names the line.
+        ConfigurationError: The file is missing or cannot be read; the message names the line.
     """
     file = path / "pyproject.toml"
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return parse_toml(read_plain(file, limit=4 * MAX_TOML).decode())
     except FileNotFoundError as error:
         hint = "dragoman driver new NAME --type TYPE --port PORT"
-        raise ConfigurationError(f"{path} is no driver's folder: it has no pyproject.toml", hint=hint) from error
-    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} is not a driver's folder: it has no pyproject.toml", hint=hint) from error
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}", hint="correct that line") from error
+
+
+class _BuildSystem(msgspec.Struct, rename="kebab"):
+    """The build system that a project declares (PEP 517)."""
+
+    build_backend: str = "setuptools.build_meta:__legacy__"
+    backend_path: list[str] = []
+    requires: list[str] = []
+
+
+def _build_system(path: Path) -> _BuildSystem:
+    """Read the build system. Raises ConfigurationError, also for a backend path outside the project."""
+    try:
+        system = msgspec.convert(read_project(path).get("build-system", {}), _BuildSystem)
+    except msgspec.ValidationError as error:
+        reason = f"{path / 'pyproject.toml'}: [build-system] {error}"
+        raise ConfigurationError(reason, hint="correct that line") from error
+    for each in system.backend_path:
+        if _is_outside(path, each):
+            reason = f"{path / 'pyproject.toml'}: backend-path {each[:200]!r} leads out of the project"
+            raise ConfigurationError(reason, hint="name a folder of the project")
+    return system
+
+
+def _is_outside(path: Path, name: str | Path) -> bool:
+    """Check whether a path below a project leads out of it, by itself or through a link."""
+    root = os.path.realpath(path)
+    return "\0" in str(name) or os.path.commonpath((root, os.path.realpath(Path(root, name)))) != root
+
+
+def _strays(path: Path) -> Iterator[Fault]:
+    """Find what a build would read outside the project, through a link or a path in `pyproject.toml`."""
+    for folder, folders, names in os.walk(path):
+        if folder == str(path):
+            folders[:] = [name for name in folders if name not in _BESIDE]
+        for name in [*folders, *names]:
+            link = Path(folder, name)
+            if link.is_symlink() and (link.readlink().is_absolute() or _is_outside(path, link.relative_to(path))):
+                reason = f"It is a link out of the project, to {os.path.realpath(link)}, which would be published."
+                yield Fault("link-outside", reason, link.relative_to(path).as_posix())
+    project = read_project(path).get("project")
+    for key in ("readme", "license"):
+        named = project.get(key) if isinstance(project, dict) else None
+        named = named.get("file") if isinstance(named, dict) else named
+        if isinstance(named, str) and _is_outside(path, named):
+            yield Fault("link-outside", f"{key} names {named[:200]!r}, out of the project.", "pyproject.toml")
+
+
+def digest_of(wheel: Path) -> str:
+    """Return the SHA-256 of a wheel. Raises ConfigurationError if it is not a plain file or is too large."""
+    try:
+        with open_plain(wheel) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > WheelLimits().size:
+                text = f"{wheel} is {size:,} bytes, {WheelLimits().size:,} are allowed"
+                raise ConfigurationError(text, hint="remove it, or replace it with the right file")
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ConfigurationError(f"{wheel} cannot be read: {error.strerror or error}") from error
 
 
 @contextmanager
 def built(path: Path, *, wheels: Path | None = None) -> Iterator[Built]:
-    """Build the wheel of a working tree twice, look at it, and unpack it where it may be. Blocks.
+    """Build the wheel of a working tree twice, check it, and unpack it if it is sound. Blocks.
+
+    The tree's build backend runs outside the sandbox, with the user's rights.
 
     Args:
         path: The working tree.
-        wheels: Where the wheels of its dependencies lie; None for its own folder ``wheels``.
+        wheels: The folder of its dependencies' wheels; None for its own folder ``wheels``.
 
     Raises:
-        ConfigurationError: There is no project, or its backend makes no wheel.
+        ConfigurationError: There is no project, or its backend builds no wheel.
+        WheelRejectedError: A link in the tree, or a path of its `pyproject.toml`, leads out of it.
     """
+    if strays := list(islice(_strays(path), MAX_STRAYS)):  # before a backend reads their targets
+        text, pairs = f"{path} cannot be built: {strays[0]}", tuple((fault.code, str(fault)) for fault in strays)
+        raise WheelRejectedError(text, hint="copy the target into the project, or remove the link", faults=pairs)
     with TemporaryDirectory(prefix="dragoman-") as temporary:
         folder = Path(temporary)
         first, second = _run_backend(path, folder)
-        report = inspect(first, driver=True, host=Host.here())
-        faults = list(report.faults)
-        if first.read_bytes() != second.read_bytes():
-            faults.append(Fault("not-reproducible", "Two builds gave different bytes."))
-        dependencies, more = _dependencies(report, wheels or path / "wheels")
-        faults += more
-        fitting = _fitting([first, *dependencies]) if report.name else ()
-        yield Built(
-            project=path,
-            wheel=first,
-            report=report,
-            fitting=fitting,
-            trees=() if faults else tuple(_unpacked(fitting, folder / "trees")),
-            faults=faults,
-            dependencies=tuple(dependencies),
-        )
+        same = digest_of(first) == digest_of(second)
+        faults = [] if same else [Fault("not-reproducible", "Two builds gave different bytes.")]
+        yield _judged(first, faults, project=path, wheels=wheels or path / "wheels", folder=folder)
+
+
+@contextmanager
+def finished(wheel: Path, *, wheels: Path | None = None) -> Iterator[Built]:
+    """Check a finished wheel, and unpack it if it is sound; none of its code runs. Blocks.
+
+    Args:
+        wheel: The file.
+        wheels: The folder of its dependencies' wheels; None for the folder of the file.
+
+    Raises:
+        ConfigurationError: There is no such file.
+    """
+    if not wheel.is_file():
+        raise ConfigurationError(f"{wheel} is not a regular file", hint="name the path of a .whl file")
+    with TemporaryDirectory(prefix="dragoman-") as temporary:
+        beside = wheels or wheel.parent
+        yield replace(_judged(wheel, [], project=wheel.parent, wheels=beside, folder=Path(temporary)), own=False)
+
+
+def _judged(wheel: Path, faults: list[Fault], *, project: Path, wheels: Path, folder: Path) -> Built:
+    report = inspect(wheel, driver=True, host=Host.here())
+    dependencies, more = _dependencies(report, wheels)
+    faults = [*report.faults, *faults, *more]
+    fitting = _fitting([wheel, *dependencies]) if report.name else ()
+    return Built(
+        project=project,
+        wheel=wheel,
+        report=report,
+        fitting=fitting,
+        trees=() if faults else tuple(_unpacked(fitting, folder / "trees")),
+        faults=faults,
+        dependencies=tuple(dependencies),
+    )
 
 
 def _run_backend(path: Path, folder: Path) -> list[Path]:
-    """Build twice in a process of its own, without a network: what the project needs to be built is installed here."""
-    system = read_project(path).get("build-system", {})
-    backend, search = system.get("build-backend", "setuptools.build_meta:__legacy__"), system.get("backend-path", [])
+    """Build twice in a separate process without a network; build requirements must be installed here."""
+    system = _build_system(path)
+    backend = system.build_backend
     folders = [folder / "first", folder / "second"]
     for each in folders:
         each.mkdir()
-    words = [sys.executable, "-c", _BUILD, backend, *map(str, folders), *(str(path / each) for each in search)]
-    done = subprocess.run(  # noqa: S603 - this interpreter, and the backend that the author chose
-        words, cwd=path, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH}, capture_output=True, text=True,
-        timeout=BUILD_SECONDS, check=False,
-    )  # fmt: skip
+    words = [
+        sys.executable,
+        "-c",
+        _BUILD,
+        backend,
+        *map(str, folders),
+        *(str(path / each) for each in system.backend_path),
+    ]
+    try:
+        done = subprocess.run(  # noqa: S603 - this interpreter, and the backend that the author chose
+            words, cwd=path, env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH}, capture_output=True, text=True,
+            errors="replace", timeout=BUILD_SECONDS, check=False,
+        )  # fmt: skip
+    except (subprocess.TimeoutExpired, ValueError) as error:  # a NUL in its name
+        did = (
+            f"did not end within {BUILD_SECONDS:g} s"
+            if isinstance(error, subprocess.TimeoutExpired)
+            else "is not a backend"
+        )
+        reason = f"{path} cannot be built: {backend[:200]!r} {did}"
+        raise ConfigurationError(reason, hint="python -m build shows the whole output", code="build-failed") from error
     made = [wheel for each in folders for wheel in each.glob("*.whl")]
     if done.returncode or len(made) != 2:
         last = (done.stderr.strip() or "it made no wheel").splitlines()[-1]
-        needed = " ".join(system.get("requires", []))
+        needed = " ".join(system.requires)
         hint = f"pip install {needed}" if "No module named" in last else "python -m build shows the whole output"
         raise ConfigurationError(f"{path} cannot be built by {backend}: {last}", hint=hint, code="build-failed")
     return made
 
 
-def _dependencies(report: Report, folder: Path) -> tuple[list[Path], list[Fault]]:
+def _dependencies(report: WheelReport, folder: Path) -> tuple[list[Path], list[Fault]]:
     """Find the wheels that a manifest names by hash."""
     found, faults, manifest = [], list[Fault](), report.manifest
     for each in manifest.dependencies if manifest else ():
         wheel = folder / each.file
         if not wheel.is_file():
             faults.append(Fault("dependency-missing", f"{each.file} is not in {folder}; publishing fetches it."))
-        elif (actual := hashlib.sha256(wheel.read_bytes()).hexdigest()) != each.sha256:
-            faults.append(Fault("dependency-mismatch", f"{each.file} is {actual}, the manifest says {each.sha256}."))
-        else:
-            found.append(wheel)
-            native = manifest is not None and "native-code" in manifest.permissions
-            inspected = inspect(wheel, driver=False, native=native)
-            faults += [replace(fault, where=each.file) for fault in inspected.faults]
+            continue
+        native = manifest is not None and "native-code" in manifest.permissions
+        inspected = inspect(wheel, driver=False, native=native)
+        if inspected.sha256 not in ("", each.sha256):
+            reason = f"{each.file} is {inspected.sha256}, the manifest says {each.sha256}."
+            faults.append(Fault("dependency-mismatch", reason))
+            continue
+        found.append(wheel)
+        faults += [replace(fault, where=each.file) for fault in inspected.faults]
     return found, faults
 
 

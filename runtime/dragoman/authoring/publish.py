@@ -1,8 +1,7 @@
-"""From a working tree to a published release: closed set, checks, contract, registry."""
+"""From a working tree to a published release: closed set, checks, conformance, registry."""
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -13,36 +12,46 @@ from typing import TYPE_CHECKING
 
 import anyio
 import msgspec
-from packaging.utils import canonicalize_name
 
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry import publish as registry
+from dragoman_registry.files import read_plain
+from dragoman_registry.index.registry import MAX_DOCUMENT
+from dragoman_registry.publisher import publish as registry
 from dragoman_registry.trust.keys import beside, own_key
-from dragoman_registry.trust.ledger import exists
+from dragoman_registry.trust.repository import exists
+from dragoman_registry.validation import Unreadable, decode
+from dragoman_registry.wheels.requirements import project_name
 
 from .check import check
-from .contract import REPORT, Conformance, run_contract
+from .conformance import REPORT, Conformance, run_conformance
 from .dependencies import close_set, host_projects, write_dependencies
-from .project import Built, built
+from .project import Built, built, digest_of
 
 if TYPE_CHECKING:
-    from dragoman.sandbox.policy import Policy
+    from dragoman.sandbox.levels import Policy
 
 _NO_COPY = shutil.ignore_patterns(".git", ".venv", "dist", "__pycache__")
 
 
+def _no_copy(folder: str, names: list[str]) -> set[str]:
+    """List what a dry run does not copy: folders that are not part of the project, pipes and devices."""
+    places = {name: Path(folder, name) for name in names}
+    odd = {name for name, path in places.items() if not (path.is_symlink() or path.is_dir() or path.is_file())}
+    return odd | _NO_COPY(folder, names)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """What became of a publication.
+    """The result of a publication.
 
     Attributes:
         plugin: The plugin's id.
-        version: Of the distribution.
-        sha256: Of the driver's wheel.
+        version: The version of the distribution.
+        sha256: The digest of the driver's wheel.
         wheels: Files of the release: the driver's, then those of its closed set.
         state: ``published``, ``already published`` with the same bytes, ``would be published``, or that it waits.
-        notes: What an author should know: a platform without a wheel.
-        report: The conformance report that lies beside the wheel.
+        notes: Remarks for the author, such as a platform without a wheel.
+        report: The conformance report beside the wheel.
     """
 
     plugin: str
@@ -70,22 +79,22 @@ def publish(
 
     Args:
         path: The working tree.
-        to: The registry, made when it is not there.
-        wheels: Where the wheels of the dependencies lie; None for the tree's folder ``wheels``, which pip fills.
-        dry_run: Do everything but write: neither into the registry nor into the working tree.
-        policy: Of the sandbox.
-        sign: The author's key. Without one, whoever holds the registry's keys signs with those.
-        own: Where a key for the author is kept, and made, if there is neither.
+        to: The registry; it is created if missing.
+        wheels: The folder of the dependencies' wheels; None for the tree's folder ``wheels``, which pip fills.
+        dry_run: Do everything, but write neither to the registry nor to the working tree.
+        policy: The sandbox policy.
+        sign: The author's key. Without one, the registry's keys sign, if they are present.
+        own: Where the author's key is kept, or created, if there is neither.
 
     Raises:
-        WheelRejectedError: With every fault; the registry is unchanged.
-        ConfigurationError: It cannot be built, a dependency has no wheel, or the contract is not held.
+        WheelRejectedError: The wheel has faults, all listed; the registry is unchanged.
+        ConfigurationError: It cannot be built, a dependency has no wheel, or the conformance tests fail.
         RegistryError: The registry cannot be written.
     """
     with ExitStack() as stack:
         if dry_run:
             copy = Path(stack.enter_context(TemporaryDirectory(prefix="dragoman-"))) / "tree"
-            path = shutil.copytree(path, copy, ignore=_NO_COPY)
+            path = shutil.copytree(path, copy, ignore=_no_copy, symlinks=True)
         made, notes = _closed(stack, path, wheels)
         made.faults[:] = anyio.run(partial(check, made, policy=policy)).faults
         made.expect_sound()
@@ -94,43 +103,50 @@ def publish(
 
 
 def _closed(stack: ExitStack, path: Path, wheels: Path | None) -> tuple[Built, list[str]]:
-    """Build, and build again if the closed set in the manifest is not the one its requirements give."""
+    """Build, and build again if the requirements resolve to a closed set other than the manifest's."""
     folder = wheels or path / "wheels"
     made = stack.enter_context(built(path, wheels=folder))
     manifest = made.report.manifest
     host = host_projects()
-    needed = [each for each in made.report.requires if canonicalize_name(each.name) not in host]
+    needed = [each for each in made.report.requires if project_name(each.name) not in host]
     if manifest is None or not (needed or manifest.dependencies):
         return made, []
     chosen, notes = close_set(needed, folder, python=made.report.requires_python, fetch=wheels is None)
     listed = {(each.file, each.sha256) for each in manifest.dependencies}
-    if listed != {(file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in chosen}:
-        there = [file for file in path.rglob("driver.json") if file.read_bytes() == made.report.manifest_data]
+    if listed != {(file.name, digest_of(file)) for file in chosen}:
+        there = [file for file in path.rglob("driver.json") if _holds(file, made.report.manifest_data)]
         if not there:
-            text = f"the closed set cannot be written down: no driver.json in {path} is that of the wheel"
-            raise ConfigurationError(text, hint="let the wheel take its driver.json from the folder as it is")
+            text = f"the closed set cannot be recorded: no driver.json in {path} is the wheel's"
+            raise ConfigurationError(text, hint="make the build copy driver.json unchanged from the folder")
         write_dependencies(there[0], chosen)
         made = stack.enter_context(built(path, wheels=folder))
     return made, notes
 
 
-def _tested(made: Built, policy: Policy) -> Conformance:
-    """Take the report of these very bytes if there is one, else run the contract now."""
+def _holds(file: Path, data: bytes) -> bool:
     try:
-        tested = msgspec.json.decode((made.project / REPORT).read_bytes(), type=Conformance)
-    except (OSError, msgspec.DecodeError):
+        return read_plain(file, limit=len(data)) == data
+    except OSError:
+        return False
+
+
+def _tested(made: Built, policy: Policy) -> Conformance:
+    """Read the report of exactly these bytes if there is one, else run the conformance tests now."""
+    try:
+        tested = decode(read_plain(made.project / REPORT, limit=MAX_DOCUMENT), Conformance)
+    except (OSError, Unreadable):
         tested = None
     if tested is None or tested.sha256 != made.report.sha256 or not tested.passed:
-        tested, _ = run_contract(made, policy=policy)
+        tested, _ = run_conformance(made, policy=policy)
     if not tested.passed:
-        reason = next(iter([*tested.failures, *tested.denied]), "no test of it ran in the sandbox")
-        text = f"{made.name} does not hold the contract and was not published: {reason}"
-        raise ConfigurationError(text, hint="dragoman driver test", code="contract-failed")
+        reason = next(iter([*tested.failures, *tested.denied]), "none of its tests ran in the sandbox")
+        text = f"{made.name} does not pass its conformance tests and was not published: {reason}"
+        raise ConfigurationError(text, hint="dragoman driver test", code="conformance-failed")
     return tested
 
 
 def _own(to: Path, own: Path | None) -> Path | None:
-    """Give the author's own key, unless the registry is theirs, or will be."""
+    """Return the author's own key, unless the registry is theirs or is about to be created."""
     return own_key(own) if own is not None and exists(to) and not beside(to).is_dir() else None
 
 
@@ -142,12 +158,15 @@ def _publish(
     there = registry.published(to)
     papers = {"report.json": msgspec.json.format(msgspec.json.encode(asdict(tested)), indent=1)}
     if changelog.is_file():
-        papers["CHANGELOG.md"] = changelog.read_bytes()
+        try:
+            papers["CHANGELOG.md"] = read_plain(changelog, limit=MAX_DOCUMENT)
+        except OSError as error:
+            raise ConfigurationError(f"{changelog} cannot be read: {error.strerror}", hint="shorten it") from error
     [release] = registry.build(files, to=to, beside={made.wheel.name: papers}, dry_run=dry_run, sign=sign)
     done = "would be published" if dry_run else "published"
     if not dry_run and made.wheel.name not in registry.published(to):
         done = "signed, and waits to be accepted:"
-        notes.append(f"whoever runs the registry offers it with: dragoman registry accept {to}")
+        notes.append(f"its operator offers it with: dragoman registry accept {to}")
     return Published(
         plugin=release.plugin,
         version=release.version,

@@ -1,54 +1,72 @@
-"""How `dragoman driver test` opens a driver for the tests of its author: in the sandbox, from the built wheel."""
+"""Open a driver for `dragoman driver test`: in the sandbox, from the built wheel."""
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.sandbox.grants import granted
+import anyio
+
+from dragoman.references import regular_file
 from dragoman.sandbox.process import Launch, Worker
 from dragoman.sandbox.proxy import DriverProxy
+from dragoman.sandbox.reach.grants import granted
+from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
+    from dragoman.references import NamedFile
     from dragoman_api.connections import Profile
+    from dragoman_api.forms import FieldValue
 
 OPENER = f"{__name__}:opened"
 VARIABLE = "DRAGOMAN_DRIVER_TEST"
-"""Tells the process of the tests, as JSON, what to open drivers from, how, and where to note what became of it."""
+"""The variable that tells the tests, as JSON, how to open drivers and where to note the result."""
 
 
 @asynccontextmanager
 async def opened(driver: type, profile: Profile) -> AsyncIterator[DriverProxy]:
-    """Start a driver in its sandbox and connect it; gives its proxy.
+    """Start a driver in its sandbox, connect it, and yield its proxy.
 
     Args:
-        driver: The class, imported here for its name only.
+        driver: The class; only its name is used here.
         profile: The connection, secrets included.
     """
     given = json.loads(os.environ[VARIABLE])
     denied: list[str] = []
+    named = {**profile.options, "client_certificate": profile.client_certificate}
+    found = await anyio.to_thread.run_sync(_found, named)
     launch = Launch(
         driver=f"{driver.__module__}:{driver.__qualname__}",
         trees=tuple(map(Path, given["trees"])),
         approved=((profile.host, profile.port),),
-        secrets=profile.secrets,
-        readable=(Path(profile.client_certificate),) if profile.client_certificate else (),
+        profile=profile,
+        files=tuple(file for key, file in found.items() if key == "client_certificate"),
         policy=given["policy"],
         trusted=True,
     )
-    launch = granted(launch, given["permissions"], chosen=profile.options)
+    launch = granted(launch, given["permissions"], files=found)
     async with Worker(launch, on_denied=lambda host, port: denied.append(f"{host}:{port or '…'}")) as worker:
         proxy = DriverProxy(worker)
         try:
-            await proxy.connect(profile)
+            await proxy.connect()
             yield proxy
             if "close" in worker.hooks:
                 await proxy.close()
         finally:
             with Path(given["notes"]).open("a", encoding="utf-8") as file:  # noqa: ASYNC230 - one line, in tests
                 file.write(json.dumps({"sandbox": str(worker.report), "denied": denied}) + "\n")
+
+
+def _found(named: Mapping[str, FieldValue]) -> dict[str, NamedFile]:
+    """List the files that a profile names."""
+    found = {}
+    for key, value in named.items():
+        if isinstance(value, str) and value:
+            with suppress(ConfigurationError):
+                found[key] = regular_file(value, where=key)
+    return found

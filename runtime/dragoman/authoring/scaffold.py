@@ -1,32 +1,31 @@
-"""A new driver's folder: small, whole, and passing its own tests."""
+"""The folder of a new driver: small, complete, and passing its own tests."""
 
 from __future__ import annotations
 
-import re
 from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING
 
-from dragoman.plugins.offers import offer_for_type, read_offers
+from dragoman.plugins.combined_catalog import offer_for_type, read_offers
 from dragoman.versions import installed_version
 from dragoman_api.errors import ConfigurationError, RegistryError
+from dragoman_registry.names import PLUGIN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dragoman_registry.index import Registry
-    from dragoman_registry.store import Store
+    from dragoman_registry.client.store import Store
+    from dragoman_registry.index.registry import Registry
 
-_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-_OURS = ("api", "worker", "registry")  # dragoman_api and its like are modules of the host
+_OURS = ("api", "worker", "registry")  # dragoman_api and the others are modules of the host
 
 _PLACES = {
     "__init__.py": "{package}/__init__.py",
     "driver.py": "{package}/driver.py",
     "driver.json": "{package}/driver.json",
     "fake.py": "tests/fake.py",
-    "test_contract.py": "tests/test_contract.py",
+    "test_conformance.py": "tests/test_conformance.py",
     "gitignore": ".gitignore",
 }
 
@@ -45,10 +44,10 @@ def scaffold(
     Args:
         name: The plugin's id; the folder and the distribution are called ``dragoman-NAME``.
         type: The database type it serves.
-        port: The usual one of its servers.
-        into: Where the folder goes.
-        registries: Whose types are taken.
-        store: Whose types are taken as well.
+        port: The usual port of its servers.
+        into: The parent folder.
+        registries: Registries whose types are taken.
+        store: The store whose types are taken too.
 
     Returns:
         The folder.
@@ -57,16 +56,16 @@ def scaffold(
         ConfigurationError: A name cannot be used or is taken, or the folder exists.
     """
     for what, given in (("name", name), ("type", type)):
-        if not _ID.fullmatch(given) or (what == "name" and given in _OURS):
-            hint = "lower-case letters, digits and single hyphens, a letter first: my-database"
-            raise ConfigurationError(f"{given!r} cannot be the {what} of a driver", hint=hint)
+        if not PLUGIN.fits(given) or (what == "name" and given in _OURS):
+            hint = "use lower-case letters, digits and single hyphens, starting with a letter: my-database"
+            raise ConfigurationError(f"{given!r} is not a valid {what} for a driver", hint=hint)
     if (taken := _taken(name, type, registries, store)) is not None:
         raise ConfigurationError(
-            taken, hint="choose another --type or NAME; dragoman plugins browse shows what is there"
+            taken, hint="choose another --type or NAME; dragoman plugins browse lists the existing ones"
         )
     folder = into / f"dragoman-{name}"
     if folder.exists():
-        raise ConfigurationError(f"{folder} is there already", hint="choose another NAME, or work on in that folder")
+        raise ConfigurationError(f"{folder} already exists", hint="choose another NAME, or continue in that folder")
     package = f"dragoman_{name.replace('-', '_')}"
     api = ".".join(installed_version("dragoman-api").split(".")[:2])
     label = type.replace("-", " ").title()
@@ -89,5 +88,5 @@ def _taken(name: str, kind: str, registries: Sequence[Registry], store: Store) -
         if name in {offer.project.plugin for offer in read_offers(registries)[0]}:
             return f"a driver called {name!r} is in a configured registry"
     except RegistryError:
-        pass  # a registry that cannot be read keeps nobody from starting; publishing looks again
+        pass  # an unreadable registry does not block a new driver; publishing checks again
     return None

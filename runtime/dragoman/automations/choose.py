@@ -1,4 +1,4 @@
-"""Which automations run: what `config.toml` says."""
+"""The automations that run according to `config.toml`."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 
     from dragoman.questions import Confirm
     from dragoman.settings import Guards
+    from dragoman_api.masking import Mask
 
 GROUP = "dragoman.automations"
 """Entry points that `config.toml` may name; they never run only because they are installed."""
 
 
-def shipped(guards: Guards, *, confirm: Confirm | None, log: Path) -> list[object]:
-    """Make those that the settings want for at least one connection.
+def shipped(guards: Guards, *, confirm: Confirm | None, log: Path, mask: Mask) -> list[object]:
+    """Make the built-in automations that the settings switch on for at least one connection.
 
     Args:
-        guards: What `config.toml` says of them.
-        confirm: Asks a person; None where nobody is there.
+        guards: Their settings in `config.toml`.
+        confirm: Asks a person; None when unattended.
         log: The file of the audit.
+        mask: Removes secrets from it.
     """
     made: list[object] = []
     if guards.any("read_only"):
@@ -39,7 +41,7 @@ def shipped(guards: Guards, *, confirm: Confirm | None, log: Path) -> list[objec
     if guards.any("limits"):
         made.append(Limits(lambda name: guards.of(name).limits))
     if guards.any("audit"):
-        made.append(Audit(log, lambda name: guards.of(name).audit))
+        made.append(Audit(log, lambda name: guards.of(name).audit, mask=mask))
     return made
 
 
@@ -64,6 +66,6 @@ def named(names: Sequence[str]) -> list[object]:
 def _load(entry: EntryPoint) -> object:
     try:
         return entry.load()
-    except Exception as error:  # whatever its module does
+    except Exception as error:  # the module may raise anything
         text = f"the automation {entry.name} of config.toml cannot be loaded from {entry.value}: {error!r}"
-        raise ConfigurationError(text, hint="mend it, or take it out of config.toml") from error
+        raise ConfigurationError(text, hint="correct it, or remove it from config.toml") from error

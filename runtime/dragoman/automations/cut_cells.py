@@ -1,4 +1,4 @@
-"""The beginning of a long value is not stored in place of the whole (E23)."""
+"""Refuse to overwrite a long value with its truncated beginning (E23)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CutCells:
 
 
 def _looks_cut(value: object) -> bool:
-    """Tell whether a text is what a grid shows of a long array or object, pasted back."""
+    """Return whether a text is a grid's truncated display of a long array or object, pasted back."""
     return (
         isinstance(value, str)
         and value.endswith(ELLIPSIS)

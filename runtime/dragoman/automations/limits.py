@@ -26,7 +26,7 @@ CODE = "limit-exceeded"
 
 
 class Limits:
-    """Refuses a page of more rows than a call may have, before it is asked for; a `Meter` sees to the rest."""
+    """Refuses a page of more rows than a call may have, before it is requested; a `Meter` enforces the other limits."""
 
     name: ClassVar = "limits"
 
@@ -44,9 +44,9 @@ class Limits:
 
 
 class Meter:
-    """Measures what one call reads, and ends it where it goes beyond a limit.
+    """Measures what one call reads, and ends the call if it exceeds a limit.
 
-    What writes is not ended: what had become of it would be unknown then. Neither is what looks after the connection.
+    Writes are not ended, since their outcome would be unknown, nor are calls that maintain the connection.
     """
 
     def __init__(self, limit: Limit, call: Call, *, emit: Callable[[Event], None]) -> None:
@@ -59,7 +59,7 @@ class Meter:
         self._seen = [0, 0]
 
     def left(self, usual: float) -> float:
-        """Give the seconds that the call may still take, of those it usually may."""
+        """Return the seconds left for the call, at most the usual deadline."""
         return min(usual, max(0.0, self._seconds - self._passed())) if self._seconds else usual
 
     def _passed(self) -> float:
@@ -67,7 +67,7 @@ class Meter:
 
     @contextmanager
     def timing(self) -> Iterator[None]:
-        """Tell a deadline that was the limit's from the usual one."""
+        """Report a deadline as a limit's if the limit, not the usual deadline, caused it."""
         try:
             yield
         except (DeadlineExceededError, TimeoutError) as error:
@@ -80,14 +80,14 @@ class Meter:
         """Add what arrived; `total` rows will come if nothing stops them.
 
         Raises:
-            Refused: It is more than the call may have; it is not handed on.
+            Refused: The call exceeds its limit; the data is not passed on.
         """
         self._seen = [self._seen[0] + rows, self._seen[1] + size]
         found = max(self._seen[0], total or 0)
         if self._rows and found > self._rows:
             raise self._end("rows", self._rows, reached=found, what=f"there are {found:,} rows")
         if self._bytes and self._seen[1] > self._bytes:
-            raise self._end("bytes", self._bytes, reached=self._seen[1], what=f"{self._seen[1]:,} bytes came")
+            raise self._end("bytes", self._bytes, reached=self._seen[1], what=f"{self._seen[1]:,} bytes arrived")
 
     def take_result(self, result: object) -> None:
         """Add what a call gave in one piece: values are measured as text.
@@ -109,7 +109,7 @@ class Meter:
                 self.take(rows=0, size=_size(result))
 
     async def parts(self, stream: AsyncIterator[ExportPart]) -> AsyncGenerator[ExportPart, None]:
-        """Hand on the parts of an export, as far as they stay within."""
+        """Yield the parts of an export while they stay within the limits."""
         while True:
             with self.timing(), anyio.fail_after(self.left(float("inf"))):
                 part = await anext(stream, None)
@@ -119,7 +119,7 @@ class Meter:
             yield part
 
     def _end(self, name: str, most: float, *, reached: float, what: str) -> Refused:
-        refusal = _refusal(self._call, name, most, reached=reached, what=f"{what}; what came is not handed on")
+        refusal = _refusal(self._call, name, most, reached=reached, what=f"{what}; the received data was withheld")
         connection = self._call.connection.name if self._call.connection else None
         self._emit(
             CallRefused(hook=self._call.hook, automation=Limits.name, reason=refusal.message, connection=connection)

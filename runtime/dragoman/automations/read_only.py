@@ -1,4 +1,4 @@
-"""Read-only connections, and those whose writes or drops a person confirms."""
+"""Read-only connections, and confirmation of writes or drops by a person."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOWN = 5
 
 
 class ReadOnly:
-    """Refuses writes, or asks before them; the console's are those that `parse_console` marks."""
+    """Refuses writes or asks before them; console requests are writes if `parse_console` marks them."""
 
     name: ClassVar = "read_only"
     seconds: ClassVar = 600.0  # a person answers, and may read first
@@ -51,7 +51,7 @@ class ReadOnly:
         if (more := len(call.requests) - SHOWN) > 0:
             shown.append(f"and {more:,} more")
         if self._confirm is None:
-            raise Refused(f"{name} wants a person's word for {shown[0]}, and nobody is here", hint="add --yes")
+            raise Refused(f"cannot ask to confirm {shown[0]} on {name}: not a terminal", hint="add --yes")
         text = f"Send {'this' if len(call.requests) == 1 else 'these'} to {name}?"
         async with self._one:
             agreed = await self._confirm(Question(about="change", text=text, details=tuple(shown)))

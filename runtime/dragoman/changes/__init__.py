@@ -1,7 +1,7 @@
-"""Changes by the file: read, planned as a whole, applied in parts, and taken back."""
+"""Change files: read, planned as a whole, applied in parts, and undone."""
 
 from .files import ChangeFile
-from .sets import ChangeSet, LineOutcome, Report
+from .sets import ChangeReport, ChangeSet, LineOutcome
 from .undo import UndoFile
 
-__all__ = ["ChangeFile", "ChangeSet", "LineOutcome", "Report", "UndoFile"]
+__all__ = ["ChangeFile", "ChangeReport", "ChangeSet", "LineOutcome", "UndoFile"]

@@ -1,4 +1,4 @@
-"""Change files: one change a line as a JSON object, read into changes, written from them, and kept while in use."""
+"""Change files: one JSON object per change and line, parsed, written, and kept while in use."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from dragoman_api.cells import Json, exact_number
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.exchanges import decode
 from dragoman_api.grid import RowKey
 
 if TYPE_CHECKING:
@@ -32,16 +33,16 @@ CHUNK_LINES = 2_000
 """Lines that are planned, and sent, together; changes of one row always are."""
 
 CHUNK_BYTES = 8 << 20
-_SHOWN = 100  # faults whose lines are told one by one
+_SHOWN = 100  # number of faults listed one by one
 _Name = Annotated[str, Meta(min_length=1)]
 _Id = Annotated[str, Meta(min_length=1)] | int
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="op"):
-    """What every line names: the object, and where the server needs more than the id to find the row."""
+    """Fields of every line: the object, and what the server needs beyond the id to locate the row."""
 
-    object: Annotated[_Name, Meta(description="The index or collection; the concrete one where rows were read.")]
-    routing: Annotated[str | None, Meta(description="What the server needs besides the id: a routing, a tenant.")] = (
+    object: Annotated[_Name, Meta(description="The index or collection; for rows that were read, the concrete one.")]
+    routing: Annotated[str | None, Meta(description="What the server needs besides the id: a routing or a tenant.")] = (
         None
     )
 
@@ -49,14 +50,18 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
 class InsertLine(Line, frozen=True, kw_only=True, tag="insert"):
     """A new row."""
 
-    id: Annotated[_Id | None, Meta(description="Its primary key; the server makes one where none is given.")] = None
+    id: Annotated[_Id | None, Meta(description="Its primary key; the server makes one if it is missing.")] = None
     set: Annotated[dict[str, Raw], Meta(description="Values by column.")] = {}
     document: Annotated[
-        Raw | UnsetType, Meta(description="In place of `set`: the whole row as the server stores it, or its text.")
+        Raw | UnsetType,
+        Meta(
+            description="In place of `set`: the whole row as the server stores it, "
+            "as a JSON object or as a string that holds one."
+        ),
     ] = UNSET
-    replace: Annotated[bool, Meta(description="It may take the place of a row that is there.")] = False
-    guard: Annotated[dict[str, int | str], Meta(description="What that row must still be.")] = {}
-    tenant: Annotated[str | None, Meta(description="Whose row it is, where the object has tenants.")] = None
+    replace: Annotated[bool, Meta(description="Whether it may replace an existing row.")] = False
+    guard: Annotated[dict[str, int | str], Meta(description="The state that the existing row must still have.")] = {}
+    tenant: Annotated[str | None, Meta(description="The row's tenant, if the object has tenants.")] = None
 
 
 class UpdateLine(Line, frozen=True, kw_only=True, tag="update"):
@@ -64,14 +69,14 @@ class UpdateLine(Line, frozen=True, kw_only=True, tag="update"):
 
     id: Annotated[_Id, Meta(description="Its primary key.")]
     set: Annotated[dict[str, Raw], Meta(min_length=1, description="New values by column; null is stored as null.")]
-    guard: Annotated[dict[str, int | str], Meta(description="What the row must still be.")] = {}
+    guard: Annotated[dict[str, int | str], Meta(description="The state the row must still have.")] = {}
 
 
 class DeleteLine(Line, frozen=True, kw_only=True, tag="delete"):
-    """The end of a row."""
+    """The deletion of a row."""
 
     id: Annotated[_Id, Meta(description="Its primary key.")]
-    guard: Annotated[dict[str, int | str], Meta(description="What the row must still be.")] = {}
+    guard: Annotated[dict[str, int | str], Meta(description="The state the row must still have.")] = {}
 
 
 LINES = InsertLine | UpdateLine | DeleteLine
@@ -85,13 +90,13 @@ def read_line(data: bytes) -> RowChange:
     """Read one line.
 
     Raises:
-        ValueError: It is no change; the text says why.
+        ValueError: The line is not a change; the text says why.
     """
     try:
         line = _decoder.decode(data)
         json.loads(data, object_pairs_hook=_once, parse_int=str, parse_float=str)
         return _change(line)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(str(error)) from None
 
 
@@ -109,7 +114,7 @@ def _change(line: LINES) -> RowChange:
     if bool(values) == (text is not None):
         raise ValueError("an insert has either `set` or `document`")
     if line.guard and not line.replace:
-        raise ValueError("a `guard` speaks of a row that is there; an insert takes one only with `replace`")
+        raise ValueError("a `guard` needs an existing row; an insert accepts one only with `replace`")
     return Insert(
         line.object, values, key.id or None, replace=line.replace, tenant=line.tenant, routing=line.routing,
         guard=line.guard, document=text,
@@ -120,7 +125,7 @@ def _value(data: bytes) -> Any:
     if data[:1] in (b"[", b"{"):
         return Json(data.decode())
     value = _scalar.decode(data)
-    # A text that looks like an array is taken for one where a person types it; here it is what it is.
+    # Typed input parses a text that looks like an array; here it stays a text.
     return Json(data.decode()) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value
 
 
@@ -128,7 +133,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"{name!r} stands there twice")
+            raise ValueError(f"{name!r} occurs twice")
         found[name] = value
     return found
 
@@ -139,8 +144,7 @@ def write_line(change: RowChange) -> bytes:
     if isinstance(change, Insert):
         text: Raw | UnsetType = UNSET
         if change.document is not None:
-            broken = "\n" in change.document or "\r" in change.document
-            text = Raw(_encoder.encode(change.document) if broken else change.document.encode())
+            text = Raw(change.document.encode() if _fits(change.document) else _encoder.encode(change.document))
         line = InsertLine(
             object=change.object, id=change.id, set=_raw(change.values), document=text, replace=change.replace,
             guard=change.guard, routing=change.routing, tenant=change.tenant,
@@ -151,6 +155,17 @@ def write_line(change: RowChange) -> bytes:
         is_update = isinstance(change, Update)
         line = UpdateLine(**about, set=_raw(change.values)) if is_update else DeleteLine(**about)  # type: ignore[union-attr]
     return _encoder.encode(line) + b"\n"
+
+
+def _fits(document: str) -> bool:
+    """Return whether a document fits a line as it is: one line of JSON, and no JSON text, which would be unpacked."""
+    if "\n" in document or "\r" in document or document.startswith('"'):
+        return False
+    try:
+        decode(document, Raw)
+    except ValueError:
+        return False
+    return True
 
 
 def _raw(values: Any) -> dict[str, Raw]:
@@ -166,24 +181,24 @@ Lines = list[tuple[int, RowChange]]
 
 
 class ChangeFile:
-    """A change file, read once and checked line by line; kept without a name, so that nobody changes it meanwhile.
+    """A change file, read once, checked line by line, and kept as an unnamed copy that no process can change.
 
     Attributes:
-        name: As it was given.
-        lines: How many changes there are.
-        objects: What they speak of, and in which line first.
-        kinds: How many there are of each kind, by object.
+        name: The file's name as given.
+        lines: The number of changes.
+        objects: The objects they change, with the first line of each.
+        kinds: The number of changes of each kind, by object.
         chunks: Places of the changes that are planned together, for `read`.
     """
 
     def __init__(self, path: Path, *, stdin: BinaryIO | None = None) -> None:
         """Read and check a file.
 
-        What is wrong with its lines is for `check` to tell.
+        `check` reports faults in the lines.
 
         Args:
-            path: Where it is.
-            stdin: Is read in its place.
+            path: The file's path.
+            stdin: A stream to read instead.
 
         Raises:
             ConfigurationError: It cannot be read.
@@ -209,18 +224,18 @@ class ChangeFile:
             raise
 
     def close(self) -> None:
-        """Forget the changes."""
+        """Release the copy."""
         self._spool.close()
 
     def fault(self, line: int, reason: str) -> None:
-        """Take note of what is wrong with a line."""
+        """Record a fault of a line."""
         self._faults.append(f"{self.name}:{line}: {reason}")
 
     def check(self) -> None:
         """Refuse a file with bad lines.
 
         Raises:
-            ConfigurationError: There are some; all of them are named.
+            ConfigurationError: Some lines are bad; the error names all of them.
         """
         if not self._faults:
             return
@@ -256,7 +271,7 @@ class ChangeFile:
                 self.chunks.append(array("Q"))
                 size = len(data)
             at = len(self.chunks) - 1
-            if key is not None:  # changes of one row stay together; a collision of hashes does no harm
+            if key is not None:  # one row's changes stay together; a hash collision is harmless
                 at = chunk_of.setdefault(hash((name, key)), at)
             self.chunks[at].extend((number, self._spool.tell()))
             self._spool.write(data + b"\n")
@@ -271,7 +286,7 @@ class ChangeFile:
 
 
 def _split(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """Give lines that are not empty, with their numbers; of one that is too long only the beginning."""
+    """Yield the non-empty lines with their numbers; a line that is too long is truncated."""
     number = 0
     while data := source.readline(LINE_BYTES + 2):
         number += 1
@@ -285,7 +300,7 @@ def _split(source: BinaryIO) -> Iterator[tuple[int, bytes]]:
 
 
 def halves(lines: Lines, depth: int) -> tuple[Lines, Lines]:
-    """Split changes by their rows, so that those of one row stay together."""
+    """Split changes by row, keeping each row's changes together."""
     parted: tuple[Lines, Lines] = ([], [])
     for line in lines:
         parted[hash(_row(line[1])) >> depth & 1].append(line)

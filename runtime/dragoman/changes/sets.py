@@ -1,16 +1,18 @@
-"""Change sets: a file of changes, planned as a whole, then applied in parts, with a file that takes them back."""
+"""Change sets: a change file, planned as a whole, then applied in parts, with an undo file."""
 
 from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import anyio
 import msgspec
 from anyio import to_thread
 
+from dragoman.doubt import DOUBT, in_doubt
 from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note
 from dragoman_api.errors import (
@@ -47,7 +49,7 @@ TOO_LARGE = "plan-too-large"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineOutcome:
-    """What became of one line that was not applied."""
+    """The outcome of one line that was not applied."""
 
     line: int
     id: str | None
@@ -56,15 +58,15 @@ class LineOutcome:
 
 
 @dataclass(slots=True, kw_only=True)
-class Report:
-    """What became of a change set.
+class ChangeReport:
+    """The outcome of a change set.
 
     Attributes:
-        lines: Changes in the file.
-        counts: How many ended how; all five statuses are there.
+        lines: The number of changes in the file.
+        counts: The number of changes per status; contains all five statuses.
         left: The lines that were not applied, in order.
-        notes: What a person should know.
-        undo: The file that takes back what was applied, if there is one.
+        notes: Notes for the user.
+        undo: The file that reverts the applied changes, if any.
     """
 
     lines: int
@@ -74,7 +76,7 @@ class Report:
     undo: str | None = None
 
     def tell(self, line: int, outcome: Outcome) -> None:
-        """Take in what became of one line."""
+        """Record the outcome of one line."""
         self.counts[outcome.status] += 1
         if outcome.status is not OutcomeStatus.APPLIED:
             told = LineOutcome(line=line, id=outcome.id, status=outcome.status, reason=outcome.reason)
@@ -83,7 +85,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """Changes that are sent together: where they, their plan and their undo are kept."""
+    """Changes that are sent together: the locations of the changes, their plan and their undo."""
 
     numbers: list[int]
     offset: int
@@ -96,15 +98,15 @@ class ChangeSet:
 
     Args:
         session: The connection.
-        path: Of the file.
-        stdin: Is read in its place.
-        undo: Where to write what takes the changes back; a file that is there is not written over.
-        progress: Is told how many of how many lines are planned, and then applied.
+        path: The file's path.
+        stdin: A stream to read instead.
+        undo: Path of the undo file; an existing file is not overwritten.
+        progress: Called with the lines done and the total, first for planning, then for applying.
 
     Attributes:
         file: The changes.
-        refused: Lines that will not be sent, known after planning.
-        notes: What a person should know before sending.
+        refused: Lines that will not be sent; set by planning.
+        notes: Notes for the user before sending.
     """
 
     def __init__(
@@ -128,14 +130,17 @@ class ChangeSet:
         self.notes: dict[tuple[str, str], Note] = {}
 
     async def __aenter__(self) -> Self:
-        await to_thread.run_sync(self._open)
+        path, stdin = self._source
+        # It may wait for a pipe without a writer.
+        self.file = await to_thread.run_sync(partial(ChangeFile, path, stdin=stdin), abandon_on_cancel=True)
+        with anyio.CancelScope(shield=True):  # what it makes is there, or is not
+            await to_thread.run_sync(self._open)
         return self
 
     def _open(self) -> None:
-        path, stdin = self._source
         with ExitStack() as held:
-            self.file = held.enter_context(closing(ChangeFile(path, stdin=stdin)))
-            self._report = Report(lines=self.file.lines)
+            held.enter_context(closing(self.file))
+            self._report = ChangeReport(lines=self.file.lines)
             self._spool = held.enter_context(tempfile.TemporaryFile())
             if self._undo_path is not None:
                 self._undo = UndoFile(self._undo_path)
@@ -152,10 +157,10 @@ class ChangeSet:
     # planning
 
     async def plan(self) -> None:
-        """Plan all changes; nothing is written but the undo file.
+        """Plan all changes; only the undo file is written.
 
         Raises:
-            ConfigurationError: Lines are no changes, or name objects that are not there; all of them are named.
+            ConfigurationError: Lines are not changes, or name missing objects; the error names all of them.
         """
         for name, line in self.file.objects.items():
             try:
@@ -183,9 +188,9 @@ class ChangeSet:
         rows = [row for each in plan.planned for row in each.by_row]
         spoken = [number for row in rows for number in row] + [each.change for each in plan.refusals]
         if sorted(spoken) != [*range(len(lines))] or not all(rows):
-            raise DriverFaultError(f"the plan of {self._session.plugin} does not speak of every change once")
+            raise DriverFaultError(f"the plan of {self._session.plugin} does not contain every change exactly once")
         if self._undo is not None and len(plan.undo) != len(rows):
-            text = f"the driver {self._session.plugin} cannot tell what would take these changes back"
+            text = f"the driver {self._session.plugin} cannot build an undo for these changes"
             raise UnsupportedOperationError(text, hint="apply them without an undo file")
         await to_thread.run_sync(self._keep, lines, plan, limiter=self._one)
         self._done += len(lines)
@@ -213,15 +218,15 @@ class ChangeSet:
         return msgspec.structs.replace(plan, changes=[read_line(line) for line in rows.splitlines()])
 
     async def requests(self) -> AsyncIterator[HttpRequest]:
-        """Give the exact requests that applying sends."""
+        """Return the exact requests that applying sends."""
         for part in self._parts:
             for request in (await to_thread.run_sync(self._load, part, limiter=self._one)).requests:
                 yield request
 
     # applying
 
-    async def apply(self) -> Report:
-        """Send what was planned, several parts at once, and tell what became of every line.
+    async def apply(self) -> ChangeReport:
+        """Send the planned changes, several parts at once, and report the outcome of every line.
 
         Raises:
             DragomanError: The first part could not be sent; nothing was applied.
@@ -231,10 +236,10 @@ class ChangeSet:
         self._done = 0
         parts = iter(self._parts)
         try:
-            for part in parts:  # the first one alone: it tells whether there is a way at all
+            for part in parts:  # send the first part alone, to see whether sending works at all
                 await self._send(part)
                 break
-            if self._stopped is not None and not self._report.counts["applied"] and _unsent(self._stopped):
+            if self._stopped is not None and not self._report.counts["applied"] and not in_doubt(self._stopped):
                 raise self._stopped
 
             async def send() -> None:
@@ -258,14 +263,14 @@ class ChangeSet:
         else:
             rows = [row for each in plan.planned for row in each.by_row]
             known: dict[int, RowKey | None] = {} if self._undo is None else self._undo.rows
-            known |= {part.undo + at: None for at in range(len(rows))}  # on its way: to be taken back by its content
+            known |= {part.undo + at: None for at in range(len(rows))}  # in flight: its undo finds the row by content
             try:
                 outcomes = await self._session.apply(plan)
             except DragomanError as error:
                 self._stopped = error
-                outcomes = _not_done(plan, error, doubt=not _unsent(error))
+                outcomes = _not_done(plan, error, doubt=in_doubt(error))
             told = {outcome.change: outcome for outcome in outcomes}
-            outcomes = [told.get(at) or _untold(at) for at in range(len(part.numbers))]
+            outcomes = [told[at] for at in range(len(part.numbers))]
             for at, row in enumerate(rows):
                 end = outcomes[row[0]]
                 if end.status is OutcomeStatus.APPLIED:
@@ -289,19 +294,10 @@ class ChangeSet:
         self._report.undo = str(undo.path) if undo.rows else None
 
 
-def _unsent(error: DragomanError) -> bool:
-    return isinstance(error, Refused) or error.details.get("sent") is False
-
-
-def _untold(change: int) -> Outcome:
-    reason = "the driver does not tell what became of it"
-    return Outcome(change=change, status=OutcomeStatus.FAILED, reason=reason, doubt=True)
-
-
 def _not_done(plan: Plan, error: DragomanError, *, doubt: bool) -> list[Outcome]:
-    """Give the outcomes of a part that an error kept from being sent, or from being answered."""
+    """Return the outcomes of a part that was not sent or not answered because of an error."""
     status = OutcomeStatus.REFUSED if isinstance(error, Refused) else OutcomeStatus.FAILED
-    reason = f"{'it is not known whether it was applied' if doubt else 'not sent'}: {error.message}"
+    reason = f"{DOUBT}{error.message.partition(DOUBT)[2]}" if doubt else f"not sent: {error.message}"
     numbers = [number for each in plan.planned for number in each.changes]
     return [
         *plan.refusals,

@@ -1,4 +1,4 @@
-"""Undo files: change files that take a change set back, whatever became of it."""
+"""Undo files: change files that revert a change set, whatever its outcome."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
 
 
 class UndoFile:
-    """The file that takes changes back: complete on the disk before the first of them is sent.
+    """The file that reverts changes: complete on disk before the first change is sent.
 
-    At first its lines find only rows that are as the changes leave them, by their content; when the outcomes are known
-    they name the rows' new guards, and lines of what was not applied are dropped.
+    At first its lines match a row only if its content is what the change leaves. Once the outcomes are known, they name
+    the rows' new guards, and lines of changes that were not applied are dropped.
 
     Attributes:
-        path: Where it is.
-        lines: How many there are.
-        rows: Which of them to keep in the end, with the place of the row where it is known.
+        path: The file's path.
+        lines: The number of lines.
+        rows: The lines to keep in the end, with the row's place if known.
     """
 
     def __init__(self, path: Path) -> None:
-        """Make the file.
+        """Create the file.
 
         Raises:
-            ConfigurationError: It is there already, or cannot be made.
+            ConfigurationError: The file exists already, or cannot be created.
         """
         self.path, self.lines = path, 0
         self.rows: dict[int, RowKey | None] = {}
         try:
             self._file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b")
         except FileExistsError as error:
-            hint = "name another file: this one may be all that takes earlier changes back"
-            raise ConfigurationError(f"{path} is there already", hint=hint) from error
+            hint = "name another file: this one may be the only undo of earlier changes"
+            raise ConfigurationError(f"{path} already exists", hint=hint) from error
         except OSError as error:
             raise self._failed(error) from error
 
@@ -54,7 +54,7 @@ class UndoFile:
         return ConfigurationError(f"{self.path} cannot be written: {error.strerror}", hint="nothing was applied")
 
     def add(self, undo: Sequence[Change]) -> None:
-        """Write what takes rows back."""
+        """Write the changes that restore rows."""
         try:
             for change in undo:
                 self._file.write(write_line(change))  # type: ignore[arg-type]  # a drop has no undo
@@ -63,7 +63,7 @@ class UndoFile:
         self.lines += len(undo)
 
     def sync(self) -> None:
-        """See that all of it is on the disk."""
+        """Sync the file to disk."""
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -72,7 +72,7 @@ class UndoFile:
             raise self._failed(error) from error
 
     def complete(self) -> None:
-        """Keep the lines of `rows`, with the new places of the rows where they are known; without any, remove it."""
+        """Keep the lines of `rows`, with the rows' new places if known; remove the file if no line is left."""
         if not self.rows:
             self.remove()
             return
@@ -84,18 +84,18 @@ class UndoFile:
                     new.write(line if key is None else _at(line, key))
 
     def remove(self) -> None:
-        """Remove the file: there is nothing to take back."""
+        """Remove the file: there is nothing to undo."""
         self.path.unlink(missing_ok=True)
-        with suppress(OSError):  # what a full disk did not take is not missed
+        with suppress(OSError):  # data that a full disk rejected is not needed
             self._file.close()
 
 
 def _at(line: bytes, key: RowKey) -> bytes:
-    """Let a line speak of a row where it is now."""
+    """Point a line at the row's current place."""
     change = read_line(line)
     if not isinstance(change, Insert):
         return write_line(replace(change, key=key))
-    if not change.replace:  # the row is gone; there is nothing that could be guarded
+    if not change.replace:  # the row is gone, so there is nothing to guard
         return line
     about = {"object": key.object, "id": key.id, "routing": key.routing, "guard": key.guard}
     return write_line(replace(change, **about))

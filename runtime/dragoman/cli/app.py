@@ -1,4 +1,4 @@
-"""The command line's group of commands, and how one of them is run."""
+"""The command line's group of commands, and the run of one command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .options import Group, Options
+from .commands import Group
+from .options import Options
 from .stops import heed, interruptible
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _ROOMS = {
 
 
 class _Rooms(UserDict[str, Any]):
-    """Commands by name, each imported when it is looked up: one start pays for one command."""
+    """Commands by name, imported on lookup, so that a start pays for one command only."""
 
     def __getitem__(self, name: str) -> click.Command:
         room, _, command = self.data[name].partition(":")
@@ -65,23 +66,33 @@ def cli() -> None:
 
 
 def run() -> int:
-    """Run the command line of this process and give its exit code."""
+    """Run the command line of this process and return its exit code."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by who started this process
+        if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - it is a stream
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a server may say anything
+    os.umask(_narrowed(os.umask(0o077)))
     heed()
     return execute(sys.argv[1:], Options(), wait=_run)
 
 
+def _narrowed(umask: int) -> int:
+    """Return the umask without rights of others to write: the host distrusts files that they can write."""
+    if not umask & 0o020:
+        from dragoman.ownership import in_private_group
+
+        umask |= 0 if in_private_group() else 0o020
+    return umask | 0o002
+
+
 def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | None]) -> int:
-    """Run one command line to its end: whatever goes wrong is reported, and becomes the exit code.
+    """Run one command line; every failure is reported and becomes the exit code.
 
     Args:
-        words: Without the program's name.
-        options: What holds before the words are read.
-        wait: Runs the coroutine of a command that has one.
+        words: The arguments, without the program's name.
+        options: The options that hold before the words are read.
+        wait: Runs the coroutine of an asynchronous command.
     """
     options.words = tuple(words)
     try:

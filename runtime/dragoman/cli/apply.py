@@ -1,4 +1,4 @@
-"""The command that applies a file of changes: reviewed, applied as a whole, told by line."""
+"""The command that applies a change file: review, apply, report by line."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .command_files import command_file
+from .commands import CONNECTION, Command
 from .errors import NOT_APPLIED
-from .options import CONNECTION, Command, attended, opens
+from .opening import opens
 from .output import dumps, plain, plain_lines, say, say_notes, write_json, write_table
+from .streams import attended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dragoman.changes import ChangeSet, LineOutcome, Report
+    from dragoman.changes import ChangeReport, ChangeSet, LineOutcome
     from dragoman.session import Session
 
     from .options import Options
@@ -24,15 +27,16 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @CONNECTION
-@click.argument("file", metavar="FILE.ndjson|-")
-@click.option("--undo", metavar="FILE", help="Write what takes the changes back; a file of changes itself.")
-@click.option("--dry-run", is_flag=True, help="Show the exact requests and send nothing.")
+@click.argument("file", metavar="FILE.ndjson|-", callback=command_file())
+@click.option("--undo", metavar="FILE", callback=command_file(written=True),
+              help="Write an undo file, a change file that takes these changes back.")  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
 @opens
 async def apply(options: Options, session: Session, *, file: str, undo: str | None, dry_run: bool) -> int | None:
-    """Apply a file of changes, one JSON object a line.
+    """Apply a file of changes, one JSON object per line.
 
-    {"op":"update","object":"books","id":"17","set":{"price":12.5}}, or "insert", or "delete". A bad line is named,
-    and then nothing is applied.
+    {"op":"update","object":"books","id":"17","set":{"price":12.5}}, or "insert", or "delete". Bad lines are
+    listed, and then nothing is applied.
     """
     from dragoman.changes import ChangeSet
 
@@ -52,7 +56,7 @@ async def apply(options: Options, session: Session, *, file: str, undo: str | No
 
 @contextmanager
 def _progress(options: Options) -> Iterator[Callable[[str, int, int], None]]:
-    """Tell on a terminal how far the work is, on one line that goes away."""
+    """Show progress on a terminal, in a line that disappears at the end."""
     live = sys.stderr.isatty() and not options.quiet
 
     def show(what: str, done: int, total: int) -> None:
@@ -84,7 +88,7 @@ async def _preview(options: Options, changes: ChangeSet) -> None:
 
 
 async def _review(options: Options, changes: ChangeSet) -> None:
-    """Show what will be done, and on a terminal ask whether it shall."""
+    """Show what will be done, and ask for consent on a terminal."""
     if options.yes or not attended():
         return
     for (name, kind), count in sorted(changes.file.kinds.items()):
@@ -97,7 +101,7 @@ async def _review(options: Options, changes: ChangeSet) -> None:
     await options.agree(f"Apply {changes.file.lines - len(changes.refused):,} changes?", instead="--yes")
 
 
-def _tell(options: Options, session: Session, report: Report) -> None:
+def _tell(options: Options, session: Session, report: ChangeReport) -> None:
     if options.json:
         return write_json(report)
     counts = [(status, count) for status, count in report.counts.items() if count or status != "refused"]

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .commands import CONNECTION, OBJECT, Command
 from .errors import NOT_APPLIED
 from .grid import TENANT
-from .options import CONNECTION, OBJECT, Command, attended, opens, take_pairs
+from .opening import opens
+from .option_values import take_pairs
 from .output import plain, plain_lines, say, say_notes, write_json, write_table
+from .streams import attended
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,18 +25,18 @@ if TYPE_CHECKING:
 
     from .options import Options
 
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the exact requests and send nothing.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
 SET = click.option(
     "--set", "pairs", multiple=True, metavar="COL=VALUE", help="A value; COL:=JSON for JSON. Repeatable."
 )
-ROUTING = click.option("--routing", help="What the server needs besides the id to find the row.")
+ROUTING = click.option("--routing", help="The value that the server needs besides the id to find the row.")
 
 
 class Guarded(Command):
-    """A command that takes ``--if-NAME VALUE``: what the row must still be for the change to be sent."""
+    """A command that takes ``--if-NAME VALUE``: the state the row must still have for the change to be sent."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the guards out before the known options are parsed."""
+        """Extract the guards before the known options are parsed."""
         rest, guards = take_pairs(args, known=lambda name: not name.startswith("--if-"))
         if empty := [name for name, value in guards.items() if value is True]:
             raise click.UsageError(f"--{empty[0].replace('_', '-')} needs a value", ctx)
@@ -47,7 +50,7 @@ def _number(text: str) -> int | str:
 
 
 def parse_values(pairs: Iterable[str], kinds: Mapping[str, ColumnKind]) -> Values:
-    """Read assignments: ``COL=VALUE`` by the column's kind, text as it stands, and ``COL:=JSON`` as JSON.
+    """Read assignments: ``COL=VALUE`` according to the column's kind, text unchanged, and ``COL:=JSON`` as JSON.
 
     Raises:
         ConfigurationError: One is not of that form, or a column is named twice.
@@ -71,14 +74,15 @@ def _value(text: str, *, column: str, must: bool, kind: ColumnKind | None) -> ob
 
     from dragoman_api.cells import Json, exact_number
     from dragoman_api.errors import ConfigurationError
+    from dragoman_api.exchanges import decode
 
     if not must and kind in ("text", "date", "binary"):
         return text
     try:
-        value = msgspec.json.Decoder(float_hook=exact_number).decode(text)
-    except (msgspec.DecodeError, ValueError) as error:
+        value = decode(text, msgspec.json.Decoder(float_hook=exact_number))
+    except ValueError as error:
         if must:
-            reason = f"--set {column}:= is given {text!r}, which is no JSON"
+            reason = f"--set {column}:= has the value {text!r}, which is not JSON"
             raise ConfigurationError(reason, hint=f"for a text: --set {column}={text}") from error
         return text
     return Json(text) if isinstance(value, list | dict) else value
@@ -93,8 +97,8 @@ async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Valu
 @CONNECTION
 @OBJECT
 @SET
-@click.option("--id", "id_", metavar="ID", help="The row's id; the server makes one where none is given.")
-@click.option("--replace", is_flag=True, help="Write over a row that is there already.")
+@click.option("--id", "id_", metavar="ID", help="The row's id; the server makes one if you leave it out.")
+@click.option("--replace", is_flag=True, help="Replace the row if it exists.")
 @TENANT
 @DRY_RUN
 @opens
@@ -123,13 +127,13 @@ async def update(
 ) -> int | None:  # fmt: skip
     """Change columns of one row.
 
-    --if-NAME VALUE sends the change only if the row still is what it was: --if-seq-no 41 --if-primary-term 1.
+    --if-NAME VALUE sends the change only if the row is unchanged: --if-seq-no 41 --if-primary-term 1.
     """
     from dragoman_api.changes import Update
     from dragoman_api.grid import RowKey
 
     if not pairs:
-        raise click.UsageError("nothing to change: give --set COL=VALUE")
+        raise click.UsageError("nothing to change: add --set COL=VALUE")
     change = Update(RowKey(object, id, routing, guard), await _values(session, object, pairs))
     return await _carry_out(options, session, change, dry_run=dry_run)
 
@@ -158,7 +162,7 @@ async def delete(
 @DRY_RUN
 @opens
 async def drop(options: Options, session: Session, *, object: str, dry_run: bool) -> int | None:
-    """Delete a whole object, after its name was typed once more."""
+    """Delete a whole object, after a person has typed its name again."""
     from dragoman_api.changes import Drop
     from dragoman_api.errors import Refused
 
@@ -167,7 +171,7 @@ async def drop(options: Options, session: Session, *, object: str, dry_run: bool
         request = f"{plain(str(plan.requests[0]))}  to {_address(options, session)}"
         if not attended():
             hint = f"dragoman drop {session.name} {object} --yes"
-            raise Refused(f"nobody is here to confirm  {request}; nothing was sent", hint=hint)
+            raise Refused(f"cannot ask to confirm  {request}: not a terminal; nothing was sent", hint=hint)
         from .prompts import ask
 
         typed = await ask(f"Send  {request}?  Type the object's name")

@@ -1,4 +1,4 @@
-"""Saved connections: the chooser, the form, and the same without a person."""
+"""Saved connections: the chooser and the form, with questions or with options only."""
 
 from __future__ import annotations
 
@@ -7,30 +7,41 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import CONNECTION, Command, Group, Options, attended, opens, take_pairs, tell_warnings
+from .commands import CONNECTION, Command, Group
+from .opening import opens, tell_warnings
+from .option_values import take_pairs
 from .output import plain, say, show_size
+from .streams import attended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman.connections import Connections, SavedConnection
+    from dragoman.references import Reference, Saved, Scheme
     from dragoman.runtime import Runtime
     from dragoman.session import Session
-    from dragoman_api.forms import FieldValue, FormField
+    from dragoman_api.forms import FormField
 
-    Values = Mapping[str, FieldValue]
+    from .options import Options
+
+    Values = Mapping[str, Saved]
 
 Secrets = dict[str, str]
-"""What was typed, by field; kept only once the connection is saved, so that giving up leaves nothing behind."""
+"""Typed secrets by field; stored only once the connection is saved, so that giving up leaves nothing behind."""
 
-NO_CONNECT = click.option("--no-connect", is_flag=True, help="Save only.")
+PLACES: tuple[tuple[Scheme, str], ...] = (
+    ("env", "Name of the variable"), ("file", "Path of the file"), ("keyring", "SERVICE/USER in the keyring"),
+    ("command", "Command that prints it"),
+)  # fmt: skip
+
+NO_CONNECT = click.option("--no-connect", is_flag=True, help="Save without connecting.")
 
 
 class Fielded(Command):
-    """A command that takes every field of a driver's form as an option, whatever the form is."""
+    """A command that accepts every field of any driver's form as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the fields out before the known options are parsed."""
+        """Extract the fields before the known options are parsed."""
         own = {name for param in self.params if isinstance(param, click.Option) for name in param.opts} | {"--help"}
         rest, given = take_pairs(args, known=own.__contains__)
         remaining = super().parse_args(ctx, rest)
@@ -46,19 +57,19 @@ FIELDS = click.option("--set", "pairs", multiple=True, metavar="FIELD=VALUE", he
 
 @click.group("connections", cls=Group)
 def connections() -> None:
-    """Save connections, change them, try them."""
+    """Save, change and test connections."""
 
 
 @connections.command("add", cls=Fielded)
 @click.argument("name")
-@click.option("--type", "kind", metavar="TYPE", help="The database type; asked for when left out.")
+@click.option("--type", "kind", metavar="TYPE", help="The database type; dragoman asks if you leave it out.")
 @FIELDS
 @NO_CONNECT
 @click.pass_obj
 async def add(options: Options, *, name: str, kind: str | None, given: dict[str, str | bool], no_connect: bool) -> None:
-    """Save a connection and connect; asks for what is not given.
+    """Save a connection and connect; asks for missing values.
 
-    Every field of the form is an option: --host, --port, --auth-method, --ssl-mode. A secret is named, not written:
+    Every field of the form is an option: --host, --port, --auth-method, --ssl-mode. A secret is given by reference:
     --api-key env:NAME, file:PATH, command:… or keyring:SERVICE/USER.
     """
     async with options.runtime() as runtime:
@@ -80,15 +91,27 @@ async def add(options: Options, *, name: str, kind: str | None, given: dict[str,
 @NO_CONNECT
 @click.pass_obj
 async def edit(options: Options, *, connection: str, given: dict[str, str | bool], no_connect: bool) -> None:
-    """Change fields of a saved connection and connect; asks for all of them when none is given."""
+    """Change fields of a saved connection and connect; without options, asks for all of them.
+
+    If a new version of the driver has changed the kind of saved fields, only those are asked for. --host, even with
+    the saved host, accepts the address that this host has now.
+    """
+    from anyio import to_thread
+
     async with options.runtime() as runtime:
         before = runtime.connections.get(connection)
         form = await _form_of(options, runtime, before.type, asks=not given)
         values, typed = match_fields(form, given), Secrets()
-        if not given:
-            values = await _ask_form(typed, connection, form, {}, current=before.values)
-        saved = _saved(connection, before.type, form, {**before.values, **values})
+        known = _known(form, {**before.values, **values})
+        fitting = _fitting(form, known)
+        again = [*known.keys() - fitting.keys()]
+        if not given or (again and attended()):
+            values = await _ask_form(typed, connection, form, values, current=fitting, only=again)
+            known = fitting
+        saved = _saved(connection, before.type, form, {**known, **values})
         runtime.connections.save(saved, replace=True)
+        if "host" in values:  # a person accepts its current address
+            await to_thread.run_sync(runtime.connections.reached.forget, connection)
         _keep(typed, runtime.connections, connection)
         await _connect(options, runtime, saved, only_save=no_connect)
 
@@ -100,41 +123,63 @@ async def _choose_type(runtime: Runtime) -> str:
     if not offered:
         from dragoman_api.errors import PluginNotFoundError
 
-        raise PluginNotFoundError("no registry offers a driver", hint="dragoman registry add FOLDER")
+        raise PluginNotFoundError("no configured registry offers a driver", hint="dragoman registry add FOLDER")
     labels = [plain(kind) + (" (not installed)" if state == "available" else "") for kind, state in offered]
     return offered[await choose("Type", labels)][0]
 
 
 async def _form_of(options: Options, runtime: Runtime, kind: str, *, asks: bool) -> tuple[FormField, ...]:
-    """Give the form of a type, after its driver was offered for download if it is missing (P2)."""
+    """Return the form of a type; offer to download its driver first if it is missing (P2)."""
     from dragoman_api.errors import Refused
+    from dragoman_registry.names import marked
 
     listing = await runtime.plugins.for_type(kind)
     if listing.state == "available":
-        label = f"{plain(listing.label)} {plain(listing.version)}"
+        label = f"{plain(marked(listing.label))} {plain(listing.version)}"
         if not options.yes:
             if not (asks or attended()):
                 hint = f"add --yes, or first: dragoman plugins install {listing.id}"
-                raise Refused(f"{label} is not installed, and nobody is here to agree to the download", hint=hint)
+                raise Refused(
+                    f"{label} ({listing.id}) is not installed; cannot ask to download it: not a terminal", hint=hint
+                )
             from .prompts import confirm
 
             reach = f"It can reach {plain(listing.reaches)}, nothing else."
-            if not await confirm(f"Download {label} ({show_size(listing.size)})? {reach}", default=True):
+            if not await confirm(f"Download {label} ({listing.id}, {show_size(listing.size)})? {reach}", default=True):
                 raise Refused(f"{label} was not installed; nothing was saved")
         await runtime.plugins.install(listing.id, version=listing.version)
     return await runtime.plugins.form(kind)
 
 
-def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> dict[str, FieldValue]:
-    """Match options with the fields of a form; a beginning that only one field has will do (``--auth``).
+def _known(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
+    """Drop values of fields that only another version of the driver had, and report them."""
+    names = {field.name for field in form}
+    for gone in sorted(values.keys() - names):
+        say(f"the form has no field {plain(gone)}; its value was dropped")
+    return {key: value for key, value in values.items() if key in names}
+
+
+def _fitting(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
+    """Drop values that were saved when their field was of another kind."""
+    from dragoman.profiles import misfit
+
+    return {
+        field.name: values[field.name]
+        for field in form
+        if field.name in values and not misfit(field, values[field.name])
+    }
+
+
+def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> dict[str, Saved]:
+    """Match options with the fields of a form; an unambiguous beginning is enough (``--auth``).
 
     Raises:
-        ConfigurationError: Every fault at once: unknown fields, missing values, a secret written out.
+        ConfigurationError: Every fault at once: unknown fields, missing values, literal secrets.
     """
     from dragoman_api.errors import ConfigurationError
 
     names = {field.name: field for field in form}
-    values: dict[str, FieldValue] = {}
+    values: dict[str, Saved] = {}
     faults, hint = [], "dragoman connections add --help"
     for name, value in given.items():
         option = f"--{name.replace('_', '-')}"
@@ -144,93 +189,110 @@ def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> 
         found = [name] if name in names else [known for known in names if known.startswith(name)]
         if len(found) != 1:
             there = ", ".join(found or names)
-            faults.append(f"{option} is {'ambiguous' if found else 'no field of this form'} (there are: {there})")
+            faults.append(f"{option} is {'ambiguous' if found else 'not a field of this form'} (fields: {there})")
             continue
         field = names[found[0]]
         if value is True and field.kind != "switch":
             faults.append(f"{option} needs a value")
-        elif field.kind == "secret" and value and not _is_reference(str(value)):
-            faults.append(f"{option} is written out, and would stay in the shell's history; name it instead")
+            continue
+        entered = _entered(field, value)
+        if entered is None and value != "":
+            faults.append(
+                f"{option} is a literal secret, which would stay in the shell's history; use a reference instead"
+            )
             hint = f"{option} env:NAME (or file:PATH, command:…, keyring:SERVICE/USER)"
-        values[field.name] = value
+        values[field.name] = entered
     if faults:
         raise ConfigurationError("; ".join(faults), hint=hint)
     return values
 
 
-def _is_reference(value: str) -> bool:
-    from dragoman.connections import SECRET_SCHEMES
+def _entered(field: FormField, value: str | bool) -> Saved:
+    """Read what a person typed for a field; None for an empty text and for a literal secret."""
+    from dragoman.references import entered_path, typed
 
-    return value.partition(":")[0] in SECRET_SCHEMES and ":" in value
+    if field.kind == "secret":
+        return typed(str(value))
+    if field.kind == "file":
+        return entered_path(str(value)) if value else None
+    return value
 
 
 async def _ask_form(
-    typed: Secrets, name: str, form: Sequence[FormField], given: Values, *, current: Values
-) -> dict[str, FieldValue]:
-    """Ask for every visible field that is not given (E7); the Advanced section only when it is wanted."""
+    typed: Secrets, name: str, form: Sequence[FormField], given: Values, *, current: Values, only: Sequence[str] = ()
+) -> dict[str, Saved]:
+    """Ask for every visible field without a value (E7), or for some of them; for advanced ones on request."""
+    from dragoman.profiles import usual, visible
+
     from .prompts import confirm
 
-    values = {field.name: current.get(field.name, field.default) for field in form} | dict(given)
+    values = {field.name: current.get(field.name, usual(field)) for field in form} | dict(given)
     answered = set(given)
     for advanced in (False, True):
         section = [field for field in form if field.advanced is advanced and field.name not in given]
-        if advanced and not (any(field.visible(values) for field in section) and await confirm("Advanced settings?")):
+        section = [field for field in section if not only or field.name in only]
+        if advanced and not (visible(section, values) and (only or await confirm("Advanced settings?"))):
             break
         for field in section:
-            if field.visible(values):
+            if visible([field], values):
                 values[field.name] = await _ask_field(typed, name, field, values[field.name])
                 answered.add(field.name)
-    # A field that the answers have hidden since is gone; one that was not asked about stays as it was saved.
-    kept = [field.name for field in form if field.visible(values) and field.name in answered | current.keys()]
+    # Drop fields that the answers have hidden; keep the saved values of fields that were not asked about.
+    kept = [field.name for field in visible(form, values) if field.name in answered | current.keys()]
     return {key: values[key] for key in kept if values[key] not in (None, "")}
 
 
-async def _ask_field(typed: Secrets, name: str, field: FormField, current: FieldValue) -> FieldValue:
-    from dragoman.connections import check_values
+async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved) -> Saved:
+    from dragoman.profiles import check_values
+    from dragoman.references import entered_path
     from dragoman_api.errors import ConfigurationError
 
     from .prompts import ask, choose, confirm
 
     label = plain(field.label)
     if field.kind == "secret":
-        return await _ask_secret(typed, name, field, str(current or ""))
+        return await _ask_secret(typed, field, current)
     if field.kind == "switch":
         return await confirm(label, default=bool(current))
     if field.kind == "choice":
         default = next((at for at, choice in enumerate(field.choices) if choice.value == current), None)
         return field.choices[await choose(label, [choice.label for choice in field.choices], default=default)].value
     while True:
-        answer = await ask(label, default="" if current is None else str(current))
+        shown = "" if current is None else plain(str(current))
+        entered: Saved = await ask(label, default=shown)
+        if entered == shown:
+            entered = current
+        elif field.kind == "file":
+            entered = entered_path(str(entered))
         try:
-            checked = check_values([replace(field, visible_if={})], {field.name: answer or None}, name=name)
+            checked = check_values([replace(field, visible_if={})], {field.name: entered}, name=name)
         except ConfigurationError as error:
             say(plain(error.message))
         else:
             return checked[field.name]
 
 
-async def _ask_secret(typed: Secrets, name: str, field: FormField, current: str) -> str:
-    """Ask where a secret is kept; one that is typed is not shown, and goes into a file of its owner alone."""
-    from dragoman.connections import stored_reference
+async def _ask_secret(typed: Secrets, field: FormField, current: Saved) -> Reference | None:
+    """Ask where a secret is kept; a typed one is not shown, and goes into a file that only its owner can read."""
+    from dragoman.references import STORED, Reference
 
     from .prompts import ask, choose
 
     label = plain(field.label)
-    kinds = ["typed now, kept in a file only you can read", "a variable", "a file", "the keyring", "a command"]
-    kept = [f"as it is ({plain(current.partition(':')[0])})"] if current else []
+    kinds = ["typed now, kept in a file that only you can read", "a variable", "a file", "the keyring", "a command"]
+    kept = [f"as it is ({current.scheme})"] if isinstance(current, Reference) else []
     chosen = await choose(f"{label} comes from", [*kept, *kinds], default=0) - len(kept)
     if chosen < 0:
-        return current
+        return current if isinstance(current, Reference) else None
     if chosen == 0:
         while not (secret := await ask(f"{label} (not shown)", hidden=True)):
             say("nothing was typed")
         typed[field.name] = secret
-        return stored_reference(name, field.name)
-    scheme, question = (
-        ("env", "Name of the variable"), ("file", "Path of the file"), ("keyring", "SERVICE/USER in the keyring"),
-        ("command", "Command that prints it"),
-    )[chosen - 1]  # fmt: skip
-    return f"{scheme}:{await ask(question)}"
+        return STORED
+    scheme, question = PLACES[chosen - 1]
+    while not (target := await ask(question)):
+        say("nothing was typed")
+    return Reference(scheme, target)
 
 
 def _keep(typed: Secrets, store: Connections, name: str) -> None:
@@ -239,11 +301,13 @@ def _keep(typed: Secrets, store: Connections, name: str) -> None:
 
 
 def _saved(name: str, kind: str, form: Sequence[FormField], values: Values) -> SavedConnection:
-    from dragoman.connections import SavedConnection, check_values
+    from dragoman.connections import SavedConnection
+    from dragoman.profiles import check_values
+    from dragoman_registry.wheels.manifest import ACTED_ON
 
     checked = check_values(form, values, name=name)
-    # The defaults of a form may change with its driver; where a connection leads may not. Advanced ones may.
-    left_out = {field.name for field in form if field.advanced} - values.keys()
+    # A driver update may change the defaults of advanced fields, but not where a connection leads, or how.
+    left_out = {field.name for field in form if field.advanced} - values.keys() - ACTED_ON.keys()
     chosen = {key: value for key, value in checked.items() if key not in left_out and value is not None}
     return SavedConnection(name=name, type=kind, values={**chosen})
 
@@ -282,29 +346,73 @@ def _address(saved: SavedConnection) -> str:
 @click.pass_obj
 def list_(options: Options) -> None:
     """List saved connections."""
-    found = _store(options).list()
-    rows = [[saved.name, saved.type, _address(saved)] for saved in found]
-    nothing = "no connection is saved yet; try: dragoman connections add NAME"
-    options.listing({"connections": found}, ["NAME", "TYPE", "ADDRESS"], rows, nothing=nothing)
+    store = _store(options)
+    found, hidden = store.sifted()
+    rows = [[saved.name, saved.type, _address(saved), _acts(saved)] for saved in found]
+    nothing = "" if hidden else "No saved connections. To add one: dragoman connections add NAME"
+    reasons = [{"name": name, "reason": error.message} for name, error in hidden.items()]
+    document = {"connections": [*map(_document, found)], "hidden": reasons}
+    options.listing(document, ["NAME", "TYPE", "ADDRESS", "READS AND RUNS"], rows, nothing=nothing)
+    for error in hidden.values():
+        say(f"left out: {plain(error.message)}")
+    for exposure in store.exposures():
+        say(f"warning: {plain(exposure.reason)}; {plain(exposure.remedy)}")
+
+
+def _document(saved: SavedConnection) -> dict[str, object]:
+    from dragoman.references import Reference
+
+    values = {key: each.table if isinstance(each, Reference) else each for key, each in saved.values.items()}
+    return {"name": saved.name, "type": saved.type, "values": values}
+
+
+def _acts(saved: SavedConnection) -> str:
+    """Describe what the host does besides connecting when a connection opens, so that it is not hidden in a file."""
+    from dragoman.references import Reference
+
+    return "; ".join(each.act for each in saved.values.values() if isinstance(each, Reference))
 
 
 @connections.command("show")
 @CONNECTION
 @click.pass_obj
 def show(options: Options, connection: str) -> None:
-    """Show what is saved of a connection; secrets appear as where they come from."""
+    """Show a saved connection; secrets appear as references."""
     saved = _store(options).get(connection)
     rows = [["type", saved.type], *([key, str(value)] for key, value in saved.values.items())]
-    options.listing(saved, [], rows)
+    options.listing(_document(saved), [], rows)
+
+
+@connections.command("migrate")
+@CONNECTION
+@click.pass_obj
+async def migrate(options: Options, *, connection: str) -> None:
+    """Convert texts of an older file, such as "env:NAME", to references; shows what each one does, and asks first."""
+    from dragoman.migration import find_texts, record
+
+    async with options.runtime() as runtime:
+        saved = runtime.connections.get(connection)
+        texts = find_texts(saved, await runtime.plugins.form(saved.type), runtime.connections)
+        for line in texts.details:
+            say(line)
+        if texts.uncertain:
+            question = texts.question(f"the driver for {saved.type}").text
+            await options.agree(question, instead=f"dragoman connections migrate {connection} --yes")
+        if texts:
+            record(texts, runtime.connections)
+        fields = sorted(texts.certain | texts.uncertain)
+        options.result(
+            {"recorded": fields}, f"recorded {', '.join(fields)}" if fields else "No such texts. Nothing was changed."
+        )
 
 
 @connections.command("remove")
 @CONNECTION
 @click.pass_obj
 async def remove(options: Options, *, connection: str) -> None:
-    """Forget a saved connection and the secrets kept for it."""
+    """Delete a saved connection and the secrets stored for it."""
     name, store = connection, _store(options)
-    store.get(name)
+    store.check_saved(name)
     await options.agree(f"Remove the connection {name}?", instead=f"dragoman connections remove {name} --yes")
     store.remove(name)
     options.result({"removed": name}, f"removed {name}")
@@ -314,7 +422,7 @@ async def remove(options: Options, *, connection: str) -> None:
 @CONNECTION
 @opens
 async def test(options: Options, session: Session) -> None:
-    """Open a connection and see whether it works."""
+    """Open a connection and check that it works."""
     if session.can("ping") and not (health := await session.ping()).ok:
         from dragoman_api.errors import ConnectionFailedError
 

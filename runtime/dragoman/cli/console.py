@@ -1,15 +1,19 @@
-"""The console: requests in the server's own language, their answers, and what is expected of these."""
+"""The console: requests in the server's own language, their answers, and expectations on them."""
 
 from __future__ import annotations
 
 import sys
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from .command_files import command_file
+from .commands import CONNECTION, Command
 from .errors import FAILED
-from .grid import FORMAT
-from .options import CONNECTION, Command, opens
+from .grid import formatted
+from .opening import opens
 from .output import dumps, page_document, plain, plain_lines, safe_json, say_notes, write_json, write_page, write_text
 
 if TYPE_CHECKING:
@@ -22,11 +26,11 @@ if TYPE_CHECKING:
     from .options import Options
 
 ERRORS = 400
-"""The HTTP status from which an answer is a failure, where no other one is expected."""
+"""The lowest HTTP status that is a failure, unless a request expects another one."""
 
 
 class _Ended(NamedTuple):
-    """A request, its answer, and why it failed: each reason with the line of the text that it is about."""
+    """A request, its answer, and its failures, each with its line in the text."""
 
     number: int
     line: int
@@ -38,19 +42,25 @@ class _Ended(NamedTuple):
 @click.command(cls=Command)
 @CONNECTION
 @click.argument("text", required=False)
-@click.option("-f", "--file", metavar="FILE", help="Requests from a file; - is stdin. Shows one line per request.")
-@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="What ${NAME} stands for. Repeatable.")
-@click.option("--stop-on-error", is_flag=True, help="Send nothing more after the first failure.")
-@FORMAT
+@click.option(
+    "-f",
+    "--file",
+    metavar="FILE",
+    callback=command_file(),
+    help="Requests from a file; - is stdin. Shows one line per request.",
+)
+@click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="The value of ${NAME}. Repeatable.")
+@click.option("--stop-on-error", is_flag=True, help="Stop after the first failure.")
+@formatted
 @opens
 async def console(
     options: Options, session: Session, *, text: str | None, file: str | None, pairs: tuple[str, ...],
     stop_on_error: bool, format: str,
 ) -> int | None:  # fmt: skip
-    """Send requests in the server's own language: TEXT, or those of a file.
+    """Send requests in the server's own language, from TEXT or a file.
 
-    A comment "# expect status 200" or "# expect hits.total.value >= 5" below a request fails the command when the
-    answer is another one.
+    A comment "# expect status 200" or "# expect hits.total.value >= 5" below a request fails the
+    command if the answer differs.
     """
     from dragoman.console import expectations
     from dragoman.console.variables import fill
@@ -71,7 +81,7 @@ async def console(
                 break
     finally:
         failed = sum(bool(each.failures) for each in ended)
-        if shape == "json" and (ended or not requests):  # what was answered is told, whatever ended the rest
+        if shape == "json" and (ended or not requests):  # report the answers received, whatever ended the rest
             write_json({"answers": [_document(each) for each in ended], "requests": len(requests), "failed": failed})
     return FAILED if failed else None
 
@@ -90,7 +100,7 @@ def _variables(pairs: Sequence[str]) -> dict[str, str]:
 
 async def _read(text: str | None, file: str | None) -> str:
     if (text is None) == (file is None):
-        raise click.UsageError("give either TEXT or -f FILE")
+        raise click.UsageError("use either TEXT or -f FILE")
     if text is not None:
         return text
     import anyio
@@ -98,9 +108,10 @@ async def _read(text: str | None, file: str | None) -> str:
     try:
         if file == "-":
             return await anyio.to_thread.run_sync(sys.stdin.read, abandon_on_cancel=True)
-        return await anyio.Path(str(file)).read_text(encoding="utf-8")
+        read = partial(Path(str(file)).read_text, encoding="utf-8")
+        return await anyio.to_thread.run_sync(read, abandon_on_cancel=True)  # it may be a pipe
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"{file} is no UTF-8 text: {error}") from None
+        raise click.UsageError(f"{file} is not UTF-8 text: {error}") from None
 
 
 def _failures(request: ConsoleRequest, answer: Answer, verdicts: Sequence[Verdict]) -> Iterator[tuple[str, int]]:
@@ -124,11 +135,11 @@ def _tell(options: Options, ended: _Ended, shape: str, file: str | None, *, alon
         _summarise(ended, file)
         say_notes(answer.notes)
         return
-    _show(answer, shape)
+    _show(answer, shape, escape=options.escape_formulas)
     if ended.failures or not alone:
         options.say(f"{ended.number} {answer.request.method} {answer.request.path}  {answer.status}")
     for reason, line in ended.failures:
-        if answer.status < ERRORS or line != ended.line:  # an error's own text was shown
+        if answer.status < ERRORS or line != ended.line:  # the error's own text was shown already
             options.say(f"failed: {reason}   line {line}")
 
 
@@ -148,12 +159,12 @@ def _parts(answer: Answer | None) -> Iterator[Answer]:
         answer = answer.next
 
 
-def _show(answer: Answer, format: str) -> None:
+def _show(answer: Answer, format: str, *, escape: bool) -> None:
     for part in _parts(answer):
         if part.title and format == "table":
-            write_text(part.title)
+            write_text(plain(part.title))
         if part.page is not None:
-            write_page(part.page, format=format)
+            write_page(part.page, format=format, escape=escape)
         elif part.kind == "json" and format == "ndjson":
             sys.stdout.write(dumps(_body(part)) + "\n")
         elif part.kind == "json":
@@ -164,11 +175,11 @@ def _show(answer: Answer, format: str) -> None:
 
 
 def _formatted(text: str) -> str:
-    import msgspec
+    from dragoman_api.exchanges import indented
 
     try:
-        return safe_json(msgspec.json.format(text, indent=2))
-    except msgspec.DecodeError:  # JSON by its content type only
+        return safe_json(indented(text.encode()))
+    except ValueError:  # JSON by its content type only, or too deep
         return plain_lines(text)
 
 

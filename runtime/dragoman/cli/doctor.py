@@ -1,30 +1,33 @@
-"""What this machine gives, and shell completion."""
+"""The check of this machine and home, and shell completion."""
 
 from __future__ import annotations
 
 import platform
 import sys
 from contextlib import suppress
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
+from .commands import Command
 from .errors import FAILED
-from .options import Command, Options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dragoman.sandbox.policy import Report
+    from dragoman.sandbox.levels import SandboxReport
+
+    from .options import Options
 
     Finding = tuple[str, str, str, str]
-    """A subject, ``ok``, ``warning`` or ``fault``, what was found, what to do."""
+    """Subject, state (``ok``, ``warning`` or ``fault``), finding, remedy."""
 
 
 @click.command(cls=Command)
 @click.pass_obj
 def doctor(options: Options) -> int | None:
-    """Look whether everything is in order: Python, folders, files, sandbox, registries, installed drivers."""
+    """Check this machine and home: Python, folders, files, sandbox, registries, installed drivers."""
     from dragoman_api.errors import DragomanError
 
     findings: list[Finding] = []
@@ -33,7 +36,8 @@ def doctor(options: Options) -> int | None:
         try:
             findings += look(options)
         except DragomanError as error:
-            findings.append((name, "fault", error.message, error.hint))
+            if all(found != error.message for _, _, found, _ in findings):
+                findings.append((name, "fault", error.message, error.hint))
     keys = ("subject", "state", "found", "remedy")
     document: dict[str, object] = {"findings": [dict(zip(keys, finding, strict=True)) for finding in findings]}
     with suppress(DragomanError):
@@ -57,7 +61,13 @@ def _host(options: Options) -> Iterator[Finding]:
 def _connections(options: Options) -> Iterator[Finding]:
     from dragoman.connections import Connections
 
-    yield "connections", "ok", f"{len(Connections(options.paths()).list())} saved", ""
+    connections = Connections(options.paths())
+    saved, hidden = connections.sifted()
+    yield "connections", "ok", f"{len(saved)} saved", ""
+    for exposure in connections.exposures():
+        yield "connections", "warning", exposure.reason, exposure.remedy
+    for name, error in hidden.items():
+        yield "connections", "fault", error.message, f"dragoman connections remove {quote(name)}"
 
 
 def _sandbox(options: Options) -> Iterator[Finding]:
@@ -66,11 +76,11 @@ def _sandbox(options: Options) -> Iterator[Finding]:
 
     report = _measured(options)
     abi = f", Landlock ABI {report.landlock_abi}" if report.landlock_abi else ""
-    untested = ", a processor this lock-down was never tested on" if platform.machine() == "aarch64" else ""
+    untested = ", not tested on this processor" if platform.machine() == "aarch64" else ""
     policy = options.sandbox or "auto"
-    with suppress(DragomanError):  # a file that cannot be read is told of elsewhere
+    with suppress(DragomanError):  # an unreadable file is reported elsewhere
         policy = options.sandbox or read_settings(options.paths()).sandbox
-    asked = f", asked for: {policy}" if policy != "auto" else ""
+    asked = f", requested: {policy}" if policy != "auto" else ""
     state = "fault" if policy == "require" and report.missing else "warning" if report.missing or untested else "ok"
     yield "sandbox", state, f"{report}{abi}{untested}{asked}", "; ".join(report.remedies)
     for name, permission in sorted(report.permissions.items()):
@@ -79,8 +89,8 @@ def _sandbox(options: Options) -> Iterator[Finding]:
         yield f"sandbox {name}", state, f"{permission.state.replace('_', ' ')}{by}", ""
 
 
-def _measured(options: Options) -> Report:
-    from dragoman.sandbox.trial import measured_level
+def _measured(options: Options) -> SandboxReport:
+    from dragoman.sandbox.machine_level import measured_level
 
     return measured_level(options.paths().cache)
 
@@ -91,25 +101,32 @@ def _registries(options: Options) -> Iterator[Finding]:
 
     for registry in Registries(options.paths()).open():
         try:
-            offered = len(registry.catalog().projects)
+            catalog, hidden = registry.sifted()
         except DragomanError as error:
             yield f"registry {registry.name}", "fault", error.message, error.hint
         else:
-            yield f"registry {registry.name}", "ok", f"drivers: {offered}, at {registry.location}", ""
+            yield f"registry {registry.name}", "ok", f"drivers: {len(catalog.projects)}, at {registry.location}", ""
+            for fault in hidden:
+                yield (
+                    f"registry {registry.name}",
+                    "warning",
+                    str(fault),
+                    "tell its operator: dragoman registry verify",
+                )
 
 
 def _drivers(options: Options) -> Iterator[Finding]:
-    from dragoman_registry.store import Store
+    from dragoman_registry.client.store import Store
 
     store = Store(options.paths().data)
     for one in store.installed():
         if one.linked:
-            found = f"{one.version}: runs from {one.registry}, nothing vouches for it"
+            found = f"{one.version}: runs from {one.registry}, unsigned"
             yield f"driver {one.plugin}", "warning", found, f"dragoman driver unlink {one.plugin}"
         elif faults := store.verify(one):
             yield f"driver {one.plugin}", "fault", str(faults[0]), f"dragoman plugins repair {one.plugin}"
         else:
-            yield f"driver {one.plugin}", "ok", f"{one.version}, every file as it was installed", ""
+            yield f"driver {one.plugin}", "ok", f"{one.version}, all files intact", ""
 
 
 @click.command(cls=Command)

@@ -1,4 +1,4 @@
-"""For authors of drivers: make one, check it, test it, publish it, run it from its working tree."""
+"""Commands for driver authors: scaffold, check, test, publish, link."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .commands import Group
 from .errors import FAILED
-from .options import Group, Options, attended
+from .streams import attended
 
 if TYPE_CHECKING:
-    from dragoman.sandbox.policy import Policy
+    from dragoman.sandbox.levels import Policy
+
+    from .options import Options
 
 PATH = click.argument("path", default=".", type=click.Path(path_type=Path))
 WHEELS = click.option(
     "--wheels",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="Wheels of its dependencies instead of PATH/wheels.",
+    help="Folder of its dependencies' wheels, instead of PATH/wheels.",
 )
 
 
@@ -35,38 +38,45 @@ def _policy(options: Options) -> Policy:
 
 @driver.command("new")
 @click.argument("name")
-@click.option("--type", "kind", metavar="TYPE", help="The database type it serves; NAME when left out.")
+@click.option("--type", "kind", metavar="TYPE", help="The database type it serves; by default NAME.")
 @click.option("--port", type=click.IntRange(1, 65535), required=True, help="The usual port of its servers.")
 @click.pass_obj
 def new(options: Options, name: str, kind: str | None, port: int) -> None:
-    """Make the folder of a new driver, which passes check and test as it is."""
+    """Create the folder of a new driver, which passes check and test unchanged."""
     from dragoman.authoring.scaffold import scaffold
     from dragoman.plugins import Registries
-    from dragoman_registry.store import Store
+    from dragoman_registry.client.store import Store
 
     paths = options.paths()
     registries, store = Registries(paths).open(), Store(paths.data)
     folder = scaffold(name, type=kind or name, port=port, into=Path(), registries=registries, store=store)
     package = folder.name.replace("-", "_")
-    made = f"{package}/driver.json, {package}/driver.py, tests/test_contract.py"
-    text = f"created {folder}: {made}; it passes check and test as it is"
+    made = f"{package}/driver.json, {package}/driver.py, tests/test_conformance.py"
+    text = f"created {folder}: {made}; it passes check and test unchanged"
     options.result({"created": str(folder), "files": sorted(str(f) for f in folder.rglob("*") if f.is_file())}, text)
 
 
 @driver.command("check")
-@PATH
+@click.argument("path", default=".", metavar="[PATH|FILE.whl]", type=click.Path(path_type=Path))
 @WHEELS
 @click.pass_obj
 def check(options: Options, path: Path, wheels: Path | None) -> int | None:
-    """Build the wheel and look at everything that can be wrong with it, also in the sandbox."""
+    """Check a driver, given as a folder or a wheel, for all known faults, also in the sandbox.
+
+    A folder is built first: its build backend runs with your rights, outside the sandbox. Code of a finished wheel
+    runs only in the sandbox, so check a wheel if you do not trust the author.
+    """
     from functools import partial
 
     import anyio
 
     from dragoman.authoring import check as checks
-    from dragoman.authoring.project import built
+    from dragoman.authoring.project import built, finished
 
-    with built(path, wheels=wheels) as made:
+    wheel = path.suffix == ".whl" and not path.is_dir()
+    if not wheel:
+        options.say("note: this runs the folder's build backend with your rights; check a FILE.whl to avoid that")
+    with finished(path, wheels=wheels) if wheel else built(path, wheels=wheels) as made:
         found = anyio.run(partial(checks.check, made, policy=_policy(options), cache=options.paths().cache))
     rules, faults = len(checks.rules()), len(found.faults)
     document: dict[str, Any] = {
@@ -83,22 +93,24 @@ def check(options: Options, path: Path, wheels: Path | None) -> int | None:
 @driver.command("test")
 @PATH
 @WHEELS
-@click.option("--live", metavar="FILE.json", type=click.Path(path_type=Path), help="Real servers to test on as well.")
+@click.option(
+    "--live", metavar="FILE.json", type=click.Path(path_type=Path), help="A list of real servers to test on as well."
+)
 @click.pass_obj
 def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -> int | None:
-    """Run the contract in the sandbox: on the author's fake, and on the servers of a list.
+    """Run the conformance tests in the sandbox, on the author's fake and on the listed servers.
 
-    The level is the strongest this machine gives, and is named in the result; --sandbox require refuses to test below
-    full.
+    The sandbox level is the strongest of this machine, and the result names it; --sandbox require refuses to test
+    below full.
     """
-    from dragoman.authoring.contract import REPORT, run_contract
+    from dragoman.authoring.conformance import REPORT, run_conformance
     from dragoman.authoring.project import built
 
     with built(path, wheels=wheels) as made:
-        tested, said = run_contract(made, policy=_policy(options), live=live)
+        tested, said = run_conformance(made, policy=_policy(options), live=live)
     if not tested.passed:
         options.say(said)
-    reasons = [*tested.failures, *(f"it wanted to reach {each}" for each in tested.denied)]
+    reasons = [*tested.failures, *(f"it tried to reach {each}" for each in tested.denied)]
     options.listing(tested, [], [["failed", reason.partition("\n")[0]] for reason in reasons])
     if not options.json:
         click.echo(f"{tested} · {REPORT}")
@@ -109,7 +121,7 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
 @click.argument("file", type=click.Path(path_type=Path))
 @click.pass_obj
 def key(options: Options, file: Path) -> None:
-    """Make a key to sign your drivers with; FILE stays with you, FILE.pub goes to a registry's operator."""
+    """Create a key for signing your drivers; keep FILE secret, and send FILE.pub to a registry's operator."""
     from dragoman_registry.trust.keys import PUBLIC, own_key
 
     made = own_key(file, new=True)
@@ -120,8 +132,10 @@ def key(options: Options, file: Path) -> None:
 @PATH
 @WHEELS
 @click.option("--to", required=True, metavar="DIR", type=click.Path(path_type=Path), help="The registry.")
-@click.option("--sign", metavar="KEY", type=click.Path(path_type=Path), help="Your key; your own one when left out.")
-@click.option("--dry-run", is_flag=True, help="Do everything but write.")
+@click.option(
+    "--sign", metavar="KEY", type=click.Path(path_type=Path), help="The key to sign with; by default your own."
+)
+@click.option("--dry-run", is_flag=True, help="Do everything except writing.")
 @click.pass_obj
 def publish(options: Options, path: Path, wheels: Path | None, to: Path, sign: Path | None, dry_run: bool) -> None:
     """Build, check, test, sign and publish the driver into a registry folder; a published version never changes."""
@@ -136,7 +150,7 @@ def publish(options: Options, path: Path, wheels: Path | None, to: Path, sign: P
 
 
 def _may(options: Options, hook: str, what: str) -> None:
-    """Ask the automations about what changes the installed drivers without a runtime."""
+    """Ask the automations about a change of installed drivers that needs no runtime."""
     import anyio
 
     from dragoman_api.calls import Call
@@ -153,13 +167,13 @@ def _may(options: Options, hook: str, what: str) -> None:
 @WHEELS
 @click.pass_obj
 def link(options: Options, path: Path, wheels: Path | None) -> None:
-    """Let connections run the driver from its folder, in the sandbox, until it is unlinked: developer mode."""
+    """Run the driver from its folder, in the sandbox, until it is unlinked (developer mode)."""
     from dragoman.authoring.link import link as run
-    from dragoman_registry.store import Store
+    from dragoman_registry.client.store import Store
 
     _may(options, "install_plugin", str(path))
     one = run(path, store=Store(options.paths().data), wheels=wheels, policy=_policy(options))
-    options.say("note: link it again after a change of driver.json; code is read afresh at each opening")
+    options.say("note: link it again after changing driver.json; each opening reads the current code")
     options.result({"linked": one.plugin, "path": one.registry}, f"linked {one.plugin} {one.version} to {one.registry}")
 
 
@@ -168,7 +182,7 @@ def link(options: Options, path: Path, wheels: Path | None) -> None:
 @click.pass_obj
 def unlink(options: Options, id_: str) -> None:
     """End developer mode for a driver."""
-    from dragoman_registry.store import Store
+    from dragoman_registry.client.store import Store
 
     _may(options, "remove_plugin", id_)
     Store(options.paths().data).links.remove(id_)

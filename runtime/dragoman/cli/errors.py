@@ -1,4 +1,4 @@
-"""What a failure looks like on a terminal, and the exit codes."""
+"""The display of failures on a terminal, and exit codes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 
-from .output import plain, plain_lines, write_json
+from .output import advice, plain, plain_lines, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OK, FAILED, USAGE, CONNECTION, NOT_APPLIED, INTERRUPTED = 0, 1, 2, 3, 4, 130
 STOPPED = {"timed-out": 124, "terminated": 143}
-"""Exit codes of what was stopped from outside, as a shell and timeout(1) give them."""
+"""Exit codes of commands stopped from outside, as in a shell and timeout(1)."""
 
 
 def exit_code(error: DragomanError) -> int:
-    """Give the exit code of an error: 2 configuration, 3 connection, what was stopped, 1 everything else."""
+    """Return the exit code of an error: 2 configuration, 3 connection, `STOPPED`, 1 everything else."""
     if error.code in STOPPED:
         return STOPPED[error.code]
     if isinstance(error, AuthenticationError | ConnectionFailedError):
@@ -34,10 +34,10 @@ def exit_code(error: DragomanError) -> int:
 
 
 def report(error: BaseException, *, as_json: bool) -> int:
-    """Tell what went wrong on stderr, never with a traceback, and give the exit code.
+    """Report an error on stderr, without a traceback, and return the exit code.
 
     Raises:
-        BaseException: The error itself, when DRAGOMAN_DEBUG is set: then the traceback is wanted.
+        BaseException: The error itself, if DRAGOMAN_DEBUG asks for the traceback.
     """
     import click
 
@@ -62,7 +62,7 @@ def report(error: BaseException, *, as_json: bool) -> int:
 
 
 def _drain() -> None:
-    """Hand over what was written so far; a broken stdout must not fail once more when the interpreter ends."""
+    """Flush stdout; a broken one must not fail again when the interpreter exits."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -70,7 +70,7 @@ def _drain() -> None:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Take an error out of the groups that task groups put around it, what matters most first."""
+    """Unwrap the most important error from task groups' exception groups."""
     leaves = list(_leaves(error))
     return next((leaf for leaf in leaves if isinstance(leaf, DragomanError)), leaves[0])
 
@@ -101,14 +101,14 @@ def _translate(error: BaseException) -> DragomanError:
 def _tell(error: DragomanError) -> None:
     bold, red, off = ("\x1b[1m", "\x1b[31m", "\x1b[0m") if _coloured() else ("", "", "")
     message = error.message
-    if isinstance(error, WheelRejectedError) and error.faults:  # the first one too is told below, with its code
+    if isinstance(error, WheelRejectedError) and error.faults:  # the first one is also listed below, with its code
         message = message.partition(f": {error.faults[0][1]}")[0]
-    message = plain_lines(message).replace("\n", "\n    ")  # or a driver could write lines of its own
+    message = plain_lines(message).replace("\n", "\n    | ")  # else a driver could forge lines of output
     lines = [f"{red}error[{plain(error.code)}]{off}: {bold}{message}{off}"]
     if isinstance(error, WheelRejectedError):
         lines += [f"  {plain(code)}: {plain(reason)}" for code, reason in error.faults]
     if error.hint:
-        lines.append(f"  try: {plain(error.hint)}")
+        lines.append(f"  {advice(error)}")
     sys.stderr.write("\n".join(lines) + "\n")
 
 

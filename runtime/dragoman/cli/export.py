@@ -1,4 +1,4 @@
-"""The command that takes data away: export."""
+"""The command `export`."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
-from .grid import COLUMNS, TENANT, filtered, near_names, parse_names
-from .options import CONNECTION, OBJECT, Command, opens, parse_time
+from .command_files import command_file
+from .commands import CONNECTION, OBJECT, Command
+from .grid import COLUMNS, ESCAPE, TENANT, filtered, parse_names, suggesting_names
+from .opening import opens
+from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
 
 if TYPE_CHECKING:
@@ -23,11 +26,11 @@ if TYPE_CHECKING:
 
 
 FINAL = ("resume-refused", "export-running", "export-not-resumable", "context-lost", "limit-exceeded")
-"""Codes of errors after which resuming would meet the same again."""
+"""Codes of errors that resuming would meet again."""
 
 
 class _SafeStream:
-    """Standard output on a terminal, taking bytes: what a server stored must not drive the terminal."""
+    """Standard output on a terminal, for bytes: stored data must not control the terminal."""
 
     name = "<stdout>"
 
@@ -37,22 +40,30 @@ class _SafeStream:
         return len(data)
 
     def flush(self) -> None:
-        """Hand everything over to the terminal."""
+        """Flush the terminal."""
         sys.stdout.flush()
+
+
+def _beside(file: Path) -> tuple[Path, ...]:
+    from dragoman.exports import files_beside
+
+    return files_beside(file)
 
 
 @click.command(cls=Command)
 @CONNECTION
 @OBJECT
 @filtered
-@click.option("-o", "--output", metavar="FILE", help="Appears only when it is complete; stdout when left out.")
+@click.option("-o", "--output", metavar="FILE", callback=command_file(written=True, beside=_beside),
+              help="The file, which appears only when it is complete; by default stdout.")  # fmt: skip
 @click.option("--format", type=click.Choice(["documents", "ndjson", "rows", "csv", "bulk", "parquet"]),
-              help="By the file's name when left out, else documents.")  # fmt: skip
-@click.option("--compress", type=click.Choice(["gzip", "zstd"]), help="By the file's name when left out.")
+              help="By default chosen by the file's name, else documents.")  # fmt: skip
+@click.option("--compress", type=click.Choice(["gzip", "zstd"]), help="By default chosen by the file's name.")
+@ESCAPE
 @COLUMNS
 @TENANT
-@click.option("--resume", is_flag=True, help="Go on where an interrupted export of the same rows to FILE ended.")
-@click.option("--keep-alive", metavar="TIME", help="How long it can be resumed: 90s, 30m, 2h.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted export of the same rows to FILE.")
+@click.option("--keep-alive", metavar="TIME", help="How long an interrupted export can be resumed: 90s, 30m, 2h.")
 @click.option("--no-manifest", is_flag=True, help="Write no FILE.manifest.json.")
 @opens
 async def export(
@@ -60,18 +71,18 @@ async def export(
     output: str | None, format: str | None, compress: str | None, columns: str | None, tenant: str | None,
     resume: bool, keep_alive: str | None, no_manifest: bool,
 ) -> None:  # fmt: skip
-    """Export an object, or what a filter leaves of it, however large."""
+    """Export an object of any size, or its rows that match a filter."""
     from .filters import parse_rows
 
     if options.reserved and not output:
-        raise click.UsageError("--events - has stdout for itself; name a file for the export: -o FILE")
+        raise click.UsageError("--events - reserves stdout; name a file for the export: -o FILE")
     rows = parse_rows(filters, raw)
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)
-    async with near_names(session, object), _resumable(options, Path(output) if output else None):
+    async with suggesting_names(session, object), _resumable(options, Path(output) if output else None):
         result = await session.export(
             object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
             match=match, columns=parse_names(columns), tenant=tenant, resume=resume, manifest=not no_manifest,
-            keep_alive=parse_time(keep_alive, option="--keep-alive"),
+            keep_alive=parse_time(keep_alive, option="--keep-alive"), escape_formulas=options.escape_formulas,
         )  # fmt: skip
     say_notes(result.notes)
     if options.json and output:
@@ -80,7 +91,7 @@ async def export(
 
 @asynccontextmanager
 async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]:
-    """Tell how an export that was interrupted goes on, with the words it was typed with."""
+    """Print the command that continues an interrupted export."""
     import anyio
     import anyio.to_thread
 
@@ -98,7 +109,7 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
         if resumable:
             words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
             if known:
-                known.hint = shlex.join(words)
+                known.advise(shlex.join(words))
             else:
-                say(f"to go on: {shlex.join(words)}")
+                say(f"to continue: {shlex.join(words)}")
         raise

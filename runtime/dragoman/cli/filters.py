@@ -1,11 +1,11 @@
-"""The grammar of filter rows and sort keys; pure, and it refuses rather than guesses."""
+"""The grammar of filter rows and sort keys; pure, and strict rather than guessing."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import get_close_matches
 
+from dragoman.near import did_you_mean, near_names
 from dragoman_api.columns import Operator
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import Filter, RawQuery
@@ -22,7 +22,7 @@ _UNSPACED = re.compile(r"([^<>=!]+)(>=|<=|!=|=|>|<)(.+)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word of a filter row: its text, the items its bare commas divide it into, whether nothing was quoted."""
+    """A word of a filter row: its text, its items between unquoted commas, and whether it is unquoted."""
 
     text: str
     items: tuple[str, ...]
@@ -40,7 +40,7 @@ def _words(row: str) -> list[_Word]:
         while at < len(row) and not row[at].isspace():
             piece = _PIECE.match(row, at)
             if piece is None:
-                hint = "a value with a quote in it goes into quotes of the other kind"
+                hint = "put a value that contains a quote into quotes of the other kind"
                 raise _fault(row, f"the quote at position {at + 1} is never closed", hint=hint)
             at = piece.end()
             single, double, escaped, plain = piece.groups()
@@ -59,13 +59,13 @@ def parse_filter(row: str) -> Filter:
     """Read one filter row, written ``COLUMN OP VALUE [@GROUP]`` with values quoted as in a shell.
 
     Args:
-        row: As typed; the values of ``in``, ``not-in`` and ``between`` are divided by commas outside quotes.
+        row: As typed; commas outside quotes separate the values of ``in``, ``not-in`` and ``between``.
 
     Returns:
-        The row; its value is text, which the driver reads by the column's type.
+        The filter row; its value is text, which the driver parses according to the column's type.
 
     Raises:
-        ConfigurationError: It is not of that form (code ``filter-syntax``).
+        ConfigurationError: It does not have that form (code ``filter-syntax``).
 
     >>> parse_filter("items.sku = A-17 @1")
     Filter(column='items.sku', op=<Operator.EQ: '='>, value='A-17', group='1', case=None)
@@ -85,7 +85,7 @@ def parse_filter(row: str) -> Filter:
             raise _fault(row, f"{operator} takes no value", hint=f"--filter '{column} {operator}'")
         return Filter(column, operator, None, group)
     if not rest:
-        lost = " (@… names a group; quote a value that begins with @)" if group else ""
+        lost = " (@… names a group; quote a value that starts with @)" if group else ""
         raise _fault(row, f"{operator} needs a value{lost}", hint=f"--filter '{column} {operator} VALUE'")
     if len(rest) > 1:
         joined = " ".join(word.text for word in rest)
@@ -106,9 +106,8 @@ def _operator(row: str, text: str) -> Operator:
         return Operator(text.lower())
     except ValueError:
         known = [str(operator) for operator in Operator]
-        near = get_close_matches(text.lower(), known, cutoff=0.5)
-        meant = f" (did you mean {' or '.join(near)}?)" if near else ""
-        raise _fault(row, f"{text!r} is no operator{meant}", hint=f"use one of: {' '.join(known)}") from None
+        meant = did_you_mean(near_names(text.lower(), known, least=0.5))
+        raise _fault(row, f"{text!r} is not an operator{meant}", hint=f"use one of: {' '.join(known)}") from None
 
 
 def _fault(row: str, reason: str, *, hint: str) -> ConfigurationError:
@@ -116,10 +115,10 @@ def _fault(row: str, reason: str, *, hint: str) -> ConfigurationError:
 
 
 def parse_rows(rows: tuple[str, ...], raw: tuple[str, ...]) -> list[Filter | RawQuery]:
-    """Read the rows of a filter, and the ones in the server's own syntax after them.
+    """Read filter rows, followed by those in the server's own syntax.
 
     Raises:
-        ConfigurationError: One cannot be read, or is empty: an empty one would match everything.
+        ConfigurationError: A filter row cannot be read, or is empty, which would match everything.
     """
     if not all(text.strip() for text in raw):
         raise ConfigurationError("--raw is empty", hint="--raw 'status:open AND total:>100'", code="filter-syntax")
@@ -127,7 +126,7 @@ def parse_rows(rows: tuple[str, ...], raw: tuple[str, ...]) -> list[Filter | Raw
 
 
 def parse_sort(keys: tuple[str, ...]) -> list[Sort]:
-    """Read sort keys, each a column, descending when a hyphen stands before it.
+    """Read sort keys, each a column, with a leading hyphen for descending order.
 
     >>> parse_sort(("-total", "_id"))
     [Sort(column='total', descending=True), Sort(column='_id', descending=False)]

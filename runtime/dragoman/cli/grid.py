@@ -5,13 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import asynccontextmanager
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dragoman.near import did_you_mean, near_names
+
 from . import output
-from .options import CONNECTION, OBJECT, Command, opens
+from .commands import CONNECTION, OBJECT, Command
+from .opening import opens
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -23,15 +25,33 @@ if TYPE_CHECKING:
     from .options import Options
 
 F = TypeVar("F", bound="Callable[..., Any]")
-FORMAT = click.option("--format", default="table", type=click.Choice(output.FORMATS), help="How rows are written.")
 COLUMNS = click.option("--columns", metavar="A,B,…", help="Only these columns, in this order.")
-TENANT = click.option("--tenant", metavar="NAME", help="Whose rows, where the object has tenants.")
+ESCAPE = click.option("--escape-formulas", is_flag=True, expose_value=False, callback=lambda *given: _escape(*given),
+                      help="CSV: put an apostrophe before texts that a spreadsheet would run as formulas.")  # fmt: skip
+TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
+
+
+def _escape(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    context.obj.escape_formulas = value
+
+
+def formatted(function: F) -> F:
+    """Add the options for the output of rows to a command."""
+    option = click.option(
+        "--format", default="table", type=click.Choice(output.FORMATS), help="The output format of rows."
+    )
+    return option(ESCAPE(function))
 
 
 def filtered(function: F) -> F:
     """Add the options of a filter to a command."""
     for option in (
-        click.option("--match", default="all", type=click.Choice(["all", "any"]), help="How the rows are joined."),
+        click.option(
+            "--match",
+            default="all",
+            type=click.Choice(["all", "any"]),
+            help="Whether all filter rows must match, or any.",
+        ),
         click.option("--raw", multiple=True, metavar="TEXT", help="A filter in the server's own syntax. Repeatable."),
         click.option("--filter", "filters", multiple=True, metavar="ROW", help="COLUMN OP VALUE [@GROUP]. Repeatable."),
     ):
@@ -40,13 +60,13 @@ def filtered(function: F) -> F:
 
 
 def parse_names(text: str | None) -> list[str] | None:
-    """Read the names of columns; None where nothing is said."""
+    """Read the names of columns; None if the option is absent."""
     return [name.strip() for name in text.split(",")] if text else None
 
 
 @asynccontextmanager
-async def near_names(session: Session, object: str) -> AsyncIterator[None]:
-    """Add near names to an error about a column or an object that is not there."""
+async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]:
+    """Add near names to an error about an unknown column or object."""
     from dragoman_api.errors import DragomanError, ObjectNotFoundError
 
     try:
@@ -55,11 +75,10 @@ async def near_names(session: Session, object: str) -> AsyncIterator[None]:
         wanted = str(error.details.get("column") or (object if isinstance(error, ObjectNotFoundError) else ""))
         if wanted:
             known = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
-            if wanted not in known and (near := get_close_matches(wanted, known)):
-                error.message += f" (did you mean {' or '.join(near)}?)"
             if wanted not in known:
+                error.message += did_you_mean(near_names(wanted, known))
                 look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
-                error.hint = shlex.join(["dragoman", look[0], session.name, *look[1:]])
+                error.advise(shlex.join(["dragoman", look[0], session.name, *look[1:]]))
         raise
 
 
@@ -70,16 +89,16 @@ async def _known_names(session: Session, object: str, *, objects: bool) -> list[
         if objects:
             return [one.name for one in await session.objects()]
         return [column.name for column in (await session.describe(object)).columns]
-    except DragomanError:  # the first error is the one to tell
+    except DragomanError:  # report the first error
         return []
 
 
 @click.command(cls=Command)
 @CONNECTION
-@FORMAT
+@formatted
 @opens
 async def objects(options: Options, session: Session, *, format: str) -> None:
-    """List what can be browsed."""
+    """List the objects of a connection."""
     found = await session.objects()
     shape = options.format_or(format)
     if shape == "json":
@@ -91,11 +110,16 @@ async def objects(options: Options, session: Session, *, format: str) -> None:
         output.write_table(head[:shown], [row[:shown] for row in rows], right=right[:shown])
     else:
         columns = ["name", "rows", "size", "kind"]
-        output.write_records([{name: getattr(one, name) for name in columns} for one in found], columns, format=shape)
+        output.write_records(
+            [{name: getattr(one, name) for name in columns} for one in found],
+            columns,
+            format=shape,
+            escape=options.escape_formulas,
+        )
 
 
 def _reasons(columns: Sequence[Column]) -> Iterator[str]:
-    """Give what cannot be done, each reason once with all the columns it holds for."""
+    """Yield each reason why something cannot be done, with all its columns."""
     alike: dict[tuple[str, str], list[str]] = {}
     for column in columns:
         abouts: dict[str, list[str]] = {}
@@ -113,8 +137,8 @@ def _reasons(columns: Sequence[Column]) -> Iterator[str]:
 @click.option("--structure", is_flag=True, help="The server's own definition instead of the columns.")
 @opens
 async def describe(options: Options, session: Session, *, object: str, structure: bool) -> None:
-    """Describe the columns of an object: type, what can be done with each, and why something cannot."""
-    async with near_names(session, object):
+    """Describe the columns of an object: their types, what each supports, and why something is not supported."""
+    async with suggesting_names(session, object):
         description = await session.describe(object)
     if options.json:
         output.write_json(description)
@@ -137,16 +161,16 @@ async def describe(options: Options, session: Session, *, object: str, structure
 @CONNECTION
 @OBJECT
 @filtered
-@click.option("--sort", multiple=True, metavar="[-]COL", help="A column, descending with a hyphen. Repeatable.")
-@click.option("--limit", default=100, show_default=True, type=int, help="Rows of the page.")
-@click.option("--offset", default=0, type=int, help="Rows before the page.")
-@click.option("--last", is_flag=True, help="The last rows instead of the first.")
+@click.option("--sort", multiple=True, metavar="[-]COL", help="A column; with a hyphen, descending. Repeatable.")
+@click.option("--limit", default=100, show_default=True, type=int, help="Number of rows on the page.")
+@click.option("--offset", default=0, type=int, help="Number of rows to skip before the page.")
+@click.option("--last", is_flag=True, help="Show the last rows instead of the first.")
 @COLUMNS
 @TENANT
-@click.option("--cursor", metavar="NEXT", help="Go on after an earlier page: its `next`.")
-@click.option("--explain", is_flag=True, help="Tell what becomes of each row of the filter.")
+@click.option("--cursor", metavar="NEXT", help="Continue after an earlier page: the value of its `next`.")
+@click.option("--explain", is_flag=True, help="Explain how each filter row is applied.")
 @click.option("--no-total", is_flag=True, help="Do not count all matching rows.")
-@FORMAT
+@formatted
 @opens
 async def page(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
@@ -157,11 +181,11 @@ async def page(
     from .filters import parse_rows, parse_sort
 
     if last and (offset or cursor):
-        raise click.UsageError("--last says where the page is; it goes with neither --offset nor --cursor")
+        raise click.UsageError("--last cannot be combined with --offset or --cursor")
     rows, sorts = parse_rows(filters, raw), parse_sort(sort)
     shape = options.format_or(format)
     compiled = None
-    async with near_names(session, object):
+    async with suggesting_names(session, object):
         if explain and rows:
             compiled = await session.compile(object, filters=rows, match=match)
             if shape != "json":
@@ -176,7 +200,8 @@ async def page(
     if shape == "json":
         output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
         return
-    output.write_page(found, format=shape, more="choose with --columns, or take --json")
+    more = "choose some with --columns, or use --json"
+    output.write_page(found, format=shape, more=more, escape=options.escape_formulas)
     output.say_notes(found.notes)
     first, end = found.offset + 1, found.offset + len(found.cells)
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
@@ -194,7 +219,7 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
         if same := [other + 1 for other in told.same_element if other < told.row]:
             meaning += f", same element as {', '.join(map(str, same))}"
         lines.append([f"{told.row + 1} {show_row(rows[told.row])}", told.clause, meaning])
-    first, second = (max(len(line[at]) for line in lines) for at in range(2))
+    first, second = (max((len(line[at]) for line in lines), default=0) for at in range(2))
     for row, clause, meaning in lines:
         output.say(f"{row:<{first}}   {clause:<{second}}   {meaning}")
 
@@ -213,9 +238,9 @@ async def count(
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)
-    async with near_names(session, object):
+    async with suggesting_names(session, object):
         number = await session.count(object, filters=rows, match=match, tenant=tenant)
-        if raw and not number:  # only a page tells why it holds nothing
+        if raw and not number:  # only a page explains why it is empty
             empty = await session.page(object, filters=rows, match=match, limit=1, total=False, tenant=tenant)
             output.say_notes(empty.notes)
     output.write_json({"count": number}) if options.json else sys.stdout.write(f"{number}\n")
@@ -226,13 +251,13 @@ async def count(
 @OBJECT
 @click.argument("id")
 @click.argument("column")
-@click.option("--routing", help="What the server needs besides the id to find the row.")
+@click.option("--routing", help="The value that the server needs besides the id to find the row.")
 @opens
 async def cell(options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None) -> None:
-    """Show the whole value of one cell, however long."""
+    """Show the whole value of one cell, of any length."""
     from dragoman_api.grid import RowKey
 
-    async with near_names(session, object):
+    async with suggesting_names(session, object):
         value = await session.cell(RowKey(object, id, routing), column)
     if options.json:
         sys.stdout.write(output.dumps(value) + "\n")

@@ -1,4 +1,4 @@
-"""What becomes of an installed driver: install, keep up to date, switch off, take back."""
+"""Commands that change installed drivers: install, update, disable, roll back and so on."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .commands import Group
 from .errors import FAILED
-from .options import Group, Options
 from .output import plain, say, show_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from dragoman.plugins import Plugins, Update
-    from dragoman_registry.generation import Generation
+    from dragoman.plugins import AvailableUpdate, Plugins
+    from dragoman_registry.client.generation import Generation
+
+    from .options import Options
 
     Work = Callable[..., Coroutine[Any, Any, int | None]]
 
 ID = click.argument("id_", metavar="ID")
 verbs = Group("plugins")
-"""The commands of this room; the group that people see takes them over."""
+"""The commands of this module, which the visible group takes over."""
 
 
 def managed(work: Work) -> Work:
-    """Make a command of a coroutine function that needs the plugins of a runtime."""
+    """Make a command from a coroutine function that needs the plugins of a runtime."""
 
     @wraps(work)
     async def run(options: Options, **arguments: Any) -> int | None:
@@ -38,13 +40,14 @@ def managed(work: Work) -> Work:
 @verbs.command("list")
 @click.pass_obj
 def list_(options: Options) -> None:
-    """List the installed drivers, and what is held against their versions."""
+    """List the installed drivers, and the advisories on their versions."""
     from dragoman.plugins import Registries
-    from dragoman.plugins.advisories import Advisories  # and no runtime: this is asked at every prompt
-    from dragoman_registry.store import Store
+    from dragoman.plugins.advisories import AdvisoryCache  # without a runtime: shell prompts run this often
+    from dragoman_registry.client.store import Store
+    from dragoman_registry.names import marked
 
     store = Store(options.paths().data)
-    advisories = Advisories(store, Registries(options.paths()))
+    advisories = AdvisoryCache(store, Registries(options.paths()))
     advisories.refresh()
     installed = store.installed()
     records = []
@@ -56,10 +59,12 @@ def list_(options: Options) -> None:
         if standing.quarantined and one.state == "installed":
             records[-1]["state"] = "quarantined"
     keys = ("id", "label", "types", "version", "state", "registry", "pin")
-    rows = [[str(one[key] or "") for key in keys] for one in records]
-    nothing = "no driver is installed; opening a connection installs its own; try: dragoman plugins browse"
+    rows = [[marked(str(one[key] or "")) if key == "label" else str(one[key] or "") for key in keys] for one in records]
+    nothing = "No installed drivers. Opening a connection installs its driver. To see them: dragoman plugins browse"
     head = ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REGISTRY", "PIN"]
     options.listing({"plugins": records}, head, rows, nothing=nothing)
+    for plugin, version in store.unreadable().items():
+        options.say(f"{plugin} {version} cannot be read; try: dragoman plugins repair")
     for notice in [notice for one in records for notice in one["notices"]] if not options.json else ():
         say(plain(notice))
 
@@ -88,27 +93,27 @@ async def install(options: Options, plugins: Plugins, *, id_: str, version: str 
 
 
 SOME = click.argument("id_", metavar="[ID]", required=False)
-DRY_RUN = click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+DRY_RUN = click.option("--dry-run", is_flag=True, help="Show what would be done without doing it.")
 
 
 @verbs.command
 @SOME
-@click.option("--all", "every", is_flag=True, help="All that are not pinned; the same as naming none.")
+@click.option("--all", "every", is_flag=True, help="Update all drivers that are not pinned; the same as naming none.")
 @DRY_RUN
 @managed
 async def update(options: Options, plugins: Plugins, *, id_: str | None, every: bool, dry_run: bool) -> int | None:
-    """Update one driver, or all of them; pinned ones stay, and wider permissions are asked about."""
+    """Update one driver, or all that are not pinned; wider permissions need your consent."""
     if id_ and every:
-        raise click.UsageError("give either ID or --all")
+        raise click.UsageError("use either ID or --all")
     found = await plugins.update(id_, dry_run=dry_run)
 
-    def more(one: Update) -> str:
+    def more(one: AvailableUpdate) -> str:
         signed = f"is signed by {one.publisher}" if one.publisher else ""
         return "; ".join(filter(None, (*one.permissions, signed, one.reason)))
 
     head = ["ID", "FROM", "TO", "STATE", "NEW"]
     rows = [[one.plugin, one.before, one.version, one.state, more(one)] for one in found]
-    options.listing({"updates": found}, head, rows, nothing="everything is up to date")
+    options.listing({"updates": found}, head, rows, nothing="Everything is up to date.")
     return FAILED if any(one.state == "failed" for one in found) else None
 
 
@@ -142,10 +147,10 @@ async def disable(options: Options, plugins: Plugins, *, id_: str) -> None:
 
 @verbs.command
 @ID
-@click.option("--version", metavar="VERSION", help="This one, instead of the one that was active before.")
+@click.option("--version", metavar="VERSION", help="This version, instead of the previously active one.")
 @managed
 async def rollback(options: Options, plugins: Plugins, *, id_: str, version: str | None) -> None:
-    """Go back to the version that was active before."""
+    """Go back to the previously active version."""
     one = await plugins.rollback(id_, version=version)
     options.result({"rolled_back": _record(one)}, f"rolled back to {one.plugin} {one.version}")
 
@@ -156,9 +161,9 @@ async def rollback(options: Options, plugins: Plugins, *, id_: str, version: str
 @click.option("--off", is_flag=True, help="Follow new versions again, as `unpin` does.")
 @managed
 async def pin(options: Options, plugins: Plugins, *, id_: str, version: str | None, off: bool) -> None:
-    """Stay at a version: the active one, or VERSION."""
+    """Stay at the active version, or at VERSION."""
     if off and version:
-        raise click.UsageError("give either VERSION or --off")
+        raise click.UsageError("use either VERSION or --off")
     active = {one.id: one.version for one in plugins.installed()}
     if not (off or version or id_ in active):
         raise click.UsageError(f"{id_!r} is not installed; name the VERSION to stay at")
@@ -183,7 +188,7 @@ async def _pin(options: Options, plugins: Plugins, plugin: str, version: str | N
 @SOME
 @managed
 async def verify(options: Options, plugins: Plugins, *, id_: str | None) -> int | None:
-    """Compare every file of what is installed with what was unpacked."""
+    """Check every installed file for changes since it was unpacked."""
     found = await plugins.verify(id_)
     documents = [_record(one) | {"faults": faults} for one, faults in found]
     rows = [[one.plugin, one.version, str(fault)] for one, faults in found for fault in faults]
@@ -195,47 +200,80 @@ async def verify(options: Options, plugins: Plugins, *, id_: str | None) -> int 
 
 
 @verbs.command
-@ID
+@SOME
 @managed
-async def repair(options: Options, plugins: Plugins, *, id_: str) -> None:
-    """Fetch a damaged driver again, or a version that fits this host."""
-    one = await plugins.repair(id_)
-    options.result({"repaired": _record(one)}, f"{one.plugin} {one.version} is whole")
+async def repair(options: Options, plugins: Plugins, *, id_: str | None) -> int | None:
+    """Replace a damaged driver, or one that does not fit this host; without ID, repair everything.
+
+    Repairing everything starts with the state database; a damaged one is kept under another name.
+    """
+    if id_ is not None:
+        one = await plugins.repair(id_)
+        options.result({"repaired": _record(one)}, f"{one.plugin} {one.version} was repaired")
+        return None
+    done = await plugins.repair_all()
+    rows = [["restored", str(done.aside)]] if done.aside else []
+    rows += [["fetched", f"{one.plugin} {one.version}"] for one in done.made]
+    rows += [["left", f"{plugin}: {error.message}"] for plugin, error in done.left.items()]
+    document = {
+        "damaged": done.aside and str(done.aside), "copied": done.copied,
+        "repaired": [_record(one) for one in done.made],
+        "left": {plugin: error.to_dict() for plugin, error in done.left.items()},
+    }  # fmt: skip
+    options.listing(document, [], rows, nothing="Nothing is damaged.")
+    if done.aside and not done.copied:
+        options.say("no intact copy of the state was found; plugins.lock was followed instead")
+        options.say("pins, disabled drivers and the versions to roll back to were lost")
+    for error in done.left.values():
+        options.say(f"try: {error.hint}") if error.hint else None
+    return FAILED if done.left else None
 
 
 @verbs.command
-@click.option("--frozen", is_flag=True, help="Only compare; change nothing.")
+@click.option("--frozen", is_flag=True, help="Compare without changing anything.")
 @managed
 async def sync(options: Options, plugins: Plugins, *, frozen: bool) -> int | None:
-    """Install exactly what plugins.lock names."""
-    made, differences = await plugins.sync(frozen=frozen)
-    records = [_record(one) for one in made]
-    rows = [["installed", one.plugin, one.version] for one in made] + [["differs", text] for text in differences]
-    nothing = "what is installed is what plugins.lock names"
-    options.listing({"installed": records, "differences": differences}, [], rows, nothing=nothing)
-    return FAILED if differences and frozen else None
+    """Install exactly what plugins.lock names; drivers that fail are skipped and listed, with exit code 1."""
+    made, differences, skipped = await plugins.sync(frozen=frozen)
+    document = {
+        "installed": [_record(one) for one in made], "differences": differences,
+        "skipped": {plugin: error.to_dict() for plugin, error in skipped.items()},
+    }  # fmt: skip
+    rows = [["installed", f"{one.plugin} {one.version}"] for one in made] + [["differs", text] for text in differences]
+    rows += [["skipped", f"{plugin}: {error.message}"] for plugin, error in skipped.items()]
+    options.listing(document, [], rows, nothing="The installed drivers match plugins.lock.")
+    for hint in dict.fromkeys(error.hint for error in skipped.values() if error.hint):
+        options.say(f"try: {hint}")
+    return FAILED if skipped or (differences and frozen) else None
 
 
 @verbs.command
 @DRY_RUN
 @managed
 async def gc(options: Options, plugins: Plugins, *, dry_run: bool) -> None:
-    """Remove versions nobody goes back to: not active, not the one before, not pinned, and not in use."""
+    """Remove old versions, except active, previously active, pinned and running ones.
+
+    Leftover state files of killed processes are removed too.
+    """
     found = await plugins.collect(dry_run=dry_run)
     documents = [
         {"plugin": one.plugin, "version": one.version, "path": str(one.path), "size": one.size} for one in found
     ]
-    rows = [[one.plugin or "abandoned", one.version, show_size(one.size), one.path.name[:12]] for one in found]
-    options.listing({"collected": documents, "dry_run": dry_run}, [], rows, nothing="nothing to collect")
+    rows = [[one.plugin or "abandoned", one.version, show_size(one.size), _short(one.path.name)] for one in found]
+    options.listing({"collected": documents, "dry_run": dry_run}, [], rows, nothing="Nothing to collect.")
     if found:
         options.say(f"{show_size(sum(one.size for one in found))} {'would be' if dry_run else 'were'} freed")
+
+
+def _short(name: str) -> str:
+    return name if name.endswith(".tmp") else name[:12]
 
 
 @verbs.command
 @ID
 @managed
 async def why(options: Options, plugins: Plugins, *, id_: str) -> None:
-    """Say why the installed version is here: who asked, when, from where, and what was passed over."""
+    """Explain the installed version: who asked for it, when, its source, and the versions passed over."""
     active, *others = await plugins.why(id_)
     origin = active.origin
     rows = {

@@ -1,36 +1,39 @@
-"""How data and narration are written: tables, JSON, CSV, and nothing a server says reaches a terminal unsafely."""
+"""Output of data and messages: tables, JSON, CSV; texts of a server are made safe for terminals."""
 
 from __future__ import annotations
 
 import csv
 import json
 import sys
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal, TextIO
+
+from dragoman_api.masking import UNSAFE, escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman_api.columns import Note
+    from dragoman_api.errors import DragomanError
     from dragoman_api.grid import Page
 
 FORMATS = ("table", "json", "ndjson", "csv")
 GAP = "  "
 WIDEST = 32
-"""Characters a column keeps on a terminal, as far as its values are that long."""
+"""Minimum width of a column on a terminal, in characters, if its values are that long."""
+ALIGNED = 400
+"""Maximum width of an aligned column; a longer value would pad every row."""
 NARROWEST = 8
-"""Characters a column keeps where long values go on in the next line."""
+"""Minimum width of a column whose long values wrap."""
 
-# C0, DEL, C1, line separators and bidirectional controls: what could move a cursor, recolour, or reorder what is read.
-_UNSAFE = [*range(0x20), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A)]
 _SHORT = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
-_VISIBLE = {code: _SHORT.get(code, f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}") for code in _UNSAFE}
-_IN_JSON = {code: f"\\u{code:04x}" for code in _UNSAFE if code >= 0x20}
+_VISIBLE = {code: _SHORT.get(code, f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}") for code in UNSAFE}
 _IN_TEXT = {code: shown for code, shown in _VISIBLE.items() if code not in (0x09, 0x0A)}
 
 
 def plain(text: str) -> str:
-    """Make a text of foreign origin safe for one line of a terminal: controls are shown, not obeyed."""
+    """Make a foreign text safe for one line of a terminal: control characters become visible."""
     return text if text.isprintable() else text.translate(_VISIBLE)
 
 
@@ -40,14 +43,14 @@ def plain_lines(text: str) -> str:
 
 
 def write_text(text: str) -> None:
-    """Write a text of a server as data: exactly, but for the controls that a terminal would obey."""
+    """Write a server's text as data: unchanged, except for control characters on a terminal."""
     sys.stdout.write((plain_lines(text) if sys.stdout.isatty() else text) + "\n")
 
 
 def write_markdown(title: str, source: str) -> None:
-    """Write a text of foreign origin under a title: rendered on a terminal, as it is elsewhere, and never obeyed."""
+    """Write a foreign text under a title: rendered on a terminal, unchanged elsewhere, and always safe."""
     source = plain_lines(source)
-    from dragoman_registry.documents import is_renderable
+    from dragoman_registry.index.documents import is_renderable
 
     if not (sys.stdout.isatty() and is_renderable(source)):
         sys.stdout.write(f"{title}\n\n{source.strip()}\n")
@@ -62,7 +65,7 @@ def write_markdown(title: str, source: str) -> None:
 
 
 def show(value: object) -> str:
-    """Give a cell as the text of a table."""
+    """Return a cell as text for a table."""
     match value:
         case None:
             return "null"
@@ -76,7 +79,7 @@ def show(value: object) -> str:
 
 
 def show_size(size: int | None) -> str:
-    """Give a number of bytes for people, in powers of 1000; a hyphen where it is unknown."""
+    """Format a number of bytes for people, in powers of 1000; a hyphen if unknown."""
     if size is None:
         return "-"
     number, unit = float(size), "B"
@@ -88,7 +91,7 @@ def show_size(size: int | None) -> str:
 
 
 def show_count(count: int | None) -> str:
-    """Give a number of rows for people; a hyphen where it is unknown."""
+    """Format a number of rows for people; a hyphen if unknown."""
     return "-" if count is None else f"{count:,}"
 
 
@@ -98,27 +101,29 @@ def _is_json(value: object, *also: str) -> bool:
 
 
 def _one_line(text: str) -> str:
-    """Take line breaks out of a JSON text; outside its strings they are space, inside they cannot be."""
+    """Remove line breaks from a JSON text; they occur only as whitespace outside its strings."""
     return text.replace("\r", " ").replace("\n", " ")
 
 
 def _valid(text: str) -> bool:
     import msgspec
 
+    from dragoman_api.exchanges import decode
+
     try:
-        msgspec.json.decode(str(text), type=msgspec.Raw)  # it takes no subclass of str
-    except (msgspec.DecodeError, UnicodeEncodeError):
+        decode(text, msgspec.Raw)
+    except ValueError:
         return False
     return True
 
 
 def safe_json(text: str) -> str:
-    """Escape in a JSON text what a terminal would obey; its value stays what it is."""
-    return str(text).translate(_IN_JSON)
+    """Escape the control characters in a JSON text; its value stays the same."""
+    return escaped(str(text))
 
 
 def dumps(value: object) -> str:
-    """Write a value as one line of JSON: numbers digit for digit, JSON cells as they are.
+    """Write a value as one line of JSON: numbers digit for digit, JSON cells unchanged.
 
     >>> dumps({"n": Decimal("1.10"), "big": 2**70, "text": "a"})
     '{"n":1.10,"big":1180591620717411303424,"text":"a"}'
@@ -126,7 +131,7 @@ def dumps(value: object) -> str:
     match value:
         case None | bool():
             return json.dumps(value)
-        case str() if _is_json(value) and _valid(value):  # a driver's word for it is not enough
+        case str() if _is_json(value) and _valid(value):  # a driver's claim is not enough
             return safe_json(_one_line(value))
         case str():
             return safe_json(json.dumps(str(value), ensure_ascii=False))
@@ -152,27 +157,45 @@ def write_json(value: object, *, out: TextIO | None = None) -> None:
     if out.isatty():
         import msgspec
 
-        text = msgspec.json.format(text, indent=2)
+        with suppress(RecursionError):  # a value nested that deeply stays on one line
+            text = msgspec.json.format(text, indent=2)
     out.write(text + "\n")
 
 
-def write_records(records: Sequence[Mapping[str, object]], columns: Sequence[str], *, format: str) -> None:
-    """Write rows as newline-delimited JSON or CSV."""
+def write_records(
+    records: Sequence[Mapping[str, object]], columns: Sequence[str], *, format: str, escape: bool = False
+) -> None:
+    """Write rows as newline-delimited JSON or CSV; report how many CSV cells begin like a formula.
+
+    Args:
+        records: By column.
+        columns: In order.
+        format: ``ndjson`` or ``csv``.
+        escape: Put an apostrophe before formulas.
+    """
     if format == "ndjson":
         for record in records:
             sys.stdout.write(dumps(record) + "\n")
         return
-    safe = sys.stdout.isatty()
+    from dragoman.formulas import escaped, formula_notes, is_formula
+
+    safe, formulas = sys.stdout.isatty(), 0
+
+    def field(value: object) -> str:
+        nonlocal formulas
+        if value is None:
+            return ""
+        text = str(value) if isinstance(value, str) else show(value)
+        if isinstance(value, str) and is_formula(text):
+            formulas += 1
+            text = escaped(text) if escape else text
+        return plain(text) if safe else text
+
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow([plain(name) for name in columns] if safe else columns)
+    writer.writerow(map(field, columns))
     for record in records:
-        writer.writerow([_csv_field(record[name], safe=safe) for name in columns])
-
-
-def _csv_field(value: object, *, safe: bool) -> str:
-    if value is None:
-        return ""
-    return show(value) if safe or not isinstance(value, str) else str(value)
+        writer.writerow([field(record[name]) for name in columns])
+    say_notes(formula_notes(formulas, escaped=escape))
 
 
 def write_table(
@@ -180,17 +203,17 @@ def write_table(
     rows: Sequence[Sequence[str]],
     *,
     right: Sequence[bool] = (),
-    more: str = "take --json",
+    more: str = "use --json",
     wrap: bool = False,
 ) -> None:
     """Write a table: aligned with full values, and on a terminal cut to its width.
 
     Args:
         head: Titles; empty for none.
-        rows: Texts, safe already.
-        right: Which columns are set to the right; none when left out.
+        rows: Texts that are safe for a terminal.
+        right: Which columns are aligned to the right; by default none.
         more: How to see the columns that a terminal has no room for.
-        wrap: Let long values go on in the next line instead; no column is left out.
+        wrap: Wrap long values instead of hiding columns.
     """
     aligned = list(right) or [False] * max(map(len, [head, *rows]))
     if sys.stdout.isatty():
@@ -199,7 +222,7 @@ def write_table(
     lines = [head, *rows] if head else rows
     if not lines:
         return
-    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
+    widths = [min(max(map(_width, column)), ALIGNED) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = [
             " " * (width - _width(text)) + text if at_right else text + " " * (width - _width(text))
@@ -242,12 +265,12 @@ def _write_rich(
 
 
 def _shrink(columns: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Give widths for all columns, the widest made narrower until they fit; words are broken last.
+    """Return widths for all columns, narrowing the widest until they fit; words break last.
 
     >>> _shrink([["a", "no"], ["any words that are many"], ["unbreakable", "x"]], 30)
     [2, 13, 11]
     """
-    widths = [max(map(_width, column)) for column in columns]
+    widths = [min(max(map(_width, column)), room) for column in columns]  # a wider value is broken anyway
     words = [max((_width(word) for text in column for word in text.split()), default=0) for column in columns]
     for least in (words, [NARROWEST] * len(widths)):
         while sum(widths) + len(GAP) * (len(widths) - 1) > room:
@@ -260,7 +283,7 @@ def _shrink(columns: Sequence[Sequence[str]], room: int) -> list[int]:
 
 
 def _fit(natural: Sequence[int], room: int) -> list[int]:
-    """Give widths for as many columns as fit, the first whole: long ones are cut before any is left out.
+    """Return widths for the columns that fit, the first one whole: cut long columns before hiding any.
 
     >>> _fit([4, 5, 90, 6], 100), _fit([4, 90, 90], 60), _fit([80], 60)
     ([4, 5, 77, 6], [4, 52], [60])
@@ -280,20 +303,25 @@ def _fit(natural: Sequence[int], room: int) -> list[int]:
 
 
 def say(text: str) -> None:
-    """Tell a person something beside the data, on stderr."""
+    """Show a person a message besides the data, on stderr."""
     sys.stderr.write(f"  {plain(text)}\n")
     sys.stderr.flush()
 
 
 def say_notes(notes: Sequence[Note]) -> None:
-    """Tell what a result's notes say; they are never silenced, since the rows alone would mislead."""
+    """Show a result's notes, always, since the rows alone would mislead."""
     for note in notes:
         say(f"note[{note.code}]: {f'{note.column}: ' if note.column else ''}{note.reason}")
         if note.hint:
-            say(f"  try: {note.hint}")
+            say(f"  {advice(note)}")
 
 
-def write_page(page: Page, *, format: str, more: str = "take --json") -> None:
+def advice(about: Note | DragomanError) -> str:
+    """Return a hint with its source: a driver's hint is not the host's."""
+    return f"{'the driver suggests' if about.hint_from else 'try'}: {plain(about.hint)}"
+
+
+def write_page(page: Page, *, format: str, more: str = "use --json", escape: bool = False) -> None:
     """Write the rows of a page as a table, newline-delimited JSON or CSV."""
     names = [column.name for column in page.columns]
     if format == "table":
@@ -306,11 +334,12 @@ def write_page(page: Page, *, format: str, more: str = "take --json") -> None:
             rows = [[*map(show, row)] for row in page.cells]
             write_table([plain(name) for name in names], rows, right=numbers, more=more)
         return
-    write_records([dict(zip(names, row, strict=True)) for row in page.cells], names, format=format)
+    records = [dict(zip(names, row, strict=True)) for row in page.cells]
+    write_records(records, names, format=format, escape=escape)
 
 
 def page_document(page: Page) -> dict[str, object]:
-    """Give a page as the document that ``--json`` writes."""
+    """Return a page as the document that ``--json`` writes."""
     names = [column.name for column in page.columns]
     return {
         "columns": [{"name": column.name, "type": column.type, "kind": column.kind} for column in page.columns],

@@ -1,4 +1,4 @@
-"""The progress of installations and exports, told from events: live on a terminal, one line elsewhere."""
+"""The progress of installations and exports, from events: live on a terminal, one line elsewhere."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ class _Task:
     shown: Any = None
 
     def rows(self, rows: int, seconds: float) -> str:
-        """Say how far an export is and how fast this run of it goes."""
+        """Describe the progress of an export and the speed of this run."""
         rate = float(f"{(rows - self.resumed) / max(seconds, 1e-6):.2g}")
         return f"{self.what}  {show_count(rows)}/{show_count(self.total)}  {rate:,.0f} rows/s"
 
 
 class Progress:
-    """An event sink that narrates on stderr; a script may have several things under way at once."""
+    """An event sink that reports progress on stderr; a script may run several tasks at once."""
 
     def __init__(self) -> None:
         self._bar: Bar | None = None
         self._tasks: dict[tuple[str, ...], _Task] = {}
 
     def show(self, event: events.Event) -> None:
-        """Tell an event, if it is about an installation or an export."""
+        """Report an event of an installation or an export."""
         match event:
             case events.PluginInstallStarted():
                 purpose = f" for {plain(event.connection)}" if event.connection else ""
@@ -55,6 +55,9 @@ class Progress:
                 self._end((event.plugin,), f"{self._task((event.plugin,)).what} … failed")
             case events.RegistryFailed():
                 self._say(f"registry {plain(event.registry)} was left out: {plain(event.reason)}")
+            case events.RegistryRecordHidden():
+                said = f"{plain(event.record)} of registry {plain(event.registry)}"
+                self._say(f"{said} was left out: {plain(event.reason)}")
             case events.ExportStarted() | events.ExportProgressed() | events.ExportFinished() | events.ExportFailed():
                 self._show_export(event, (event.connection, event.object))
 
@@ -76,7 +79,7 @@ class Progress:
                 self._end(key, f"{self._task(key).what}  failed" if "BrokenPipe" not in event.reason else "")
 
     def close(self) -> None:
-        """Take a bar that still moves off the terminal: what it showed was interrupted."""
+        """Remove an unfinished bar from the terminal: its task was interrupted."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -114,7 +117,7 @@ class Progress:
     def _say(self, line: str) -> None:
         if not line:
             return
-        if self._bar is not None:  # above what still moves
+        if self._bar is not None:  # above the moving bar
             self._bar.console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
         else:
             sys.stderr.write(f"  {line}\n")

@@ -1,4 +1,4 @@
-"""Questions to a person at a terminal; waiting for an answer leaves the event loop free and can be interrupted."""
+"""Questions to a person at a terminal; waiting for an answer does not block the event loop and can be interrupted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def ask(text: str, *, default: str = "", hidden: bool = False, end: str = ":") -> str:
-    """Ask for one line; an empty answer means the default, and a hidden one is not shown while it is typed."""
+    """Ask for one line; an empty answer means the default; a hidden one is not shown while it is typed."""
     with _silent() if hidden and sys.stdin.isatty() else nullcontext():
         _show(f"{text}{f' [{default}]' if default else ''}{end} ")
         return (await _line(text)).strip() or default
@@ -33,7 +33,7 @@ async def confirm(text: str, *, default: bool = False) -> bool:
 
 
 async def choose(text: str, labels: Sequence[str], *, default: int | None = None) -> int:
-    """Ask for one of several, by number or by the beginning of its label, and give its index."""
+    """Ask for one of several, by number or by the beginning of its label, and return its index."""
     offered = "  ".join(f"{number}) {label}" for number, label in enumerate(labels, 1))
     while True:
         answer = await ask(f"{text}: {offered}", default="" if default is None else labels[default], end=" >")
@@ -60,8 +60,8 @@ async def _line(question: str) -> str:
         return data.decode(errors="replace").rstrip("\r\n")
     if sys.stdin.isatty():
         raise click.Abort
-    hint = "give every answer as an option, see --help"
-    raise ConfigurationError(f"nobody is here to answer: {question}", hint=hint)
+    hint = "use options instead of answers, see --help"
+    raise ConfigurationError(f"cannot ask for {question!r}: not a terminal", hint=hint)
 
 
 @contextmanager
@@ -77,7 +77,7 @@ def _silent() -> Iterator[None]:
 if sys.platform == "win32":
 
     def _hide_typing() -> Callable[[], object]:
-        """Switch the echo of the console off, and give what switches it on again."""
+        """Switch the echo of the console off; return a function that switches it on again."""
         import ctypes
         import msvcrt
         from ctypes import wintypes
@@ -91,7 +91,7 @@ if sys.platform == "win32":
 else:
 
     def _hide_typing() -> Callable[[], object]:
-        """Switch the echo of the terminal off, and give what switches it on again."""
+        """Switch the echo of the terminal off; return a function that switches it on again."""
         import termios
 
         terminal = sys.stdin.fileno()

@@ -1,37 +1,46 @@
-"""Registries: the ones drivers come from, and making one."""
+"""Commands on registries: choosing the sources of drivers, and running a registry."""
 
 from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
-from .errors import FAILED
-from .options import Group, Options, attended
+from .command_files import command_file
+from .commands import Group
+from .errors import FAILED, NOT_APPLIED
+from .options import Options
 from .serve import inbox, serve
+from .streams import attended
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from dragoman.plugins import Registries
     from dragoman.settings import RegistryEntry
-    from dragoman_registry.index import Release
-    from dragoman_registry.publish import Status
+    from dragoman_registry.index.catalog import Release
+    from dragoman_registry.publisher.publish import Status
+
+    from .options import Options
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 KEYS = click.option(
-    "--keys", metavar="DIR", type=click.Path(path_type=Path), help="The private keys; FOLDER.keys when left out."
+    "--keys",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="The folder of the private keys; by default FOLDER.keys.",
 )
 DAYS = click.option(
-    "--days", type=click.IntRange(1), help="For how many days the registry's own signatures hold; 365 for a folder."
+    "--days", type=click.IntRange(1), help="Days for which the registry's own signatures are valid; 365 for a folder."
 )
 
 
 @click.group("registry", cls=Group)
 def registry() -> None:
-    """Choose where drivers come from, or make a registry: a folder of files."""
+    """Choose the sources of drivers, or run a registry, which is a folder of files."""
 
 
 for _command in (serve, inbox):
@@ -46,28 +55,30 @@ def _registries(options: Options) -> Registries:
 
 @registry.command("add")
 @click.argument("location")
-@click.option("--name", help="What to call it; the folder's name when left out.")
-@click.option("--root", metavar="SHA256", default="", help="Its root, from which all its signatures follow.")
+@click.option("--name", help="Its name; by default the folder's name.")
+@click.option("--root", metavar="SHA256", default="", help="The digest of its root, which anchors its signatures.")
 @click.pass_obj
 def add(options: Options, location: str, name: str | None, root: str) -> None:
-    """Ask a further registry for drivers: a folder, a bundle, or the address of one on a web server.
+    """Add a source of drivers: a folder, a bundle, or the address of one on a web server.
 
-    A folder's root is taken as it is and shown; that of an address on the web must be given, or is asked for.
+    The root of a folder is trusted and shown; for a web address, dragoman asks for it unless you pass --root.
     """
-    if not root and location.startswith(("http:", "https:")) and attended():
-        root = click.prompt("The digest of its root, from whoever runs it", err=True).strip()
+    from dragoman_registry.sources.source import on_the_web
+
+    if not root and on_the_web(location) and attended():
+        root = click.prompt("The digest of its root, from its operator", err=True).strip()
     entry = _registries(options).add(location, name=name, root=root.removeprefix("sha256:").lower())
-    options.say(f"it begins with the root {entry.root}")
+    options.say(f"its root is {entry.root}")
     options.result({"added": entry}, f"added {entry.name}  {entry.location}")
 
 
 @registry.command("list")
 @click.pass_obj
 def list_(options: Options) -> None:
-    """List the registries in the order they are asked."""
+    """List the registries in lookup order."""
     found = _registries(options).list()
     rows = [[entry.name, entry.location, _root(entry)] for entry in found]
-    nothing = "none; try: dragoman registry add FOLDER"
+    nothing = "No registries. To add one: dragoman registry add FOLDER"
     options.listing({"registries": found}, ["NAME", "LOCATION", "ROOT"], rows, nothing=nothing)
 
 
@@ -77,14 +88,14 @@ def _root(entry: RegistryEntry) -> str:
 
     if entry.name == BUNDLED:
         return f"pinned by dragoman ({Pinned(Path(entry.location)).pins.label})"
-    return f"{entry.root[:12]}…" if entry.root else "the first it was met with"
+    return f"{entry.root[:12]}…" if entry.root else "the first one seen"
 
 
 @registry.command("remove")
 @click.argument("name")
 @click.pass_obj
 def remove(options: Options, name: str) -> None:
-    """Ask a registry no longer; what was installed from it stays."""
+    """Remove a source of drivers; drivers installed from it stay."""
     _registries(options).remove(name)
     options.result({"removed": name}, f"removed {name}")
 
@@ -95,13 +106,13 @@ def remove(options: Options, name: str) -> None:
 @DAYS
 @click.pass_obj
 def init(options: Options, folder: Path, keys: Path | None, days: int | None) -> None:
-    """Make an empty registry, and its keys beside it."""
-    from dragoman_registry import publish
+    """Create an empty registry, and its keys beside it."""
+    from dragoman_registry.publisher import publish
     from dragoman_registry.trust.keys import beside
     from dragoman_registry.trust.roles import YEAR
 
     root = publish.init(folder, keys=keys, days=days or YEAR)
-    options.say(f"its keys are in {keys or beside(folder)}: keep them from others, and a copy where nothing burns")
+    options.say(f"its keys are in {keys or beside(folder)}: keep them secret, with a copy in another safe place")
     options.say(f"others add it with: dragoman registry add LOCATION --root {root}")
     options.result({"registry": str(folder), "root": root}, f"initialised {folder}")
 
@@ -113,14 +124,16 @@ def init(options: Options, folder: Path, keys: Path | None, days: int | None) ->
 @KEYS
 @click.pass_obj
 def build(options: Options, wheels: tuple[Path, ...], to: Path, sign: Path | None, keys: Path | None) -> None:
-    """Publish wheels into a registry: all of them, or none."""
-    from dragoman_registry import publish
+    """Publish wheels into a registry, all or none."""
+    from dragoman_registry.publisher import publish
 
-    _published(options, publish.build(wheels, to=to, keys=keys, sign=sign), publish.published(to))
+    releases = publish.build(wheels, to=to, keys=keys, sign=sign)
+    nothing = "None of these wheels is a driver. Nothing was published."
+    options.listing({"published": releases}, [], _rows(releases, publish.published(to)), nothing=nothing)
 
 
-def _published(options: Options, releases: list[Release], there: Mapping[str, str]) -> None:
-    rows = [
+def _rows(releases: list[Release], there: Mapping[str, str]) -> list[list[str]]:
+    return [
         [
             "published" if all(wheel.file in there for wheel in one.wheels) else "waits to be accepted",
             one.plugin,
@@ -129,35 +142,36 @@ def _published(options: Options, releases: list[Release], there: Mapping[str, st
         ]
         for one in releases
     ]
-    options.listing({"published": releases}, [], rows, nothing="nothing was published: no driver is among these wheels")
 
 
 @registry.command("accept")
 @FOLDER
 @KEYS
 @click.pass_obj
-def accept(options: Options, folder: Path, keys: Path | None) -> None:
-    """Check what publishers have signed since, and offer it."""
-    from dragoman_registry import publish
-    from dragoman_registry.inbox import Inbox
+def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
+    """Check and offer what publishers have newly signed; a refused one does not stop the others (exit code 4)."""
+    from dragoman_registry.publisher import publish
+    from dragoman_registry.publisher.inbox import Inbox
 
     inbox = Inbox(folder)
-    releases = publish.accept(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
+    done = publish.accept_each(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
     inbox.sweep()
-    there = publish.published(folder)
-    if releases:
-        _published(options, releases, there)
-    else:
-        options.result({"published": []}, "nothing waits")
+    rows = _rows(done.releases, publish.published(folder))
+    rows += [["refused", fault.where, f"{fault.code}: {fault.reason}"] for fault in done.refused]
+    document = {"published": done.releases, "refused": done.refused}
+    options.listing(document, [], rows, nothing="nothing waits")
+    return NOT_APPLIED if done.refused else None
 
 
 @registry.command("add-publisher")
 @FOLDER
 @click.argument("name")
-@click.option("--key", required=True, metavar="KEY.pub", type=click.Path(path_type=Path), help="Their public key.")
+@click.option(
+    "--key", required=True, metavar="KEY.pub", type=click.Path(path_type=Path), help="The publisher's public key."
+)
 @click.option("--project", "projects", multiple=True, help="A distribution they may publish.")
-@click.option("--type", "types", multiple=True, help="A database type the first project serves.")
-@click.option("--rebind", is_flag=True, help="Take the types from the projects that serve them.")
+@click.option("--type", "types", multiple=True, help="A database type that the first project serves.")
+@click.option("--rebind", is_flag=True, help="Reassign types that other projects serve.")
 @KEYS
 @click.pass_obj
 def add_publisher(
@@ -170,8 +184,8 @@ def add_publisher(
     rebind: bool,
     keys: Path | None,
 ) -> None:
-    """Let the holder of a key publish projects; one who is there gets this key in place of the one before."""
-    from dragoman_registry import publish
+    """Let the holder of a key publish projects; the key of a known publisher is replaced."""
+    from dragoman_registry.publisher import publish
 
     who = publish.add_publisher(folder, name, key=key, projects=projects, types=types, rebind=rebind, keys=keys)
     done = " ".join([who.name, "may publish", ", ".join(projects) or "as before,", f"with the key {who.keys[0][:12]}…"])
@@ -183,8 +197,8 @@ def add_publisher(
 @click.argument("id_", metavar="ID")
 @click.argument("version")
 @click.argument("status", type=click.Choice(["active", "yanked", "deprecated", "quarantined"]))
-@click.option("--reason", default="", help="Why; people see it.")
-@click.option("--replaced-by", default="", metavar="ID", help="What to use instead of a deprecated one.")
+@click.option("--reason", default="", help="The reason, which users see.")
+@click.option("--replaced-by", default="", metavar="ID", help="The replacement of a deprecated version.")
 @KEYS
 @click.pass_obj
 def mark(
@@ -197,8 +211,8 @@ def mark(
     replaced_by: str,
     keys: Path | None,
 ) -> None:
-    """Take a version back, or offer it again: yanked, deprecated, quarantined, active."""
-    from dragoman_registry import publish
+    """Mark a version: yanked, deprecated, quarantined, or active again."""
+    from dragoman_registry.publisher import publish
 
     one = publish.mark(
         folder, project=id_, version=version, status=status, reason=reason, replaced_by=replaced_by, keys=keys
@@ -208,36 +222,45 @@ def mark(
 
 @registry.command("sign")
 @FOLDER
-@click.option("--sign", metavar="KEY", type=click.Path(path_type=Path), help="A publisher's key, for their own part.")
-@click.option("--rotate", metavar="ROLE", multiple=True, help="Make a new key for a role, and the old one worthless.")
+@click.option(
+    "--sign", metavar="KEY", type=click.Path(path_type=Path), help="A publisher's key, to renew their own signatures."
+)
+@click.option("--rotate", metavar="ROLE", multiple=True, help="Replace the key of a role; the old one becomes invalid.")
 @DAYS
 @KEYS
 @click.pass_obj
 def sign(
     options: Options, folder: Path, sign: Path | None, rotate: tuple[str, ...], days: int | None, keys: Path | None
 ) -> None:
-    """Renew the signatures that end soon; a registry is offered no longer once they have expired."""
-    from dragoman_registry import publish
+    """Renew signatures that expire soon; hosts reject a registry whose signatures have expired."""
+    from dragoman_registry.publisher import publish
 
     done = publish.sign(folder, keys=keys, sign=sign, rotate=rotate, days=days)
-    options.result({"signed": done}, f"signed {', '.join(done)}" if done else "nothing ends soon")
+    options.result(
+        {"signed": done}, f"signed {', '.join(done)}" if done else "No signature expires soon. Nothing was changed."
+    )
 
 
 @registry.command("mirror")
 @click.argument("source")
 @click.argument("folder", required=False, type=click.Path(path_type=Path))
-@click.option("--bundle", metavar="FILE.zip", type=click.Path(path_type=Path), help="Write it as one file.")
-@click.option("--root", metavar="SHA256", default="", help="The source's root; one that is configured is known.")
+@click.option("--bundle", metavar="FILE.zip", type=click.Path(path_type=Path), callback=command_file(written=True),
+              help="Write it as one file.")  # fmt: skip
+@click.option("--root", metavar="SHA256", default="", help="The source's root; known if it is configured.")
 @KEYS
 @click.pass_obj
 def mirror(
     options: Options, source: str, folder: Path | None, bundle: Path | None, root: str, keys: Path | None
-) -> None:
-    """Copy a registry, verified, with its authors' signatures: into a folder, or one file for where no network is."""
+) -> int | None:
+    """Copy a verified registry with its authors' signatures into a folder, or into one file for offline machines.
+
+    Records with invalid names, and releases with missing or damaged files, are left out and listed, and the exit
+    code is 1; all others are copied.
+    """
     from dragoman.plugins.registries import Signed, locate
     from dragoman.settings import RegistryEntry
-    from dragoman_registry.mirror import mirror as copy
-    from dragoman_registry.mirror import pack
+    from dragoman_registry.publisher.mirror import mirror as copy
+    from dragoman_registry.publisher.mirror import pack
 
     if folder is None and bundle is None:
         raise click.UsageError("name a folder, or --bundle FILE.zip")
@@ -245,12 +268,16 @@ def mirror(
     entry = known.get(source) or RegistryEntry("mirrored", locate(source), root)
     with tempfile.TemporaryDirectory() as temporary:
         target = folder or Path(temporary) / "mirror"
-        digest = copy(entry.location, to=target, trust=Signed(options.paths(), entry), keys=keys or _beside(bundle))
+        made = copy(entry.location, to=target, trust=Signed(options.paths(), entry), keys=keys or _beside(bundle))
         if bundle is not None:
             pack(target, bundle)
     where = bundle or folder
-    options.say(f"others add it with: dragoman registry add {where} --root {digest}")
-    options.result({"mirror": str(where), "root": digest}, f"mirrored {entry.location} to {where}")
+    for fault in made.left_out:
+        options.say(f"left out: {fault}")
+    options.say(f"others add it with: dragoman registry add {where} --root {made.root}")
+    result = {"mirror": str(where), "root": made.root, "left_out": made.left_out}
+    options.result(result, f"mirrored {entry.location} to {where}")
+    return FAILED if made.left_out else None
 
 
 def _beside(bundle: Path | None) -> Path | None:
@@ -265,8 +292,13 @@ def _beside(bundle: Path | None) -> Path | None:
 @click.pass_obj
 def verify(options: Options, folder: Path, keys: Path | None) -> int | None:
     """Check every signature and every file of a registry."""
-    from dragoman_registry import verification
+    from dragoman_registry.publisher import verify
 
-    faults = verification.verify(folder, keys=keys)
-    options.listing({"faults": faults}, [], [[one.code, one.where, one.reason] for one in faults], nothing="no faults")
+    found = verify.verify(folder, keys=keys)
+    faults = [one for one in found if one.code != verify.LEFTOVER]
+    left = [one for one in found if one.code == verify.LEFTOVER]
+    rows = [[one.code, one.where, one.reason] for one in [*faults, *left]]
+    options.listing({"faults": faults, "leftovers": left}, [], rows, nothing="no faults")
+    if left:
+        options.say(f"leftover files do no harm; to remove them: dragoman registry sign {quote(str(folder))}")
     return FAILED if faults else None

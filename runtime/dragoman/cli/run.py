@@ -1,4 +1,4 @@
-"""Hand the runtime to a script, unattended."""
+"""The command that runs a script, unattended."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from . import stops
+from .command_files import command_file
+from .commands import Command
 from .errors import FAILED
-from .options import Command, load_file, parse_time, script_fault
+from .option_values import parse_time
+from .python_files import load_file, script_fault
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -21,15 +24,17 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, context_settings={"ignore_unknown_options": True})
-@click.option("--timeout", metavar="TIME", help="End it after 90s, 30m, 2h, as by Ctrl-C, with exit code 124.")
-@click.argument("file", metavar="FILE.py")
+@click.option(
+    "--timeout", metavar="TIME", help="Interrupt the script after a time such as 90s, 30m or 2h, with exit code 124."
+)
+@click.argument("file", metavar="FILE.py", callback=command_file())
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def run(options: Options, timeout: str | None, file: str, args: tuple[str, ...]) -> Coroutine[Any, Any, int | None]:
-    """Run a script: its `async def main(runtime)`; an integer it returns is the exit code.
+    """Run a script's `async def main(runtime)`; if it returns an integer, that is the exit code.
 
-    It runs unattended, also on a terminal: what needs consent is refused, unless --yes gives it beforehand. Options of
-    dragoman go before FILE.py or anywhere else; after -- all words are the script's.
+    It runs unattended, also on a terminal: actions that need consent are refused, unless --yes gives it beforehand.
+    Options of dragoman can stand anywhere before --; all words after -- are the script's.
     """
     from dragoman_api.errors import ConfigurationError
 

@@ -1,4 +1,4 @@
-"""Serving a registry over HTTP, and what was uploaded to it."""
+"""Commands that serve a registry over HTTP, and list uploads to it."""
 
 from __future__ import annotations
 
@@ -10,77 +10,87 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .options import Command, Options
+from .commands import Command
 from .output import say, show_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .options import Options
+
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 SHORTEST = 16
-"""Characters of a token at least."""
+"""Minimum length of a token."""
 
 
 @click.command("serve", cls=Command)
 @FOLDER
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen; this machine alone.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 takes a free one.")
-@click.option("--upload", is_flag=True, help="Take uploads of twine and uv into an inbox beside the folder.")
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; the default admits this machine only.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 picks a free port.")
+@click.option(
+    "--name", "names", multiple=True, metavar="HOST", help="A host name that clients use, for example behind a proxy."
+)
+@click.option("--upload", is_flag=True, help="Accept uploads of twine and uv into an inbox beside the folder.")
 @click.option(
     "--token",
     "tokens",
     multiple=True,
     metavar="NAME=REFERENCE",
-    help="Who may upload, and where the token is kept: file:PATH, env:NAME, command:… or keyring:…. Repeatable.",
+    help="A user who may upload, and where the token is kept: file:PATH, env:NAME, command:… or keyring:…. Repeatable.",
 )
 @click.pass_obj
-async def serve(options: Options, folder: Path, host: str, port: int, upload: bool, tokens: tuple[str, ...]) -> None:
+async def serve(
+    options: Options,
+    folder: Path,
+    host: str,
+    port: int,
+    names: tuple[str, ...],
+    upload: bool,
+    tokens: tuple[str, ...],
+) -> None:
     """Serve a registry over HTTP until it is interrupted."""
     import anyio
 
     from dragoman_api.errors import ConfigurationError
-    from dragoman_registry.serving import root_digest, serving
+    from dragoman_registry.publisher.serve import is_loopback, root_digest, serving
 
     if upload != bool(tokens):
         hint = "dragoman registry serve FOLDER --upload --token me=file:token.txt"
         raise ConfigurationError("uploads need --upload and at least one --token", hint=hint)
-    known = await anyio.to_thread.run_sync(_tokens, options, tokens)
-    if not _loopback(host):
-        say(f"warning: everybody who reaches {host} can read this registry, and tokens travel unencrypted")
+    known = await anyio.to_thread.run_sync(_tokens, tokens)
+    if not is_loopback(host):
+        say(f"warning: everyone who reaches {host} can read this registry, and tokens travel unencrypted")
+    heard = options.listener()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with serving(folder, host=host, port=port, tokens=known, on_event=options.listener()) as url:
+        async with serving(folder, host=host, port=port, names=names, tokens=known, on_event=heard) as url:
             _tell(options, folder, url, upload=upload, root=await anyio.to_thread.run_sync(root_digest, folder))
             async for _ in signals:
                 break
     options.say("ended")
 
 
-def _tokens(options: Options, given: tuple[str, ...]) -> Mapping[str, str]:
+def _tokens(given: tuple[str, ...]) -> Mapping[str, str]:
     """Read the tokens: name → token."""
-    from dragoman.connections import Connections
+    from dragoman.references import resolve, typed
     from dragoman_api.errors import ConfigurationError
 
-    found, connections = dict[str, str](), Connections(options.paths())
+    found = dict[str, str]()
     for each in given:
-        name, _, reference = each.partition("=")
-        if not name or reference.partition(":")[0] not in ("env", "file", "command", "keyring"):
-            # What stands there may be the token itself.
+        name, _, where = each.partition("=")
+        if not name or (reference := typed(where)) is None:
+            # Do not show the value: it may be the token itself.
             hint = "--token me=file:token.txt"
-            raise ConfigurationError("a --token names no place where the token is kept", hint=hint)
-        found[name] = connections.resolve_secret(reference, field="token", connection=name)
+            raise ConfigurationError("a --token does not say where the token is kept", hint=hint)
+        found[name] = resolve(reference, where=f"the token of {name}")
         if len(found[name]) < SHORTEST:
             make = "python -c 'import secrets; print(secrets.token_urlsafe())'"
             raise ConfigurationError(f"the token of {name} is shorter than {SHORTEST} characters", hint=make)
     return found
-
-
-def _loopback(host: str) -> bool:
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _tell(options: Options, folder: Path, url: str, *, upload: bool, root: str) -> None:
@@ -101,16 +111,16 @@ def _tell(options: Options, folder: Path, url: str, *, upload: bool, root: str) 
 
 @click.command("inbox", cls=Command)
 @FOLDER
-@click.option("--drop", metavar="FILE", help="Throw a wheel that waits away.")
+@click.option("--drop", metavar="FILE", help="Discard a waiting wheel.")
 @click.pass_obj
 def inbox(options: Options, folder: Path, drop: str | None) -> None:
-    """List the wheels that were uploaded and wait: from whom, for how long, for what."""
-    from dragoman_registry.inbox import RETENTION, Inbox
+    """List the uploaded wheels that wait: their sender, age, and reason."""
+    from dragoman_registry.publisher.inbox import RETENTION, Inbox
 
     box = Inbox(folder)
     if drop is not None:
         gone = box.drop(drop)
-        options.result({"dropped": gone}, f"dropped {gone.file}")
+        options.result({"dropped": gone or {"file": drop}}, f"dropped {drop}")
         return
     for each in box.sweep():
         options.say(f"dropped {each.file}: it is published, or waited more than {RETENTION.days} days")
@@ -126,7 +136,11 @@ def inbox(options: Options, folder: Path, drop: str | None) -> None:
         {"upload": each, "path": str(box.path(each)), "faults": faults[each.file], "signed": signed.get(each.file)}
         for each in waiting
     ]
-    options.listing({"waiting": document}, ["FILE", "SIZE", "FROM", "AGE", "WAITS FOR"], rows, nothing="nothing waits")
+    damaged = box.damaged()
+    head = ["FILE", "SIZE", "FROM", "AGE", "WAITS FOR"]
+    options.listing({"waiting": document, "damaged": damaged}, head, rows, nothing="No waiting wheels.")
+    for fault in damaged if not options.json else ():
+        options.say(f"{fault.reason}; to throw it away: dragoman registry inbox {folder} --drop {fault.where}")
 
 
 def _age(since: datetime) -> str:

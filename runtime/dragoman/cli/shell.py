@@ -1,4 +1,4 @@
-"""`dragoman open`: one connection, and a command on each line."""
+"""The command `open`: one connection, with a command per line."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import shlex
 import sys
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from dragoman.near import did_you_mean, near_names
+
 from . import app
+from .commands import CONNECTION, Command
 from .errors import USAGE
-from .options import CONNECTION, Command, tell_warnings, warm_runtime
+from .opening import tell_warnings, warm_runtime
 from .output import plain, say
 from .stops import asked
 
@@ -35,11 +37,11 @@ MOVES = ("next", "prev")
 @CONNECTION
 @click.pass_obj
 def open_(options: Options, connection: str) -> int:
-    """Open a connection; then each line is a command, without the connection's name.
+    """Open a connection and read commands line by line, without the connection's name.
 
-    On a terminal a failed line is told and the next one asked for; from a pipe the first failure ends it all.
+    On a terminal, the next line follows a failed one; from a pipe, the first failure ends the command.
     """
-    # The event loop runs beside the terminal: line editing blocks, and the connection must live on meanwhile.
+    # Line editing blocks, so it runs in a thread beside the connection's event loop.
     from anyio.from_thread import start_blocking_portal
 
     runtime = warm_runtime(options)
@@ -56,11 +58,11 @@ class _Shell:
     def __init__(self, options: Options, session: Session, portal: BlockingPortal) -> None:
         self._options, self._session, self._portal = options, session, portal
         self._attended = sys.stdin.isatty()
-        self._paging: list[str] = []  # the words of the last page, but for where it is
+        self._paging: list[str] = []  # the words of the last page, without its position
         self._shown: Any = None
 
     def run(self) -> int:
-        """Run line after line, and give the exit code of the last one."""
+        """Run the lines and return the exit code of the last one."""
         code = 0
         for number, line in enumerate(self._lines(), 1):
             words = self._words(line)
@@ -94,7 +96,7 @@ class _Shell:
     def _words(self, line: str) -> list[str]:
         line = line.strip()
         if line.startswith("console ") and (text := line.removeprefix("console ").strip())[:1] not in ("'", '"', "-"):
-            return ["console", text]  # a request is full of quotes of its own
+            return ["console", text]  # a request contains quotes
         try:
             return shlex.split(line)
         except ValueError:
@@ -106,10 +108,9 @@ class _Shell:
         if words[0] in MOVES:
             return self._move(back=words[0] == "prev")
         if words[0] not in COMMANDS:
-            near = get_close_matches(words[0], COMMANDS, n=1)
-            meant = f" (did you mean {near[0]}?)" if near else ""
+            meant = did_you_mean(near_names(words[0], COMMANDS, most=1))
             instead = f"console {' '.join(words)}" if words[0].isupper() else "help"  # GET: the server's own language
-            say(f"there is no command {words[0]!r} here{meant}; try: {instead}")
+            say(f"unknown command {words[0]!r}{meant}; try: {instead}")
             return USAGE
         code = self._execute(words)
         if words[0] == "page" and not code:
@@ -118,16 +119,16 @@ class _Shell:
         return code
 
     def _execute(self, words: list[str]) -> int:
-        # What a line switches on, --json say, ends with it.
+        # An option of a line, such as --json, ends with it.
         options = replace(self._options, shared=self._session, cleanup=ExitStack())
         code = app.execute([words[0], self._session.name, *words[1:]], options, wait=self._wait)
         self._shown = options.shown or self._shown
         return code
 
     def _move(self, *, back: bool) -> int:
-        """Show the page before or behind the one that was shown last."""
+        """Show the page before or after the last one shown."""
         if not self._paging:
-            say("no page was shown yet; try: page OBJECT")
+            say("No page yet. To show one: page OBJECT")
             return USAGE
         page, limit = self._shown
         if back:
@@ -135,7 +136,7 @@ class _Shell:
         else:
             at = page.offset + len(page.cells)
         if not limit or not (back or page.cells) or at == page.total:
-            say(f"there are no rows {'before' if back else 'behind'} these")
+            say(f"no rows {'before' if back else 'after'} these")
             return 0
         more = ["--cursor", page.next] if page.next and not back else []
         return self._execute([*self._paging, "--offset", str(at), "--limit", str(limit), *more])
@@ -154,11 +155,11 @@ class _Shell:
     def _help(self, words: list[str]) -> int:
         if words and words[0] in COMMANDS:
             app.execute([words[0], "--help"], replace(self._options, cleanup=ExitStack()), wait=self._wait)
-            sys.stdout.write(f"\nHere NAME is left out: {words[0]} …\n")
+            sys.stdout.write(f"\nOmit NAME here: {words[0]} …\n")
             return 0
         commands: Callable[[str], click.Command] = app.cli.commands.__getitem__
         for name in COMMANDS:
             sys.stdout.write(f"{name:<10}{commands(name).get_short_help_str(limit=90)}\n")
-        sys.stdout.write(f"{'next prev':<10}The page behind or before the last one.\n")
-        sys.stdout.write(f"{'help':<10}This list; help COMMAND tells more.\n{'quit':<10}Close the connection.\n")
+        sys.stdout.write(f"{'next prev':<10}The page after or before the last one.\n")
+        sys.stdout.write(f"{'help':<10}This list; help COMMAND explains one.\n{'quit':<10}Close the connection.\n")
         return 0

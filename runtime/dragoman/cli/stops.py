@@ -1,9 +1,11 @@
-"""How a command is stopped from outside: by SIGTERM, or because its time is over; both clean up as Ctrl-C does."""
+"""Stopping a command from outside, by SIGTERM or a time limit, with the same cleanup as Ctrl-C."""
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,13 +16,16 @@ if TYPE_CHECKING:
     from dragoman_api.errors import DragomanError
 
 GRACE = 10.0
-"""Seconds to clean up, after which code that does not let go is interrupted once more, and harder."""
+"""Seconds for the cleanup; after that, running code is interrupted again."""
+
+ENDED = (124, 130, 143)
+"""Exit codes of commands stopped from outside."""
 
 asked: list[int] = []
-"""Signals that asked this process to end, in order."""
+"""The received signals that end this process, in order."""
 
 
-if sys.platform == "win32":  # no signal comes from a clock, so a thread acts as if one had come
+if sys.platform == "win32":  # without timer signals, so a thread simulates one
     import _thread
     from threading import Timer
 
@@ -48,7 +53,7 @@ else:
 
 
 def heed(*, seconds: float | None = None) -> None:
-    """End on SIGTERM as on Ctrl-C, and after a time if one is given."""
+    """End on SIGTERM as on Ctrl-C, and after a time limit if there is one."""
     signal.signal(signal.SIGTERM, _stop)
     if seconds is not None:
         _set_alarm(seconds)
@@ -61,9 +66,9 @@ def _stop(number: int, _frame: FrameType | None) -> None:
 
 
 async def interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
-    """Wait for a command, which the first interrupt cancels; a further one breaks in wherever it is.
+    """Wait for a command; the first interrupt cancels it, and the next one breaks in anywhere.
 
-    asyncio's own way would cancel its task, through every shield: what a thread just does for it would go on unwatched.
+    asyncio itself would cancel the task through every shield, and leave its threads running unwatched.
     """
     import asyncio
 
@@ -87,13 +92,21 @@ async def interruptible(work: Coroutine[Any, Any, int | None]) -> int | None:
     raise KeyboardInterrupt
 
 
+def leave(code: int) -> None:
+    """Exit at once if a thread may block forever, for example on a pipe without a writer."""
+    if any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)  # the interpreter would wait for that thread
+
+
 def explain(error: BaseException) -> BaseException | DragomanError:
-    """Give the error to report for an interrupt, which may have been none by Ctrl-C."""
+    """Return the error to report for an interrupt, which may come from Ctrl-C, a signal or the time limit."""
     inner = error.subgroup(KeyboardInterrupt) if isinstance(error, BaseExceptionGroup) else error
     if not (asked and isinstance(inner, KeyboardInterrupt | BaseExceptionGroup)):
         return error
     from dragoman_api.errors import DragomanError
 
     if asked[0] == _ALARM:
-        return DragomanError("the time it was given is over", hint="give it more: --timeout 2h", code="timed-out")
-    return DragomanError("asked to end, by SIGTERM", code="terminated")
+        return DragomanError("the time limit was reached", hint="allow more time: --timeout 2h", code="timed-out")
+    return DragomanError("terminated by SIGTERM", code="terminated")

@@ -1,22 +1,29 @@
-"""Who may write to standard output: data, or events alone; never what an automation prints."""
+"""The standard streams: the writers of standard output, the target of events, and whether a terminal is there."""
 
 from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TextIO, cast
 
+from .command_files import open_events
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import ExitStack
     from typing import Any
+
+    from dragoman_api.events import Event
 
 
 def reserve_stdout() -> BinaryIO:
-    """Take standard output for events alone; all else that is printed, by child processes too, goes to stderr."""
+    """Reserve standard output for events; all other output, of child processes too, goes to stderr."""
     out = sys.stdout
     sys.stdout = sys.stderr
     try:
         number = out.fileno()
-    except OSError:  # not the one of a process
+    except OSError:  # an object without a descriptor
         return out.buffer
     out.flush()
     events = open(os.dup(number), "wb", buffering=0)  # noqa: SIM115, PTH123 - it lives as long as the process
@@ -25,7 +32,7 @@ def reserve_stdout() -> BinaryIO:
 
 
 class Aside:
-    """Standard output, but for what automations print: that is no data, and goes to stderr with their name."""
+    """Standard output, except that what automations print goes to stderr with their name."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -35,7 +42,7 @@ class Aside:
         return getattr(self._out, name)
 
     def write(self, text: str) -> int:
-        """Write for whoever prints."""
+        """Write a text to the stream that its printer may use."""
         from dragoman._hooks import AT_WORK
 
         if not (name := AT_WORK.get()):
@@ -46,5 +53,51 @@ class Aside:
 
 
 def aside(out: TextIO) -> TextIO:
-    """Put what automations print aside."""
+    """Send to stderr what automations print."""
     return cast("TextIO", Aside(out))
+
+
+def attended() -> bool:
+    """Return whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def write_events(target: str, stdout: BinaryIO | None, cleanup: ExitStack) -> Callable[[Event], None]:
+    """Return a sink that writes each event to a file as a line of JSON.
+
+    Args:
+        target: Its path; ``-`` for `stdout`.
+        stdout: The result of `reserve_stdout`.
+        cleanup: Closes the file.
+
+    Raises:
+        ConfigurationError: It cannot be written, now or later.
+    """
+    from dragoman_api.errors import ConfigurationError
+
+    def failed(error: OSError) -> ConfigurationError:
+        hint = "choose a writable file, or - for stdout"
+        return ConfigurationError(f"--events {target} cannot be written: {error.strerror}", hint=hint)
+
+    if target == "-":
+        assert stdout is not None
+        return lambda event: _write_event(stdout, event)
+    try:
+        file = cleanup.enter_context(open_events(Path(target)))
+    except OSError as error:
+        raise failed(error) from error
+
+    def write(event: Event) -> None:
+        try:
+            _write_event(file, event)
+        except OSError as error:
+            raise failed(error) from error
+
+    return write
+
+
+def _write_event(stream: BinaryIO, event: Event) -> None:
+    rest = memoryview(f"{event.to_json()}\n".encode())
+    while rest:  # without a buffer, a write may take only the beginning
+        rest = rest[stream.write(rest) :]
+    stream.flush()

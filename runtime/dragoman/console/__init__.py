@@ -1,1 +1,1 @@
-"""What the console adds to the server's own language: variables to fill in, and what is expected of an answer."""
+"""The console's additions to the server's language: variables, and expectations on answers."""

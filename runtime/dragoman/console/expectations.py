@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman_api.errors import ConfigurationError
 
-from .variables import EXPECT, TOKEN
+from .variables import EXPECT, tokens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 STATUS = "status"
 _ROW = re.compile(r"(?P<subject>\S+)\s+(?:(?P<alone>exists|missing)|(?P<op>=|!=|>=|<=|>|<|contains)\s+(?P<value>\S.*))")
 _SHORT = re.compile(rf"{STATUS}\s+(?P<value>\d+)")
-_SHOWN = 80  # characters of a value that was got instead
+_SHOWN = 80  # characters shown of an actual value
 _ABSENT: Any = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What one comment asks of an answer.
+    """One comment's requirement on an answer.
 
     Attributes:
         line: Of the text, from 1.
@@ -46,11 +46,11 @@ class Expectation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What became of an expectation.
+    """The result of an expectation.
 
     Attributes:
         expectation: The one.
-        got: What was there instead, as JSON and cut; empty when the expectation holds.
+        got: The actual value as truncated JSON; empty if the expectation holds.
     """
 
     expectation: Expectation
@@ -64,12 +64,12 @@ def read(text: str, requests: Sequence[ConsoleRequest]) -> list[list[Expectation
     """Find the expectations of a text, for each of its requests those that stand between it and the next one.
 
     Raises:
-        ConfigurationError: One cannot be read, or stands above the first request (code ``expectation-syntax``); all
+        ConfigurationError: One cannot be read, or is above the first request (code ``expectation-syntax``); all
             such are named, for one that is passed over would seem to hold.
     """
     found: list[list[Expectation]] = [[] for _ in requests]
     faults = []
-    for token in TOKEN.finditer(text):
+    for token in tokens(text):
         if token.lastgroup != "comment" or not (begins := EXPECT.match(token[0])):
             continue
         line = text.count("\n", 0, token.start()) + 1
@@ -79,7 +79,7 @@ def read(text: str, requests: Sequence[ConsoleRequest]) -> list[list[Expectation
         if row is None:
             faults.append(f"line {line}: 'expect {said}' cannot be read")
         elif at < 0:
-            faults.append(f"line {line}: 'expect {said}' stands above the first request")
+            faults.append(f"line {line}: 'expect {said}' is above the first request")
         else:
             parts = row.groupdict()
             op = parts.get("alone") or parts.get("op") or "="
@@ -92,11 +92,11 @@ def read(text: str, requests: Sequence[ConsoleRequest]) -> list[list[Expectation
 
 
 def judge(answer: Answer, expectations: Sequence[Expectation]) -> list[Verdict]:
-    """Hold expectations against an answer."""
+    """Check an answer against expectations."""
     body = _body(answer.text) if expectations else None
     verdicts = []
     for each in expectations:
-        found = answer.status if each.subject == STATUS else _find(body, _parts(each.subject))
+        found = answer.status if each.subject == STATUS else _find(body, each.subject)
         got = "" if _holds(each.op, found, each.value) else _shown(found)
         verdicts.append(Verdict(expectation=each, got=got))
     return verdicts
@@ -109,21 +109,25 @@ def _body(text: str) -> Any:
         return _ABSENT
 
 
-def _parts(path: str) -> list[str]:
-    return [part for part in re.split(r"[.\[\]]", path) if part]
-
-
-def _find(value: Any, parts: list[str]) -> Any:
-    if not parts:
-        return value
-    if isinstance(value, list):
-        index = int(parts[0]) if re.fullmatch(r"\d{1,9}", parts[0]) else len(value)
-        return _find(value[index], parts[1:]) if index < len(value) else _ABSENT
-    if isinstance(value, dict):  # a name may hold dots itself: index.max_result_window
-        for end in range(len(parts), 0, -1):
-            if (name := ".".join(parts[:end])) in value:
-                return _find(value[name], parts[end:])
-    return _ABSENT
+def _find(value: Any, subject: str) -> Any:
+    """Follow a dotted path; at each step the longest name that fits, for names hold dots: `index.max_result_window`."""
+    path = ".".join(part for part in re.split(r"[.\[\]]", subject) if part) + "."
+    at = 0
+    while at < len(path) - 1:
+        if isinstance(value, list):
+            part = path[at : path.index(".", at)]
+            index = int(part) if re.fullmatch(r"\d{1,9}", part) else len(value)
+            if index >= len(value):
+                return _ABSENT
+            value, at = value[index], at + len(part) + 1
+        elif isinstance(value, dict):
+            names = (name for name in value if path.startswith(name, at) and path.startswith(".", at + len(name)))
+            if (name := max(names, key=len, default=None)) is None:
+                return _ABSENT
+            value, at = value[name], at + len(name) + 1
+        else:
+            return _ABSENT
+    return value
 
 
 def _holds(op: str, found: Any, value: str) -> bool:
@@ -170,5 +174,5 @@ def _shown(found: Any) -> str:
     if found is _ABSENT:
         return "nothing"
     text = json.dumps(found, ensure_ascii=False, default="\0{}\0".format)  # numbers with their digits, not as texts
-    text = re.sub(r'"\\u0000(.*?)\\u0000"', r"\1", text)
+    text = re.sub(r'"\\u0000([^"\\]*)\\u0000"', r"\1", text)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

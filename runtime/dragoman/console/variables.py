@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from dragoman_api.errors import ConfigurationError, ConsoleSyntaxError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-TOKEN = re.compile(
-    r"""
+_LINES = r"""
       (?P<block> \"{3} .*? \"{3} )
-    | (?P<string> " (?: [^"\\\n] | \\[^\n] )* " )
-    | (?P<comment> /\* .*? \*/ | (?: (?: ^ | (?<=\s) ) (?: \# | // ) | (?: \# | // ) (?= [^\S\n]* expect\b ) ) [^\n]* )
-    """,
-    re.VERBOSE | re.MULTILINE | re.DOTALL,
-)
-"""What stands apart in the text of a console: strings of one and of several lines, and comments."""
+    | (?P<string> " (?: [^"\\\n] | \\[^\n] )*+ " )
+    | (?P<comment> (?: (?: ^ | (?<=\s) ) (?: \# | // ) | (?: \# | // ) (?= [^\S\n]* expect\b ) ) [^\n]* )
+    | (?P<torn> " (?: (?! (?<=\s) (?: \# | // ) | (?: \# | // ) [^\S\n]* expect\b ) (?: [^"\\\n] | \\[^\n] ) )* )
+    """
+_FLAGS = re.VERBOSE | re.MULTILINE | re.DOTALL
+_LINE_TOKEN = re.compile(_LINES, _FLAGS)
+_TOKEN = re.compile(rf"(?P<spread> /\* .*? \*/ ) | (?P<open> /\* ) | {_LINES}", _FLAGS)
 
 EXPECT = re.compile(r"(?:\#|//)[^\S\n]*expect\b")
 """How a comment begins that is an expectation."""
@@ -28,17 +28,32 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 _VARIABLE = re.compile(r"\$(\$\{)|\$\{(?:([^}\n]*)\}|[^\n]*)")
 
 
-def fill(text: str, variables: Mapping[str, str]) -> str:
-    r"""Put values in the place of `${name}`; `$${` stands for `${` itself.
+def tokens(text: str) -> Iterator[re.Match[str]]:
+    """Find the strings, of one or several lines, and the comments in a console text.
 
-    Inside a string a value is escaped as JSON wants it. Outside it goes in as it is, so that a number, an object or a
-    part of a path can be a variable; a line break is refused there, because behind one another request may begin.
-    Comments are left alone, but for expectations. Variables of the environment are not read: a file of somebody
-    else's would send them wherever the connection leads.
+    An unclosed string is not a string, but still one piece, and after an unclosed comment no other one is searched for;
+    so no text is scanned twice.
+    """
+    pattern, at = _TOKEN, 0
+    while token := pattern.search(text, at):
+        at = token.end()
+        if token.lastgroup == "open":
+            pattern = _LINE_TOKEN
+        else:
+            yield token
+
+
+def fill(text: str, variables: Mapping[str, str]) -> str:
+    r"""Replace each `${name}` with its value; `$${` stands for `${` itself.
+
+    Inside a string, a value is escaped as JSON requires. Outside, it is inserted unchanged, so a number, an object or
+    a part of a path can be a variable; a line break is refused there, because another request may begin after it.
+    Comments other than expectations are unchanged. Environment variables are not read, since another person's file
+    could send them to the connection's server.
 
     Raises:
         ConfigurationError: There is no such variable (code ``variable-unknown``); all of them are named.
-        ConsoleSyntaxError: A value would end the string or the line it stands in.
+        ConsoleSyntaxError: A value would end the string or the line that contains it.
 
     >>> print(fill('GET /${index}/_search {"query": "${text}"}', {"index": "books", "text": 'say "so"'}))
     GET /books/_search {"query": "say \"so\""}
@@ -56,18 +71,18 @@ def fill(text: str, variables: Mapping[str, str]) -> str:
             if kind == "string":
                 return json.dumps(found, ensure_ascii=False)[1:-1]
             if kind != "block" and ("\n" in found or "\r" in found):
-                raise _fault(text, at + match.start(), f"the value of {match[0]} has a line break, and stands outside")
+                raise _fault(text, at + match.start(), f"the value of {match[0]} has a line break, but is outside")
             return found
 
         filled = _VARIABLE.sub(value, part)
-        if kind == "block" and filled.index('"""', 3) != len(filled) - 3:
+        if kind == "block" and not unknown and filled.index('"""', 3) != len(filled) - 3:
             raise _fault(text, at, 'the value of a variable would end the """ string it stands in')
         return filled
 
     filled, end = "", 0
-    for token in TOKEN.finditer(text):
+    for token in tokens(text):
         filled += put(end, text[end : token.start()], None)
-        plain = token.lastgroup == "comment" and not EXPECT.match(token[0])
+        plain = token.lastgroup in ("comment", "spread") and not EXPECT.match(token[0])
         filled += token[0] if plain else put(token.start(), token[0], token.lastgroup)
         end = token.end()
     filled += put(end, text[end:], None)
@@ -80,11 +95,11 @@ def _unknown(unknown: Mapping[str, int]) -> ConfigurationError:
     said = ", ".join(f"{name} (line {line})" for name, line in unknown.items())
     first = next(iter(unknown))
     name = first[2:-1].removeprefix("env:")
-    hint = f"write ${first} for the text itself"
+    hint = f"write ${first} for the literal text"
     if NAME.fullmatch(name):
         hint = f'--var {name}="${name}"' if "env:" in first else f"--var {name}=VALUE, or {hint}"
     return ConfigurationError(
-        f"no value is given for {said}; nothing was sent", hint=hint, code="variable-unknown", details={"name": name}
+        f"no value for {said}; nothing was sent", hint=hint, code="variable-unknown", details={"name": name}
     )
 
 

@@ -1,8 +1,20 @@
-"""Exports: from a driver's parts to one complete file, or none."""
+"""Exports: turn a driver's parts into one complete file, or none."""
 
-from .export import Export, Source
+from .export import Export, ExportSource
 from .formats import COMPRESSIONS, FORMATS, choose, choose_columns
 from .results import ExportResult
-from .targets import unfinished
+from .targets import files_beside, unfinished
+from .values import read_row
 
-__all__ = ["COMPRESSIONS", "FORMATS", "Export", "ExportResult", "Source", "choose", "choose_columns", "unfinished"]
+__all__ = [
+    "COMPRESSIONS",
+    "FORMATS",
+    "Export",
+    "ExportResult",
+    "ExportSource",
+    "choose",
+    "choose_columns",
+    "files_beside",
+    "read_row",
+    "unfinished",
+]

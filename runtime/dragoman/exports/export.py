@@ -1,4 +1,4 @@
-"""One export from beginning to end: parts are read, and beside that turned into bytes and written."""
+"""One export from beginning to end: it reads parts while it converts and writes earlier ones."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ import anyio
 import msgspec
 from anyio.to_thread import run_sync
 
+from dragoman.formulas import formula_notes
 from dragoman_api import events
+from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
 
 from .formats import Compressor, Csv
 from .results import Checkpoint, ExportResult
-from .targets import FileTarget, Target
+from .targets import FileTarget, StreamTarget
+from .values import UNREADABLE, unreadable
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from anyio.abc import TaskGroup
     from anyio.streams.memory import MemoryObjectReceiveStream
 
-    from dragoman_api.columns import Column, Note
+    from dragoman_api.columns import Column
     from dragoman_api.events import Event
     from dragoman_api.exports import ExportRequest
 
@@ -41,15 +44,15 @@ CHECKPOINT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where an export comes from.
+class ExportSource:
+    """The source of an export.
 
     Attributes:
         connection: The connection's name.
-        object: What is exported.
+        object: The exported object.
         server: Product and version.
         plugin: The driver's id.
-        version: Of the driver.
+        version: The driver's version.
     """
 
     connection: str
@@ -60,29 +63,30 @@ class Source:
 
 
 class Export:
-    """One export into one target; used once."""
+    """One export into one target; single use."""
 
     def __init__(
-        self, source: Source, *, to: Path | BinaryIO, shape: Shape, resume: bool, emit: Callable[[Event], None]
+        self, source: ExportSource, *, to: Path | BinaryIO, shape: Shape, resume: bool, emit: Callable[[Event], None]
     ) -> None:
         """Begin.
 
         Args:
-            source: What is told of it.
+            source: The source, as events and the manifest describe it.
             to: A path, or an open stream.
-            shape: How it is written.
-            resume: Go on after the checkpoint of an earlier run.
-            emit: Told what happens.
+            shape: Format and compression.
+            resume: Continue after an earlier run's checkpoint.
+            emit: Receives events.
         """
         self._source, self._shape, self._resume, self._emit = source, shape, resume, emit
-        self._target = FileTarget(to) if isinstance(to, Path) else Target(to)
+        self._target = FileTarget(to) if isinstance(to, Path) else StreamTarget(to)
         self._began = time.perf_counter()
         self._started = _now()
         self._resumed = 0
         self._rows = 0
+        self._total: int | None = None  # the driver's count from before the export
         self._driver: str | None = None  # the driver's checkpoint of the last part written
         self._begun = False
-        self._torn = False  # a write failed: what was written since the last checkpoint cannot be relied on
+        self._torn = False  # a write failed: data after the last checkpoint is unreliable
         self._secured: Checkpoint | None = None
         self._securing = False
         self._marked = (0, self._began)  # bytes and time of the last checkpoint
@@ -91,12 +95,12 @@ class Export:
 
     @property
     def resumable(self) -> bool:
-        """Tell whether it can go on after an interruption, if the driver can."""
+        """Whether the export can resume after an interruption, if the driver supports it."""
         return self._target.resumable
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Tell of a failure by an event, whatever it is."""
+        """Emit an event for any failure."""
         try:
             yield
         except BaseException as error:
@@ -113,18 +117,19 @@ class Export:
         """Export.
 
         Args:
-            request: What the driver is asked for; its checkpoint is filled in here.
-            columns: Of a table.
+            request: The request to the driver; `run` fills in its checkpoint.
+            columns: The columns of a table.
             manifest: Write a manifest beside the file.
             parts: Streams the parts of a request.
 
         Raises:
-            ExportError: The target cannot be written, or not be resumed.
-            DragomanError: What the driver raised; nothing stands under the final name.
+            ExportError: The target cannot be written or resumed.
+            DragomanError: The driver failed; no file exists under the final name.
         """
-        self._table = Csv(columns) if self._shape.format == "csv" else None
+        self._table = Csv(columns, escape=self._shape.escape) if self._shape.format == "csv" else None
         body = request.filter.body if request.filter else None
-        self._identity = {**self._identify(request), "filter": body, "driver": self._source.plugin}
+        about = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
+        self._identity = {**self._identify(request), **about}
         try:
             replaced = await run_sync(self._open)
             self._tell(events.ExportStarted, target=self._target.name, resumed=self._rows, replaced=replaced)
@@ -135,7 +140,7 @@ class Export:
                 notes = await run_sync(self._make, columns)
                 await run_sync(self._target.place)
             except BaseException as error:
-                with anyio.CancelScope(shield=True):  # a cancelled export must still leave things in order
+                with anyio.CancelScope(shield=True):  # a cancelled export must still clean up
                     await run_sync(self._give_up, error)
                 raise
             result = self._result(request, notes)
@@ -149,7 +154,7 @@ class Export:
         return result
 
     def _identify(self, request: ExportRequest) -> dict[str, Any]:
-        """Give what two runs have in common with each other and with the result, by name."""
+        """Return the properties that identify an export across its runs, by name."""
         return {
             "connection": self._source.connection,
             "object": request.object,
@@ -160,7 +165,7 @@ class Export:
         }
 
     def _open(self) -> int | None:
-        """Take possession of the target; give the rows of an unfinished export that is going to be replaced."""
+        """Lock the target; return the row count of an unfinished export that this one replaces."""
         self._target.open()
         if not isinstance(self._target, FileTarget):
             if self._resume:
@@ -170,11 +175,13 @@ class Export:
             return self._target.left_over()
         found = self._secured = self._target.resume(self._identity)
         self._rows, self._driver, self._started = found.rows, found.driver, found.started
+        if self._table:
+            self._table.formulas = found.formulas
         self._resumed = found.resumed + 1
         return None
 
     def _begin(self) -> None:
-        """Begin to write, once something came: an export that fails at once takes no older one's place."""
+        """Start writing when the first part arrives, so an export that fails at once does not replace an older one."""
         if self._begun:
             return
         self._begun = True
@@ -189,7 +196,7 @@ class Export:
         send, receive = anyio.create_memory_object_stream[ExportPart](1)
         failure: DragomanError | None = None
         try:
-            # The receiving end closes last: a reader whose writer failed is cancelled, and has no error of its own.
+            # The receiving end closes last: if the writer fails, the reader is cancelled without an error of its own.
             with receive:
                 async with anyio.create_task_group() as tasks, send:
                     tasks.start_soon(self._take, receive, tasks)
@@ -197,7 +204,7 @@ class Export:
                         async with parts(request) as stream:
                             async for part in stream:
                                 await send.send(part)
-                    except DragomanError as error:  # what arrived before it is still written
+                    except DragomanError as error:  # still write what arrived before the error
                         failure = error
         except BaseExceptionGroup as group:
             raise _innermost(group) from None
@@ -212,13 +219,14 @@ class Export:
             self._tell(events.ExportProgressed, rows=self._rows, bytes=self._target.bytes, total=part.total)
 
     def _put(self, part: ExportPart) -> Checkpoint | None:
-        """Write one part; give a checkpoint when it is time for one."""
+        """Write one part; return a checkpoint when one is due."""
         self._begin()
         try:
             self._write(self._table.convert(part.data) if self._table else part.data)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise ExportError(f"a row after the first {self._rows:,} cannot be read: {error}") from error
+        except UNREADABLE as error:
+            raise unreadable(f"a row after the first {self._rows:,}", error) from error
         self._rows += part.rows
+        self._total = part.total
         self._driver = part.checkpoint
         size, at = self._marked
         due = self._target.bytes - size >= CHECKPOINT_BYTES or time.perf_counter() - at >= CHECKPOINT_SECONDS
@@ -232,7 +240,7 @@ class Export:
         self._torn = False
 
     def _mark(self) -> Checkpoint:
-        """End a member of the compression, so that the file may be cut off here, and give the checkpoint."""
+        """End the compression member, so that the file can be truncated here, and return the checkpoint."""
         self._write(b"", end=True)
         self._marked = (self._target.bytes, time.perf_counter())
         return Checkpoint(
@@ -241,6 +249,7 @@ class Export:
             offset=self._target.bytes,
             sha256=self._target.sha256,
             rows=self._rows,
+            formulas=self._table.formulas if self._table else 0,
             driver=self._driver,
             started=self._started,
             resumed=self._resumed,
@@ -259,9 +268,9 @@ class Export:
     # the end ----------------------------------------------------------------------------------------------------------
 
     def _make(self, columns: Sequence[Column]) -> list[Note]:
-        """Finish the bytes; a Parquet file is made only now, out of rows that are all known."""
+        """Finish the bytes; a Parquet file is built only now, from the complete rows."""
         if self._compressor:
-            # Even nothing at all is a member, or it could not be unpacked.
+            # Even empty output needs a compression member, or it cannot be unpacked.
             self._target.write(self._compressor.compress(b"") + self._compressor.end())
         if self._shape.format != "parquet":
             return []
@@ -272,25 +281,33 @@ class Export:
             self._driver = None
             self._secure(self._mark())
         with self._target.guarding():
-            notes = write_parquet(
-                self._target.part, self._target.made, columns=columns, compression=self._shape.compression
-            )
+            try:
+                notes = write_parquet(
+                    self._target.part, self._target.made, columns=columns, compression=self._shape.compression
+                )
+            except UNREADABLE as error:
+                raise unreadable("a row", error) from error
         self._target.take(self._target.made)
         return notes
 
     def _give_up(self, error: BaseException) -> None:
-        """Keep what can be resumed, remove the rest."""
+        """Keep what can be resumed and remove the rest."""
         if not self._begun:
             self._target.leave()
         elif self.resumable and self._driver is not None and not self._torn:
-            with suppress(DragomanError):  # the disk is full; the checkpoint before this one still holds
+            with suppress(DragomanError):  # the disk is full; the previous checkpoint is still valid
                 self._secure(self._mark())
         if self._begun and self._secured is None:
             self._target.discard()
-        if self._secured is not None and isinstance(error, DragomanError):
-            error.hint = error.hint or "export with resume=True to go on"
+        if self._secured is not None and isinstance(error, DragomanError) and not error.hint:
+            error.advise("export with resume=True to continue")
 
     def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:
+        if self._table:
+            notes = [*notes, *formula_notes(self._table.formulas, escaped=self._shape.escape)]
+        if self._total is not None and self._total != self._rows:
+            reason = f"{self._total:,} rows were counted beforehand, but {self._rows:,} arrived"
+            notes = [*notes, Note(code="rows-differ", reason=reason)]
         return ExportResult(
             target=self._target.name,
             **self._identify(request),
@@ -313,7 +330,7 @@ def _now() -> str:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Take the error out of the groups that task groups put around it; what has a code says most."""
+    """Unwrap the error from task groups' exception groups, preferring errors that have a code."""
     while isinstance(error, BaseExceptionGroup):
         known = error.subgroup(DragomanError)
         error = (known or error).exceptions[0]

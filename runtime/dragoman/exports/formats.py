@@ -1,4 +1,4 @@
-"""The formats of an export: which one is meant, and how lines become it."""
+"""Export formats: choosing one, and converting lines to it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
+from dragoman.formulas import escaped, is_formula
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm
 
@@ -36,32 +37,40 @@ _SPECIAL = re.compile(rb'[",\r\n]')
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How an export is written.
+    """The format and compression of an export.
 
     Attributes:
         format: One of `FORMS`.
-        compression: One of `COMPRESSIONS`, None for none.
+        compression: One of `COMPRESSIONS`; None for no compression.
+        escape: Put an apostrophe before formulas; CSV only.
     """
 
     format: str
     compression: str | None
+    escape: bool = False
 
     @property
     def form(self) -> ExportForm:
-        """Give what the driver is asked for."""
+        """The form to request from the driver."""
         return FORMS[self.format]
 
     @property
     def tabular(self) -> bool:
-        """Tell whether the file has columns."""
+        """Whether the file has columns."""
         return self.format in _TABLES.values()
 
 
-def choose(to: Path | BinaryIO, *, format: str | None, compress: str | None) -> Shape:  # noqa: A002
-    """Find out what is meant: what is said wins, then the file's name decides, then it is documents as they are.
+def choose(
+    to: Path | BinaryIO,
+    *,
+    format: str | None,  # noqa: A002
+    compress: str | None,
+    escape_formulas: bool = False,
+) -> Shape:
+    """Choose the shape: from the arguments, else from the file's name, else unchanged documents.
 
     Raises:
-        ConfigurationError: There is no such format, it does not fit the target, or it needs a package that is missing.
+        ConfigurationError: The format is unknown, does not fit the target, or needs a missing package.
     """
     suffixes = [each.lower() for each in to.suffixes] if isinstance(to, Path) else []
     outer = _COMPRESSED.get(suffixes[-1]) if suffixes else None
@@ -69,14 +78,17 @@ def choose(to: Path | BinaryIO, *, format: str | None, compress: str | None) -> 
     chosen = format or _TABLES.get(inner[-1] if inner else "", "documents")
     chosen = "documents" if chosen == "ndjson" else chosen
     if chosen not in FORMS:
-        raise ConfigurationError(f"no format is called {chosen!r}", hint=f"use one of: {', '.join(FORMATS)}")
+        raise ConfigurationError(f"unknown format {chosen!r}", hint=f"use one of: {', '.join(FORMATS)}")
     if compress is not None and compress not in COMPRESSIONS:
-        raise ConfigurationError(f"no compression is called {compress!r}", hint=f"use {' or '.join(COMPRESSIONS)}")
-    shape = Shape(chosen, compress or outer)
+        raise ConfigurationError(f"unknown compression {compress!r}", hint=f"use {' or '.join(COMPRESSIONS)}")
+    shape = Shape(chosen, compress or outer, escape_formulas)
+    if escape_formulas and chosen != "csv":
+        hint = "omit it, or export with --format csv"
+        raise ConfigurationError(f"only CSV files have escaped formulas, but the format is {chosen}", hint=hint)
     if chosen == "parquet":
         if outer or not isinstance(to, Path):
-            text = "a Parquet file is compressed inside and cannot be streamed"
-            raise ConfigurationError(text, hint="give a file name that ends in .parquet, and --compress if you like")
+            text = "a Parquet file has internal compression and cannot be streamed"
+            raise ConfigurationError(text, hint="use a file name that ends in .parquet")
         _need("pyarrow", extra="parquet")
     if shape.compression == "zstd" and chosen != "parquet":
         zstd()
@@ -91,7 +103,7 @@ def _need(module: str, *, extra: str) -> None:
 
 
 def zstd() -> Callable[[], Compressing]:
-    """Give what makes a zstd compressor: the standard library's from Python 3.14, its backport before.
+    """Return the zstd compressor class: from the standard library since Python 3.14, else from the backport.
 
     Raises:
         ConfigurationError: The backport is not installed.
@@ -108,25 +120,25 @@ def zstd() -> Callable[[], Compressing]:
 
 
 class Compressing(Protocol):
-    """What zlib and zstd share."""
+    """The interface that zlib and zstd compressors share."""
 
     def compress(self, data: bytes, /) -> bytes:
-        """Take bytes; give those that are ready."""
+        """Compress bytes; return the output that is ready."""
 
     def flush(self) -> bytes:
-        """Give the rest; the member or frame ends."""
+        """End the member or frame; return the remaining output."""
 
 
 class Compressor:
-    """Compresses in members that can be ended anywhere, so that a file may be cut off behind each of them."""
+    """Compresses in members that can end anywhere, so that a file can be truncated after each of them."""
 
     def __init__(self, compression: str) -> None:
-        # 31: a gzip member with a header of its own; its time stays 0, so equal exports are equal files
+        # 31: a gzip member with its own header; its time stays 0, so equal exports are equal files
         self._make = zstd() if compression == "zstd" else lambda: zlib.compressobj(wbits=31)
         self._member: Compressing | None = None
 
     def compress(self, data: bytes) -> bytes:
-        """Give the bytes that are ready."""
+        """Compress bytes; return the output that is ready."""
         if self._member is None:
             self._member = self._make()
         return self._member.compress(data)
@@ -138,10 +150,10 @@ class Compressor:
 
 
 def choose_columns(description: Description, names: Sequence[str] | None) -> list[Column]:
-    """Find the columns of a table: those that are named, in their order, else all that an export holds.
+    """Choose a table's columns: the named ones in their order, else all that an export holds.
 
     Raises:
-        ConfigurationError: There is no such column, an export does not hold it, or it is named twice.
+        ConfigurationError: A column does not exist, is not part of an export, or is named twice.
     """
     columns = {column.name: column for column in description.columns}
     names = [column.name for column in columns.values() if column.path] if names is None else names
@@ -163,35 +175,52 @@ def choose_columns(description: Description, names: Sequence[str] | None) -> lis
 class Csv:
     """One line per row, one field per column, quoted as RFC 4180 says.
 
-    Numbers keep their digits, arrays and objects are JSON. Nothing stands for null, ``""`` for an empty text.
+    Numbers keep their digits, arrays and objects are JSON. Null is an empty field, an empty text is ``""``.
+
+    Attributes:
+        formulas: Number of fields so far that a spreadsheet would read as a formula.
     """
 
-    def __init__(self, columns: Sequence[Column]) -> None:
+    def __init__(self, columns: Sequence[Column], *, escape: bool = False) -> None:
+        """Begin.
+
+        Args:
+            columns: The columns in order.
+            escape: Put an apostrophe before formulas.
+        """
+        self._escape = escape
+        self.formulas = 0
         self._names = [column.name for column in columns]
         self._reader = ValueReader([column.path for column in columns])
-        self._null = b'""' if len(columns) == 1 else b""  # or the line would be empty, and passed over by readers
+        self._null = b'""' if len(columns) == 1 else b""  # else the line would be empty, and readers would skip it
 
     def head(self) -> bytes:
-        """Give the line of column names."""
-        return b",".join([_quoted(name.encode()) for name in self._names]) + b"\r\n"
+        """Return the header line."""
+        return b",".join([_quoted(self._text(name).encode()) for name in self._names]) + b"\r\n"
 
     def convert(self, lines: bytes) -> bytes:
-        """Give the bytes for whole lines of rows."""
-        read, null = self._reader.read, self._null
+        """Convert whole lines of rows to CSV bytes."""
+        read, null, field = self._reader.read, self._null, self._field
         rows = [
-            b",".join([null if value is None else _field(value) for value in read(line)])
+            b",".join([null if value is None else field(value) for value in read(line)])
             for line in lines.split(b"\n")
             if line
         ]
         return b"\r\n".join([*rows, b""])
 
+    def _field(self, value: bytes) -> bytes:
+        if value[0] != 0x22:  # not a text: arrays and objects need quoting, other values do not
+            return _quoted(value) if value[0] in b"[{" else value
+        # JSON escapes quotes, line breaks and tabs, so without a backslash there are none.
+        if b"\\" not in value and b"," not in value and len(value) > 2 and value[1] not in b"=+-@":
+            return value[1:-1]
+        return _quoted(self._text(text_of(value)).encode())
 
-def _field(value: bytes) -> bytes:
-    if value[0] != 0x22:  # no text: an array or object is full of quotes, anything else has nothing to quote
-        return _quoted(value) if value[0] in b"[{" else value
-    if b"\\" not in value and b"," not in value and len(value) > 2:  # a quote or a line break would be escaped
-        return value[1:-1]
-    return _quoted(text_of(value).encode())
+    def _text(self, text: str) -> str:
+        if not is_formula(text):
+            return text
+        self.formulas += 1
+        return escaped(text) if self._escape else text
 
 
 def _quoted(text: bytes) -> bytes:

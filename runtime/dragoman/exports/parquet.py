@@ -1,10 +1,10 @@
-"""Parquet out of exported rows: a column has its mapped type where every value fits, else one that loses nothing."""
+"""Parquet from exported rows: a column has its mapped type if every value fits, else a lossless one."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import anyio.from_thread
@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
 
 from dragoman_api.columns import ColumnKind, Note
+from dragoman_registry.files import open_new
 
 from .values import ValueReader, items_of, text_of
 
@@ -31,12 +32,12 @@ _INTEGERS = frozenset(("long", "integer", "int", "short", "byte", "token_count",
 _EXACT = 1 << 53
 """Up to here a float holds every integer."""
 
-# More than six digits of a second would be cut off by a timestamp in microseconds.
+# A timestamp in microseconds would truncate more than six fractional digits.
 _DATE = re.compile(rb'"\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d:?\d\d)?)?"')
 
 
 class _Facts:
-    """What was seen in one column."""
+    """Facts collected about one column's values."""
 
     def __init__(self, column: Column) -> None:
         self._column = column
@@ -45,7 +46,7 @@ class _Facts:
         self.array = column.type.endswith("[]")
 
     def learn(self, value: bytes, *, inside: bool = False) -> None:
-        """Take one value into account."""
+        """Record one value."""
         first = value[:1]
         if first == b'"':
             self._seen.add("date" if self._column.kind is ColumnKind.DATE and _is_date(value) else "text")
@@ -69,7 +70,7 @@ class _Facts:
             self._seen.add("float" if _is_exact(value.decode()) else "digits")
 
     def decide(self) -> tuple[pa.DataType, Callable[[bytes], Any], str]:
-        """Choose the type of the column, how a value becomes one, and what must be said about it."""
+        """Return the column's type, its conversion, and a note for the user."""
         mapped = self._mapped()
         if mapped is not None and (not self._seen or self._fits(mapped)):
             return mapped, _TYPES[mapped][0], ""
@@ -101,9 +102,12 @@ class _Facts:
 
 
 def _is_exact(text: str) -> bool:
-    """Tell whether a float gives the number back."""
+    """Return whether a float represents the number exactly."""
     value = repr(float(text))
-    return value == text or (len(text) < 400 and Decimal(value) == Decimal(text))
+    try:
+        return value == text or (len(text) < 400 and Decimal(value) == Decimal(text))
+    except InvalidOperation:  # an exponent beyond Decimal's range
+        return False
 
 
 def _is_date(value: bytes) -> bool:
@@ -134,10 +138,12 @@ _TYPES: dict[pa.DataType, tuple[Callable[[bytes], Any], set[str], int, int]] = {
 
 
 def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], compression: str | None) -> list[Note]:
-    """Make a Parquet file of a file of rows, in constant memory: one reading for the types, one for the values.
+    """Write a Parquet file from a file of rows in constant memory: one pass for the types, one for the values.
+
+    Like the rows, only its owner can read it. An existing file of that name is removed.
 
     Returns:
-        Which columns do not have their mapped type, and why.
+        The columns that lack their mapped type, and why.
     """
     facts = [_Facts(column) for column in columns]
     reader = ValueReader([column.path for column in columns])
@@ -153,7 +159,12 @@ def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], comp
         pa.field(column.name, type_, metadata={"type": column.type})
         for column, type_ in zip(columns, types, strict=True)
     ]
-    with ParquetWriter(target, schema := pa.schema(fields), compression=compression or "snappy") as writer:
+    schema = pa.schema(fields)
+    target.unlink(missing_ok=True)
+    with (
+        open_new(target, mode=0o600) as file,
+        ParquetWriter(file, schema, compression=compression or "snappy") as writer,
+    ):
         for group in _groups(source, len(columns)):
             made: list[list[Any]] = [[] for _ in columns]
             for line in group:
@@ -166,7 +177,7 @@ def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], comp
 
 
 def _items(make: Callable[[bytes], Any]) -> Callable[[bytes], list[Any]]:
-    """Make lists of values; a single one, which the server takes for an array of one, becomes that."""
+    """Build a converter to lists; a single value, which the server treats as an array of one, becomes a list."""
 
     def made(value: bytes) -> list[Any]:
         items = items_of(value) if value[:1] == b"[" else [value]
@@ -176,7 +187,7 @@ def _items(make: Callable[[bytes], Any]) -> Callable[[bytes], list[Any]]:
 
 
 def _groups(source: Path, columns: int) -> Iterator[list[bytes]]:
-    """Give the lines of each row group."""
+    """Yield the lines of each row group."""
     most = max(1, min(GROUP_ROWS, GROUP_CELLS // max(columns, 1)))
     group: list[bytes] = []
     size = 0

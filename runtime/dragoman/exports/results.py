@@ -1,4 +1,4 @@
-"""What is told of an export: the manifest of a complete one, the checkpoint of one under way."""
+"""Records of an export: the manifest of a complete one, the checkpoint of a running one."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from dragoman_api.filters import Explanation
 
 
 class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A complete export, as its manifest tells it.
+    """A complete export, as its manifest describes it.
 
     Attributes:
         target: The file, or the name of the stream.
         connection: The connection's name.
-        object: What was exported.
-        tenant: Whose rows, None for an object without tenants.
-        filter: What became of each row of the filter; empty for all rows.
+        object: The exported object.
+        tenant: The tenant whose rows were exported; None for an object without tenants.
+        filter: How each filter row was applied; empty if all rows were exported.
         format: ``documents``, ``rows``, ``csv``, ``bulk`` or ``parquet``.
         compression: ``gzip``, ``zstd`` or None.
-        columns: Of a table, in order; for other formats those that were asked for, None for all.
+        columns: A table's columns in order; for other formats the requested ones, None for all.
         rows: Rows in the file.
         bytes: Its size.
         sha256: Its digest in hexadecimal.
         server: Product and version.
         driver: The plugin's id and version.
-        started: When it began first, UTC.
+        started: When the first run began, UTC.
         finished: When it was complete, UTC.
         seconds: Duration of the last run.
-        resumed: How often it went on after an interruption.
-        notes: What a person should know about the file.
+        resumed: How often it was resumed.
+        notes: Notes for the user about the file.
     """
 
     target: str
@@ -55,17 +55,18 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is safe on disk of an export under way, and how to go on after it.
+    """The part of a running export that is safe on disk, and how to continue after it.
 
     Attributes:
-        identity: What must be the same for another run to be the same export, by name.
-        part: Name of the file it is about.
-        offset: Bytes of it that are safe.
+        identity: Properties that another run must share to be the same export, by name.
+        part: Name of the unfinished file.
+        offset: Number of its bytes that are safe.
         sha256: Their digest in hexadecimal.
         rows: Rows in them.
-        driver: The driver's own checkpoint; None when it has given everything.
-        started: When the export began first, UTC.
-        resumed: How often it went on after an interruption.
+        formulas: Cells in them that a spreadsheet would read as a formula.
+        driver: The driver's own checkpoint; None once it has sent everything.
+        started: When the export's first run began, UTC.
+        resumed: How often it was resumed.
     """
 
     version: Literal[1] = 1
@@ -74,6 +75,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     offset: int
     sha256: str
     rows: int
+    formulas: int = 0
     driver: str | None
     started: str
     resumed: int

@@ -1,17 +1,21 @@
-"""Where an export is written: an open stream, or a file that appears only when it is complete."""
+"""Export targets: an open stream, or a file that appears only when it is complete."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
+import sys
 from contextlib import contextmanager
+from shlex import quote
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from dragoman_api.errors import ExportError
+from dragoman_api.exchanges import decode
 from dragoman_registry import files
-from dragoman_registry.locks import holds
+from dragoman_registry.filelocks import holds
 
 from .results import Checkpoint
 
@@ -22,13 +26,15 @@ if TYPE_CHECKING:
     from .results import ExportResult
 
 PIECE = 1 << 20
+MAX_CHECKPOINT = 1 << 20
+"""Bytes of a checkpoint at most."""
 
 
-class Target:
-    """A stream that was open before; what it takes is counted and digested on its way.
+class StreamTarget:
+    """A stream that the caller opened; bytes are counted and hashed as they are written.
 
     Attributes:
-        bytes: Taken so far.
+        bytes: Number of bytes written so far.
     """
 
     resumable = False
@@ -40,19 +46,19 @@ class Target:
 
     @property
     def name(self) -> str:
-        """Name the target for messages and events."""
+        """The target's name in messages and events."""
         return getattr(self._stream, "name", "stream")
 
     @property
     def sha256(self) -> str:
-        """Give the digest of what was taken so far."""
+        """The SHA-256 digest of the bytes written so far."""
         return self._digest.hexdigest()
 
     def write(self, data: bytes) -> None:
         """Append bytes.
 
         Raises:
-            ExportError: The disk is full, or the target went away.
+            ExportError: The disk is full, or the target is gone.
         """
         assert self._stream is not None
         view = memoryview(data)
@@ -64,41 +70,41 @@ class Target:
 
     @contextmanager
     def guarding(self) -> Iterator[None]:
-        """Turn what a file system says into an error of the export; a reader who has seen enough ends it quietly."""
+        """Convert file system errors to ExportError; a BrokenPipeError passes, since the reader wants no more."""
         try:
             yield
         except BrokenPipeError:
             raise
         except OSError as error:
-            hint = "free some space, or choose a folder that is there and that you may write into"
+            hint = "free some space, or choose an existing folder that you can write to"
             raise ExportError(f"{self.name} cannot be written: {error.strerror or error}", hint=hint) from error
 
     def open(self) -> None:
-        """Take possession of the target."""
+        """Open the target."""
 
     def begin(self) -> None:
         """Start anew."""
 
     def place(self) -> None:
-        """Put what was written in its final place."""
+        """Move the output to its final place."""
         assert self._stream is not None
         with self.guarding():
             self._stream.flush()
 
     def leave(self) -> None:
-        """Leave everything as it was."""
+        """Leave everything unchanged."""
 
     def discard(self) -> None:
-        """Remove what was written, where it can be removed."""
+        """Remove the output, where possible."""
 
     def close(self) -> None:
-        """Give up possession."""
+        """Release the target."""
 
 
-class FileTarget(Target):
-    """A file that appears only when it is complete; what is unfinished lies beside it.
+class FileTarget(StreamTarget):
+    """A file that appears only when it is complete; the unfinished part is beside it.
 
-    Its lock is held on the unfinished part, so that it ends with the process, however that ends.
+    The lock is on the unfinished part, so it ends with the process in every case.
     """
 
     resumable = True
@@ -112,44 +118,58 @@ class FileTarget(Target):
         self.made = final.with_name(f".{final.name}.made")
         self._source = self.part
         self._checkpoint = checkpoint_path(final)
-        self._manifest = final.with_name(f"{final.name}.manifest.json")
+        self.manifest = final.with_name(f"{final.name}.manifest.json")
 
     @property
     def name(self) -> str:
-        """Name the target for messages and events."""
+        """The target's name in messages and events."""
         return str(self._final)
 
     def open(self) -> None:
-        """Take possession of the part.
+        """Open and lock the unfinished part.
 
         Raises:
-            ExportError: Another export writes this file, or the place does not take one.
+            ExportError: Another export is writing this file, or the folder is not writable.
         """
         if self._final.exists() and not self._final.is_file():
             raise self._no_file()
         with self.guarding():
             while self._stream is None:
+                if self.part.is_symlink():
+                    raise self._foreign()
                 if (handle := files.try_lock(self.part, mode=0o600)) is None:
                     hint = "wait for it, or choose another file"
                     raise ExportError(f"another export is writing {self.name}", hint=hint, code="export-running")
-                # Whoever had it may have finished meanwhile.
+                if sys.platform != "win32" and os.fstat(handle).st_uid != os.geteuid():
+                    os.close(handle)
+                    hint = "choose another folder: that user could read the export"
+                    raise ExportError(f"{self.part} belongs to another user; nothing was written", hint=hint)
+                if not stat.S_ISREG((found := os.fstat(handle)).st_mode) or found.st_nlink > 1:
+                    os.close(handle)
+                    raise self._foreign()
+                # The previous lock holder may have finished meanwhile.
                 if holds(handle, self.part):
                     self._stream = os.fdopen(handle, "r+b", buffering=0)
+                    files.sweep_drafts(self._checkpoint, self.manifest)
                 else:
                     os.close(handle)
 
     def _no_file(self) -> ExportError:
-        return ExportError(f"{self.name} is no file", hint="give the name of a file, or leave it out for stdout")
+        return ExportError(f"{self.name} is not a file name", hint="name a file, or omit it for stdout")
+
+    def _foreign(self) -> ExportError:
+        hint = f"remove {quote(str(self.part))}, or choose another file"
+        return ExportError(f"{self.part} is a link or not a regular file; nothing was written", hint=hint)
 
     def left_over(self) -> int | None:
-        """Give the rows of an unfinished export that lies there, None where there is none, 0 where nobody knows."""
+        """Return the row count of an unfinished export: None if there is none, 0 if the count is unknown."""
         if not self.part.stat().st_size:
             return None
         found = read_checkpoint(self._checkpoint)
         return found.rows if found else 0
 
     def begin(self) -> None:
-        """Start anew; the old checkpoint goes first, for it says nothing about the new part."""
+        """Start anew; delete the old checkpoint first, since it does not describe the new part."""
         assert self._stream is not None
         with self.guarding():
             self._checkpoint.unlink(missing_ok=True)
@@ -157,10 +177,10 @@ class FileTarget(Target):
             self._stream.truncate(0)
 
     def resume(self, identity: dict[str, Any]) -> Checkpoint:
-        """Cut the part off behind what is safe, to go on there.
+        """Truncate the part after its safe bytes, to continue there.
 
         Raises:
-            ExportError: This cannot be done; everything is left as it is.
+            ExportError: The export cannot be resumed; everything is unchanged.
         """
         assert self._stream is not None
         found = read_checkpoint(self._checkpoint)
@@ -171,7 +191,7 @@ class FileTarget(Target):
         with self.guarding():
             size = self.part.stat().st_size
             if found.part != self.part.name or size < found.offset:
-                raise self._refusal(f"{self.part} has {size:,} bytes; {found.offset:,} were written and are missing")
+                raise self._refusal(f"{self.part} has {size:,} bytes; the checkpoint needs {found.offset:,}")
             while piece := self._stream.read(min(PIECE, found.offset - self.bytes)):
                 self._digest.update(piece)
                 self.bytes += len(piece)
@@ -182,27 +202,27 @@ class FileTarget(Target):
 
     def _refusal(self, reason: str) -> ExportError:
         self.leave()
-        return ExportError(reason, hint="export without --resume to begin anew", code="resume-refused")
+        return ExportError(reason, hint="export without --resume to start again", code="resume-refused")
 
     def secure(self, checkpoint: Checkpoint) -> None:
-        """Bring a checkpoint to the disk, after what it is about; more may be written meanwhile."""
+        """Sync the part, then its checkpoint, to disk; more may be written meanwhile."""
         assert self._stream is not None
         with self.guarding():
             os.fsync(self._stream.fileno())
             files.write(self._checkpoint, msgspec.json.encode(checkpoint), mode=0o600)
 
     def take(self, made: Path) -> None:
-        """Let a file that was made of the part take its place."""
+        """Replace the part with a file that was built from it."""
         self._source = made
         with self.guarding(), made.open("rb") as file:
             self._digest = hashlib.file_digest(file, "sha256")
             self.bytes = file.tell()
 
     def place(self) -> None:
-        """Put the file under its final name; an old manifest goes first, for it says nothing about the new file."""
+        """Move the file to its final name; delete an old manifest first, since it does not describe the new file."""
         with self.guarding():
             files.sync(self._source)
-            self._manifest.unlink(missing_ok=True)
+            self.manifest.unlink(missing_ok=True)
             files.patiently(lambda: self._source.replace(self._final))
             files.sync(self._final.parent)
             self._checkpoint.unlink(missing_ok=True)
@@ -212,16 +232,16 @@ class FileTarget(Target):
     def tell(self, result: ExportResult) -> None:
         """Write the manifest beside the file."""
         with self.guarding():
-            files.write(self._manifest, msgspec.json.format(msgspec.json.encode(result)) + b"\n", mode=0o600)
+            files.write(self.manifest, msgspec.json.format(msgspec.json.encode(result)) + b"\n", mode=0o600)
 
     def leave(self) -> None:
-        """Leave everything as it was before the lock was taken."""
+        """Restore the state before the lock was taken."""
         with self.guarding():
             if not self.part.stat().st_size:
                 self.part.unlink()
 
     def discard(self) -> None:
-        """Remove the unfinished part and all that belongs to it."""
+        """Remove the unfinished part and its companion files."""
         with self.guarding():
             for path in (self._checkpoint, self.made, self.part):
                 path.unlink(missing_ok=True)
@@ -233,18 +253,24 @@ class FileTarget(Target):
 
 
 def checkpoint_path(final: Path) -> Path:
-    """Name the checkpoint of a file's export."""
+    """Return the path of a file's export checkpoint."""
     return final.with_name(f".{final.name}.checkpoint")
 
 
+def files_beside(final: Path) -> tuple[Path, ...]:
+    """List the files that an export writes beside its target. Raises ExportError if the target is not a file name."""
+    target = FileTarget(final)
+    return target.part, target.made, checkpoint_path(final), target.manifest
+
+
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Read a checkpoint; None where none is, or where it cannot be read."""
+    """Read a checkpoint; None if it is missing or unreadable."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Checkpoint)
-    except (OSError, msgspec.MsgspecError):
+        return decode(files.read_plain(path, limit=MAX_CHECKPOINT), Checkpoint)
+    except (OSError, ValueError):
         return None
 
 
 def unfinished(final: Path) -> bool:
-    """Tell whether an export of this file could be resumed."""
+    """Return whether an export of this file can be resumed."""
     return bool(final.name) and read_checkpoint(checkpoint_path(final)) is not None

@@ -1,11 +1,14 @@
-"""The values of columns in exported rows, as the JSON text that was stored: no digit is read and written again."""
+"""Column values in exported rows, as the stored JSON text: numbers are never parsed and rewritten."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from dragoman_api.cells import exact_number, widened
+from dragoman_api.errors import ExportError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +16,18 @@ if TYPE_CHECKING:
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
+_row = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number).decode
 
 _Members = Mapping[str, msgspec.Raw]
+
+UNREADABLE = (ValueError, RecursionError, ArithmeticError)
+"""All that reading a row may raise; a driver gave it."""
+
+
+def unreadable(what: str, error: BaseException) -> ExportError:
+    """Build the error for a malformed row."""
+    hint = "export documents, whose bytes are not parsed; if it fails again, tell the driver's author"
+    return ExportError(f"{what} cannot be read: {error}", hint=hint)
 
 
 class ValueReader:
@@ -33,10 +46,10 @@ class ValueReader:
         self._groups = list(groups.items())
 
     def read(self, line: bytes) -> list[bytes | None]:
-        """Give the JSON text of each column, None for null and for what the row does not have.
+        """Return each column's JSON text, None if it is null or missing.
 
         Raises:
-            msgspec.DecodeError: The line is no JSON object.
+            ValueError, RecursionError: The line is not a JSON object.
         """
         found: list[bytes | None] = [None] * self._width
         row = _members(line)
@@ -52,18 +65,33 @@ class ValueReader:
         return found
 
 
+def read_row(line: bytes) -> dict[str, Any]:
+    """Read a whole row, keeping every digit of its numbers.
+
+    Raises:
+        ExportError: The line is not a JSON object.
+    """
+    try:
+        try:
+            return _row(line)
+        except msgspec.ValidationError:  # an integer with more digits than Python parses
+            return _row(widened(line))
+    except UNREADABLE as error:
+        raise unreadable("a row", error) from error
+
+
 def text_of(value: bytes) -> str:
-    """Give a value as a person reads it: texts without quotes, everything else as stored."""
+    """Return a value for display: texts without quotes, everything else as stored."""
     return _text(value) if value[:1] == b'"' else value.decode()
 
 
 def items_of(value: bytes) -> list[bytes]:
-    """Give the JSON texts of an array's elements."""
+    """Return the JSON texts of an array's elements."""
     return [bytes(item) for item in _items(value)]
 
 
 def _follow(members: _Members, name: str) -> bytes | None:
-    """Find a dotted name: the literal key comes first, where a document has both."""
+    """Find a dotted name; a literal key wins over a nested path."""
     if (raw := members.get(name)) is not None:
         return bytes(raw)
     end = name.rfind(".")
@@ -78,7 +106,7 @@ def _follow(members: _Members, name: str) -> bytes | None:
 
 
 def _gather(array: bytes, name: str) -> bytes:
-    """Give one entry per element, null where it has nothing."""
+    """Return one entry per element, null for a missing value."""
     found = []
     for value in items_of(array):
         inner = None

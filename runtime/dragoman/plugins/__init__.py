@@ -1,4 +1,4 @@
-"""Drivers of one home: where they come from, what is offered, what is installed, and what becomes of it."""
+"""Drivers of one home: their registries, offers, installations and updates."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .installs import Update
+    from .driver_views import DriverDetails, DriverListing, DriverVersion
+    from .install import AvailableUpdate
     from .lifecycle import Plugins
-    from .listings import Details, Listing, Version
     from .registries import Registries
 
 _HOME = {
-    "Details": "listings",
-    "Listing": "listings",
+    "AvailableUpdate": "install",
+    "DriverDetails": "driver_views",
+    "DriverListing": "driver_views",
+    "DriverVersion": "driver_views",
     "Plugins": "lifecycle",
     "Registries": "registries",
-    "Update": "installs",
-    "Version": "listings",
 }
 
-__all__ = ["Details", "Listing", "Plugins", "Registries", "Update", "Version"]
+__all__ = ["AvailableUpdate", "DriverDetails", "DriverListing", "DriverVersion", "Plugins", "Registries"]
 
 
 def __getattr__(name: str) -> object:

@@ -1,10 +1,11 @@
-"""Drivers as a person meets them: lists of what is offered and installed, and the verbs."""
+"""User operations on drivers: list offered and installed ones, install, update, repair and so on."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.to_thread
 
@@ -12,12 +13,13 @@ from dragoman.versions import installed_version
 from dragoman_api import events
 from dragoman_api.calls import Call
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError
-from dragoman_registry.decision import Outcome
+from dragoman_registry.client.generation import Generation
+from dragoman_registry.client.install_decision import InstallOutcome
 
-from .installs import Update
-from .listings import Details, Listing, listing_of
-from .marketplace import describe, search
-from .offers import Offer, find_offer, unknown_type
+from .combined_catalog import Offer, SkippedRegistries, find_offer, unknown_type
+from .driver_search import describe, search
+from .driver_views import DriverDetails, DriverListing, listing_of
+from .install import AvailableUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,14 +27,44 @@ if TYPE_CHECKING:
     from dragoman._hooks import Hooks
     from dragoman_api.events import Event
     from dragoman_api.forms import FormField
-    from dragoman_registry.collecting import Collected
-    from dragoman_registry.generation import Generation
-    from dragoman_registry.lock import Locked
-    from dragoman_registry.store import Store
+    from dragoman_registry.client.garbage import Collected
+    from dragoman_registry.client.lockfile import Locked
+    from dragoman_registry.client.store import Store
     from dragoman_registry.validation import Fault
 
-    from .installs import Installs
+    from .install import PluginInstaller
     from .registries import Registries
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """The outcome of repairing everything.
+
+    Attributes:
+        aside: The new location of the damaged state database; None if it was intact.
+        copied: An intact copy replaced it; otherwise data that the lock does not hold is lost.
+        made: Drivers that were fetched again.
+        left: Drivers that could not be fetched, and why.
+    """
+
+    aside: Path | None
+    copied: bool
+    made: list[Generation]
+    left: dict[str, DragomanError]
+
+
+class Synced(NamedTuple):
+    """The outcome of following `plugins.lock`.
+
+    Attributes:
+        made: What was installed.
+        differences: Remaining differences from the lock: with `frozen` all of them, else drivers it does not name.
+        skipped: Drivers it names that could not be installed as it says, and why.
+    """
+
+    made: list[Generation]
+    differences: list[str]
+    skipped: dict[str, DragomanError]
 
 
 class Plugins:
@@ -43,16 +75,16 @@ class Plugins:
         store: Store,
         *,
         registries: Registries,
-        installs: Installs,
+        installer: PluginInstaller,
         hooks: Hooks,
         emit: Callable[[Event], None],
     ) -> None:
-        self._store, self._registries, self._installs = store, registries, installs
+        self._store, self._registries, self._installer = store, registries, installer
         self._hooks, self._emit = hooks, emit
 
     # lists ----------------------------------------------------------------------------------------------------------
 
-    def installed(self) -> list[Listing]:
+    def installed(self) -> list[DriverListing]:
         """List what is installed. Blocks for a few milliseconds.
 
         Raises:
@@ -67,46 +99,51 @@ class Plugins:
         type: str | None = None,  # noqa: A002 - the field's word
         capability: str | None = None,
         compatible: bool = False,
-    ) -> list[Listing]:
+    ) -> list[DriverListing]:
         """Find drivers that the registries offer, or that are installed: the best match first.
 
         Args:
-            words: All of them must occur in id, label, summary or types; an id counts most, a summary least.
+            words: Words that must all occur in id, label, summary or types; an id counts most, a summary least.
             type: Only drivers of this database type.
             capability: Only drivers that can do this, as their manifests name it.
-            compatible: Only drivers of which a version fits this host.
+            compatible: Only drivers with a version that fits this host.
 
         Raises:
             RegistryError: No registry could be read.
         """
         find = partial(search, words=words, type=type, capability=capability, compatible=compatible)
-        listings, failures = await anyio.to_thread.run_sync(lambda: find(self._store, self._registries.open()))
+        hidden: list[events.Event] = []
+        listings, failures = await anyio.to_thread.run_sync(
+            lambda: find(self._store, self._registries.open(), on_hidden=hidden.append)
+        )
+        for event in hidden:
+            self._emit(event)
         for name, error in failures.items():
             self._emit(events.RegistryFailed(registry=name, code=error.code, reason=error.message))
         return listings
 
-    async def show(self, id: str) -> Details:  # noqa: A002 - the registry's word
-        """Give everything known of a driver.
+    async def show(self, id: str) -> DriverDetails:  # noqa: A002 - the registry's word
+        """Return everything known about a driver.
 
         Raises:
             PluginNotFoundError: No registry has it and it is not installed.
         """
         return await anyio.to_thread.run_sync(
-            lambda: describe(self._store, self._registries.open(), id, self._installs.choose)
+            lambda: describe(self._store, self._registries.open(), id, self._installer.resolve)
         )
 
-    async def for_type(self, type: str) -> Listing:  # noqa: A002 - the field's word
-        """Give the driver of a database type, installed or offered (P2).
+    async def for_type(self, type: str) -> DriverListing:  # noqa: A002 - the field's word
+        """Return the driver of a database type, installed or offered (P2).
 
         Raises:
-            PluginNotFoundError: There is none.
+            PluginNotFoundError: No driver serves the type.
         """
         if listings := await self.browse(type=type):
             return listings[0]
         raise unknown_type(type)
 
     async def form(self, type: str) -> tuple[FormField, ...]:  # noqa: A002 - the field's word
-        """Give the form of a database type, from the installed driver, else from the registry; no code is run.
+        """Return a database type's form from the installed driver, else from the registry; no code runs.
 
         Raises:
             PluginNotFoundError: There is no driver for the type.
@@ -119,44 +156,52 @@ class Plugins:
     # verbs ----------------------------------------------------------------------------------------------------------
 
     async def install(self, id: str, *, version: str | None = None) -> Generation:  # noqa: A002 - the registry's word
-        """Install a driver by its id; asking for it by name is the consent.
+        """Install a driver by id. The request is the consent, except to permissions beyond the installed version.
 
         Args:
             id: The plugin's id.
-            version: The one wanted, to which a pin moves along; None for the pinned one, or the highest that fits.
+            version: The wanted version, to which a pin moves; None for the pinned one, or the highest that fits.
 
         Raises:
             PluginNotFoundError: No registry has it.
+            Refused: Wider permissions, or another publisher, did not get consent.
             IncompatibleReleaseError: No release fits this host; the message says why.
-            RegistryError: The wheel, its digest or the disk is not in order; what was active before still is.
+            RegistryError: The wheel, its digest or the disk is faulty; the previously active version stays active.
         """
         offer = await self._offer(id)
         installed = await anyio.to_thread.run_sync(self._store.active, id)
-        choose = partial(self._installs.choose, offer, version=version, locked=installed is None)
-        made = await self._installs.run(offer, await anyio.to_thread.run_sync(choose), trusted=True)
+        resolve = partial(self._installer.resolve, offer, version=version, locked=installed is None)
+        choice = await anyio.to_thread.run_sync(resolve)
+        action = f"dragoman plugins install {id}{f' --version {version}' if version else ''} --yes"
+        await self._installer.agree(installed, offer, choice, action=action)
+        made = await self._installer.run(offer, choice, trusted=True)
         if version is not None and made.pin not in (None, version):
             await anyio.to_thread.run_sync(partial(self._store.set_pin, made.plugin, version=version))
         return made
 
     async def _offer(self, plugin: str) -> Offer:
-        return await anyio.to_thread.run_sync(lambda: find_offer(self._registries.open(), plugin))
+        skipped = SkippedRegistries()
+        find = partial(find_offer, plugin=plugin, skipped=skipped)
+        offer = await anyio.to_thread.run_sync(lambda: find(self._registries.open()))
+        self._installer.left_out |= skipped
+        return offer
 
-    async def update(self, id: str | None = None, *, dry_run: bool = False) -> list[Update]:  # noqa: A002 - the registry's word
+    async def update(self, id: str | None = None, *, dry_run: bool = False) -> list[AvailableUpdate]:  # noqa: A002 - the registry's word
         """Install the newest fitting release of one driver, or of all that are not pinned.
 
-        Wider permissions, and another publisher, are asked about. A live connection keeps the version it opened with.
+        Wider permissions, and another publisher, need consent. A live connection keeps the version it opened with.
 
         Args:
-            id: The plugin's id; None for all, where one that fails does not stop the others.
-            dry_run: Only say what there is.
+            id: The plugin's id; None for all, where a failure does not stop the others.
+            dry_run: Only report the available updates.
 
         Returns:
-            Those that changed, or were to.
+            The drivers that changed, or would change.
 
         Raises:
             PluginNotFoundError: It is not installed.
             Refused: It needs consent that was not given.
-            RegistryError: It could not be installed; what was active before still is.
+            RegistryError: It could not be installed; the previously active version stays active.
         """
         updates = []
         for generation in await anyio.to_thread.run_sync(self._chosen, id):
@@ -168,7 +213,9 @@ class Plugins:
                 if id is not None:
                     raise
                 version, reason = generation.version, error.message
-                update = Update(plugin=generation.plugin, before=version, version="", state="failed", reason=reason)
+                update = AvailableUpdate(
+                    plugin=generation.plugin, before=version, version="", state="failed", reason=reason
+                )
             if update is not None:
                 updates.append(update)
         return updates
@@ -179,19 +226,19 @@ class Plugins:
             raise PluginNotFoundError(f"{plugin} is not installed", hint=f"dragoman plugins install {plugin}")
         return found
 
-    async def _update(self, generation: Generation, *, dry_run: bool) -> Update | None:
+    async def _update(self, generation: Generation, *, dry_run: bool) -> AvailableUpdate | None:
         offer = await self._offer(generation.plugin)
-        choice = await anyio.to_thread.run_sync(self._installs.choose, offer)
-        update, decision = await anyio.to_thread.run_sync(self._installs.compare, generation, offer, choice)
+        choice = await anyio.to_thread.run_sync(self._installer.resolve, offer)
+        update, decision = await anyio.to_thread.run_sync(self._installer.compare, generation, offer, choice)
         if choice.release is not None and (update is None or dry_run):
             return update
-        if decision.outcome is Outcome.ASK:
-            await self._installs.consent(decision, offer)
-        await self._installs.run(offer, choice, trusted=True, asked="update", hook="update_plugin")
+        if decision.outcome is InstallOutcome.ASK:
+            await self._installer.consent(decision, offer)
+        await self._installer.run(offer, choice, trusted=True, asked="update", hook="update_plugin")
         return update and replace(update, state="updated")
 
     async def remove(self, id: str) -> None:  # noqa: A002 - the registry's word
-        """Forget an installed driver; saved connections stay and would install it again.
+        """Uninstall a driver; saved connections stay, and opening one installs it again.
 
         Raises:
             PluginNotFoundError: It is not installed.
@@ -201,19 +248,19 @@ class Plugins:
         self._emit(events.PluginRemoved(plugin=before.plugin, version=before.version))
 
     async def enable(self, id: str) -> None:  # noqa: A002 - the registry's word
-        """Let connections use a driver again. Raises PluginNotFoundError."""
+        """Enable a driver for connections again. Raises PluginNotFoundError."""
         await self._ask(id)
         await anyio.to_thread.run_sync(partial(self._store.set_disabled, id, disabled=False))
         self._emit(events.PluginEnabled(plugin=id))
 
     async def disable(self, id: str) -> None:  # noqa: A002 - the registry's word
-        """Keep a driver installed and unused; opening does not switch it on. Raises PluginNotFoundError."""
+        """Disable an installed driver; opening a connection does not enable it. Raises PluginNotFoundError."""
         await self._ask(id)
         await anyio.to_thread.run_sync(partial(self._store.set_disabled, id, disabled=True))
         self._emit(events.PluginDisabled(plugin=id))
 
     async def rollback(self, id: str, *, version: str | None = None) -> Generation:  # noqa: A002 - the registry's word
-        """Go back to the version that was active before, or to one before that; a pointer write.
+        """Go back to the previously active version, or to an older one; only a pointer is written.
 
         Raises:
             PluginNotFoundError: It is not kept.
@@ -225,13 +272,13 @@ class Plugins:
         return made
 
     async def pin(self, id: str, version: str | None) -> None:  # noqa: A002 - the registry's word
-        """Stay at a version, or at none in particular (None)."""
+        """Pin a driver to a version; None unpins it."""
         await self._ask(id)
         await anyio.to_thread.run_sync(partial(self._store.set_pin, id, version=version))
         self._emit(events.PluginPinned(plugin=id, version=version))
 
     async def _ask(self, plugin: str | None, *, hook: str = "update_plugin") -> None:
-        await self._hooks.ask(Call(hook=hook, object=plugin, writes=True, unattended=self._installs.unattended))
+        await self._hooks.ask(Call(hook=hook, object=plugin, writes=True, unattended=self._installer.unattended))
 
     # upkeep ---------------------------------------------------------------------------------------------------------
 
@@ -252,6 +299,7 @@ class Plugins:
 
         Raises:
             PluginNotFoundError: It is not installed.
+            Refused: Another version would take its place, with wider permissions that did not get consent.
             RegistryError: It could not be fetched; the message names the place.
         """
         [(generation, faults)] = await self.verify(id)
@@ -259,54 +307,96 @@ class Plugins:
         if fits and not faults:
             return generation
         offer = await self._offer(id)
-        choose = partial(self._installs.choose, offer, version=generation.version if fits else None, pinned=False)
-        choice = await anyio.to_thread.run_sync(choose)
-        made = await self._installs.run(offer, choice, trusted=True, asked="repair", hook="update_plugin")
-        await anyio.to_thread.run_sync(self._store.set_note, f"repairs of {id}", None)
+        resolve = partial(self._installer.resolve, offer, version=generation.version if fits else None, pinned=False)
+        choice = await anyio.to_thread.run_sync(resolve)
+        await self._installer.agree(generation, offer, choice, action=f"dragoman plugins repair {id} --yes")
+        made = await self._installer.run(offer, choice, trusted=True, asked="repair", hook="update_plugin")
+        await anyio.to_thread.run_sync(self._installer.forget_repairs, id)
         return made
 
-    async def sync(self, *, frozen: bool = False) -> tuple[list[Generation], list[str]]:
-        """Install exactly what `plugins.lock` names.
+    async def repair_all(self) -> Repaired:
+        """Repair a damaged state database, then every driver that is damaged or differs from `plugins.lock`.
+
+        A driver that cannot be repaired does not stop the others. Raises InstallError: The disk fails.
+        """
+        await self._ask(None)
+        unreadable = await anyio.to_thread.run_sync(self._unreadable)
+        restored = await anyio.to_thread.run_sync(self._store.restore)
+        entries, installed = await anyio.to_thread.run_sync(self._locked_and_installed)
+        made, left = [], dict[str, DragomanError]()
+        for plugin in dict.fromkeys([*entries, *installed]):
+            try:
+                entry = entries.get(plugin)
+                done = await (self._sync(plugin, entry, installed.get(plugin)) if entry else self._mend(plugin))
+                made += [done] if done else []
+            except DragomanError as error:
+                left[plugin] = error
+        for plugin in unreadable.keys() - entries.keys() - installed.keys():
+            said = f"{plugin} {unreadable[plugin]} could not be read, and plugins.lock does not name it"
+            left[plugin] = PluginNotFoundError(said, hint=f"dragoman plugins install {plugin}")
+        return Repaired(aside=restored and restored[0], copied=bool(restored and restored[1]), made=made, left=left)
+
+    def _unreadable(self) -> dict[str, str]:
+        try:
+            return self._store.unreadable()
+        except DragomanError:  # all of it is damaged
+            return {}
+
+    async def _mend(self, plugin: str) -> Generation | None:
+        [(generation, faults)] = await self.verify(plugin)
+        return await self.repair(generation.plugin) if faults else None
+
+    async def sync(self, *, frozen: bool = False) -> Synced:
+        """Install exactly what `plugins.lock` names; skip and report drivers that cannot be installed that way.
 
         Args:
             frozen: Only compare, file by file; nothing is changed.
 
-        Returns:
-            What was installed, and with `frozen` every difference.
-
         Raises:
-            ConfigurationError: There is no lock, it is damaged, or a registry has other bytes than it names.
-            RegistryError: Something could not be installed; what was active before still is.
+            ConfigurationError: The lock is missing or damaged.
+            Refused: An automation vetoed it.
         """
-        entries, installed = await anyio.to_thread.run_sync(self._locked_and_installed)
-        made, differences = [], []
-        for plugin, entry in entries.items():
-            here = installed.get(plugin)
-            faults = await anyio.to_thread.run_sync(self._store.verify, here) if here else []
-            if here is not None and here.locked == entry and not faults:
-                continue
-            if frozen:
-                state = faults[0] if faults else f"{here.version} is installed" if here else "it is not installed"
-                differences.append(f"{plugin} {entry.version}: {state}")
-                continue
-            offer = await self._offer(plugin)
-            choose = partial(self._installs.choose, offer, locked=True, pinned=False)
-            choice = await anyio.to_thread.run_sync(choose)
-            made.append(await self._installs.run(offer, choice, trusted=True, asked="sync"))
-        differences += [f"{plugin} is installed and not locked" for plugin in installed if plugin not in entries]
-        return made, differences
-
-    def _locked_and_installed(self) -> tuple[dict[str, Locked], dict[str, Generation]]:
-        from dragoman_registry import lock
-
-        if not self._store.lock_file.is_file():
+        if not await anyio.to_thread.run_sync(self._store.lock_file.is_file):
             hint = "copy it from the machine where the drivers are installed"
             raise ConfigurationError(f"there is no {self._store.lock_file}", hint=hint)
-        return lock.read(self._store.lock_file), {one.plugin: one for one in self._chosen(None)}
+        if not frozen:
+            await self._ask(None, hook="install_plugin")
+        entries, installed = await anyio.to_thread.run_sync(self._locked_and_installed)
+        done, differences, skipped = list[Generation](), list[str](), dict[str, DragomanError]()
+        for plugin, entry in entries.items():
+            here = installed.get(plugin)
+            if frozen:
+                faults = await anyio.to_thread.run_sync(self._store.verify, here) if here else []
+                state = faults[0] if faults else f"{here.version} is installed" if here else "it is not installed"
+                if here is None or here.locked != entry or faults:
+                    differences.append(f"{plugin} {entry.version}: {state}")
+                continue
+            try:
+                made = await self._sync(plugin, entry, here)
+                done += [made] if made else []
+            except DragomanError as error:
+                skipped[plugin] = error
+        differences += [f"{plugin} is installed and not locked" for plugin in installed if plugin not in entries]
+        return Synced(done, differences, skipped)
+
+    async def _sync(self, plugin: str, entry: Locked, here: Generation | None) -> Generation | None:
+        """Install what the lock names, unless every file of it is already installed."""
+        if here is not None and here.locked == entry and not await anyio.to_thread.run_sync(self._store.verify, here):
+            return None
+        offer = await self._offer(plugin)
+        resolve = partial(self._installer.resolve, offer, locked=True, pinned=False)
+        choice = await anyio.to_thread.run_sync(resolve)
+        await self._installer.agree(here, offer, choice, action="dragoman plugins sync --yes", named=False)
+        return await self._installer.run(offer, choice, trusted=True, asked="sync")
+
+    def _locked_and_installed(self) -> tuple[dict[str, Locked], dict[str, Generation]]:
+        from dragoman_registry.client import lockfile
+
+        return lockfile.read(self._store.lock_file), {one.plugin: one for one in self._chosen(None)}
 
     async def collect(self, *, dry_run: bool = False) -> list[Collected]:
-        """Remove what nobody goes back to and nobody runs from; `dry_run` only says what. Raises RegistryError."""
-        from dragoman_registry.collecting import collect
+        """Remove generations neither running nor kept for rollback; `dry_run` only lists them. Raises RegistryError."""
+        from dragoman_registry.client.garbage import collect
 
         if not dry_run:
             await self._ask(None, hook="remove_plugin")
@@ -316,7 +406,7 @@ class Plugins:
         return found
 
     async def why(self, id: str) -> list[Generation]:  # noqa: A002 - the registry's word
-        """Give the generations of a driver, the active one first; each says why it is here.
+        """Return a driver's generations, the active one first, each with the reason why it is kept.
 
         Raises:
             PluginNotFoundError: It is not installed.

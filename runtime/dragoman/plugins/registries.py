@@ -1,4 +1,4 @@
-"""The configured registries: where drivers come from, in the order they are asked."""
+"""The configured registries, the sources of drivers, in lookup order."""
 
 from __future__ import annotations
 
@@ -19,56 +19,62 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman.settings import Paths
-    from dragoman_registry.index import Registry
-    from dragoman_registry.trust import Publisher, Target
-    from dragoman_registry.trust.client import TufTrust
+    from dragoman_registry.index.registry import Registry
+    from dragoman_registry.trust import Publisher, SignedFile
+    from dragoman_registry.trust.tuf_client import TufTrust
 
 BUNDLED = "bundled"
 """Name of the registry that ships inside the host: a folder of package data, never imported."""
 
 
 def locate(location: str) -> str:
-    """Give an address as it is, and a path in full."""
+    """Return an address unchanged, and a path as an absolute path."""
     return location if "://" in location else str(Path(location).expanduser().absolute())
 
 
-class Signed:
-    """The signatures of a configured registry; what verifies them is loaded when it is first asked."""
+def trusted_of(paths: Paths, entry: RegistryEntry) -> Path:
+    """Return the folder that holds a registry's verified metadata."""
+    place = hashlib.sha256(f"{entry.location} {entry.root}".encode()).hexdigest()[:12]
+    return paths.data / "tuf" / f"{quote(entry.name, safe='')}-{place}"
 
-    def __init__(self, paths: Paths, entry: RegistryEntry, *, allow_stale: bool = False) -> None:
+
+class Signed:
+    """A configured registry's signatures; the verifying code is loaded on first use."""
+
+    def __init__(self, paths: Paths, entry: RegistryEntry, *, allow_stale: bool | None = None) -> None:
+        """Set the trusted root; without `allow_stale`, `config.toml` decides."""
         self._paths, self._entry, self._allow_stale = paths, entry, allow_stale
 
-    def admit(self, target: Target) -> Target:
-        """Hold a target to what was signed for it."""
+    def admit(self, target: SignedFile) -> SignedFile:
+        """Check a target against its signed metadata."""
         return self._trust.admit(target)
 
     def publishers(self) -> Mapping[str, Publisher]:
-        """Give who may publish what."""
+        """Return the publishers and what each may publish."""
         return self._trust.publishers()
 
     def verified(self) -> Mapping[str, bytes]:
-        """Give the verified metadata, for a mirror."""
+        """Return the verified metadata, for a mirror."""
         return self._trust.verified()
 
     def pin(self) -> str:
-        """Verify the registry; give the digest of the root that is trusted."""
+        """Verify the registry; return the digest of its trusted root."""
         return self._trust.pin()
 
     @cached_property
     def _trust(self) -> TufTrust:
-        from dragoman_registry.sources import open_source
-        from dragoman_registry.trust.client import TufTrust
+        from dragoman_registry.sources.source import on_the_web, open_source
+        from dragoman_registry.trust.tuf_client import TufTrust
 
         entry = self._entry
-        place = hashlib.sha256(f"{entry.location} {entry.root}".encode()).hexdigest()[:12]
         return TufTrust(
             open_source(entry.location),
             where=entry.location,
-            cache=self._paths.data / "tuf" / f"{quote(entry.name, safe='')}-{place}",
+            cache=trusted_of(self._paths, entry),
             root=entry.root,
-            # Whoever can change a folder on this disk can change the configuration as well.
-            first_use=not entry.location.startswith(("http:", "https:")),
-            allow_stale=self._allow_stale or read_settings(self._paths).allow_stale,
+            # A user who can change a local folder can change the configuration as well.
+            first_use=not on_the_web(entry.location),
+            allow_stale=read_settings(self._paths).allow_stale if self._allow_stale is None else self._allow_stale,
             on_stale=self._note,
         )
 
@@ -88,36 +94,47 @@ class Registries:
         self._paths = paths
 
     def list(self) -> list[RegistryEntry]:
-        """Give every registry in the order it is asked: as configured, then the bundled one."""
+        """Return every registry in lookup order: the configured ones, then the bundled one.
+
+        Raises:
+            ConfigurationError: `config.toml` gives the name of the bundled one to another registry.
+        """
         entries = [*read_settings(self._paths).registries]
+        if any(entry.name == BUNDLED for entry in entries):
+            text = f"{self._paths.settings}: {BUNDLED!r} is reserved for the registry that comes with dragoman"
+            raise ConfigurationError(text, hint=f"dragoman registry remove {BUNDLED}")
         bundled = Path(__file__).parents[1] / BUNDLED
         if (bundled / "targets").is_dir():
             entries.append(RegistryEntry(BUNDLED, str(bundled)))
         return entries
 
     def open(self, *, allow_stale: bool = False) -> tuple[Registry, ...]:
-        """Give readers of all registries; nothing is read yet.
+        """Open a reader for each registry; only `config.toml` is read yet. Blocks.
 
         Args:
-            allow_stale: Accept signatures that have expired, for what a lock names already; else `config.toml` decides.
+            allow_stale: Accept expired signatures, for drivers in a lock; else `config.toml` decides.
         """
-        return tuple(self._reader(entry, allow_stale=allow_stale) for entry in self.list())
+        stale = allow_stale or read_settings(self._paths).allow_stale  # once, and not for each registry
+        return tuple(self._reader(entry, allow_stale=stale) for entry in self.list())
 
-    def _reader(self, entry: RegistryEntry, *, allow_stale: bool = False) -> Registry:
-        from dragoman_registry.index import Registry
+    def _reader(self, entry: RegistryEntry, *, allow_stale: bool | None = None) -> Registry:
+        from dragoman_registry.index.last_trusted import Memory
+        from dragoman_registry.index.registry import Registry
         from dragoman_registry.trust import Pinned
 
         if entry.name == BUNDLED:
             return Registry(entry.name, entry.location, trust=Pinned(Path(entry.location)))
-        return Registry(entry.name, entry.location, trust=Signed(self._paths, entry, allow_stale=allow_stale))
+        memory = Memory(trusted_of(self._paths, entry) / "claims.json")
+        trust = Signed(self._paths, entry, allow_stale=allow_stale)
+        return Registry(entry.name, entry.location, trust=trust, memory=memory)
 
     def add(self, location: str, *, name: str | None = None, root: str = "") -> RegistryEntry:
-        """Add a registry, to be asked after those that are there.
+        """Add a registry at the end of the lookup order.
 
         Args:
             location: The path of a folder or a bundle, or a ``file:``, ``http:`` or ``https:`` URL.
-            name: What to call it; the folder's name when not given.
-            root: SHA-256 of its root, from which all its signatures follow. Empty takes that of a folder on trust.
+            name: Its name; by default the folder's name.
+            root: SHA-256 of its root, which anchors its signatures. If empty, the root of a folder is trusted.
 
         Returns:
             The entry with the root that is trusted from now on.
@@ -125,7 +142,7 @@ class Registries:
         Raises:
             ConfigurationError: The name is taken.
             TrustError: No root is given for an address on the web (code ``root-unknown``), it has another one, or its
-                signatures are not in order.
+                signatures are invalid.
             RegistryError: There is no registry at the location.
         """
         location = locate(location)
@@ -135,23 +152,25 @@ class Registries:
         entries = list(read_settings(self._paths).registries)
         if entry.name == BUNDLED or any(known.name == entry.name for known in entries):
             hint = "choose another: --name NAME"
-            raise ConfigurationError(f"a registry called {entry.name!r} is there already", hint=hint)
+            raise ConfigurationError(f"a registry called {entry.name!r} already exists", hint=hint)
         entry = msgspec.structs.replace(entry, root=Signed(self._paths, entry).pin())
-        self._reader(entry).catalog()  # a registry that cannot be read is not added
+        reader = self._reader(entry)  # one that cannot be read is not added; a record that cannot hides itself
+        reader.sifted()
+        reader.types()  # record its claims from now on
         self._write([*entries, entry])
         return entry
 
     def remove(self, name: str) -> None:
-        """Forget a registry; what was installed from it stays.
+        """Remove a registry; drivers installed from it stay.
 
         Raises:
-            ConfigurationError: There is none of that name, or it is the bundled one.
+            ConfigurationError: No registry has that name, or it is the bundled one.
         """
         entries = list(read_settings(self._paths).registries)
         kept = [entry for entry in entries if entry.name != name]
         if len(kept) == len(entries):
             known = ", ".join(entry.name for entry in entries) or "none"
-            raise ConfigurationError(f"no registry called {name!r} is configured (there are: {known})")
+            raise ConfigurationError(f"no registry called {name!r} is configured (configured: {known})")
         self._write(kept)
 
     def _write(self, entries: Sequence[RegistryEntry]) -> None:

@@ -1,4 +1,4 @@
-"""The parent side of a driver's process: start, confine, broker, call, end."""
+"""The host side of a driver's process: start, confine, broker, call, end. The child side is `dragoman_worker`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .closure import find_closure
+    from .host_imports import find_host_imports
     from .launch import Launch
-    from .policy import Level, Policy, Report, achievable_level
+    from .levels import Level, Policy, SandboxReport, achievable_level
+    from .machine_level import measured_level
     from .process import Worker
     from .proxy import DriverProxy
     from .spare import Spare
-    from .supervisor import Supervisor
-    from .trial import measured_level
 
 _HOME = {
     "DriverProxy": "proxy",
     "Launch": "launch",
-    "Level": "policy",
-    "Policy": "policy",
-    "Report": "policy",
+    "Level": "levels",
+    "Policy": "levels",
+    "SandboxReport": "levels",
     "Spare": "spare",
-    "Supervisor": "supervisor",
     "Worker": "process",
-    "achievable_level": "policy",
-    "find_closure": "closure",
-    "measured_level": "trial",
+    "achievable_level": "levels",
+    "find_host_imports": "host_imports",
+    "measured_level": "machine_level",
 }
 
 __all__ = [
@@ -34,12 +32,11 @@ __all__ = [
     "Launch",
     "Level",
     "Policy",
-    "Report",
+    "SandboxReport",
     "Spare",
-    "Supervisor",
     "Worker",
     "achievable_level",
-    "find_closure",
+    "find_host_imports",
     "measured_level",
 ]
 

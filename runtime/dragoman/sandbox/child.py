@@ -15,33 +15,33 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
-    from .closure import Closure
+    from .host_imports import HostImports
 
 
 class Child:
     """One process with its two sockets and its log pipe."""
 
-    def __init__(self, closure: Closure) -> None:
+    def __init__(self, host_imports: HostImports) -> None:
         """Start the process, which imports what it trusts and then waits for its configuration.
 
         Must be called in the thread that outlives the child: the kernel ends it together with that thread.
 
         Args:
-            closure: What it may import.
+            host_imports: The modules it may import.
 
         Raises:
             OSError: The process cannot be started.
         """
-        self.closure = closure
-        where = closure.modules["dragoman_worker"]
+        self.host_imports = host_imports
+        where = host_imports.modules["dragoman_worker"]
         self.process, self.control, self.broker, self.output = system.start(
-            BOOT, str(os.getpid()), json.dumps(closure.modules), where
+            BOOT, str(os.getpid()), json.dumps(host_imports.modules), where
         )
         self._pidfd = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
 
     @property
     def alive(self) -> bool:
-        """Tell whether it has not ended."""
+        """Whether the process is still running."""
         return self.process.poll() is None
 
     def watch(self, loop: AbstractEventLoop, ended: Callable[[], None]) -> None:

@@ -1,14 +1,17 @@
-"""What a driver's process prints: always drained, bounded, made harmless for terminals, and free of secrets."""
+"""A driver process's output: always drained, bounded, harmless for terminals, and free of secrets."""
 
 from __future__ import annotations
 
 import asyncio
+import codecs
 import re
 from collections import deque
 from typing import TYPE_CHECKING
 
+from dragoman_api.masking import Mask, MaskedStream
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from .system import Output
 
@@ -16,9 +19,8 @@ KEPT = 64 << 10
 """Characters of log that are kept."""
 
 _LINE = 2_000  # characters of one line
-_BUDGET = 256 << 10  # bytes a second that are looked at; the rest is counted and dropped
+_BUDGET = 256 << 10  # bytes read per second; the rest is counted and dropped
 _PAUSE = 0.02  # seconds a flooding child waits before it is read again
-_SHORTEST_SECRET = 4  # characters; masking shorter ones would tear up ordinary words
 
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x9b[0-?]*[ -/]*[@-~]"  # CSI
@@ -34,28 +36,18 @@ def harmless(text: str) -> str:
     return _CONTROLS.sub("", _ESCAPES.sub("", text))
 
 
-class Mask:
-    """Replaces secrets by a mark."""
-
-    def __init__(self, secrets: Iterable[str]) -> None:
-        lines = {line for secret in secrets for line in secret.splitlines()}
-        known = sorted((line for line in lines if len(line) >= _SHORTEST_SECRET), key=len, reverse=True)
-        self._pattern = re.compile("|".join(map(re.escape, known))) if known else None
-        self.longest = len(known[0]) if known else 0
-
-    def __call__(self, text: str) -> str:
-        """Give the text with a mark in place of each secret."""
-        return self._pattern.sub("***", text) if self._pattern else text
-
-
 class LogPipe:
     """Reads the pipe of one child's stdout and stderr."""
 
     def __init__(self, output: Output, *, mask: Mask, on_line: Callable[[str], None] | None) -> None:
-        self._output, self._mask, self._on_line = output, mask, on_line
+        self._output, self._on_line = output, on_line
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._masked = MaskedStream(mask)
         self._lines: deque[str] = deque()
         self._kept = 0
-        self._rest = ""
+        self._raw = ""  # of a line whose end is not here; escapes in it may be half
+        self._line = ""  # the same behind the mask
+        self._torn = False  # the rest of a line whose beginning was dropped is passed over
         self._loop = asyncio.get_running_loop()
         self._second, self._seen, self._dropped = 0.0, 0, 0
         self._timer: asyncio.TimerHandle | None = None
@@ -63,7 +55,7 @@ class LogPipe:
 
     @property
     def lines(self) -> list[str]:
-        """Give the lines that are kept, the newest last."""
+        """The kept lines, the newest last."""
         return list(self._lines)
 
     def _read(self) -> bool:
@@ -84,23 +76,32 @@ class LogPipe:
             self._output.unwatch(self._loop)
             self._timer = self._loop.call_later(_PAUSE, self._output.watch, self._loop, self._read)
         else:
-            self._take(data.decode(errors="replace"))
+            self._take(self._decoder.decode(data))
         return True
 
     def _take(self, text: str) -> None:
-        *lines, rest = (self._rest + text).split("\n")
+        if self._torn:
+            _, found, text = text.partition("\n")
+            self._torn = not found
+        *lines, self._raw = (self._raw + text).split("\n")
+        clean = "".join(
+            f"{harmless(line)}\n" for line in lines
+        )  # before the mask: escapes inside a secret would hide it
+        if len(self._raw) > _LINE:
+            clean, self._raw = clean + harmless(self._raw), ""
+        self._show(self._masked.feed(clean))
+
+    def _show(self, text: str) -> None:
+        """Keep the lines of sanitised text."""
+        *lines, self._line = (self._line + text).split("\n")
         for line in lines:
             self._keep(line)
-        if len(rest) > _LINE + self._mask.longest:
-            # Cut where no secret can lie across, so that half of one is never shown.
-            rest = self._mask(harmless(rest))
-            cut = len(rest) - self._mask.longest
-            self._keep(rest[:cut])
-            rest = rest[cut:]
-        self._rest = rest
+        if len(self._line) > _LINE:
+            self._keep(self._line)
+            self._line = ""
 
     def _keep(self, line: str) -> None:
-        line = self._mask(harmless(line))[:_LINE]  # in this order: escapes inside a secret would hide it
+        line = line[:_LINE]
         self._lines.append(line)
         self._kept += len(line)
         while self._kept > KEPT or len(self._lines) > _LINE:
@@ -110,14 +111,24 @@ class LogPipe:
 
     def _tell_dropped(self) -> None:
         if self._dropped:
+            self._flush()
             self._keep(f"[{self._dropped:,} bytes of output dropped]")
-            self._dropped, self._rest = 0, ""
+            self._decoder.reset()
+            self._dropped, self._torn = 0, True
+
+    def _flush(self) -> None:
+        """Keep the remaining text, except a possible partial secret."""
+        raw, self._raw = harmless(self._raw), ""
+        self._show(self._masked.feed(raw) + self._masked.end(torn=True))
+        if self._line:
+            self._keep(self._line)
+            self._line = ""
 
     def finish(self) -> list[str]:
-        """Take what a dead child left in the pipe, and close it."""
+        """Read what a dead child left in the pipe, and close the pipe."""
         if self._timer is not None:
             self._timer.cancel()
-        for _ in range(4):  # a pipe holds no more; a grandchild that keeps writing is not waited for
+        for _ in range(4):  # a pipe holds no more; do not wait for a grandchild that keeps writing
             if not self._read():
                 break
         if self._timer is not None:
@@ -125,7 +136,6 @@ class LogPipe:
         self._output.unwatch(self._loop)
         self._output.close()
         self._tell_dropped()
-        if self._rest:
-            self._keep(self._rest)
-            self._rest = ""
+        self._take(self._decoder.decode(b"", final=True))
+        self._flush()
         return self.lines

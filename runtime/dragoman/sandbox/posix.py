@@ -25,20 +25,20 @@ Passed = io.FileIO | socket.socket
 """What can be handed over."""
 
 LAYERS = ("limits", "capabilities", "landlock", "seccomp") if sys.platform == "linux" else ("limits",)
-"""What a process gives up by itself, as far as this system has it."""
+"""What a process gives up itself, as far as this system has it."""
 
 _PIECE = 1 << 20  # bytes of an export's pipe, so that both ends wake up seldom
 
 
 class Process(subprocess.Popen[bytes]):
-    """A process that bounds itself, as it is told in its configuration."""
+    """A process that limits itself as its configuration says."""
 
     def bound(self, plan: Lockdown) -> None:
-        """Bound it from outside, as far as it does not do that itself."""
+        """Apply limits from outside that the process does not set itself."""
 
 
 class Output:
-    """The pipe with what a process prints."""
+    """The pipe with a process's output."""
 
     def __init__(self, descriptor: int) -> None:
         os.set_blocking(descriptor, False)
@@ -49,11 +49,11 @@ class Output:
         loop.add_reader(self._descriptor, ready)
 
     def unwatch(self, loop: AbstractEventLoop) -> None:
-        """Call it no more."""
+        """Stop calling the function."""
         loop.remove_reader(self._descriptor)
 
     def read(self) -> bytes:
-        """Give what is there, empty at the end. Raises BlockingIOError where nothing is there yet."""
+        """Return the available bytes, empty at the end. Raises BlockingIOError if none are available yet."""
         return os.read(self._descriptor, 1 << 16)
 
     def settle(self) -> None:
@@ -72,12 +72,12 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
         arguments: Further ones.
 
     Returns:
-        The process, the other ends of its sockets, and what it prints.
+        The process, the host's ends of its sockets, and its output.
     """
     if sys.platform == "linux":
         from dragoman_worker.lockdown import limits
 
-        limits.hide_memory()  # of this process, from every child: the secrets of all connections are in it
+        limits.hide_memory()  # hide this process's memory from its children: it holds the secrets of all connections
     (control, its_control), (broker, its_broker) = socket.socketpair(), socket.socketpair()
     reading, writing = os.pipe()
     ends = (its_control.fileno(), its_broker.fileno())
@@ -105,7 +105,7 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
 
 
 def pipe() -> tuple[io.RawIOBase, io.FileIO]:
-    """Make a pipe for an export, neither end of which blocks: the one to read, the one to hand over."""
+    """Create a non-blocking pipe for an export; return the read end and the end to hand over."""
     reading, writing = os.pipe()
     for end in (reading, writing):
         os.set_blocking(end, False)
@@ -115,12 +115,12 @@ def pipe() -> tuple[io.RawIOBase, io.FileIO]:
 
 
 def send(sock: socket.socket, reply: BrokerReply, passed: Passed | None = None, *, to: int) -> bool:
-    """Send a reply, together with what is handed over to the process `to`; tell whether the whole was taken.
+    """Send a reply with the resource for the process `to`; return whether it was sent completely.
 
     Raises:
         OSError: The process does not read, or is gone.
     """
     message = pack(reply)
-    # Header, body and descriptor in one message, or the child could not tell whose descriptor it is.
+    # Send header, body and descriptor in one message, so the child can match the descriptor to its reply.
     sent = socket.send_fds(sock, [message], [passed.fileno()]) if passed is not None else sock.send(message)
     return sent == len(message)

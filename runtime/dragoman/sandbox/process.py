@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 from msgspec import Raw
-from msgspec.structs import replace
 
-from dragoman_api.connections import Profile, Secrets
+from dragoman.background import background
 from dragoman_api.errors import (
     DeadlineExceededError,
     DriverCrashedError,
@@ -20,21 +19,23 @@ from dragoman_api.errors import (
     QueryError,
     SandboxError,
 )
+from dragoman_api.masking import Mask
 from dragoman_worker import values, wire
 from dragoman_worker.channel import Channel
 from dragoman_worker.frames import FROM_CHILD, FROM_HOST
 from dragoman_worker.hooks import EXPORT, HOOKS
-from dragoman_worker.wire import Call, Cancel, Credit, Failure, Ready, Sandboxed, Secret
+from dragoman_worker.wire import Cancel, Config, Credit, Failure, HookCall, Ready, Sandboxed, Secret
 
-from . import policy, system
-from .broker import Broker
-from .calls import GRACE_SECONDS, Calls, Reply
+from . import border, levels, system
 from .child import Child
-from .closure import find_closure
-from .exports import ExportReply
+from .export_pipe import ExportReply
+from .host_imports import find_host_imports
 from .launch import Launch as Launch
 from .launch import configure
-from .log import LogPipe, Mask, harmless
+from .log import LogPipe, harmless
+from .pending_calls import GRACE_SECONDS, PendingCall, PendingCalls
+from .reach.address_resolver import AddressResolver
+from .reach.broker import Broker
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -45,16 +46,17 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportPart, ExportRequest
     from dragoman_worker.wire import Message
 
-    from .calls import Waiting
-    from .closure import Closure
-    from .policy import Report
+    from .host_imports import HostImports
+    from .levels import SandboxReport
+    from .pending_calls import Waiting
+    from .reach.address_resolver import NearerError
     from .spare import Spare
 
 _START_SECONDS = 30.0
 _END_SECONDS = 0.5
 _LAST_LINES, _LINE_TEXT = 5, 200
 _FAULT_TEXT = 500
-_HINT = "try again; if it goes on, tell the driver's author"
+_HINT = "try again; if it fails again, tell the driver's author"
 
 
 class Worker:
@@ -62,7 +64,7 @@ class Worker:
 
     Attributes:
         hooks: What the driver implements.
-        report: How it is confined.
+        report: Its confinement.
         ended: Set when its process has ended, for whatever reason.
     """
 
@@ -73,23 +75,26 @@ class Worker:
         spare: Spare | None = None,
         on_log: Callable[[str], None] | None = None,
         on_denied: Callable[[str, int | None], None] | None = None,
+        on_nearer: Callable[[NearerError, int | None], None] | None = None,
     ) -> None:
         """Prepare a worker; nothing is started before the context is entered.
 
         Args:
             launch: What to start.
-            spare: Where a warm child may be.
-            on_log: Told each line the driver prints, made harmless.
-            on_denied: Told each host that the driver wanted and must not reach, and the port as far as it named one.
+            spare: May hold a warm child.
+            on_log: Receives each line the driver prints, sanitised.
+            on_denied: Receives each host that the driver requested without permission, and the port if given.
+            on_nearer: Receives each name that resolved nearer than allowed, and the port if given.
         """
         self.hooks: frozenset[str] = frozenset()
-        self.report: Report
+        self.report: SandboxReport
         self.ended = anyio.Event()
         self._launch, self._spare = launch, spare
         self._on_log, self._on_denied = on_log, on_denied or (lambda host, port: None)
-        self._mask = Mask(launch.secrets.values.values())
+        self._on_nearer = on_nearer or (lambda error, port: self._on_denied(error.host, port))
+        self._mask = Mask(launch.profile.secrets.values.values() if launch.profile else ())
         self._messages = wire.decoder(wire.ChildMessage)
-        self._calls = Calls(on_disobedience=self._disobeyed)
+        self._calls = PendingCalls(on_disobedience=self._disobeyed)
         self._step: tuple[type[Any], asyncio.Future[Any]] | None = None
         self._verdict: tuple[type[SandboxError], str] | None = None
         self._silent = self._reaped = False
@@ -97,10 +102,8 @@ class Worker:
     # start and end --------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        child = self._spare.take() if self._spare else None
-        if child is None:
-            child = _spawn(await anyio.to_thread.run_sync(find_closure, self._launch.cache))
-        self._adopt(child)
+        host_imports, self._config = await anyio.to_thread.run_sync(self._look)
+        self._adopt((self._spare and self._spare.take()) or _spawn(host_imports))
         self._stack = AsyncExitStack()
         try:
             await self._enter()
@@ -112,16 +115,19 @@ class Worker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        await self._stack.aclose()  # without the error, which the task group would wrap
+        await self._stack.aclose()
 
     async def _enter(self) -> None:
         self._stack.push_async_callback(self._end)
         with anyio.CancelScope(shield=True):
             await self._channel.attach(self._child.control)
-        tasks = await self._stack.enter_async_context(anyio.create_task_group())
-        self._stack.callback(tasks.cancel_scope.cancel)
+        tasks = await self._stack.enter_async_context(background())
         tasks.start_soon(self._broker.serve)
         await self._start()
+
+    def _look(self) -> tuple[HostImports, Config]:
+        host_imports = self._spare.host_imports if self._spare else find_host_imports(self._launch.cache)
+        return host_imports, configure(self._launch, host_imports)
 
     def _adopt(self, child: Child) -> None:
         self._child = child
@@ -131,24 +137,29 @@ class Worker:
         self._channel = Channel(
             limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
         )
+        launch = self._launch
         self._broker = Broker(
-            child.broker, self._launch.approved, pid=child.process.pid, on_denied=self._deny, on_fault=self._condemn
+            child.broker,
+            AddressResolver(launch.approved, launch.further, remembered=launch.remembered),
+            pid=child.process.pid,
+            on_denied=self._deny,
+            on_nearer=self._on_nearer,
+            on_fault=self._condemn,
         )
 
     async def _start(self) -> None:
         launch = self._launch
         try:
             with anyio.fail_after(_START_SECONDS):
-                config = await anyio.to_thread.run_sync(configure, launch, self._child.closure)
-                self._child.process.bound(config.lockdown)
-                told = await self._say(config, Sandboxed)
+                self._child.process.bound(self._config.lockdown)
+                told = await self._say(self._config, Sandboxed)
                 pids = (self._child.process.pid, os.getpid())
-                status, own = await anyio.to_thread.run_sync(lambda: [policy.read_status(pid) for pid in pids])
-                self.report = policy.assess(
+                status, own = await anyio.to_thread.run_sync(lambda: [levels.read_status(pid) for pid in pids])
+                self.report = levels.assess(
                     told, status=status, own=own, policy=launch.policy, cpu=launch.cpu is not None
                 )
-                policy.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
-                ready = await self._say(Secret(launch.secrets.values), Ready)
+                levels.enforce(self.report, policy=launch.policy, trusted=launch.trusted)
+                ready = await self._say(Secret(Raw(values.encode_request(launch.profile))), Ready)
         except TimeoutError:
             raise DeadlineExceededError(f"the driver did not start within {_START_SECONDS:g} s") from None
         self.hooks = frozenset(ready.hooks) & HOOKS.keys()
@@ -156,7 +167,7 @@ class Worker:
     async def _say(self, message: Message, answer: type[Any]) -> Any:
         """Send one message of the start and wait for its answer."""
         if self.ended.is_set():
-            raise self._obituary()
+            raise self.obituary()
         self._step = (answer, self._loop.create_future())
         self._channel.send(message)
         return await self._step[1]
@@ -176,17 +187,17 @@ class Worker:
             self._child.process.kill()
 
     def _fell_silent(self) -> None:
-        """Note the end of the control socket; a child that closes it while it should answer is done with."""
+        """Handle the end of the control socket; a child that closes it while a call waits is finished."""
         self._silent = True
         if self._verdict is None:
             self._loop.call_later(
                 _END_SECONDS, self._kill
-            )  # its exit status, if it is ending by itself, is worth a wait
+            )  # wait for the exit status of a child that is ending by itself
         self._finish()
 
     def _exited(self) -> None:
         self._reaped = True
-        # What it sent before its end is still read; a grandchild that holds the socket is not waited for.
+        # Read what it sent before its end; do not wait for a grandchild that holds the socket.
         self._loop.call_later(_END_SECONDS, self._channel.close)
         self._finish()
 
@@ -196,22 +207,22 @@ class Worker:
         self._child.broker.close()
         self._log.finish()
         self.ended.set()
-        self._calls.end(self._obituary)
+        self._calls.end(self.obituary)
         if self._step is not None and not self._step[1].done():
-            self._step[1].set_exception(self._obituary())
+            self._step[1].set_exception(self.obituary())
 
-    def _obituary(self) -> SandboxError:
-        """Describe the end of the process as an error."""
+    def obituary(self) -> SandboxError:
+        """Describe the end of the process, once it has ended, as an error."""
         code = self._child.process.returncode
         status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
-        spent = ", since the processor time that its manifest names is used up" if "SIGXCPU" in status else ""
+        spent = ", because it used all processor time that its manifest requests" if "SIGXCPU" in status else ""
         kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}{spent}")
         lines = "".join(f"\n  {line[:_LINE_TEXT]}" for line in self._log.lines[-_LAST_LINES:])
         tail = f"; its last lines:{lines}" if lines else ""
         return kind(f"the driver's process is gone: {reason}{tail}", hint=_HINT, details={"status": status})
 
     def _condemn(self, reason: str) -> None:
-        """Kill a child that sends nonsense."""
+        """Kill a child that sends malformed messages."""
         self._verdict = self._verdict or (DriverFaultError, f"it was stopped because it sent {reason}")
         self._channel.close()
         self._kill()
@@ -225,13 +236,13 @@ class Worker:
 
     def _receive(self, body: bytes) -> None:
         if self._verdict is not None and self._verdict[0] is DriverFaultError:
-            return  # condemned: nothing more is looked at
+            return  # condemned: ignore all further messages
         try:
             message = self._messages.decode(body)
             if self._step is not None:
                 self._take_step(message)
             elif isinstance(message, (Sandboxed, Ready)):
-                raise values.ValueFaultError("a message of the start, after it")
+                raise values.ValueFaultError("a message of the start after the start")
             else:
                 self._calls.dispatch(message, error=self._error(message))
         except values.FAULTS as error:
@@ -242,7 +253,7 @@ class Worker:
         kind, future = self._step
         error = self._error(message)
         if error is None and not isinstance(message, kind):
-            raise values.ValueFaultError(f"{type(message).__name__} in place of {kind.__name__}")
+            raise values.ValueFaultError(f"{type(message).__name__} instead of {kind.__name__}")
         self._step = None
         if future.done():
             return
@@ -255,16 +266,13 @@ class Worker:
         """Build the error that a failure stands for, harmless and without secrets."""
         if not isinstance(message, Failure):
             return None
-        error = message.to_error()
-        clean = {
-            self._clean(name): self._clean(value) if isinstance(value, str) else value
-            for name, value in error.details.items()
-        }
-        hint = self._clean(error.hint) or (_HINT if isinstance(error, DriverFaultError) else "")
-        return type(error)(self._clean(error.message), hint=hint, code=self._clean(error.code), details=clean)
+        error = border.driver_error(message, self._clean)
+        if isinstance(error, DriverFaultError) and not error.hint:
+            error.advise(_HINT)
+        return error
 
     def _deny(self, host: str, port: int | None) -> None:
-        self._on_denied(self._clean(host), port)  # it may be called like a secret of the driver's
+        self._on_denied(self._clean(host), port)  # it may contain a secret
 
     def _clean(self, text: str) -> str:
         return self._mask(harmless(text))
@@ -276,7 +284,7 @@ class Worker:
 
         Args:
             hook: Its name; not `export_rows`.
-            request: Its one argument; of `connect` the profile, whose secrets are left out here.
+            request: What travels of its arguments.
             deadline: Seconds; None leaves it to the caller's own scope.
 
         Returns:
@@ -284,28 +292,26 @@ class Worker:
 
         Raises:
             DriverError: What the driver raised.
-            UnsupportedOperationError: It implements no such hook.
-            DriverFaultError: A foreign exception escaped from it, or it answered nonsense.
+            UnsupportedOperationError: It does not implement the hook.
+            DriverFaultError: A foreign exception escaped from it, or its answer is malformed.
             DriverCrashedError: Its process ended.
             DeadlineExceededError: It did not answer in time.
             QueryError: The request cannot be sent.
         """
-        if isinstance(request, Profile):
-            request = replace(request, secrets=Secrets())
-        reply = Reply(HOOKS[hook].result)
+        reply = PendingCall(HOOKS[hook].result)
         number = self._send(reply, hook, request)
         try:
             # A scope costs a third of an empty call, so there is none without a deadline.
             with nullcontext() if deadline is None else anyio.fail_after(deadline):
                 await self._channel.drain()
-                return await reply.future
+                return border.received(await reply.future, self._clean, self._mask)
         except TimeoutError:
             raise DeadlineExceededError(f"{hook} took longer than {deadline:g} s") from None
         finally:
             self._abandon(number)
 
     async def export(self, request: ExportRequest, *, deadline: float) -> AsyncGenerator[ExportPart, None]:
-        """Stream an export; close the iterator in the end.
+        """Stream an export; close the iterator at the end.
 
         Args:
             request: What to export.
@@ -332,27 +338,31 @@ class Worker:
                     yield part
                     self._channel.send(Credit(number, 1))
             except TimeoutError:
-                raise DeadlineExceededError(f"{EXPORT} gave nothing for {deadline:g} s") from None
+                raise DeadlineExceededError(f"{EXPORT} yielded nothing for {deadline:g} s") from None
             except values.ValueFaultError as error:
-                with anyio.move_on_after(_END_SECONDS):  # a process that is dying says more than its broken pipe
+                with anyio.move_on_after(_END_SECONDS):  # a dying process says more than its broken pipe
                     await self.ended.wait()
                 self._condemn(str(error))
                 await self.ended.wait()
-                raise self._obituary() from None
+                raise self.obituary() from None
             finally:
                 self._abandon(number)
 
     def _send(self, waiting: Waiting, hook: str, request: object) -> int:
         if self.ended.is_set():
-            raise self._obituary()
+            error = self.obituary()
+            error.details["sent"] = False
+            raise error
         try:
             body = values.encode_request(request)
         except values.ValueFaultError as error:
-            raise QueryError(f"the request of {hook} cannot be sent to the driver: {error}") from error
+            text = f"the request of {hook} cannot be sent to the driver: {error}"
+            raise QueryError(text, details={"sent": False}) from error
         if len(body) > FROM_HOST - 1_000:
-            raise QueryError(f"the request of {hook} has {len(body):,} bytes; {FROM_HOST:,} are allowed")
+            text = f"the request of {hook} has {len(body):,} bytes; {FROM_HOST:,} are allowed"
+            raise QueryError(text, details={"sent": False})
         number = self._calls.add(waiting)
-        self._channel.send(Call(number, hook, Raw(body)))
+        self._channel.send(HookCall(number, hook, Raw(body)))
         return number
 
     def _abandon(self, number: int) -> None:
@@ -360,8 +370,8 @@ class Worker:
             self._channel.send(Cancel(number))
 
 
-def _spawn(closure: Closure) -> Child:
+def _spawn(host_imports: HostImports) -> Child:
     try:
-        return Child(closure)
+        return Child(host_imports)
     except OSError as error:
         raise SandboxError(f"the driver's process cannot be started: {error.strerror}") from error

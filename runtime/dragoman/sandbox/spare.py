@@ -10,23 +10,23 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from .closure import Closure
+    from .host_imports import HostImports
 
 
 class Spare:
-    """Keeps at most one child ahead of its use; for a Runtime that lives on, never for a one-shot command."""
+    """Keeps at most one child ready; for a Runtime that lives on, never for a one-shot command."""
 
-    def __init__(self, closure: Closure) -> None:
-        self._closure = closure
+    def __init__(self, host_imports: HostImports) -> None:
+        self.host_imports = host_imports
         self._child: Child | None = None
 
     def fill(self) -> None:
         """Start the spare if there is none; it becomes warm by itself within 0.2 s."""
         if self._child is None:
-            self._child = Child(self._closure)
+            self._child = Child(self.host_imports)
 
     def take(self) -> Child | None:
-        """Give the spare away, if there is one and it lives."""
+        """Hand over the spare, or None if there is no live one."""
         child, self._child = self._child, None
         if child is not None and not child.alive:
             child.discard()

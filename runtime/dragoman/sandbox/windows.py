@@ -67,7 +67,7 @@ class Process(subprocess.Popen[bytes]):
             self._limit(_Limits(flags=_KILL_ON_CLOSE))
 
     def bound(self, plan: Lockdown) -> None:
-        """Let it start no other process and commit no more memory than planned; it tries itself whether that holds."""
+        """Forbid further processes and memory beyond the plan; the process itself tests that this holds."""
         if self._job is not None and "job" in plan.layers:
             flags = _KILL_ON_CLOSE | _ONE_PROCESS | _PROCESS_MEMORY
             self._limit(_Limits(flags=flags, processes=1, process_memory=plan.memory))
@@ -77,7 +77,7 @@ class Process(subprocess.Popen[bytes]):
 
 
 class Output:
-    """What a process prints; a thread reads it, since a pipe cannot be watched."""
+    """A process's output; a thread reads it, since a pipe cannot be watched."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -108,11 +108,11 @@ class Output:
         loop.call_soon(self._tell)
 
     def unwatch(self, _loop: AbstractEventLoop) -> None:
-        """Call it no more."""
+        """Stop calling the function."""
         self._watching = None
 
     def read(self) -> bytes:
-        """Give what is there, empty at the end. Raises BlockingIOError where nothing is there yet."""
+        """Return the available bytes, empty at the end. Raises BlockingIOError if none are available yet."""
         try:
             data = self._pieces.popleft()
         except IndexError:
@@ -121,7 +121,7 @@ class Output:
         return data
 
     def settle(self) -> None:
-        """Wait, a moment, until what a process printed before its end can be read."""
+        """Wait briefly until the output from before a process's end can be read."""
         self._thread.join(_SETTLE_SECONDS)
 
     def close(self) -> None:
@@ -135,11 +135,11 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
     """Start a process with two sockets of its own, whose shares it reads from its standard input.
 
     Args:
-        boot: Program text; it gets two words that say nothing here, then what follows.
+        boot: Program text; it receives two placeholder words, then `arguments`.
         arguments: Further ones.
 
     Returns:
-        The process, the other ends of its sockets, and what it prints.
+        The process, the host's ends of its sockets, and its output.
     """
     (control, its_control), (broker, its_broker) = socket.socketpair(), socket.socketpair()
     reading, writing = os.pipe()
@@ -176,7 +176,7 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
 
 
 def pipe() -> tuple[io.RawIOBase, socket.socket]:
-    """Make what stands for a pipe, which could not be watched: the end to read, and the one to hand over."""
+    """Create a watchable replacement for a pipe; return the read end and the end to hand over."""
     reading, writing = socket.socketpair()
     with reading:  # it lives on in its file
         reading.settimeout(0)
@@ -184,7 +184,7 @@ def pipe() -> tuple[io.RawIOBase, socket.socket]:
 
 
 def send(sock: socket.socket, reply: BrokerReply, passed: Passed | None = None, *, to: int) -> bool:
-    """Send a reply, with a share of what is handed over to the process `to` in it; tell whether the whole was taken.
+    """Send a reply that holds a share of the resource for the process `to`; return whether it was sent completely.
 
     Raises:
         OSError: The process does not read, or is gone.

@@ -1,4 +1,4 @@
-"""The lock-down in its one possible order, each layer tried and reported."""
+"""The lock-down: every layer, applied in the one order that works, and the report about it."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ assert sys.platform != "win32"
 
 
 class Confinement:
-    """Prepared without knowing the driver, so that a warm spare has done it already; applied once."""
+    """One lock-down. Its preparation does not depend on the driver, so a warm spare does it in advance."""
 
     def __init__(self) -> None:
-        """Compile the filter and look where libraries and certificates are."""
+        """Compile the filter and find the directories of libraries and certificates."""
         arch = seccomp.ARCHES.get(kernel.MACHINE)
         self._filter = None if arch is None else seccomp.compile_filter(arch, os.getpid())
         self._mapped = _library_directories()
         self._certificates = _certificates()
 
     def apply(self, plan: Lockdown) -> Sandboxed:
-        """Give up everything the plan names, then try whether it is gone.
+        """Give up everything that the plan names, then test that it is gone. Call this once.
 
         Args:
-            plan: From the host. An empty list of layers gives up nothing but core files.
+            plan: What the host wants given up. With no layers, only core files are given up.
 
         Returns:
-            What was enforced, what could not be, and what the self-test found.
+            The layers that hold, the reason for each that does not, and the results of the self-test.
 
         Raises:
-            RuntimeError: There is more than one thread, and a second one would stay free.
+            RuntimeError: The process has more than one thread. The other threads would stay unconfined.
         """
         os.umask(0o077)
         if kernel.LINUX and plan.layers and limits.count_threads() != 1:
             raise RuntimeError("a thread was started before the lock-down")
         missing: list[str] = []
-        # A module lying loose in the host's site-packages must not open that whole directory.
+        # A loose module in the host's site-packages must not open that whole directory.
         libraries = (d for d in self._mapped if not any(f"{path}/".startswith(f"{d}/") for path in plan.readable))
         paths = [*plan.readable, *libraries, *self._certificates]
-        # capset and Landlock are refused once the filter holds, so it comes last.
+        # The filter refuses capset and Landlock, so it comes last.
         steps: dict[str, Callable[[], None]] = {
             "limits": lambda: limits.set_limits(memory=plan.memory, descriptors=plan.descriptors, cpu=plan.cpu),
             "capabilities": limits.drop_capabilities,
-            "landlock": lambda: missing.extend(landlock.restrict(paths, listable=plan.listable)),
+            "landlock": lambda: missing.extend(landlock.restrict(paths, files=plan.files, listable=plan.listable)),
             "seccomp": self._filter_calls,
         }
         failures = {}
@@ -88,7 +88,7 @@ def _probe(plan: Lockdown) -> dict[str, bool]:
 
 
 def _library_directories() -> list[str]:
-    """Find where this process's shared libraries lie, so that a driver's extension modules find theirs."""
+    """Find the directories of this process's shared libraries, where extension modules find theirs."""
     if not kernel.LINUX:
         return []
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as maps:  # noqa: PTH123

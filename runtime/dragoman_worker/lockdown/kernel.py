@@ -1,4 +1,4 @@
-"""The two doors to the kernel that Python has no function for: `syscall` and `prctl`."""
+"""Two system interfaces that Python lacks: `syscall` and `prctl`."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import os
 import platform
 import sys
 
-from . import syscalls
+from . import syscall_numbers
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 
 LINUX = sys.platform == "linux"
 MACHINE = platform.machine()
-# Another system on the same processor has other calls behind the same numbers.
-NUMBERS = {"x86_64": syscalls.X86_64, "aarch64": syscalls.AARCH64}.get(MACHINE, {}) if LINUX else {}
-"""System call numbers of this machine; empty where the lock-down knows none."""
+# Other systems on the same processor use the same numbers for other calls.
+NUMBERS = {"x86_64": syscall_numbers.X86_64, "aarch64": syscall_numbers.AARCH64}.get(MACHINE, {}) if LINUX else {}
+"""The system call numbers of this machine. Empty if the lock-down does not know the machine."""
 
 
 def syscall(number: int, *arguments: object) -> int:
     """Make one system call.
 
     Args:
-        number: Of the call, on this machine.
+        number: The number of the call on this machine.
         arguments: ctypes values, buffers or None.
 
     Returns:
-        What the kernel returned, zero or more.
+        What the kernel returned: zero or more.
 
     Raises:
         OSError: The kernel refused.
@@ -41,7 +41,7 @@ def syscall(number: int, *arguments: object) -> int:
 
 
 def code_of(error: Exception) -> str:
-    """Name what the kernel answered, ``EPERM``; the error's text where it was not the kernel."""
+    """Return the name of the kernel's error, such as ``EPERM``, or the text of any other error."""
     number = (isinstance(error, OSError) and error.errno) or 0
     return errno.errorcode[number] if number in errno.errorcode else str(error)
 

@@ -1,4 +1,7 @@
-"""Landlock: which file contents this process may read; nothing may be written, made or executed."""
+"""Landlock: limits which files this process may read, and forbids it to write, create or execute any.
+
+The numbers are those of the kernel's ``linux/landlock.h``.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from typing import TYPE_CHECKING
 from .kernel import LINUX, syscall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 assert sys.platform != "win32"
 
@@ -24,14 +27,14 @@ _NO_FLAGS = ctypes.c_uint32(0)
 
 READ_FILE = 1 << 2
 READ_DIR = 1 << 3
-_FILE_RIGHTS = 0xC007  # the rights a rule on something that is no directory may hold; others are EINVAL
-_FS_MASKS = {9: 0x1FFFF, 5: 0xFFFF, 3: 0x7FFF, 2: 0x3FFF, 1: 0x1FFF}  # all rights, from that ABI on
-_NET_MASK = 3  # bind and connect of TCP, from ABI 4
-_SCOPE_MASK = 3  # abstract unix sockets and signals, from ABI 6
+_FILE_RIGHTS = 0xC007  # the rights that a rule may hold unless it is about a directory; others are EINVAL
+_FS_MASKS = {9: 0x1FFFF, 5: 0xFFFF, 3: 0x7FFF, 2: 0x3FFF, 1: 0x1FFF}  # all rights, by the ABI that introduced them
+_NET_MASK = 3  # bind and connect of TCP, since ABI 4
+_SCOPE_MASK = 3  # abstract Unix sockets and signals, since ABI 6
 
 
 def abi() -> int:
-    """Ask the kernel which Landlock it has, 0 for none; its version number would not tell."""
+    """Return the Landlock ABI of the kernel, or 0 if it has none. The kernel's release does not show it."""
     try:
         return version()
     except OSError:
@@ -39,10 +42,10 @@ def abi() -> int:
 
 
 def version() -> int:
-    """Ask the kernel which Landlock it has.
+    """Return the Landlock ABI of the kernel.
 
     Raises:
-        OSError: None: ENOSYS for a kernel without it, EOPNOTSUPP for one that has it switched off, EPERM for a filter.
+        OSError: ENOSYS if the kernel lacks Landlock, EOPNOTSUPP if it is switched off, EPERM if a filter forbids this.
     """
     if not LINUX:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
@@ -50,26 +53,29 @@ def version() -> int:
 
 
 def ruleset_of(known: int) -> bytes:
-    """Write the attributes of a ruleset that handles what an ABI, 1 or later, has; a kernel refuses what it has not."""
+    """Encode a ruleset that handles every right of an ABI (1 or later). Kernels refuse rights that they do not know."""
     handled = next(mask for abi, mask in _FS_MASKS.items() if known >= abi)
     attributes = struct.pack("=QQQ", handled, _NET_MASK if known >= 4 else 0, _SCOPE_MASK if known >= 6 else 0)
     return attributes[: 8 if known < 4 else 16 if known < 6 else 24]
 
 
-def restrict(readable: Iterable[str], *, listable: Iterable[str] = ()) -> list[str]:
-    """Leave this thread nothing but reading below some paths.
+def restrict(
+    readable: Iterable[str], *, files: Iterable[tuple[str, int, int]] = (), listable: Iterable[str] = ()
+) -> list[str]:
+    """Limit this thread to reading below some paths.
 
-    Every right that this kernel's Landlock knows is handled, so what is not granted here is refused.
+    The ruleset handles every right that this kernel knows, so every right that is not granted is refused.
 
     Args:
-        readable: Files and directories whose content may be read.
-        listable: Directories that may be listed, with all below them, without reading a file.
+        readable: Files and directories whose content it may read.
+        files: Regular files that it may read, by path, device and inode. A file that was replaced is not granted.
+        listable: Directories that it may list, with everything below them, without reading files.
 
     Returns:
-        The paths that are not there, and so were not granted.
+        The paths that were not granted, because they are missing or lead to another file now.
 
     Raises:
-        OSError: The kernel has no Landlock, or refused.
+        OSError: The kernel has no Landlock, or refused the ruleset.
     """
     attributes = ruleset_of(version())
     ruleset = syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), _NO_FLAGS)
@@ -77,19 +83,24 @@ def restrict(readable: Iterable[str], *, listable: Iterable[str] = ()) -> list[s
     try:
         for paths, rights in ((listable, READ_DIR), (readable, READ_FILE | READ_DIR)):
             missing += [path for path in paths if not _grant(ruleset, path, rights)]
+        missing += [path for path, *which in files if not _grant(ruleset, path, READ_FILE, which)]
         syscall(_RESTRICT_SELF, ctypes.c_int(ruleset), _NO_FLAGS)
     finally:
         os.close(ruleset)
     return missing
 
 
-def _grant(ruleset: int, path: str, rights: int) -> bool:
+def _grant(ruleset: int, path: str, rights: int, which: Sequence[int] | None = None) -> bool:
+    """Grant rights on a path. With `which` (device, inode), only if the path leads to that regular file."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        if not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        about = os.fstat(descriptor)
+        if which is not None and not (stat.S_ISREG(about.st_mode) and [about.st_dev, about.st_ino] == [*which]):
+            return False
+        if not stat.S_ISDIR(about.st_mode):
             rights &= _FILE_RIGHTS
         rule = struct.pack("=Qi", rights, descriptor)
         syscall(_ADD_RULE, ctypes.c_int(ruleset), _PATH_BENEATH, rule, _NO_FLAGS)

@@ -1,4 +1,4 @@
-"""What a process gives up without a ruleset: outliving its host, capabilities, memory, descriptors."""
+"""Restrictions that need no ruleset: death with the host, capabilities, memory, descriptors."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DESCRIPTORS = 256
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent's spawning thread ends; exit when that has happened already.
+    """Make the kernel kill this process when the thread that started it ends. Exit if the parent ended already.
 
-    Off Linux it ends when its control socket does, which a driver that blocks does not see.
+    On systems other than Linux, the process ends with its control socket, which a blocking driver does not notice.
     """
     if LINUX:
         prctl(_SET_PDEATHSIG, signal.SIGKILL)
@@ -33,33 +33,33 @@ def die_with(parent: int) -> None:
 
 
 def hide_memory() -> None:
-    """Make this process non-dumpable: others of its user can then read neither its memory nor its environment."""
+    """Make this process non-dumpable, so that others of its user can read neither its memory nor its environment."""
     prctl(_SET_DUMPABLE, 0)
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, the ambient ones first. Matters for a root host only, and there decides."""
+    """Give up every capability, the ambient ones first. This is essential if the host runs as root."""
     prctl(_CAP_AMBIENT, _CLEAR_ALL)
     syscall(NUMBERS.get("capset", -1), struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24))
 
 
 def forbid_new_privileges() -> None:
-    """Make setuid programs powerless; seccomp and Landlock ask for it."""
+    """Take the power from setuid programs. seccomp and Landlock require this."""
     prctl(_SET_NO_NEW_PRIVS, 1)
 
 
 def set_limits(*, memory: int = MEMORY, descriptors: int = DESCRIPTORS, cpu: int | None = None) -> None:
-    """Bound memory and descriptors, and forbid file content, core files and locked memory.
+    """Limit memory and descriptors, and forbid file content, core files and locked memory.
 
     Args:
-        memory: Bytes of address space.
-        descriptors: Open descriptors.
-        cpu: Seconds of processor time, after which the kernel ends the process; None for no bound but deadlines.
+        memory: Maximum address space in bytes.
+        descriptors: Maximum number of open descriptors.
+        cpu: Maximum processor time in seconds, after which the kernel ends the process. None sets no limit.
     """
     limits = {
         "AS": memory,
         "NOFILE": descriptors,
-        "FSIZE": 0,  # exports leave through a pipe, which has no size
+        "FSIZE": 0,  # exports leave through a pipe, which has no file size
         "CORE": 0,
         "MEMLOCK": 0,
         "MSGQUEUE": 0,
@@ -67,24 +67,24 @@ def set_limits(*, memory: int = MEMORY, descriptors: int = DESCRIPTORS, cpu: int
     }
     for name, wanted in limits.items():
         kind = getattr(resource, f"RLIMIT_{name}", None)
-        if kind is None:  # every system has a choice of its own
+        if kind is None:  # systems differ in the limits they have
             continue
         hard = resource.getrlimit(kind)[1]
         value = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        # A second more than the soft limit, whose signal says why the process ended.
+        # One second above the soft limit, whose signal says why the process ended.
         resource.setrlimit(kind, (value, value + 1 if name == "CPU" and value == wanted else value))
 
 
 def count_threads() -> int:
-    """Count this process's threads: Landlock binds the calling one only, so there may be no other."""
-    return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - pathlib is not imported in the child for this
+    """Count this process's threads. Landlock binds only the calling thread, so there may be no other."""
+    return len(os.listdir("/proc/self/task"))  # noqa: PTH208 - the child does not import pathlib for this
 
 
 def seccomp_refusal() -> str:
     """Ask the kernel whether a filter could kill the process, without installing one.
 
     Returns:
-        Empty if it could, else the name of the error.
+        An empty text if it could, else the name of the error.
     """
     get_action_available, kill_process = ctypes.c_uint(2), ctypes.c_uint32(0x80000000)
     try:

@@ -1,8 +1,9 @@
 """The system call filter: which calls a driver's process may make, compiled to classic BPF.
 
-An allowlist. Unknown calls fail with ENOSYS, so that libc falls back from newer ones; network calls with EACCES,
-process and privilege calls with EPERM. Integer arguments are compared on their low 32 bits, as the kernel reads
-them: a 64-bit comparison would let `socket(AF_UNIX | 1 << 32)` pass. What lies behind a pointer cannot be compared.
+The filter is an allowlist. Unknown calls fail with ENOSYS, so that libc falls back from newer ones. Network calls fail
+with EACCES, process and privilege calls with EPERM. Integer arguments are compared by their low 32 bits, as the kernel
+reads them: a 64-bit comparison would let `socket(AF_UNIX | 1 << 32)` pass. A filter cannot compare what a pointer
+leads to.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import syscalls
+from . import syscall_numbers
 from .kernel import NUMBERS, syscall
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ getsockname getpeername recvfrom recvmsg shutdown
 
 REFUSED = {
     errno.EACCES: "connect bind listen accept accept4 sendmmsg recvmmsg",
-    # Their flags lie behind a pointer; ENOSYS makes glibc use clone and openat, whose flags can be compared.
+    # Their flags lie behind a pointer. With ENOSYS, glibc uses clone and openat, whose flags can be compared.
     errno.ENOSYS: "clone3 openat2",
     errno.EPERM: """
 fork vfork execve execveat tkill ptrace process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal
@@ -65,7 +66,7 @@ process_madvise pkey_alloc pkey_mprotect pkey_free flock
 
 
 class Equal(NamedTuple):
-    """The low word of an argument, under a mask, has a value."""
+    """The low word of an argument has this value under a mask."""
 
     argument: int
     value: int
@@ -73,13 +74,13 @@ class Equal(NamedTuple):
 
 
 class Null(NamedTuple):
-    """A pointer argument is null, in both its words."""
+    """A pointer argument is null in both of its words."""
 
     argument: int
 
 
 class Rule(NamedTuple):
-    """A call is allowed when every condition of one alternative holds, and else answered with `otherwise`."""
+    """Allows a call if every condition of one alternative holds, and otherwise answers with an error number."""
 
     alternatives: tuple[tuple[Equal | Null, ...], ...]
     otherwise: int
@@ -94,8 +95,8 @@ class Arch(NamedTuple):
 
 
 ARCHES = {
-    "x86_64": Arch(0xC000003E, syscalls.X86_64, x32=True),
-    "aarch64": Arch(0xC00000B7, syscalls.AARCH64),
+    "x86_64": Arch(0xC000003E, syscall_numbers.X86_64, x32=True),
+    "aarch64": Arch(0xC00000B7, syscall_numbers.AARCH64),
 }
 
 
@@ -104,10 +105,10 @@ def _one_of(argument: int, *values: int) -> tuple[tuple[Equal, ...], ...]:
 
 
 def conditional_rules(pid: int) -> dict[str, Rule]:
-    """List the calls that depend on their arguments.
+    """Return the rules for calls that depend on their arguments.
 
     Args:
-        pid: Of the process that will be bound: it may signal itself.
+        pid: The process that will be bound. It may signal itself.
     """
     own = ((Equal(0, pid),),)
     no_write = ((Equal(1, 0, _WRITING),),)
@@ -142,11 +143,11 @@ def compile_filter(arch: Arch, pid: int) -> list[Instruction]:
     """Compile the filter of one architecture.
 
     Args:
-        arch: Of `ARCHES`.
-        pid: Of the process that will be bound.
+        arch: One of `ARCHES`.
+        pid: The process that will be bound.
 
     Returns:
-        Instructions as (code, jump if true, jump if false, operand); a foreign architecture is killed first.
+        Instructions as (code, jump if true, jump if false, operand). The first ones kill a foreign architecture.
     """
     dispatch: list[tuple[int, int | Rule]] = [
         *((arch.numbers[name], ALLOW) for name in ALLOWED.split() if name in arch.numbers),
@@ -167,7 +168,7 @@ def compile_filter(arch: Arch, pid: int) -> list[Instruction]:
         head.append((JEQ, 0, 1, number))
         if isinstance(target, int):
             head.append((RETURN, 0, 0, target))
-        else:  # conditional jumps reach 255 instructions, JA reaches all
+        else:  # conditional jumps reach 255 instructions, JA reaches all of them
             head.append((JA, 0, 0, first_block + len(blocks) - len(head) - 1))
             blocks += _block(target)
     return [*head, (RETURN, 0, 0, ERRNO | errno.ENOSYS), *blocks]
@@ -195,10 +196,10 @@ def _block(rule: Rule) -> list[Instruction]:
 
 
 def install(program: list[Instruction]) -> None:
-    """Bind every thread of this process to the filter, for good.
+    """Bind every thread of this process to the filter permanently.
 
     Raises:
-        OSError: The kernel refused, or a thread could not be bound.
+        OSError: The kernel refused the filter, or could not bind a thread.
     """
     code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
     buffer = ctypes.create_string_buffer(code, len(code))

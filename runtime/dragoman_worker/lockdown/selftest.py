@@ -1,7 +1,7 @@
-"""The negative self-test: what the lock-down forbids is tried, before anything of the driver is loaded.
+"""The negative self-test: it tries forbidden actions before any driver code is loaded.
 
-A probe passes only with the kernel's refusal (EACCES, EPERM, ENOSYS). A missing file or a closed port is no pass:
-the host names targets that it could reach itself.
+A probe passes only if the kernel refuses it (EACCES, EPERM, ENOSYS). A missing file or a closed port does not count:
+the host names targets that it can reach itself.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _REFUSALS = (errno.EACCES, errno.EPERM, errno.ENOSYS)
 
 
 def run(*, secret_file: str, writable_dir: str, program: str, memory: int) -> dict[str, bool]:
-    """Try everything once.
+    """Try every forbidden action once.
 
     Args:
         secret_file: A file that the host can read and this process must not.
         writable_dir: A directory in which the host could create a file.
-        program: An executable file. Where it is not refused it replaces this process, and the host sees the end.
-        memory: Bytes of address space that it may have in all, so that as many more must be refused.
+        program: An executable file. If the kernel runs it, it replaces this process, and the host notices the end.
+        memory: Maximum address space of this process in bytes. That many more must be refused.
 
     Returns:
-        True for each probe that the kernel refused.
+        Whether the kernel refused, by name of the probe.
     """
     parent = os.getppid()
     target = f"{writable_dir}/.dragoman-{os.getpid()}"
@@ -61,20 +61,20 @@ def _refused(probe: Callable[[], None]) -> bool:
 def _read_environment(host: int) -> None:
     try:
         os.close(os.open(f"/proc/{host}/environ", os.O_RDONLY))
-    except FileNotFoundError:  # the host lives, so /proc hides it (hidepid), or is not there: no way to its memory
+    except FileNotFoundError:  # the host lives, so hidepid hides it or /proc is missing: its memory is out of reach
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from None
 
 
 def _take_memory(size: int) -> None:
     try:
-        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE, prot=0).close()  # of no use, so that only the limit can refuse it
+        mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE, prot=0).close()  # inaccessible pages, so only the limit can refuse
     except OSError as error:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES)) from error
 
 
 def _create(path: str) -> None:
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-    os.unlink(path)  # noqa: PTH108 - one call less under the filter
+    os.unlink(path)  # noqa: PTH108 - pathlib makes one more system call
 
 
 def _connect() -> None:

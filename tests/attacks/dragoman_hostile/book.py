@@ -68,7 +68,7 @@ def expect_sentinel(data: bytes) -> None:
 
 
 def in_a_fork(act: Callable[[], object]) -> None:
-    """Do something in a new process where there can be one, so that a success ends nobody; else right here."""
+    """Run an action in a new process if one can be started, so that a success ends only that; else in this one."""
     try:
         child = os.fork()
     except OSError:

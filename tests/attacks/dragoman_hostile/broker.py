@@ -76,6 +76,41 @@ async def broker_name_with_data(targets: Targets) -> None:
 
 
 @attack
+async def broker_trailing_dot(targets: Targets) -> None:
+    await _reach("127.0.0.1.", targets.other_port)
+
+
+@attack
+async def broker_address_as_a_number(targets: Targets) -> None:
+    await _reach("2130706433", targets.other_port)
+
+
+@attack
+async def broker_moved_name(targets: Targets) -> None:
+    await _reach("moved.internal", targets.other_port)
+
+
+@attack
+async def broker_mixed_answer(targets: Targets) -> None:
+    await _reach("mixed.internal", targets.other_port)
+
+
+@attack
+async def broker_wrapped_address(targets: Targets) -> None:
+    await _reach("wrapped.internal", targets.other_port)
+
+
+@attack
+async def broker_metadata(targets: Targets) -> None:
+    await _reach("metadata.internal", targets.other_port)
+
+
+@attack
+async def broker_manifests_host(targets: Targets) -> None:
+    await _reach("login.internal", targets.other_port)
+
+
+@attack
 async def broker_redirect(targets: Targets) -> None:
     async with (
         aiohttp.ClientSession() as client,

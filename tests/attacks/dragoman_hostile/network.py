@@ -98,7 +98,7 @@ def bind_to_device(targets: Targets) -> None:
 
 @attack
 def other_socket_option(targets: Targets) -> None:
-    """Choose how the kernel sends, by an option that nobody needs."""
+    """Choose how the kernel sends, by an option that drivers do not need."""
     with socket.socket() as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
 
@@ -184,5 +184,5 @@ def unix_socket_by_high_bits(targets: Targets) -> None:
 
 @attack
 def terminal_input(targets: Targets) -> None:
-    """Type into the terminal of whoever started the host."""
+    """Type into the terminal of the user who started the host."""
     fcntl.ioctl(0, 0x5412, b"x")

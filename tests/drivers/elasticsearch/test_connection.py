@@ -12,12 +12,14 @@ from drivers.replies import Answers, reply
 from dragoman_api import AuthenticationError, ConnectionFailedError, HttpRequest, Profile, Server
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
-from dragoman_elasticsearch import faults, server
+from dragoman_elasticsearch import errors, server
 from fakes.certificates import Certificates, make_certificates
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from wording import Wording
 
 HEADER = {"X-Elastic-Product": "Elasticsearch"}
 
@@ -43,12 +45,14 @@ def test_E3_versions_7_8_and_9_are_taken(number: str, headers: Mapping[str, str]
     assert (found.product, found.version, found.notes) == ("Elasticsearch", number, [])
 
 
-def test_E3_opensearch_is_refused_even_with_the_product_header() -> None:
+def test_E3_opensearch_is_refused_even_with_the_product_header(wording: Wording) -> None:
     """A server calling itself OpenSearch was seen to send Elastic's header."""
-    with pytest.raises(ServerNotSupportedError, match=r"opensearch 2\.19\.1"):
+    with pytest.raises(ServerNotSupportedError) as caught:
         identified(reply(about("2.19.1", distribution="opensearch"), headers=HEADER))
-    with pytest.raises(ServerNotSupportedError, match=r"opensearch 7\.10\.2"):
+    wording(caught.value.message)
+    with pytest.raises(ServerNotSupportedError) as caught:
         identified(reply(about("7.10.2", distribution="opensearch"), headers=HEADER))
+    wording(caught.value.message)
 
 
 @pytest.mark.parametrize(
@@ -64,9 +68,10 @@ def test_E3_opensearch_is_refused_even_with_the_product_header() -> None:
         ("<html>", {}),
     ],
 )
-def test_E3_anything_else_is_refused_with_the_reason(answer: Any, headers: Mapping[str, str]) -> None:
-    with pytest.raises(ServerNotSupportedError, match="this driver works with Elasticsearch") as caught:
+def test_E3_anything_else_is_refused_with_the_reason(wording: Wording, answer: Any, headers: Mapping[str, str]) -> None:
+    with pytest.raises(ServerNotSupportedError) as caught:
         identified(reply(answer, headers=headers))
+    wording(caught.value.message)
     assert caught.value.hint
 
 
@@ -154,12 +159,13 @@ async def test_E10_what_cannot_be_a_key_is_refused_and_not_sent(key: str) -> Non
         assert "secret" not in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_E10_a_key_in_clear_is_recognised_and_the_encoding_offered() -> None:
+def test_E10_a_key_in_clear_is_recognised_and_the_encoding_offered(wording: Wording) -> None:
     given = Profile(
         name="s", type="e", host="h", port=1, auth_scheme=AuthScheme.API_KEY, secrets=Secrets(values={"api_key": "a:b"})
     )
-    with pytest.raises(ConfigurationError, match="id:api_key in clear") as caught:
+    with pytest.raises(ConfigurationError) as caught:
         server.check_key(given)
+    wording(caught.value.message)
     assert "base64" in caught.value.hint
 
 
@@ -170,7 +176,7 @@ async def test_E11_none_sends_no_credentials() -> None:
 
 
 @pytest.mark.parametrize("version", ["7.10.2", "8.19.21"])
-async def test_E39_rejected_credentials_say_so_and_advise_https(version: str) -> None:
+async def test_E39_rejected_credentials_say_so_and_advise_https(wording: Wording, version: str) -> None:
     async with FakeElasticsearch(version=version, users={"ada": "right"}) as fake:
         more = {"auth_scheme": AuthScheme.BASIC, "options": {"username": "ada"}}
         given = profile(fake.url, secrets=Secrets(values={"password": "wrong"}), **more)
@@ -180,14 +186,13 @@ async def test_E39_rejected_credentials_say_so_and_advise_https(version: str) ->
     assert caught.value.message.startswith(
         f"Authentication failed: the user name or the password was rejected by 127.0.0.1:{fake.port} (401): "
     )
-    assert "8.x serves HTTPS" in caught.value.hint
-    assert "dragoman connections edit shop --ssl-mode verify-identity" in caught.value.hint
+    wording(caught.value.hint)
     assert "wrong" not in caught.value.message
 
 
 def test_E39_over_https_the_advice_is_about_the_credentials() -> None:
     given = Profile(name="shop", type="e", host="h", port=1, ssl_mode=SslMode.PREFERRED)
-    error = server.rejected(AuthenticationError("no"), given)
+    error = server.credentials_rejected(AuthenticationError("no"), given)
     assert "HTTPS" not in error.hint
     assert error.message == "Authentication failed: Auth Method None was rejected by h:1 (401): no"
 
@@ -267,26 +272,28 @@ async def test_E8_skipping_verification_overrides_both_modes_and_is_said(certifi
 
 async def test_E12_disabled_is_plain_http_without_fallback(certificates: Certificates) -> None:
     async with FakeElasticsearch(tls=certificates) as fake:
-        with pytest.raises(ConnectionFailedError, match="Connection failed: ") as caught:
+        with pytest.raises(ConnectionFailedError) as caught:
             async with connected(profile(fake.url, ssl_mode=SslMode.DISABLED), version="8.19.21"):
                 pass
+        assert caught.value.message.startswith(ConnectionFailedError.prefix)
         assert "--ssl-mode" in caught.value.hint
 
 
-async def test_E40_https_to_a_plain_port_advises_disabled() -> None:
+async def test_E40_https_to_a_plain_port_advises_disabled(wording: Wording) -> None:
     async with FakeElasticsearch() as fake:
-        with pytest.raises(ConnectionFailedError, match="plain HTTP") as caught:
+        with pytest.raises(ConnectionFailedError) as caught:
             async with connected(profile(fake.url, ssl_mode=SslMode.PREFERRED), version="8.19.21"):
                 pass
-        assert "--ssl-mode disabled" in caught.value.hint
+        wording(caught.value.message, caught.value.hint)
 
 
-async def test_E40_nothing_listens() -> None:
+async def test_E40_nothing_listens(wording: Wording) -> None:
     async with FakeElasticsearch() as fake:
         url = fake.url
-    with pytest.raises(ConnectionFailedError, match="nothing listens"):
+    with pytest.raises(ConnectionFailedError) as caught:
         async with connected(profile(url), version="8.19.21"):
             pass
+    wording(caught.value.message)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +314,7 @@ async def test_a_server_that_goes_bad_gets_a_clear_error(trouble: Any, kind: typ
 
 
 async def test_the_connection_sends_plain_json_on_every_version() -> None:
-    """C41: the versioned media types are 406 or 400 on some servers."""
+    """The versioned media types are 406 or 400 on some servers."""
     for version in ("7.10.2", "8.19.21"):
         async with on_fake(version) as es:
             assert es.fake is not None
@@ -336,7 +343,7 @@ class TestConnectionOnServer(OnServer):
                 secrets=Secrets(values={"api_key": live_server["api_keys"]["revoked"]["encoded"]}),
             ),
         ):
-            with pytest.raises(AuthenticationError, match=r"Authentication failed: .* was rejected by"):
+            with pytest.raises(AuthenticationError, match=f"^{AuthenticationError.prefix}"):
                 async with connected(given, version=live_server["version"]):
                     pass
 
@@ -386,27 +393,25 @@ class TestConnectionOnServer(OnServer):
         (503, {"error": {"root_cause": [{"type": "no_shard_available_action_exception", "reason": None}],
                          "type": "search_phase_execution_exception", "reason": "all shards failed"}},
          "query-failed", "no_shard_available_action_exception"),
-        (413, "", "query-failed", "larger than the server takes"),
+        (413, "", "query-failed", "http.max_content_length"),
         (500, "", "query-failed", "HTTP 500"),
         (403, {"error": {"root_cause": [{"type": "cluster_block_exception", "reason": "index [x] blocked by"}],
                          "type": "cluster_block_exception", "reason": "index [x] blocked by"}},
          "query-failed", "index [x] blocked by"),
     ],
 )  # fmt: skip
-def test_C8_C40_errors_are_classified_by_type_and_keep_the_useful_text(
-    status: int, body: Any, kind: str, text: str
-) -> None:
-    error = faults.error(faults.read(reply(body, status)))
+def test_errors_are_classified_by_type_and_keep_the_useful_text(status: int, body: Any, kind: str, text: str) -> None:
+    error = errors.exception(errors.read(reply(body, status)))
     assert (error.code, text in error.message) == (kind, True), error.message
 
 
-def test_C8_the_text_of_a_query_error_comes_from_the_shard() -> None:
+def test_the_text_of_a_query_error_comes_from_the_shard() -> None:
     cause = {"type": "parse_exception", "reason": "Cannot parse 'k:('\nWas expecting one of:\n <NOT> ..."}
     shard = {"reason": {"type": "query_shard_exception", "reason": "Failed to parse query [k:(]", "caused_by": cause}}
     root = [{"type": "query_shard_exception", "reason": "Failed to parse query [k:(]"}]
     body = {"error": {"root_cause": root, "type": "search_phase_execution_exception", "reason": "all shards failed",
                       "failed_shards": [shard]}}  # fmt: skip
-    message = faults.error(faults.read(reply(body, 400))).message
+    message = errors.exception(errors.read(reply(body, 400))).message
     expected = "Elasticsearch error: query_shard_exception: Failed to parse query [k:(]: Cannot parse 'k:('"
     assert message == expected
 
@@ -422,17 +427,17 @@ def test_C8_the_text_of_a_query_error_comes_from_the_shard() -> None:
         (400, "circuit_breaking_exception", False),
     ],
 )
-def test_C6_C7_waiting_is_decided_by_type_not_by_429(status: int, kind: str, *, busy: bool) -> None:
+def test_waiting_is_decided_by_type_not_by_429(status: int, kind: str, *, busy: bool) -> None:
     body = {"error": {"root_cause": [{"type": kind, "reason": "r"}], "type": kind, "reason": "r"}}
-    assert faults.busy(reply(body, status)) is busy
+    assert errors.busy(reply(body, status)) is busy
 
 
-def test_C7_too_many_scrolls_say_what_to_do_on_every_version() -> None:
+def test_too_many_scrolls_say_what_to_do_on_every_version() -> None:
     for status, kind in ((500, "exception"), (429, "too_many_scroll_contexts_exception")):
         text = "Trying to create too many scroll contexts. Must be less than or equal to: [500]."
         body = {"error": {"root_cause": [{"type": kind, "reason": text}], "type": kind, "reason": text}}
-        assert "too many scroll contexts" in faults.error(faults.read(reply(body, status))).message
+        assert text in errors.exception(errors.read(reply(body, status))).message
 
 
 def test_requests_are_what_they_say() -> None:
-    assert next(server.look()) == HttpRequest("GET", "/")
+    assert next(server.ping()) == HttpRequest("GET", "/")

@@ -1,4 +1,4 @@
-"""What servers do that nobody would guess, and every setting of a connection, on fakes and on real servers alike."""
+"""Surprising behaviour of servers, and every setting of a connection, on fakes and on real servers."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ class ColumnRules:
         assert await es.ids(name, Filter("n", ">", high - 1)) == ["1"]
         assert await es.ids(name, Filter("n", "between", [str(low), str(low + 1)])) == ["0"]
         assert await es.driver.fetch_cell(CellRequest(key=page.keys[3], column="raw")) == Json(f'{{"x":{beyond}}}')
-        with pytest.raises(FilterNotSupportedError, match="out of range for a field of type long"):
+        with pytest.raises(FilterNotSupportedError, match="long"):
             await es.page(name, Filter("n", "=", 2**63))
         [found] = await es.console(f'POST /{name}/_search\n{{"sort":["n"]}}')
         assert found.page is not None
         assert [row["n"] for row in found.page.rows] == [low, "[7,8]", high - 1, high]
 
-    async def test_C18_flattened_fields_are_one_column_whose_keys_are_asked_for(self, es: Rig) -> None:
+    async def test_flattened_fields_are_one_column_whose_keys_are_asked_for(self, es: Rig) -> None:
         if not await offers(es, **KNOWN):
             pytest.skip("this build has no flattened fields")
         rows = [{"f": {"a": "x", "b": {"c": "1"}}}, {"f": {"a": "y"}}, {}]
@@ -135,7 +135,7 @@ class ColumnRules:
         with pytest.raises(FilterNotSupportedError, match="a flattened field does not take it"):
             await es.page(name, Filter("f.a", "contains", "x"))
 
-    async def test_C19_C20_C39_what_a_field_announces_runs_and_the_rest_is_refused(self, es: Rig) -> None:
+    async def test_what_a_field_announces_runs_and_the_rest_is_refused(self, es: Rig) -> None:
         properties: dict[str, Any] = {
             "bin": {"type": "binary"},
             "off": {"type": "object", "enabled": False},
@@ -163,7 +163,7 @@ class ColumnRules:
             assert await es.ids(name, Filter("half", "=", 1)) == ["0"]
         assert await es.ids(name, Filter("half", "null")) == ["1"]
 
-    async def test_C42_an_array_that_other_indices_do_not_have_as_one(self, es: Rig) -> None:
+    async def test_an_array_that_other_indices_do_not_have_as_one(self, es: Rig) -> None:
         one = await es.index({"a": {"type": "nested", "properties": {"x": {"type": "long"}}}}, [{"a": [{"x": 1}]}])
         await es.call("PUT", f"/{one}-2", {"mappings": {"properties": {"k": {"type": "keyword"}}}})
         es.made.append(f"{one}-2")
@@ -180,16 +180,16 @@ class ColumnRules:
 class RequestRules:
     """Filters, walks and the console where the server's own answer would mislead."""
 
-    async def test_C16_as_many_values_as_the_server_takes(self, es: Rig) -> None:
+    async def test_as_many_values_as_the_server_takes(self, es: Rig) -> None:
         name = await es.index({"k": {"type": "keyword"}}, [{"k": "v7"}, {"k": "other"}])
         many = [f"V{at}" for at in range(1_024)]
         if es.version >= (7, 10):
             assert await es.ids(name, Filter("k", "in", many, case=False)) == ["0"]
         assert await es.ids(name, Filter("k", "not-in", [f"v{at}" for at in range(65_536)])) == ["1"]
-        with pytest.raises(FilterNotSupportedError, match="65,536 at most"):
+        with pytest.raises(FilterNotSupportedError, match="65,536"):
             await es.page(name, Filter("k", "in", [f"v{at}" for at in range(65_537)]))
 
-    async def test_C23_C24_names_of_indices_and_numbers_that_do_not_fit(self, es: Rig) -> None:
+    async def test_names_of_indices_and_numbers_that_do_not_fit(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "integer"}}, [{"n": 1}])
         other = await es.index({"n": {"type": "integer"}}, [{"n": 2}], name="shops")
         both = f"{name},{other}"
@@ -202,28 +202,28 @@ class RequestRules:
         assert await es.ids(both, Filter("n", "=", "1.0")) == ["0"]
         assert await es.ids(both, Filter("n", "=", 1.5)) == []
 
-    async def test_C43_C44_a_context_that_is_lost_or_spoilt_is_told_or_renewed(self, es: Rig) -> None:
+    async def test_a_context_that_is_lost_or_spoilt_is_told_or_renewed(self, es: Rig) -> None:
         if not es.driver._features.point_in_time:
             pytest.skip("scrolls only")
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(20)])
         await es.page(name, offset=9_995, limit=10)
-        [walking] = es.driver._walks.values()
-        assert walking.walk.total == 20
-        held = walking.walk.close()
+        [opened] = es.driver._pagers.values()
+        assert opened.pager.total == 20
+        held = opened.pager.close()
         assert held is not None
-        walking.walk.pit = "bm90IGFuIGlk"
+        opened.pager.pit = "bm90IGFuIGlk"
         with pytest.raises(QueryError):
-            await es.driver._run(walking.walk.fetch(5, 5, {}))
+            await es.driver._run(opened.pager.fetch(5, 5, {}))
         await es.call(held.method, held.path, held.body)
-        walking.walk.pit = json.loads(held.body or "")["id"]
-        assert [hit.id for hit in await es.driver._run(walking.walk.fetch(5, 5, {}))] == ["5", "6", "7", "8", "9"]
-        assert walking.walk.renewed
+        opened.pager.pit = json.loads(held.body or "")["id"]
+        assert [hit.id for hit in await es.driver._run(opened.pager.fetch(5, 5, {}))] == ["5", "6", "7", "8", "9"]
+        assert opened.pager.renewed
         if es.fake is None:
             await es.call("DELETE", f"/{name}")
             with pytest.raises((ObjectNotFoundError, QueryError)):
-                await es.driver._run(walking.walk.fetch(10, 5, {}))
+                await es.driver._run(opened.pager.fetch(10, 5, {}))
 
-    async def test_C34_a_document_may_be_called_like_a_search(self, es: Rig) -> None:
+    async def test_a_document_may_be_called_like_a_search(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}})
         text = f'POST /{name}/_doc/_search\n{{"n": 1}}'
         [parsed] = await es.driver.parse_console(ConsoleText(text))
@@ -256,7 +256,7 @@ class RequestRules:
         assert "not stored" not in await es.source(name, "1")
         assert json.loads(await es.source(name, "1"))["t"] == 'say "so"\n        // kept'
 
-    async def test_C41_plain_json_is_taken_by_every_version(self, es: Rig) -> None:
+    async def test_plain_json_is_taken_by_every_version(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
         assert (await es.page(name, Filter("n", "=", 1))).total == 1
         [found] = await es.console(f'POST /_bulk\n{{"index":{{"_index":"{name}"}}}}\n{{"n":2}}')
@@ -303,7 +303,7 @@ class TestOnServer(ColumnRules, RequestRules, OnServer):
             assert await es.ids(name, Filter(f"f{at:04}", "=", value), sort=[Sort(f"f{at:04}")]) == ["0"]
         assert (await es.page(name, RawQuery("a"))).total == 1, "a word in a thousand fields"
 
-    async def test_C8_C40_errors_without_status_and_as_plain_text(self, es: Rig) -> None:
+    async def test_errors_without_status_and_as_plain_text(self, es: Rig) -> None:
         [found] = await es.console("PUT /_nosuch/a/b/c/d")
         assert 400 <= found.status < 500
         assert found.notes[0].reason.startswith(f"HTTP {found.status}: ")
@@ -311,7 +311,7 @@ class TestOnServer(ColumnRules, RequestRules, OnServer):
         with pytest.raises(QueryError, match="failed to parse date field"):
             await es.page(name, Filter("d", "=", "soon"))
 
-    async def test_C6_a_blocked_index_is_429_and_not_asked_twice(self, es: Rig) -> None:
+    async def test_a_blocked_index_is_429_and_not_asked_twice(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
         await es.call("PUT", f"/{name}/_settings", {"index.blocks.read_only_allow_delete": True})
         mark = len(es.log)
@@ -358,12 +358,12 @@ class TestSettingsOnServer:
         full = live_server["api_keys"]["full"]
         key = {"auth_scheme": AuthScheme.API_KEY, "secrets": Secrets(values={"api_key": full["encoded"]})}
         assert await opens(live_server, **key) == live_server["version"]
-        with pytest.raises(AuthenticationError, match="Authentication failed: "):
+        with pytest.raises(AuthenticationError, match=f"^{AuthenticationError.prefix}"):
             await opens(live_server)
 
     async def test_E8_E12_E13_E14_every_way_to_encrypt(self, live_server: dict[str, Any]) -> None:
         if not (live_server["tls"] and live_server["security"]):
-            with pytest.raises(ConnectionFailedError, match="Connection failed: "):
+            with pytest.raises(ConnectionFailedError, match=f"^{ConnectionFailedError.prefix}"):
                 await opens(live_server, ssl_mode=SslMode.VERIFY_IDENTITY)
             assert await opens(live_server, ssl_mode=SslMode.DISABLED, **who(live_server))
             return
@@ -387,7 +387,7 @@ class TestSettingsOnServer:
             if fine:
                 assert await opens(live_server, url, **given) == live_server["version"], (mode, url)
                 continue
-            with pytest.raises(ConnectionFailedError, match="Connection failed: ") as caught:
+            with pytest.raises(ConnectionFailedError, match=f"^{ConnectionFailedError.prefix}") as caught:
                 await opens(live_server, url, **given)
             assert caught.value.hint, mode
         skipping = basic(live_server, ssl_mode=SslMode.VERIFY_IDENTITY, skip_tls_verification=True)

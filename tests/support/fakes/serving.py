@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 
-Kind = Literal["answer", "status", "empty", "garbage", "html", "cut", "slow", "hang", "drop"]
+Kind = Literal["answer", "status", "empty", "garbage", "html", "cut", "slow", "hang", "drop", "lost", "twice"]
 
 HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n"
 
@@ -28,7 +28,8 @@ class Misbehaviour:
 
     `answer` answers `status` and `body`; `status` the same with nothing; `empty` 200 with nothing; `garbage` 200 and
     half of some JSON; `html` a proxy's page with `status`; `cut` stops in the middle of the body; `slow` waits
-    `seconds` first; `hang` never answers; `drop` closes the connection.
+    `seconds` first; `hang` never answers; `drop` closes the connection; `lost` does the work and answers a proxy's page
+    with `status`; `twice` does the work, and does it again for the answer, as a proxy that repeats a request.
     """
 
     kind: Kind
@@ -53,7 +54,7 @@ class Misbehaviour:
 
     def instead(self) -> web.Response:
         """Return what is answered in place of the server."""
-        if self.kind == "html":
+        if self.kind in ("html", "lost"):
             return web.Response(body=HTML, status=self.status, content_type="text/html")
         if self.kind == "answer":
             return web.json_response(self.body, status=self.status)
@@ -176,6 +177,9 @@ class FakeServer:
         if trouble.kind == "slow":
             await anyio.sleep(trouble.seconds)
             return await self.answer(request, path, query, raw)
+        if trouble.kind in ("lost", "twice"):
+            await self.answer(request, path, query, raw)
+            return trouble.instead() if trouble.kind == "lost" else await self.answer(request, path, query, raw)
         if trouble.kind == "cut":
             return await self._cut(request, await self.answer(request, path, query, raw))
         return trouble.instead()

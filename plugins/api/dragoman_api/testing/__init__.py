@@ -1,4 +1,4 @@
-"""The conformance kit: what a driver must hold, a driver that holds it, and strategies for property tests."""
+"""The conformance kit: the conformance tests, a driver that passes them, and strategies for property tests."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .contract import DriverContract, deviates
+    from .conformance.suite import DriverConformance, deviates
     from .evaluation import holds
     from .memory import MemoryDriver
     from .memory_server import MemoryServer
     from .target import Target, opened
 
 _HOME = {
-    "DriverContract": "contract",
+    "DriverConformance": "conformance.suite",
     "MemoryDriver": "memory",
     "MemoryServer": "memory_server",
     "Target": "target",
-    "deviates": "contract",
+    "deviates": "conformance.suite",
     "holds": "evaluation",
     "opened": "target",
 }
 
-__all__ = ["DriverContract", "MemoryDriver", "MemoryServer", "Target", "deviates", "holds", "opened"]
+__all__ = ["DriverConformance", "MemoryDriver", "MemoryServer", "Target", "deviates", "holds", "opened"]
 
 
 def __getattr__(name: str) -> object:
-    """Import a name's module when it is first used: the pytest plugin is loaded by every test run."""
+    """Import a name's module on first use, because every test run loads the pytest plugin."""
     if (room := _HOME.get(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{room}", __name__), name)

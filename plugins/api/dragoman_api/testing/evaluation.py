@@ -1,4 +1,4 @@
-"""What a filter row plainly means for one cell, as far as that can be said without the database."""
+"""The meaning of a filter row for one cell, where it does not depend on the database."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _TEXTS: dict[Op, Callable[[str, str], bool]] = {
 
 
 def holds(row: Filter, cell: Cell) -> bool | None:
-    """Tell whether a cell satisfies a filter row.
+    """Check whether a cell satisfies a filter row.
 
     Args:
-        row: The filter row; its value typed as the column is.
+        row: The filter row; its value has the column's type.
         cell: The cell of the row's column.
 
     Returns:
-        None where it depends on the database: arrays, order of texts, letter case that the row leaves open, nulls
+        None if it depends on the database: arrays, order of texts, letter case that the row leaves open, nulls
         under a negated operator.
 
     >>> from dragoman_api.filters import Filter

@@ -1,4 +1,4 @@
-"""A driver of a database in memory: proof that the contract can be met, and a driver for tests of the host."""
+"""A driver of an in-memory database: it proves that the contract can be met, and serves tests of the host."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _OPERATORS = {
     ColumnKind.BOOLEAN: _EQUALS,
 }
 _LISTS = (Op.IN, Op.NOT_IN, Op.BETWEEN)
-_WHOLE = "an array is neither ordered nor compared"
+_WHOLE = "arrays have no order and are not compared"
 _LINE = re.compile(r"(?P<method>GET|HEAD|POST|PUT|DELETE)\s+(?P<path>/\S*)(?:\s+(?P<body>\S.*))?")
 _KEY = "id"
 
@@ -59,7 +59,7 @@ class MemoryDriver:
     """All hooks over a `MemoryServer`; the HTTP client is not used.
 
     Args:
-        server: Its database; a new one with the objects ``books`` and ``scratch`` if there is none.
+        server: Its database; if None, a new one with the objects ``books`` and ``scratch``.
         part_rows: Rows of one part of an export.
     """
 
@@ -71,19 +71,19 @@ class MemoryDriver:
 
     @hookimpl
     async def connect(self, profile: Profile, http: Http | None) -> Server:
-        """Look at the server once."""
+        """Send one request to the server."""
         self.server.send("GET", "/")
         return Server("Memory", "1.0")
 
     @hookimpl
     async def ping(self) -> Health:
-        """Look at the server again."""
+        """Send one more request to the server."""
         status, _ = self.server.send("GET", "/")
         return Health(ok=status == 200)
 
     @hookimpl
     async def close(self) -> None:
-        """Leave; the server keeps nothing for a connection."""
+        """Do nothing: the server keeps no state for a connection."""
 
     # objects ----------------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ class MemoryDriver:
 
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
-        """Check every row against its column; what is sent is the request with its values typed."""
+        """Check every row against its column; the body is the request with typed values."""
         columns = {column.name: column for column in self._columns()}
         rows = [row if isinstance(row, RawQuery) else _typed(row, columns.get(row.column)) for row in request.rows]
         explained = [
@@ -134,7 +134,7 @@ class MemoryDriver:
         return CompiledFilter(object=request.object, body=body, rows=explained)
 
     def _rows(self, name: str, where: CompiledFilter | None) -> list[dict[str, Any]]:
-        """Give the rows a filter leaves, each with its key among the values."""
+        """Return the rows that a filter leaves, each with its key among the values."""
         rows = [{**each, "row": {_KEY: each["id"], **each["row"]}} for each in self._fetch(name)]
         if where is None:
             return rows
@@ -144,7 +144,7 @@ class MemoryDriver:
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
-        """Filter, sort, cut out."""
+        """Filter, sort, and cut out the page."""
         columns = {column.name: column for column in self._columns()}
         rows = self._rows(request.object, request.filter)
         notes = []
@@ -170,7 +170,7 @@ class MemoryDriver:
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
-        """Fetch one row and give one of its values, uncut."""
+        """Fetch one row and return one of its values, uncut."""
         status, row = self.server.send("GET", _path(request.key.object, request.key.id))
         if status == 404:
             raise RowNotFoundError(f"{request.key.object} has no row {request.key.id!r}")
@@ -179,7 +179,7 @@ class MemoryDriver:
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
-        """Count what the filter leaves."""
+        """Count the rows that the filter leaves."""
         return len(self._rows(request.object, request.filter))
 
     # changes ----------------------------------------------------------------------------------------------------------
@@ -198,16 +198,16 @@ class MemoryDriver:
         return Plan(planned=planned, refusals=refusals)
 
     def _request(self, change: Change) -> HttpRequest | str:
-        """Give the request of a change, or the reason why there is none."""
+        """Return the request of a change, or the reason against it."""
         if isinstance(change, Drop):
             known = change.object in self.server.objects
             return HttpRequest("DELETE", _path(change.object)) if known else f"there is no object {change.object!r}"
         if isinstance(change, Delete):
             return HttpRequest("DELETE", _path(change.key.object, change.key.id) + _guard(change.key))
         if isinstance(change, Insert) and change.document is not None:
-            return "a row is given by its values here"
+            return "this database takes a row as values, not as a document"
         if fixed := [name for name in change.values if name not in self.server.kinds]:
-            return f"{fixed[0]} is read-only or no column"
+            return f"{fixed[0]} is read-only or does not exist"
         if isinstance(change, Insert):
             if change.id is None:
                 return HttpRequest("POST", _path(change.object), _json(_plain(change.values)))
@@ -253,7 +253,7 @@ class MemoryDriver:
             if (match := _LINE.fullmatch(line.rstrip())) is None:
                 known = re.match(r"(GET|HEAD|POST|PUT|DELETE)\s+", line)
                 where = {"line": number, "column": known.end() + 1 if known else 1}
-                raise ConsoleSyntaxError(f"line {number} is no request: {line!r}", details=where)
+                raise ConsoleSyntaxError(f"line {number} is not a request: {line!r}", details=where)
             request = HttpRequest(match["method"], match["path"], match["body"])
             writes = request.method not in ("GET", "HEAD")
             requests.append(ConsoleRequest(request=request, writes=writes, line=number))
@@ -306,7 +306,7 @@ def _column(name: str, kind: ColumnKind) -> Column:
 
 
 def _typed(row: Filter, column: Column | None) -> Filter:
-    """Check a filter row and give it with a value of the column's kind."""
+    """Check a filter row, and return it with a value of the column's kind."""
     if column is None or row.op not in column.operators:
         reason = "there is no such column" if column is None else column.reasons.get("filter", "no such comparison")
         raise _refusal(row, reason)
@@ -339,7 +339,7 @@ def _refusal(row: Filter, reason: str) -> FilterNotSupportedError:
 def _satisfies(row: Filter | RawQuery, values: dict[str, Any]) -> bool:
     if isinstance(row, RawQuery):
         return any(row.text in str(value) for value in values.values())
-    exact = replace(row, case=row.case is not False)  # what a row leaves open is compared exactly here
+    exact = replace(row, case=row.case is not False)  # letter case counts here if the row leaves it open
     return holds(exact, _cell(values.get(row.column))) is True
 
 

@@ -1,4 +1,4 @@
-"""A database in memory that is asked by requests, as a real one is."""
+"""An in-memory database that answers requests, as a real one does."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ BOOKS: dict[str, dict[str, object]] = {
 
 @dataclass
 class MemoryServer:
-    """Objects of rows behind a handful of requests.
+    """Objects with rows, served through a handful of requests.
 
     ``GET /`` lists objects, ``GET /OBJECT`` its rows, ``GET /OBJECT/ID`` one; ``POST /OBJECT`` inserts,
-    ``PUT /OBJECT/ID?seq=N`` writes a row that is at that sequence number (0: not there), ``DELETE`` ends a row or an
+    ``PUT /OBJECT/ID?seq=N`` writes a row that is at that sequence number (0: not there), ``DELETE`` deletes a row or an
     object.
 
     Attributes:
         kinds: Columns of every object.
         objects: Rows by object and id.
-        log: What it was sent.
+        log: The requests that it received.
     """
 
     kinds: Mapping[str, ColumnKind] = field(

@@ -1,4 +1,4 @@
-"""The pytest plugin: real servers by ``--live``, and what was proven on which engine at the end of a run."""
+"""The pytest plugin: real servers by ``--live``, and a summary by engine at the end of a run."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _MARKERS = (
     "fake_only(reason): a rule that no engine here can show",
 )
 
-_PROMISES = f"{__package__}.promises"
+_CONFORMANCE = f"{__package__}.conformance"
 
-pytest.register_assert_rewrite(_PROMISES)
+pytest.register_assert_rewrite(_CONFORMANCE)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--live``, and what ``dragoman driver test`` passes."""
+    """Add ``--live`` and the options that ``dragoman driver test`` passes."""
     text = "JSON list of real servers, each with type, engine, version and url; tests marked `live` run on them"
     group = parser.getgroup("dragoman")
     group.addoption("--live", metavar="FILE.json", type=Path, help=text)
     group.addoption("--open-with", metavar="MODULE:NAME", help="what `open_driver` opens drivers with: a sandbox")
-    group.addoption("--report", metavar="FILE.json", type=Path, help="write what became of each test of the contract")
+    group.addoption("--report", metavar="FILE.json", type=Path, help="write the result of each conformance test")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Read the servers and register the part that collects what the end of the run says."""
+    """Read the servers, and register the collector of the final summary."""
     for marker in _MARKERS:
         config.addinivalue_line("markers", marker)
     live = _Live(_read(config.getoption("--live")), report=config.getoption("--report"))
@@ -57,17 +57,17 @@ def _read(path: Path | None) -> list[Server] | None:
         raise pytest.UsageError(f"--live {path}: {error}") from error
     records: list[Any] = servers if isinstance(servers, list) else [{}]
     if not all(isinstance(each, dict) and {"type", "engine", "version"} <= {*each} for each in records):
-        raise pytest.UsageError(f"--live {path}: no list of servers with type, engine and version")
+        raise pytest.UsageError(f"--live {path}: not a list of servers with type, engine and version")
     return records
 
 
 class _Live:
-    """What one run knows of servers, and what it has proven on them."""
+    """The servers of one run, and the results on them."""
 
     def __init__(self, servers: list[Server] | None, *, report: Path | None = None) -> None:
         self.servers = servers
         self.report = report
-        self.contract: dict[str, dict[str, str]] = {}
+        self.conformance: dict[str, dict[str, str]] = {}
         self.results: Counter[tuple[str, str]] = Counter()
         self.of_test: dict[str, str] = {}
         self.listed: dict[str, list[str]] = {"fake_only": [], "deviates": []}
@@ -86,44 +86,44 @@ class _Live:
         metafunc.parametrize("live_server", [absent], indirect=True, scope="session")
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Skip what is marked `live` when there is no server."""
+        """Skip tests marked `live` if there is no server."""
         for item in items:
             if item.get_closest_marker("live") and self.servers is None:
                 item.add_marker(pytest.mark.skip(reason="needs a real server: --live FILE.json"))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Remember what the end of the run has to list."""
+        """Record what the final summary must list."""
         for item in session.items:
-            if getattr(getattr(item, "function", None), "__module__", "").startswith(_PROMISES):
-                self.contract[item.nodeid] = {"test": item.name, "engine": "fake", "outcome": "passed", "reason": ""}
+            if getattr(getattr(item, "function", None), "__module__", "").startswith(_CONFORMANCE):
+                self.conformance[item.nodeid] = {"test": item.name, "engine": "fake", "outcome": "passed", "reason": ""}
             for mark in item.iter_markers("fake_only"):
                 reason = mark.args[0] if mark.args else mark.kwargs.get("reason", "")
                 self.listed["fake_only"].append(f"{item.nodeid}: {reason}")
             if reason := getattr(getattr(item, "function", None), "deviation", ""):
                 self.listed["deviates"].append(f"{item.nodeid}: {reason}")
-                self.contract[item.nodeid] = {
+                self.conformance[item.nodeid] = {
                     "test": item.name, "engine": "fake", "outcome": "passed", "reason": f"deviates: {reason}"
                 }  # fmt: skip
             callspec = getattr(item, "callspec", None)
             if callspec is not None and callspec.params.get("live_server"):
                 self.of_test[item.nodeid] = _name(callspec.params["live_server"])
-            if item.nodeid in self.contract and item.get_closest_marker("live"):
-                self.contract[item.nodeid]["engine"] = self.of_test.get(item.nodeid, "no server")
+            if item.nodeid in self.conformance and item.get_closest_marker("live"):
+                self.conformance[item.nodeid]["engine"] = self.of_test.get(item.nodeid, "no server")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count results by engine."""
         engine = self.of_test.get(report.nodeid)
         if engine and (report.when == "call" or (report.when == "setup" and not report.passed)):
             self.results[engine, report.outcome] += 1
-        if report.nodeid in self.contract and report.outcome != "passed":
-            # A skip is told as file, line and reason; a failure by what was raised.
+        if report.nodeid in self.conformance and report.outcome != "passed":
+            # A skip has file, line and reason; a failure has the exception.
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else _crash(report)
-            self.contract[report.nodeid] |= {"outcome": report.outcome, "reason": reason}
+            self.conformance[report.nodeid] |= {"outcome": report.outcome, "reason": reason}
 
     def pytest_sessionfinish(self) -> None:
         """Write the report."""
         if self.report is not None:
-            self.report.write_text(json.dumps(list(self.contract.values()), indent=1), encoding="utf-8")
+            self.report.write_text(json.dumps(list(self.conformance.values()), indent=1), encoding="utf-8")
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """List engines, rules that only a fake shows, and deviations from the contract."""
@@ -152,7 +152,7 @@ def _name(server: Server) -> str:
 
 @pytest.fixture(scope="session")
 def live_server(request: pytest.FixtureRequest, record_testsuite_property: Callable[[str, object], None]) -> Server:
-    """Give one server of ``--live``: type, engine, version, url, host, port, tls, credentials."""
+    """Return one server of ``--live``: type, engine, version, url, host, port, tls, credentials."""
     server: Server = request.param
     record_testsuite_property("engine", _name(server))
     return server
@@ -160,10 +160,10 @@ def live_server(request: pytest.FixtureRequest, record_testsuite_property: Calla
 
 @pytest.fixture(scope="session")
 def open_driver(pytestconfig: pytest.Config) -> Opener:
-    """Give what opens a driver for a profile, as an async context manager.
+    """Return an async context manager that opens a driver for a profile.
 
     Use it as ``async with open_driver(Driver, profile) as driver``. Under plain pytest the driver runs in this process,
-    where a debugger reaches it; under ``dragoman driver test`` it runs in its sandbox.
+    where a debugger can reach it; under ``dragoman driver test`` it runs in its sandbox.
     """
     if not (wanted := pytestconfig.getoption("--open-with")):
         return _opened_here

@@ -1,4 +1,4 @@
-"""What the contract is run against: an open driver, and what may be expected of its server."""
+"""The target of the conformance tests: an open driver, and what to expect of its server."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Page
 
 SAMPLE = 200
-"""Rows from which the contract takes values for its filters."""
+"""Number of rows from which the conformance tests take values for its filters."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """An open driver and what the contract may expect of it.
+    """An open driver, and what the conformance tests may expect of it.
 
     Attributes:
         driver: A driver that has connected, or the host's proxy of one in its sandbox. What it implements decides
             which tests run.
-        object: An object of seven to some thousand rows that nobody changes meanwhile; the more kinds of columns,
+        object: An object of seven to some thousand rows that does not change during the run; the more kinds of columns,
             nulls, arrays and long cells it holds, the more is proven.
         rows: Its exact number of rows.
-        log: What the server has been sent so far, a list that grows; None where that cannot be seen.
-        scratch: An object that the contract may write to; empty for none.
+        log: The requests sent to the server so far, a growing list; None if they cannot be observed.
+        scratch: An object that the conformance tests may write to; empty for none.
         row: Values of a new row in it.
         change: Other values for some of these columns.
         reads: Console texts of one reading request each, which may be sent.
         writes: Console texts of one writing request each, which are parsed only.
         broken: Console texts with a fault, and its line and column.
-        values: Values to filter a column by, where those found in its cells will not do.
+        values: Values to filter a column by, if those in its cells are unsuitable.
     """
 
     driver: Any
@@ -64,17 +64,17 @@ class Target:
                 pytest.skip(f"the driver implements no {hook}")
 
     def given(self, *names: str) -> None:
-        """Skip the test when the target does not say what it needs."""
+        """Skip the test if the target lacks the data that it needs."""
         for name in names:
             if not getattr(self, name):
                 pytest.skip(f"the target names no {name!r}")
 
     def sent(self) -> int:
-        """Count the requests so far; always 0 where they cannot be seen."""
+        """Count the requests so far; 0 if they cannot be observed."""
         return len(self.log or ())
 
     def since(self, mark: int) -> list[HttpRequest]:
-        """Give the requests after a mark of `sent`."""
+        """Return the requests since a mark of `sent`."""
         return list(self.log or ())[mark:]
 
     async def describe(self, name: str = "") -> Description:
@@ -94,7 +94,7 @@ class Target:
         return page
 
     async def count(self, name: str = "", *, where: CompiledFilter | None = None) -> int:
-        """Count rows: by the hook, or from pages where the driver has none."""
+        """Count rows with the hook, or from pages if the driver lacks it."""
         if "count_rows" in hooks_of(self.driver):
             count: int = await self.driver.count_rows(CountRequest(object=name or self.object, filter=where))
             return count
@@ -126,7 +126,7 @@ def hooks_of(driver: object) -> frozenset[str]:
 
 
 def identity(key: RowKey) -> tuple[str, str, str | None]:
-    """Give what tells two rows apart."""
+    """Return the identity that distinguishes two rows."""
     return key.object, key.id, key.routing
 
 

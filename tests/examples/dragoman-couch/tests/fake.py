@@ -77,7 +77,7 @@ def matches(document: dict[str, Any], selector: dict[str, Any]) -> bool:
 
 
 class Fake:
-    """The databases, and a log of what the server was sent: the contract looks into it."""
+    """The databases, and a log of what the server was sent: the conformance tests look into it."""
 
     def __init__(self) -> None:
         self.log: list[HttpRequest] = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "number_of_shards", "number_of_replicas", "max_result_window", "refresh_interval", "hidden", "max_terms_count",
     "blocks.read_only_allow_delete", "blocks.read_only", "blocks.write", "mapping.total_fields.limit",
-    "max_refresh_listeners",
+    "max_refresh_listeners", "mapping.source.mode",
 }  # fmt: skip
 _SHOWN_DEFAULTS = {"index.max_result_window": "10000", "index.refresh_interval": "1s", "index.max_terms_count": "65536"}
 OK = {"acknowledged": True}
@@ -495,7 +495,7 @@ def _size(count: int, unit: str | None) -> str:
 def _cat(call: Call, rows: list[dict[str, Any]], short: dict[str, str]) -> Reply:
     columns = list(rows[0]) if rows else []
     if "h" in call.params:
-        # A column nobody knows is left out without a word.
+        # Unknown columns are left out silently.
         asked = [short.get(name, name) for name in call.params["h"].split(",")]
         known = set(columns)
         columns = [name for name in asked if name in known or not rows]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from fakes.elasticsearch.calls import Call, Reply, unreadable
-from fakes.elasticsearch.errors import ServerError, illegal, invalid
+from fakes.elasticsearch.errors import ServerError, illegal, invalid, not_reproduced
 from fakes.elasticsearch.hits import source_filter
-from fakes.elasticsearch.jsontext import decode, encode
+from fakes.elasticsearch.jsontext import decode, encode, pick
 from fakes.elasticsearch.mapping import Node
 from fakes.elasticsearch.store import Cluster, Doc, Index, Shard, check_name
 
@@ -137,10 +137,41 @@ def store(
     if guard is not None:
         guard.check(doc_id, present, index, shard)
     shard.live.pop(doc_id, None)
-    doc = Doc(doc_id, source, 0, 0, node, ignored, routing, index)
+    doc = Doc(doc_id, _kept(index, source, value), 0, 0, node, ignored, routing, index)
     shard.take(doc)
     shard.live[doc_id] = doc
     return doc, "updated" if present else "created"
+
+
+def _kept(index: Index, source: bytes, value: dict[str, Any]) -> bytes:
+    """Return what is kept of a document, all of which was indexed: nothing, a part, or what can be rebuilt of it."""
+    about = index.mapping.body.get("_source", {})
+    mode = index.settings.get("index.mapping.source.mode", about.get("mode"))
+    if about.get("enabled", True) in (False, "false") or mode == "disabled":
+        return b""
+    if about.get("excludes") or about.get("includes"):
+        return encode(pick(value, about.get("includes", []), about.get("excludes", []))).encode()
+    return encode(_rebuilt(value)).encode() if mode == "synthetic" else source
+
+
+def _rebuilt(value: Any) -> Any:
+    """Return a value as it comes back from doc values: names and arrays in order, keywords once each."""
+    if isinstance(value, dict):
+        tree: dict[str, Any] = {}
+        for name, member in value.items():
+            *parents, last = name.split(".")
+            at = tree
+            for parent in parents:
+                at = at.setdefault(parent, {})
+            at[last] = _rebuilt(member)
+        return dict(sorted(tree.items()))
+    if isinstance(value, list):
+        if any(isinstance(each, dict | list) for each in value):
+            raise not_reproduced("arrays of objects in synthetic documents")
+        once = {*value} if all(isinstance(each, str) for each in value) else value
+        kept = sorted(each for each in once if each is not None)
+        return kept[0] if len(kept) == 1 else kept
+    return value
 
 
 def _unreadable(index: Index, cause: ServerError) -> ServerError:
@@ -194,6 +225,9 @@ def update(
         raise _missing(doc_id, index, shard)
     if guard is not None:
         guard.check(doc_id, present, index, shard)
+    if not present.source:
+        prefix = "[_doc]" if index.release.types else ""
+        raise ServerError("document_source_missing_exception", f"{prefix}[{doc_id}]: document source missing")
     old = decode(present.source)
     new = _deep_merge(old, body["doc"])
     # Lists and numbers are compared by value: `1` and `1.0` differ for the server as well.
@@ -359,7 +393,7 @@ def found(index: Index, doc_id: str, doc: Doc | None, params: dict[str, str]) ->
     if doc.ignored and index.release.types:
         body["_ignored"] = doc.ignored
     body["found"] = True
-    source = _filter(params, index)(doc.source)
+    source = _filter(params, index)(doc.source) if doc.source else None
     if source is not None:
         body["_source"] = source
     return body

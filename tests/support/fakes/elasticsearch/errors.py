@@ -38,7 +38,7 @@ class ServerError(Exception):
         self.kind, self.reason, self.status, self.extra = kind, reason, status, dict(extra or {})
         self.caused_by, self.root, self.fault = caused_by, root, fault
         self.headers = headers or []
-        # Lucene's own parse_exception has the name of the server's, but is none of its classes.
+        # Lucene's own parse_exception has the same name as the server's, but is a different class.
         self.elastic = kind in ELASTIC_TYPES and not lucene
 
     def describe(self) -> Body:

@@ -53,8 +53,8 @@ class Writer:
                 hit["_routing"] = doc.routing
             if doc.ignored:
                 hit["_ignored"] = doc.ignored
-            source = self.source(doc.source)
-            if source is not None and doc.index.mapping.body.get("_source", {}).get("enabled", True):
+            source = self.source(doc.source) if doc.source else None
+            if source is not None:
                 hit["_source"] = source
         fields = self._fields(doc)
         if fields:

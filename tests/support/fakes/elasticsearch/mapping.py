@@ -15,7 +15,16 @@ if TYPE_CHECKING:
 
     from fakes.elasticsearch.versions import Release
 
-_ROOT_KEYS = {"properties", "dynamic", "_source", "_meta", "_routing", "date_detection", "numeric_detection"}
+_ROOT_KEYS = {
+    "properties",
+    "subobjects",
+    "dynamic",
+    "_source",
+    "_meta",
+    "_routing",
+    "date_detection",
+    "numeric_detection",
+}
 
 
 @dataclass(slots=True)
@@ -48,6 +57,7 @@ class Mapping:
         self.fields: dict[str, Field] = {}
         self.objects: dict[str, str] = {}
         self.aliases: dict[str, str] = {}
+        self.flats: set[str] = set()  # prefixes below which there are no objects
         self.merge(body or {})
 
     def merge(self, body: dict[str, Any]) -> None:
@@ -57,19 +67,20 @@ class Mapping:
             ServerError: for an unknown key, type or parameter.
         """
         for key in body:
-            if key not in _ROOT_KEYS:
+            if key not in _ROOT_KEYS or (key == "subobjects" and self.release.parts < (8, 3)):
                 reason = f"Root mapping definition has unsupported parameters:  [{key} : {body[key]}]"
                 raise ServerError("mapper_parsing_exception", reason, fault=True)
         merged = {**self.body, **{key: value for key, value in body.items() if key != "properties"}}
-        properties = _merged(self.body.get("properties", {}), body.get("properties", {}), "")
+        flat = merged.get("subobjects") is False
+        properties = _merged(self.body.get("properties", {}), body.get("properties", {}), "", flat=flat)
         if properties:
             merged["properties"] = properties
-        fields, objects, aliases = self.fields, self.objects, self.aliases
-        self.fields, self.objects, self.aliases = {}, {}, {}
+        fields, objects, aliases, flats = self.fields, self.objects, self.aliases, self.flats
+        self.fields, self.objects, self.aliases, self.flats = {}, {}, {}, {""} if flat else set()
         try:
             self._walk(properties, "", ())
         except ServerError:
-            self.fields, self.objects, self.aliases = fields, objects, aliases
+            self.fields, self.objects, self.aliases, self.flats = fields, objects, aliases, flats
             raise
         self.body = merged
 
@@ -80,6 +91,7 @@ class Mapping:
             if kind in ("object", "nested"):
                 self.objects[path] = "disabled" if definition.get("enabled") in (False, "false") else kind
                 below = (*nested, path) if kind == "nested" else nested
+                self.flats |= {f"{path}."} if definition.get("subobjects") is False else set()
                 self._walk(definition.get("properties", {}), f"{path}.", below)
             elif kind == "alias":
                 self.aliases[path] = definition["path"]
@@ -149,10 +161,10 @@ class Mapping:
         return parser.root, sorted(parser.ignored)
 
 
-def _merged(old: dict[str, Any], new: dict[str, Any], prefix: str) -> dict[str, Any]:
+def _merged(old: dict[str, Any], new: dict[str, Any], prefix: str, *, flat: bool = False) -> dict[str, Any]:
     merged = dict(old)
     for name, definition in new.items():
-        if "." in name:
+        if "." in name and not flat:
             first, _, rest = name.partition(".")
             name, definition = first, {"properties": {rest: definition}}
         if "properties" in definition and not definition["properties"] and "type" not in definition:
@@ -160,7 +172,8 @@ def _merged(old: dict[str, Any], new: dict[str, Any], prefix: str) -> dict[str, 
         present = merged.get(name)
         if present is None:
             kept = {key: value for key, value in definition.items() if key != "properties"}
-            below = _merged({}, definition.get("properties", {}), f"{prefix}{name}.")
+            flatter = definition.get("subobjects") is False
+            below = _merged({}, definition.get("properties", {}), f"{prefix}{name}.", flat=flatter)
             if below and kept.get("type") == "object":
                 del kept["type"]
             merged[name] = {**kept, **({"properties": below} if below else {})}
@@ -173,7 +186,10 @@ def _merged(old: dict[str, Any], new: dict[str, Any], prefix: str) -> dict[str, 
         )
         if now is not None and was != now:
             raise illegal(f"mapper [{prefix}{name}] cannot be changed from type [{was}] to [{now}]")
-        below = _merged(present.get("properties", {}), definition.get("properties", {}), f"{prefix}{name}.")
+        flatter = present.get("subobjects") is False
+        below = _merged(
+            present.get("properties", {}), definition.get("properties", {}), f"{prefix}{name}.", flat=flatter
+        )
         merged[name] = {**present, **definition, **({"properties": below} if below else {})}
         if below and merged[name].get("type") == "object":
             del merged[name]["type"]
@@ -201,7 +217,9 @@ class _Parser:
         mapping = self.mapping
         for key, member in value.items():
             path = prefix + key
-            if "." in key and self.enclosing(path, node):
+            if any(prefix.startswith(flat) for flat in mapping.flats) and isinstance(member, dict):
+                self.members(member, f"{path}.", node)
+            elif "." in key and self.enclosing(path, node):
                 self.dotted(prefix, key, member, node)
             elif path in mapping.fields:
                 self.leaf(mapping.fields[path], member, node)
@@ -214,7 +232,7 @@ class _Parser:
                 raise self.fault(self.fault_kind(), reason)
             elif path in mapping.objects:
                 self.object(path, member, node)
-            elif "." in key:
+            elif "." in key and not any(path.startswith(flat) for flat in mapping.flats):
                 self.dotted(prefix, key, member, node)
             else:
                 self.unmapped(path, member, node, value)
@@ -307,6 +325,8 @@ class _Parser:
                 f"mapping set to strict, dynamic introduction of [{name}] within [{parent or '_doc'}] is not allowed"
             )
             raise self.fault("strict_dynamic_mapping_exception", reason)
+        if any(path.startswith(flat) for flat in self.mapping.flats):
+            raise not_reproduced("a new field where there are no subobjects")
         additions = Mapping(self.mapping.release, {"properties": {path: definition}})
         self.added = _merged(self.added, additions.body["properties"], "")
 

@@ -145,7 +145,7 @@ def known_property(collection: Collection, name: str) -> dict[str, Any]:
     """Return a property.
 
     Raises:
-        InvalidError: there is none of that name.
+        InvalidError: no property has that name.
     """
     definition = collection.properties.get(name)
     if not definition:

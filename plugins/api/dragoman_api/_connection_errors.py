@@ -1,0 +1,169 @@
+"""Errors of the network and of TLS as sentences that a person can act on (E40, W37)."""
+
+from __future__ import annotations
+
+import errno
+import shlex
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+from .connections import SslMode
+from .errors import ConnectionFailedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .connections import Profile
+
+_SKIP = "set SSL Mode to Required (skip verify) or turn on Skip TLS Verification"
+_CLIENT = "configure a client certificate that the server's CA has signed, or ask the server's operator"
+_DATES = "renew the server's certificate and compare the clocks; to connect without the check, " + _SKIP
+
+# OpenSSL's verify codes, stable since 1.0 (x509_vfy.h).
+_UNVERIFIED = {
+    9: ("its certificate is not valid yet", _DATES),
+    10: ("its certificate has expired", _DATES),
+    18: ("its certificate is self-signed", "set it as the CA file, or " + _SKIP),
+    19: ("its certificate chain ends in a CA that is not trusted here", "set that CA's certificate as the CA file"),
+    20: ("its certificate was signed by a CA that is not trusted here", "set that CA's certificate as the CA file"),
+    21: ("its certificate was signed by a CA that is not trusted here", "set that CA's certificate as the CA file"),
+    **dict.fromkeys((24, 79), ("its certificate was signed by a certificate that is not a CA", _SKIP)),
+    62: ("its certificate was made for another host name", "use the name in the certificate as Host"),
+    64: ("its certificate was made for another address", "use the name in the certificate as Host"),
+}
+
+# Alerts that a server sends about a client certificate or its absence, as OpenSSL spells them in a reason.
+_ALERTS = {
+    "CERTIFICATE_REQUIRED": "the server asks for a client certificate",
+    "HANDSHAKE_FAILURE": "the server ended the TLS handshake; it may ask for a client certificate",
+    "ALERT_UNKNOWN_CA": "the server does not trust the CA of the client certificate",
+    "ALERT_BAD_CERTIFICATE": "the server rejected the client certificate",
+    "ALERT_CERTIFICATE_EXPIRED": "the client certificate has expired",
+    "ALERT_CERTIFICATE_UNKNOWN": "the server rejected the client certificate",
+    "ALERT_ACCESS_DENIED": "the server rejected the client certificate",
+}
+
+# OpenSSL's errors when it reads a plain HTTP server's bytes as a TLS record.
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "UNEXPECTED_MESSAGE", "RECORD_LAYER")
+
+_OLD_TLS = ("ALERT_PROTOCOL_VERSION", "UNSUPPORTED_PROTOCOL", "LEGACY_SIGALG", "legacy sigalg")
+# The last two: signatures with MD5 and SHA-1, which TLS below 1.2 needs; Pythons older than the reason print its text.
+
+_REFUSALS = {
+    errno.ECONNREFUSED: ("nothing listens there", "check Host and Port, and that the server is running"),
+    errno.EHOSTUNREACH: ("the host cannot be reached", "check Host and the network"),
+    errno.ENETUNREACH: ("the network cannot be reached", "check the network"),
+    errno.ETIMEDOUT: ("the connection attempt timed out", "check Host, Port and the firewalls on the way"),
+}
+
+HTTPS_PORT = (b"HTTP request to an HTTPS server", b"plain HTTP request was sent to HTTPS port", b"SSL-enabled server")
+"""Texts that Go, nginx and Apache send, with status 400, for plain HTTP on a TLS port."""
+
+
+TEXT_LIMIT = 300
+"""Characters of a server's text that an error quotes."""
+
+
+def shorten(text: str) -> str:
+    """Return a text on one line, cut before an error becomes unreadable."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= TEXT_LIMIT else flat[:TEXT_LIMIT] + "…"
+
+
+def mode_command(profile: Profile, mode: SslMode) -> str:
+    """Return the command that changes a connection's SSL mode."""
+    return f"dragoman connections edit {shlex.quote(profile.name)} --ssl-mode {mode}"
+
+
+def failure(profile: Profile, reason: str, *, hint: str = "", sent: bool) -> ConnectionFailedError:
+    """Build the error of a connection that did not work.
+
+    Args:
+        profile: The saved connection.
+        reason: One clause; its subject is the server or "it".
+        hint: What to do.
+        sent: Whether the server may have received the request; False only if it certainly has not.
+    """
+    return ConnectionFailedError(f"{profile.host}:{profile.port}: {reason}", hint=hint, details={"sent": sent})
+
+
+def diagnose(error: BaseException, profile: Profile, *, sent: bool) -> ConnectionFailedError:
+    """Build the error that says why no answer arrived.
+
+    Args:
+        error: The exception that aiohttp, ssl or the operating system raised.
+        profile: The saved connection.
+        sent: Whether the server may have received the request.
+    """
+    chain = list(_chain(error))
+    reason, hint = (
+        _certificate(chain, profile)
+        or _handshake(chain, profile)
+        or _network(chain, profile)
+        or _closed(error, profile)
+    )
+    return failure(profile, reason, hint=hint, sent=sent)
+
+
+def plain_on_tls(profile: Profile) -> ConnectionFailedError:
+    """Build the error for plain HTTP on a TLS port."""
+    hint = f"set SSL Mode: {mode_command(profile, SslMode.VERIFY_IDENTITY)}"
+    return failure(profile, "it expects HTTPS, but SSL Mode is Disabled", hint=hint, sent=False)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _certificate(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+    for error in chain:
+        if isinstance(error, ssl.SSLCertVerificationError) and hasattr(error, "verify_code"):
+            reason, hint = _UNVERIFIED.get(error.verify_code, (f"TLS: {error.verify_message}", _SKIP))
+            if error.verify_code in (62, 64):
+                hint += f", or skip the check of the name: {mode_command(profile, SslMode.VERIFY_CA)}"
+            elif _SKIP not in hint:
+                hint += f", or {_SKIP}"
+            return reason, hint
+    return None
+
+
+def _handshake(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+    # aiohttp rebuilds the exception of an alert after the handshake, so only its text is left.
+    texts = [str(error) for error in chain if isinstance(error, ssl.SSLError) or "[SSL" in str(error)]
+    text = next(iter(texts), "")
+    if not text:
+        return None
+    for name, reason in _ALERTS.items():
+        if name in text:
+            return reason, _CLIENT
+    if any(name in text for name in _OLD_TLS):
+        return "it only supports TLS below 1.2", "enable TLS 1.2 or 1.3 on the server"
+    if any(name in text for name in _NOT_TLS):
+        hint = f"set SSL Mode to Disabled: {mode_command(profile, SslMode.DISABLED)}"
+        return f"it speaks plain HTTP, but SSL Mode is {profile.ssl_mode}", hint
+    return f"TLS failed: {text}", ""
+
+
+def _network(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
+    for error in chain:
+        if isinstance(error, socket.gaierror):
+            return f"the name {profile.host!r} cannot be resolved", "check Host"
+        if isinstance(error, OSError) and error.errno == errno.EACCES:  # the sandbox refused
+            return error.strerror or "the sandbox does not allow it", ""
+        if isinstance(error, OSError) and error.errno in _REFUSALS:
+            return _REFUSALS[error.errno]
+    return None
+
+
+def _closed(error: BaseException, profile: Profile) -> tuple[str, str]:
+    said = shorten(str(getattr(error, "message", error))).removesuffix(" ^") or "connection reset"
+    if profile.ssl_mode.https:
+        hint = "check Port, and that it serves HTTPS; a server that asks for a client certificate may fail so too"
+        return f"it gave no HTTP answer ({said})", hint
+    hint = f"if it serves HTTPS, set SSL Mode: {mode_command(profile, SslMode.VERIFY_IDENTITY)}"
+    return f"it gave no HTTP answer ({said})", hint

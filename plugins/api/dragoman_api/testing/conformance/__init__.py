@@ -1,0 +1,1 @@
+"""The conformance tests: what every driver promises, by subject."""

@@ -1,0 +1,223 @@
+"""Promises about changes: planned as exact requests, sent as planned, each with an outcome."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from dragoman_api.changes import Delete, Drop, Insert, OutcomeStatus, PlanRequest, Update
+from dragoman_api.errors import DragomanError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from dragoman_api.changes import Change, HttpRequest, Outcome, Plan, Values
+    from dragoman_api.grid import Row, RowKey
+    from dragoman_api.testing.target import Target
+
+
+class ChangeConformance:
+    """Promises to a person who writes."""
+
+    async def test_planning_writes_nothing(self, target: Target) -> None:
+        """Plans of an insert, an update, a delete and a drop send none of their requests and change no row."""
+        async with _new_row(target) as row:
+            before, mark = await target.count(target.scratch), target.sent()
+            for change in (
+                Insert(target.scratch, target.row),
+                Update(row.key, target.change),
+                Delete(row.key),
+                Drop(target.scratch),
+            ):
+                plan = await _plan(target, change)
+                assert plan.planned, f"{change} plans nothing"
+                assert not [each for each in target.since(mark) if each in plan.requests], change
+            assert await target.count(target.scratch) == before
+            after = await _find(target, row.key)
+            assert after is not None
+            assert (after.key, after.to_dict()) == (row.key, row.to_dict())
+
+    async def test_applying_sends_exactly_the_planned_requests(self, target: Target) -> None:
+        """`apply_change` sends the plan's requests, byte for byte and in order; all other requests only read."""
+        _needs(target)
+        if target.log is None:
+            pytest.skip("the requests to the server cannot be observed")
+        plan = await _plan(target, Insert(target.scratch, target.row))
+        mark = target.sent()
+        [outcome] = await target.driver.apply_change(plan)
+        assert [each for each in target.since(mark) if _may_write(each, plan)] == plan.requests
+        await _remove(target, outcome)
+
+    async def test_an_inserted_row_is_there_with_its_values(self, target: Target) -> None:
+        """An insert is applied and reports the new id, and the row holds the given values."""
+        async with _new_row(target) as row:
+            assert {name: row[name] for name in target.row} == target.row
+
+    async def test_an_update_changes_the_named_columns_only(self, target: Target) -> None:
+        """After an update the named columns hold the new values, and all others their old ones."""
+        async with _new_row(target) as row:
+            [outcome] = await _apply(target, Update(row.key, target.change))
+            assert outcome.status is OutcomeStatus.APPLIED, outcome.reason
+            after = await _find(target, row.key)
+            assert after is not None
+            assert after.to_dict() == {**row.to_dict(), **target.change}
+
+    async def test_a_read_only_column_is_never_sent(self, target: Target) -> None:
+        """An update that names only a read-only column is refused or skipped, with the reason."""
+        async with _new_row(target) as row:
+            described = await target.describe(target.scratch)
+            for column in described.columns:
+                if not column.read_only:
+                    continue
+                plan = await _plan(target, Update(row.key, {column.name: "changed"}))
+                assert plan.planned == [], column.name
+                [outcome] = plan.refusals
+                assert outcome.status in (OutcomeStatus.SKIPPED, OutcomeStatus.REFUSED)
+                assert outcome.reason, column.name
+
+    async def test_a_change_of_a_row_that_changed_meanwhile_is_a_conflict(self, target: Target) -> None:
+        """Of two updates planned from the same state, the second is a conflict and overwrites nothing."""
+        async with _new_row(target) as row:
+            if not row.key.guard:
+                pytest.skip("rows carry no guard")
+            plans = [await _plan(target, Update(row.key, target.change)) for _ in range(2)]
+            [first] = await target.driver.apply_change(plans[0])
+            [second] = await target.driver.apply_change(plans[1])
+            assert (first.status, second.status) == (OutcomeStatus.APPLIED, OutcomeStatus.CONFLICT)
+            assert second.reason
+
+    async def test_an_insert_never_overwrites(self, target: Target) -> None:
+        """An insert with the id of an existing row is not applied, unless it asks to replace."""
+        async with _new_row(target) as row:
+            [outcome] = await _apply(target, Insert(target.scratch, {**target.row, **target.change}, id=row.key.id))
+            assert outcome.status is not OutcomeStatus.APPLIED
+            assert outcome.reason
+            after = await _find(target, row.key)
+            assert after is not None
+            assert after.to_dict() == row.to_dict()
+
+    async def test_a_deleted_row_is_gone(self, target: Target) -> None:
+        """A delete is applied and removes only this row."""
+        async with _new_row(target) as row:
+            before = await target.count(target.scratch)
+            [outcome] = await _apply(target, Delete(row.key))
+            assert outcome.status is OutcomeStatus.APPLIED, outcome.reason
+            assert await _find(target, row.key) is None
+            assert await target.count(target.scratch) == before - 1
+
+    async def test_every_change_has_one_outcome(self, target: Target) -> None:
+        """Refusals of the plan and outcomes of applying cover each change exactly once."""
+        async with _new_row(target) as row:
+            fixed = next(column.name for column in (await target.describe(target.scratch)).columns if column.read_only)
+            changes: list[Change] = [
+                Update(row.key, {fixed: "changed"}),
+                Insert(target.scratch, target.row),
+                Update(row.key, target.change),
+            ]
+            plan = await _plan(target, *changes)
+            outcomes = await target.driver.apply_change(plan)
+            assert sorted(each.change for each in [*plan.refusals, *outcomes]) == [0, 1, 2]
+            planned = sorted(number for each in plan.planned for number in each.changes)
+            assert planned == sorted(each.change for each in outcomes)
+            for outcome in outcomes:
+                if outcome.change == 1:
+                    await _remove(target, outcome)
+
+    async def test_changes_of_one_row_are_carried_out_in_order(self, target: Target) -> None:
+        """If a plan updates one row twice, the later update wins, unless its outcome says that it was not applied."""
+        async with _new_row(target) as row:
+            steps: list[Values] = [{**target.change}, {name: row[name] for name in target.change}]
+            outcomes = await _apply(target, *(Update(row.key, values) for values in steps))
+            assert sorted(outcome.change for outcome in outcomes) == [0, 1]
+            expected: Values = {**row.to_dict()}
+            for outcome in sorted(outcomes, key=lambda outcome: outcome.change):
+                expected |= steps[outcome.change] if outcome.status is OutcomeStatus.APPLIED else {}
+            after = await _find(target, row.key)
+            assert after is not None
+            assert after.to_dict() == expected
+
+    async def test_an_undo_takes_back_what_was_applied_and_nothing_else(self, target: Target) -> None:
+        """The undo of a plan finds no row before the plan is applied; afterwards it brings all rows back."""
+        async with _new_row(target) as row:
+            changes: list[Change] = [Update(row.key, target.change), Insert(target.scratch, target.row)]
+            plan: Plan = await target.driver.plan_change(PlanRequest(changes=changes, undo=True))
+            if not plan.undo:
+                pytest.skip("plans no undo")
+            assert len(plan.undo) == sum(len(planned.by_row) for planned in plan.planned)
+            before = await target.count(target.scratch)
+            for applied in (False, True):
+                if applied:
+                    assert {each.status for each in await target.driver.apply_change(plan)} == {OutcomeStatus.APPLIED}
+                outcomes = await _apply(target, *plan.undo)
+                assert {outcome.status is OutcomeStatus.APPLIED for outcome in outcomes} == {applied}, outcomes
+                after = await _find(target, row.key)
+                assert after is not None
+                assert after.to_dict() == row.to_dict()
+                assert await target.count(target.scratch) == before
+
+    @pytest.mark.parametrize("name", ["*", "_all", "", "a,b"])
+    async def test_a_drop_of_more_than_one_object_is_refused(self, target: Target, name: str) -> None:
+        """A drop names one object: wildcards, lists and empty names plan no request."""
+        _needs(target)
+        try:
+            plan = await _plan(target, Drop(name))
+        except DragomanError:
+            return
+        assert plan.planned == []
+        assert [outcome.status for outcome in plan.refusals] == [OutcomeStatus.REFUSED]
+
+
+def _needs(target: Target) -> None:
+    target.needs("describe_object", "fetch_page", "plan_change", "apply_change")
+    target.given("scratch", "row", "change")
+
+
+async def _plan(target: Target, *changes: Change) -> Plan:
+    plan: Plan = await target.driver.plan_change(PlanRequest(changes=list(changes)))
+    return plan
+
+
+async def _apply(target: Target, *changes: Change) -> list[Outcome]:
+    """Plan and apply; changes that the plan refuses also yield outcomes."""
+    plan = await _plan(target, *changes)
+    outcomes: list[Outcome] = [*plan.refusals, *(await target.driver.apply_change(plan) if plan.planned else [])]
+    return outcomes
+
+
+@asynccontextmanager
+async def _new_row(target: Target) -> AsyncIterator[Row]:
+    _needs(target)
+    await target.describe(target.scratch)
+    [outcome] = await _apply(target, Insert(target.scratch, target.row))
+    assert outcome.status is OutcomeStatus.APPLIED, outcome.reason
+    assert outcome.id, "the outcome of an insert has no id"
+    row = next((row for row in await target.all_rows(target.scratch) if row.key.id == outcome.id), None)
+    assert row is not None, f"the inserted row {outcome.id} is missing"
+    try:
+        yield row
+    finally:
+        await _remove(target, outcome)
+
+
+async def _remove(target: Target, outcome: Outcome) -> None:
+    """Delete a row in its current state, if it still exists."""
+    row = next((row for row in await target.all_rows(target.scratch) if row.key.id == outcome.id), None)
+    if row is not None:
+        await _apply(target, Delete(row.key))
+
+
+async def _find(target: Target, key: RowKey) -> Row | None:
+    """Find the current state of a row."""
+    rows = await target.all_rows(target.scratch)
+    return next((row for row in rows if msgspec.structs.replace(row.key, guard={}) == _bare(key)), None)
+
+
+def _bare(key: RowKey) -> RowKey:
+    return msgspec.structs.replace(key, guard={})
+
+
+def _may_write(request: HttpRequest, plan: Plan) -> bool:
+    return request in plan.requests or request.method not in ("GET", "HEAD")

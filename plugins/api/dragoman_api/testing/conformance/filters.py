@@ -1,0 +1,176 @@
+"""Promises about filters: a filter runs as asked or is refused with a reason; it never widens."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from dragoman_api.cells import CutText, Json
+from dragoman_api.columns import ColumnKind, Operator
+from dragoman_api.errors import FilterNotSupportedError
+from dragoman_api.filters import Filter
+from dragoman_api.testing.evaluation import holds
+from dragoman_api.testing.target import SAMPLE, identity
+
+if TYPE_CHECKING:
+    from dragoman_api.columns import Column
+    from dragoman_api.testing.target import Target
+
+_USUAL: dict[ColumnKind, list[Any]] = {
+    ColumnKind.TEXT: ["a", "b"],
+    ColumnKind.NUMBER: [1, 2],
+    ColumnKind.BOOLEAN: [True, False],
+    ColumnKind.DATE: ["2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"],
+}
+_NO_VALUE = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
+
+
+class FilterConformance:
+    """Promises to a person who filters."""
+
+    async def test_announced_operators_compile(self, target: Target) -> None:
+        """Every operator of every column compiles: one explanation per filter row, with its approximations."""
+        for _, row in await announced(target):
+            compiled = await target.compile(row)
+            assert compiled.object == target.object
+            [explained] = compiled.rows
+            assert explained.row == 0
+            assert explained.clause, row
+            assert explained.exact is not bool(explained.approximations), row
+
+    async def test_other_operators_are_refused_with_column_operator_and_reason(self, target: Target) -> None:
+        """An operator that a column does not announce raises FilterNotSupportedError that names all three."""
+        target.needs("describe_object", "compile_filter")
+        columns, samples = await _samples(target)
+        for column in columns:
+            for op in {*Operator} - {*column.operators}:
+                value = _example(op, samples[column.name] or _USUAL[ColumnKind.TEXT])
+                with pytest.raises(FilterNotSupportedError) as caught:
+                    await target.compile(Filter(column.name, op, value))
+                details = caught.value.details
+                assert (details.get("column"), details.get("operator")) == (column.name, str(op))
+                assert details.get("reason"), f"{column.name} {op}: no reason"
+
+    async def test_an_unknown_column_is_refused(self, target: Target) -> None:
+        """A filter on an unknown column raises FilterNotSupportedError and never runs without the row."""
+        target.needs("describe_object", "compile_filter")
+        await target.describe()
+        with pytest.raises(FilterNotSupportedError) as caught:
+            await target.compile(Filter("no such column", Operator.EQ, "a"))
+        assert caught.value.details.get("column") == "no such column"
+
+    async def test_compiling_sends_nothing(self, target: Target) -> None:
+        """`compile_filter` does no I/O."""
+        rows = [row for _, row in await announced(target)]
+        if target.log is None:
+            pytest.skip("the requests to the server cannot be observed")
+        mark = target.sent()
+        for row in rows:
+            await target.compile(row)
+        assert target.since(mark) == []
+
+    async def test_a_filter_never_widens(self, target: Target) -> None:
+        """A filtered result is a subset of the rows, and each of its rows satisfies an exact filter."""
+        target.needs("fetch_page")
+        all_rows = {identity(row.key): row for row in await target.all_rows()}
+        for _, row in await announced(target):
+            compiled = await target.compile(row)
+            found = await target.all_rows(where=compiled)
+            assert {identity(each.key) for each in found} <= {*all_rows}, row
+            assert await target.count(where=compiled) == len(found), f"{row}: the count is not the sum of the pages"
+            if compiled.rows[0].exact:
+                wrong = [each.key.id for each in found if holds(row, each[row.column]) is False]
+                assert not wrong, f"{row}: these rows do not satisfy it: {wrong[:5]}"
+
+    async def test_an_exact_filter_loses_nothing(self, target: Target) -> None:
+        """Every row that satisfies an exact filter on a number, a boolean, the key or null is found."""
+        target.needs("fetch_page")
+        all_rows = await target.all_rows()
+        for column, row in await announced(target):
+            plain = column.key or column.kind in (ColumnKind.NUMBER, ColumnKind.BOOLEAN)
+            compiled = await target.compile(row)
+            if not compiled.rows[0].exact or not (plain or row.op in (Operator.NULL, Operator.NOT_NULL)):
+                continue
+            found = {identity(each.key) for each in await target.all_rows(where=compiled)}
+            due = {identity(each.key) for each in all_rows if holds(row, each[column.name])}
+            assert due <= found, f"{row} misses {sorted(due - found)[:5]}"
+
+    async def test_all_narrows_and_any_unites(self, target: Target) -> None:
+        """Under ``all``, a second filter row only narrows the result; under ``any``, it only adds its own matches."""
+        target.needs("fetch_page")
+        rows = [row for _, row in await announced(target)][:12]
+        for one, other in pairwise(rows):
+            first, second, both, either = [
+                {identity(each.key) for each in await target.all_rows(where=compiled)}
+                for compiled in (
+                    await target.compile(one),
+                    await target.compile(other),
+                    await target.compile(one, other),
+                    await target.compile(one, other, match="any"),
+                )
+            ]
+            assert both == first & second, (one, other)
+            assert either == first | second, (one, other)
+
+    async def test_pages_tile_a_filtered_result(self, target: Target) -> None:
+        """Reading a filtered result with any page size returns each of the same rows once."""
+        target.needs("fetch_page")
+        for _, row in (await announced(target))[:6]:
+            compiled = await target.compile(row)
+            whole = [identity(each.key) for each in await target.all_rows(where=compiled)]
+            pages = [identity(each.key) for each in await target.all_rows(where=compiled, limit=target.rows // 7 + 1)]
+            assert pages == whole, row
+            assert len(whole) == len(set(whole)), row
+
+
+async def announced(target: Target) -> list[tuple[Column, Filter]]:
+    """Make one filter row for each operator that each column announces."""
+    target.needs("describe_object", "compile_filter")
+    columns, samples = await _samples(target)
+    return [
+        (column, Filter(column.name, op, _example(op, values)))
+        for column in columns
+        for op in column.operators
+        if (values := samples[column.name] or _USUAL.get(column.kind, [])) or op in _NO_VALUE
+    ]
+
+
+async def _samples(target: Target) -> tuple[list[Column], dict[str, list[Any]]]:
+    """Yield the columns with values to filter them by: the target's own values, or some of its cells."""
+    columns = (await target.describe()).columns
+    rows = (await target.page(limit=min(target.rows, SAMPLE))).rows
+    return columns, {
+        column.name: list(target.values.get(column.name, ())) or _scalars([row[column.name] for row in rows])
+        for column in columns
+    }
+
+
+def _scalars(cells: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for cell in cells:
+        values = [cell]
+        if isinstance(cell, Json):
+            decoded = None if isinstance(cell, CutText) else msgspec.json.decode(cell.encode())
+            values = decoded if isinstance(decoded, list) else []
+        found += [each for each in values if isinstance(each, bool | int | float | str | Decimal) and each not in found]
+    same = [each for each in found if type(each) is type(found[0])]
+    return same[:: max(1, len(same) // 3)][:3]
+
+
+def _example(op: Operator, values: list[Any]) -> Any:
+    if op in _NO_VALUE:
+        return None
+    if op in (Operator.IN, Operator.NOT_IN):
+        return values[:2]
+    if op is Operator.BETWEEN:
+        return [min(values), max(values)]
+    value = values[len(values) // 2]
+    if isinstance(value, str) and op in (Operator.CONTAINS, Operator.NOT_CONTAINS, Operator.STARTS, Operator.REGEX):
+        word = next(iter(re.findall(r"[^\W_]+", value)), "a")
+        return f"{word}.*" if op is Operator.REGEX else word
+    return value

@@ -1,0 +1,176 @@
+"""Promises about pages and cells."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from dragoman_api.cells import ELLIPSIS, CutText, Json
+from dragoman_api.columns import ColumnKind
+from dragoman_api.errors import RowNotFoundError
+from dragoman_api.grid import CellRequest, Sort
+from dragoman_api.testing.target import SAMPLE, identity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman_api.cells import Cell
+    from dragoman_api.testing.target import Target
+
+_CELLS = {type(None), bool, int, float, str, Decimal, Json, CutText}
+
+
+class GridConformance:
+    """Promises to a grid."""
+
+    async def test_a_page_has_every_described_column(self, target: Target) -> None:
+        """A page without chosen columns shows all columns that `describe_object` named, in that order."""
+        target.needs("describe_object", "fetch_page")
+        described = await target.describe()
+        page = await target.page(limit=5)
+        shown = [column.name for column in page.columns]
+        assert [name for name in shown if name in {column.name for column in described.columns}] == [
+            column.name for column in described.columns
+        ]
+
+    async def test_cells_match_columns_and_keys_match_rows(self, target: Target) -> None:
+        """Every row has one cell per column, of a type that travels, one key, and its id in the key column."""
+        target.needs("describe_object", "fetch_page")
+        await target.describe()
+        page = await target.page(limit=min(target.rows, SAMPLE))
+        assert len(page.keys) == len(page.cells) == min(target.rows, SAMPLE)
+        keys = [at for at, column in enumerate(page.columns) if column.key]
+        for cells, key in zip(page.cells, page.keys, strict=True):
+            assert len(cells) == len(page.columns)
+            foreign = {type(cell) for cell in cells} - _CELLS
+            assert not foreign, f"cells of types that do not travel: {foreign}"
+            assert [cells[at] for at in keys] == [key.id] * len(keys)
+
+    async def test_chosen_columns_come_in_the_order_asked_for(self, target: Target) -> None:
+        """`PageRequest.columns` selects these columns, with the cells of the whole page."""
+        target.needs("describe_object", "fetch_page")
+        names = [column.name for column in (await target.describe()).columns][-2:][::-1]
+        whole, chosen = await target.page(limit=7), await target.page(limit=7, columns=names)
+        assert [column.name for column in chosen.columns] == names
+        assert [row.to_dict() for row in chosen.rows] == [{name: row[name] for name in names} for row in whole.rows]
+
+    async def test_pages_tile_the_rows(self, target: Target) -> None:
+        """Whatever the page size, walking by offset returns every row exactly once, in one order."""
+        target.needs("describe_object", "fetch_page")
+        await target.describe()
+        walks = []
+        for limit in (target.rows + 1, target.rows // 2 + 1, target.rows // 7 + 1):
+            rows = await target.all_rows(limit=min(limit, 10_000))
+            walks.append([identity(row.key) for row in rows])
+            assert len(walks[-1]) == len(set(walks[-1])) == target.rows, f"pages of {limit}"
+        assert walks[0] == walks[1] == walks[2]
+
+    async def test_cursors_walk_the_same_rows(self, target: Target) -> None:
+        """If pages carry `next`, following it returns every row exactly once and ends."""
+        target.needs("describe_object", "fetch_page")
+        await target.describe()
+        page = await target.page(limit=target.rows // 5 + 1)
+        if (cursor := page.next) is None:
+            pytest.skip("pages go by offset only")
+        seen = [identity(key) for key in page.keys]
+        while cursor is not None and len(seen) <= target.rows:
+            page = await target.page(limit=target.rows // 5 + 1, offset=len(seen), cursor=cursor)
+            seen, cursor = seen + [identity(key) for key in page.keys], page.next
+        assert len(seen) == len(set(seen)) == target.rows
+
+    async def test_a_page_behind_the_last_row_is_empty(self, target: Target) -> None:
+        """An offset beyond the last row returns no rows, but the columns."""
+        target.needs("describe_object", "fetch_page")
+        await target.describe()
+        page = await target.page(offset=target.rows, limit=10)
+        assert (page.cells, page.keys) == ([], [])
+        assert page.columns
+
+    async def test_the_total_of_a_page_and_the_count_are_the_rows(self, target: Target) -> None:
+        """A total is the number of rows, or says that it is a lower bound; `count_rows` is exact."""
+        target.needs("describe_object", "fetch_page")
+        await target.describe()
+        page = await target.page(limit=1)
+        if page.total is not None:
+            assert page.total == target.rows if page.total_exact else page.total <= target.rows
+        assert await target.count() == target.rows
+
+    async def test_a_sort_orders_the_rows(self, target: Target) -> None:
+        """A sort orders numbers by value, reverses any other column when it descends, and loses no row."""
+        target.needs("describe_object", "fetch_page")
+        for column in (await target.describe()).columns:
+            if not column.sortable:
+                continue
+            walks = []
+            for descending in (False, True):
+                sort = [Sort(column.name, descending=descending)]
+                page = await target.page(sort=sort, limit=min(target.rows, 10_000))
+                assert len({identity(key) for key in page.keys}) == target.rows, column.name
+                assert not [note for note in page.notes if note.code == "sort-dropped"], column.name
+                cells = [row[column.name] for row in page.rows]
+                walks.append([cell for cell in cells if cell is not None and not isinstance(cell, Json)])
+                _in_order(column.name, column.kind, walks[-1], descending=descending)
+            assert _runs(walks[0]) == _runs(walks[1])[::-1] or any(isinstance(c, Json) for c in cells), column.name
+
+    async def test_a_sort_that_has_no_effect_is_dropped_and_said(self, target: Target) -> None:
+        """Sorting on a column that does not sort keeps the order and leaves a note ``sort-dropped`` that names it."""
+        target.needs("describe_object", "fetch_page")
+        plain = await target.page(limit=10)
+        for column in (await target.describe()).columns:
+            if column.sortable:
+                continue
+            page = await target.page(sort=[Sort(column.name, descending=True)], limit=10)
+            assert [note.column for note in page.notes if note.code == "sort-dropped"] == [column.name]
+            assert page.keys == plain.keys, column.name
+
+    async def test_a_cell_alone_is_the_cell_of_the_page(self, target: Target) -> None:
+        """`fetch_cell` returns what the page shows; a cut cell is the beginning of the whole value, then ``...``.
+
+        A column that is computed for the page, such as a score, may have no value elsewhere: it is read-only, takes no
+        filter, does not sort and is not exported.
+        """
+        target.needs("describe_object", "fetch_page", "fetch_cell")
+        computed = {
+            column.name
+            for column in (await target.describe()).columns
+            if column.read_only and not (column.key or column.operators or column.sortable or column.path)
+        }
+        page = await target.page(limit=min(target.rows, SAMPLE))
+        chosen = [(row, name) for row in page.rows for name in row if row.is_cut(name)][:3]
+        chosen += [(page.rows[0], name) for name in page.rows[0] if not page.rows[0].is_cut(name)]
+        for row, name in chosen:
+            whole: Cell = await target.driver.fetch_cell(CellRequest(key=row.key, column=name))
+            shown = row[name]
+            if isinstance(shown, CutText):
+                assert isinstance(whole, Json)
+                assert not isinstance(whole, CutText), f"{name}: the whole value is cut too"
+                assert shown.endswith(ELLIPSIS)
+                assert len(whole) > len(shown) - len(ELLIPSIS)
+                assert whole.startswith(shown.removesuffix(ELLIPSIS)), (
+                    f"{name}: the cut cell is not the beginning of the value"
+                )
+            elif name not in computed or whole is not None:
+                assert (type(whole), whole) == (type(shown), shown), name
+
+    async def test_a_cell_of_a_missing_row_is_told(self, target: Target) -> None:
+        """`fetch_cell` of a row that is gone raises RowNotFoundError."""
+        target.needs("describe_object", "fetch_page", "fetch_cell")
+        column = (await target.describe()).columns[-1].name
+        key = (await target.page(limit=1)).keys[0]
+        gone = msgspec.structs.replace(key, id="00000000-0000-4000-8000-000000000000")
+        with pytest.raises(RowNotFoundError):
+            await target.driver.fetch_cell(CellRequest(key=gone, column=column))
+
+
+def _in_order(name: str, kind: ColumnKind, cells: Sequence[Cell], *, descending: bool) -> None:
+    numbers = [cell for cell in cells if isinstance(cell, int | float | Decimal)]
+    if kind in (ColumnKind.NUMBER, ColumnKind.BOOLEAN) and len(numbers) == len(cells):
+        assert numbers == sorted(numbers, reverse=descending), f"{name} is not in order"
+
+
+def _runs(cells: Sequence[Cell]) -> list[Cell]:
+    """Drop repetitions: rows with equal values may come in any order."""
+    return [cell for at, cell in enumerate(cells) if at == 0 or cell != cells[at - 1]]

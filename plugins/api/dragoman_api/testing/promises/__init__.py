@@ -1,1 +1,0 @@
-"""The promises of the contract, by what they are about."""

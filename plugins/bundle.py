@@ -1,0 +1,75 @@
+"""Build the first-party driver wheels and the registry folder that the host ships: `bundle.py FOLDER [--keys DIR]`.
+
+Without a release's keys, the wheels are signed with throwaway keys and the folder is labelled development.
+"""
+# ruff: noqa: INP001, T201 - a script prints
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import shutil
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+from dragoman_registry.names import plain_name
+from dragoman_registry.publisher import publish
+from dragoman_registry.trust.interface import PINS
+from dragoman_registry.trust.keys import Keys
+from dragoman_registry.trust.repository import Repository
+
+PLUGINS = Path(__file__).parent
+DRIVERS = ("elasticsearch", "weaviate")
+STAMP = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)  # pinned, so it does not expire
+
+
+def bundle(folder: Path, keys: Path | None = None) -> list[str]:
+    """Build the registry folder and return its contents. The same sources yield the same targets.
+
+    A release's registry stays in its folder of keys, so that each release continues the root of the previous one.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        held = keys or Path(temporary) / "keys"
+        registry, now = held / "registry", datetime.now(UTC) if keys else STAMP
+        wheels = [wheel(PLUGINS / name, Path(temporary)) for name in DRIVERS]
+        releases = publish.build(wheels, to=registry, keys=held, now=now)
+        if keys:
+            publish.sign(registry, keys=keys)
+        draft = Path(shutil.copytree(registry, Path(temporary) / "draft"))
+        for path in (draft / "targets").rglob("*"):  # the host uses plain names and needs each file once
+            if plain_name(path.name) != path.name:
+                path.unlink()
+        pin(draft, label="release" if keys else "development", root=Repository(draft, Keys(held)).root_digest)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(draft, folder)
+    return [f"{release.project} {release.version}" for release in releases]
+
+
+def wheel(project: Path, folder: Path) -> Path:
+    """Build the wheel of a project into a folder."""
+    from hatchling.builders.wheel import WheelBuilder
+
+    [path] = WheelBuilder(str(project)).build(directory=str(folder), versions=["standard"])
+    return Path(path)
+
+
+def pin(folder: Path, *, label: str, root: str) -> None:
+    """Record the size and digest of every file, which the host will check."""
+    targets = folder / "targets"
+    files = {
+        path.relative_to(targets).as_posix(): [path.stat().st_size, hashlib.sha256(path.read_bytes()).hexdigest()]
+        for path in sorted(targets.rglob("*"))
+        if path.is_file()
+    }
+    (folder / PINS).write_text(json.dumps({"label": label, "root": root, "files": files}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--keys", type=Path)
+    arguments = parser.parse_args()
+    for line in bundle(arguments.folder.resolve(), arguments.keys):
+        print(f"bundled {line}" + ("" if arguments.keys else " (development: signed with throwaway keys)"))

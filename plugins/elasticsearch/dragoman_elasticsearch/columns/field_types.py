@@ -1,0 +1,248 @@
+"""Field types: which filters, sorts and edits a field takes, and why the others do not work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+
+from dragoman_api import ColumnKind
+from dragoman_api import Operator as Op
+
+EQUAL = (Op.EQ, Op.NE, Op.IN, Op.NOT_IN)
+ORDER = (Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN)
+PATTERN = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
+NULLS = (Op.NULL, Op.NOT_NULL)
+EMPTY = (Op.EMPTY, Op.NOT_EMPTY)
+NEGATED = (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS, Op.NULL)
+
+
+class Family(StrEnum):
+    """Types that take the same clauses."""
+
+    KEYWORD = "keyword"
+    TEXT = "text"
+    NUMBER = "number"
+    DATE = "date"
+    BOOLEAN = "boolean"
+    IP = "ip"
+    VERSION = "version"
+    BINARY = "binary"
+    RANGE = "range"
+    GEO = "geo"
+    OBJECT = "object"
+    NESTED = "nested"
+    FLATTENED = "flattened"
+    KEYED = "keyed"  # a dotted key of a flattened field
+    ID = "_id"
+    INDEX = "_index"
+    SCORE = "_score"
+    MIXED = "mixed"
+    OTHER = "other"
+
+
+_INTEGERS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
+BOUNDS: dict[str, tuple[int, int]] = {name: (-(2**bits), 2**bits - 1) for name, bits in _INTEGERS.items()}
+BOUNDS["unsigned_long"] = (0, 2**64 - 1)
+"""Smallest and largest value of the integer types; outside, 7.x answers 400 and 8.19 finds nothing."""
+
+_TYPES: dict[Family, tuple[str, ...]] = {
+    Family.KEYWORD: ("keyword", "constant_keyword", "wildcard"),
+    Family.TEXT: ("text", "match_only_text", "search_as_you_type", "annotated_text"),
+    Family.NUMBER: (*BOUNDS, "half_float", "float", "double", "scaled_float", "token_count"),
+    Family.DATE: ("date", "date_nanos"),
+    Family.BOOLEAN: ("boolean",),
+    Family.IP: ("ip",),
+    Family.VERSION: ("version",),
+    Family.BINARY: ("binary",),
+    Family.RANGE: ("integer_range", "float_range", "long_range", "double_range", "date_range", "ip_range"),
+    Family.GEO: ("geo_point", "geo_shape", "point", "shape"),
+    Family.OBJECT: ("object",),
+    Family.NESTED: ("nested",),
+    Family.FLATTENED: ("flattened",),
+}
+_FAMILY = {name: family for family, names in _TYPES.items() for name in names}
+
+KINDS = {
+    Family.KEYWORD: ColumnKind.TEXT,
+    Family.TEXT: ColumnKind.TEXT,
+    Family.NUMBER: ColumnKind.NUMBER,
+    Family.DATE: ColumnKind.DATE,
+    Family.BOOLEAN: ColumnKind.BOOLEAN,
+    Family.BINARY: ColumnKind.BINARY,
+    Family.RANGE: ColumnKind.RANGE,
+    Family.GEO: ColumnKind.GEO,
+    Family.OBJECT: ColumnKind.JSON,
+    Family.NESTED: ColumnKind.JSON,
+    Family.FLATTENED: ColumnKind.JSON,
+    Family.KEYED: ColumnKind.TEXT,
+    Family.ID: ColumnKind.TEXT,
+    Family.INDEX: ColumnKind.TEXT,
+    Family.SCORE: ColumnKind.NUMBER,
+}
+
+_OPERATORS: dict[Family, tuple[Op, ...]] = {
+    Family.KEYWORD: (*EQUAL, *ORDER, *PATTERN, *NULLS, *EMPTY),
+    Family.TEXT: (*EQUAL, *PATTERN, *NULLS),
+    Family.NUMBER: (*EQUAL, *ORDER, *NULLS),
+    Family.DATE: (*EQUAL, *ORDER, *NULLS),
+    Family.BOOLEAN: (*EQUAL, *NULLS),
+    Family.IP: (*EQUAL, *ORDER, *NULLS),
+    Family.VERSION: (*EQUAL, *ORDER, *NULLS),
+    Family.FLATTENED: (*EQUAL, *PATTERN, *NULLS),
+    Family.KEYED: (*EQUAL, Op.BETWEEN, *NULLS, *EMPTY),
+    Family.ID: EQUAL,
+    Family.INDEX: (*EQUAL, *PATTERN),
+    Family.SCORE: (),
+    Family.OBJECT: (),
+    Family.NESTED: (),
+}
+_SORTED = (Family.KEYWORD, Family.NUMBER, Family.DATE, Family.BOOLEAN, Family.IP, Family.VERSION, Family.KEYED)
+
+
+def family_of(kind: str) -> Family:
+    """Return the family of a server's type; an unknown type takes `exists` only."""
+    return _FAMILY.get(kind, Family.OTHER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One column and the facts that requests need.
+
+    Attributes:
+        name: The column's name.
+        types: The server's types, several if the indices of a target disagree.
+        family: The family, which decides the clauses it takes.
+        field: The name requests use: an alias's target, else the column's own.
+        keys: The path in the stored document, as the mapping spells it.
+        keyword: Its sub-field `.keyword`, which compares and sorts whole strings.
+        nested: Nested arrays around it, outermost first.
+        searchable: It takes `term` and similar clauses.
+        aggregatable: The server can sort by it.
+        exists: It takes `exists`, which silently finds nothing on a field with neither index nor doc values.
+        alias: It is the server's `alias` of another field.
+        runtime: It is computed, and not stored.
+        ignore_above: Longer strings are not indexed.
+        null_value: Stored nulls are indexed as a value.
+        iso: Dates are written in the server's default format.
+        partial: Some index of the target does not map it.
+        arrayless: Some index of the target lacks a nested array around it.
+        conflict: Why the indices of a target make it unusable; empty if they do not.
+    """
+
+    name: str
+    types: tuple[str, ...]
+    family: Family
+    field: str
+    keys: tuple[str, ...] = ()
+    keyword: str | None = None
+    nested: tuple[str, ...] = ()
+    searchable: bool = True
+    aggregatable: bool = True
+    exists: bool = True
+    alias: bool = False
+    runtime: bool = False
+    ignore_above: int | None = None
+    null_value: bool = False
+    iso: bool = True
+    partial: bool = False
+    arrayless: bool = False
+    conflict: str = ""
+
+    @property
+    def type(self) -> str:
+        """The type as a column shows it."""
+        return self.types[0] if len(self.types) == 1 else "mixed"
+
+    @property
+    def whole(self) -> str:
+        """The field that holds whole strings: the keyword sub-field, else the field."""
+        return self.keyword or self.field
+
+    @property
+    def support(self) -> tuple[tuple[Op, ...], dict[str, str], bool]:
+        """The operators, the reasons against others (and `sort`, `filter`, `edit`), and whether it sorts."""
+        # A text with a keyword sub-field takes what a keyword takes.
+        family = Family.KEYWORD if self.keyword else self.family
+        special = "nested" if self.nested and family is not Family.NESTED else "alias" if self.alias else ""
+        special = "runtime" if self.runtime else special
+        unsorted = "" if self.aggregatable else "it has no doc values, which a sort needs"
+        if self.arrayless:  # a sort has no `ignore_unmapped`: the whole search would fail
+            unsorted = "an index behind this name has no such array, and the server would not sort it"
+        return _support(family, self.searchable, unsorted, self.exists, special, self.conflict)
+
+
+@lru_cache(maxsize=512)
+def _support(
+    family: Family,
+    searchable: bool,  # noqa: FBT001 - the key of a cache
+    unsorted: str,
+    exists: bool,  # noqa: FBT001
+    special: str,
+    conflict: str,
+) -> tuple[tuple[Op, ...], dict[str, str], bool]:
+    against = {op: _against(op, family, searchable=searchable, exists=exists) for op in Op}
+    operators = () if conflict else tuple(op for op, reason in against.items() if not reason)
+    reasons: dict[str, str] = (
+        {str(op): reason for op, reason in against.items()} if operators else {"filter": conflict or against[Op.EQ]}
+    )
+    reasons["sort"] = conflict or _against_sort(family) or unsorted
+    reasons["edit"] = _NOT_EDITABLE.get(family, "") or _NOT_EDITABLE_WHEN.get(special, "")
+    return operators, {key: reason for key, reason in reasons.items() if reason}, not reasons["sort"]
+
+
+_NOT_EDITABLE = {
+    Family.ID: "the primary key is read-only",
+    Family.INDEX: "a document cannot move to another index",
+    Family.SCORE: "the score is computed",
+}
+_NOT_EDITABLE_WHEN = {
+    "nested": "a leaf of a nested array is edited through the array's JSON column",
+    "alias": "an alias is not stored; edit the field it stands for",
+    "runtime": "a runtime field is computed, not stored",
+}
+
+
+def _against(op: Op, family: Family, *, searchable: bool, exists: bool) -> str:
+    if family is Family.NESTED:
+        return "it is the JSON column of a nested array"
+    if family is Family.OBJECT:
+        return "it is an object without mapped fields, which the server cannot search"
+    if family is Family.SCORE:
+        return "the score is computed after filtering"
+    if op in NULLS and family not in (Family.ID, Family.INDEX):
+        return "" if exists else "it has neither index nor doc values, so the server cannot tell whether a row has it"
+    if op is Op.REGEX:
+        return "regular expressions are not supported in a filter row; use the Raw row (field:/…/) or the console"
+    if op in _OPERATORS.get(family, NULLS):
+        return "" if searchable else "it is not indexed"
+    return _refusal(op, family)
+
+
+def _refusal(op: Op, family: Family) -> str:
+    if family is Family.TEXT:
+        return "it is analysed text without a .keyword subfield: it has neither order nor empty strings"
+    if family is Family.MIXED:
+        return "the indices behind this name map it to types that take different clauses"
+    if family in (Family.FLATTENED, Family.KEYED):
+        return "a flattened field does not take it"
+    if family in (Family.ID, Family.INDEX):
+        return f"{family.value} takes whole values only" if op in PATTERN or op in ORDER else "every row has it"
+    if family in (Family.BINARY, Family.RANGE, Family.GEO, Family.OTHER):
+        return f"a field of this type takes {Op.NULL} and {Op.NOT_NULL} only"
+    if op in PATTERN or op in EMPTY:
+        return "only strings take it"
+    return f"a {family.value} has no order"
+
+
+def _against_sort(family: Family) -> str:
+    if family is Family.TEXT:
+        return "text field without a .keyword subfield"
+    if family is Family.NESTED:
+        return "JSON column of a nested array; sort by one of its leaves"
+    if family is Family.ID:
+        return "the server does not sort by _id"
+    # field_caps calls geo, range and completion fields aggregatable, but sorting by them fails or is meaningless.
+    if family not in (*_SORTED, Family.INDEX):
+        return "the score orders a page that has no sort" if family is Family.SCORE else "its values have no order"
+    return ""

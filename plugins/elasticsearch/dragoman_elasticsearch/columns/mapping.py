@@ -1,0 +1,244 @@
+"""Turns mappings and field capabilities of one or several indices into fields and columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import Note
+from dragoman_api.errors import ObjectNotFoundError
+from dragoman_elasticsearch import errors
+
+from .field_types import Family, Field, family_of
+from .view import View, column
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_ISO_FORMATS = ("strict_date_optional_time", "date_optional_time")
+_ANY = frozenset(("nested", "object", "passthrough"))
+
+SPECIAL = (
+    Field(name="_id", types=("_id",), family=Family.ID, field="_id"),
+    Field(name="_index", types=("_index",), family=Family.INDEX, field="_index"),
+    Field(name="_score", types=("_score",), family=Family.SCORE, field="_score"),
+)
+"""The columns every index has (E18)."""
+
+
+class TypeCapabilities(msgspec.Struct, frozen=True):
+    """The capabilities of one type of a field, merged over all indices of a target."""
+
+    searchable: bool = True
+    aggregatable: bool = True
+
+
+class FieldCaps(msgspec.Struct, frozen=True):
+    """An answer of `_field_caps`."""
+
+    indices: list[str] = []
+    fields: dict[str, dict[str, TypeCapabilities]] = {}
+
+
+class IndexMapping(msgspec.Struct, frozen=True):
+    """One index of an answer of `_mapping`; equal mappings have equal bytes."""
+
+    mappings: Raw = Raw(b"{}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Leaf:
+    """One field of one mapping, before indices are merged."""
+
+    name: str
+    spec: dict[str, Any]
+    keys: tuple[str, ...] = ()
+    nested: tuple[str, ...] = ()
+    runtime: bool = False
+
+    @property
+    def type(self) -> str:
+        return str(self.spec.get("type", "object"))
+
+
+def _stored(name: str, source: dict[str, Any]) -> bool:
+    """Return whether stored documents keep a field, by the `_source` of a mapping."""
+    if source.get("enabled") is False or source.get("mode") == "disabled":
+        return False
+    names = (name, *_parents(name))
+    kept, left_out = (
+        any(fnmatchcase(each, pattern) for pattern in source.get(key, ()) for each in names)
+        for key in ("includes", "excludes")
+    )
+    return (kept or not source.get("includes")) and not left_out
+
+
+def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -> View:
+    """Merge the answers of `_mapping` and `_field_caps` into one view.
+
+    Args:
+        name: The requested name.
+        mappings: Mappings by concrete index; None if the credentials may not see them.
+        caps: The capabilities of all fields.
+
+    Raises:
+        ObjectNotFoundError: No index has this name.
+    """
+    notes: list[Note] = []
+    indices = dict.fromkeys(caps.indices, IndexMapping()) if mappings is None else mappings
+    if mappings is None:
+        reason = "the credentials may not read the mapping (view_index_metadata): columns come from field capabilities"
+        notes.append(Note(code="mapping-hidden", reason=reason))
+    if not indices:
+        raise ObjectNotFoundError(f"no index matches '{name}'", hint="list the existing ones: dragoman objects")
+    # Rotated indices share their mapping byte for byte: read each distinct one once.
+    distinct: dict[bytes, list[str]] = {}
+    for index, each in indices.items():
+        distinct.setdefault(bytes(each.mappings), []).append(index)
+    decoded = [
+        errors.parsed(text, dict[str, Any]) if mappings is not None else _from_caps(caps.fields) for text in distinct
+    ]
+    merged: dict[str, list[_Leaf]] = {}
+    for one in decoded:
+        for leaf in _leaves(one):
+            merged.setdefault(leaf.name, []).append(leaf)
+    fields = _fields(merged, caps.fields, count=len(decoded))
+    notes += (
+        Note(code="type-conflict", column=each.name, reason=each.conflict or f"mapped as {', '.join(each.types)}")
+        for each in fields
+        if len(each.types) > 1 or each.conflict
+    )
+    ordered = {each.name: each for each in (*SPECIAL, *sorted(fields, key=lambda each: each.name.casefold()))}
+    return View(
+        target=name,
+        indices=tuple(indices),
+        fields=ordered,
+        columns={
+            each.name: column(each, stored=any(_stored(each.field, one.get("_source", {})) for one in decoded))
+            for each in ordered.values()
+        },
+        structure=_structure({names[0]: text for text, names in distinct.items()}) if mappings is not None else "",
+        notes=tuple(notes),
+        synthetic=any((one.get("_source") or {}).get("mode") == "synthetic" for one in decoded),
+        pruned=next(filter(None, map(_pruned, decoded)), ""),
+    )
+
+
+def _pruned(mapping: dict[str, Any]) -> str:
+    source = mapping.get("_source") or {}
+    return "; ".join(f"_source.{key}: {', '.join(source[key])}" for key in ("excludes", "includes") if source.get(key))
+
+
+def _structure(mappings: dict[str, bytes]) -> str:
+    text = msgspec.json.encode({index: {"mappings": Raw(text)} for index, text in mappings.items()})
+    return msgspec.json.format(text, indent=2).decode()
+
+
+def _leaves(mapping: dict[str, Any]) -> Iterator[_Leaf]:
+    yield from _walk(mapping.get("properties") or {}, _Leaf(name="", spec={}))
+    for name, spec in (mapping.get("runtime") or {}).items():
+        yield _Leaf(name=name, spec=spec, runtime=True)
+
+
+def _walk(properties: dict[str, Any], parent: _Leaf) -> Iterator[_Leaf]:
+    for key, spec in properties.items():
+        name = f"{parent.name}.{key}" if parent.name else key
+        leaf = _Leaf(name=name, spec=spec, keys=(*parent.keys, key), nested=parent.nested)
+        children = spec.get("properties")
+        if leaf.type == "nested":
+            yield leaf
+            leaf = replace(leaf, nested=(*leaf.nested, name))
+        elif not children or leaf.type not in _ANY:
+            yield leaf
+        yield from _walk(children or {}, leaf)
+
+
+def _fields(merged: dict[str, list[_Leaf]], caps: dict[str, dict[str, TypeCapabilities]], *, count: int) -> list[Field]:
+    fields = {name: _field(leaves, caps, partial=len(leaves) < count) for name, leaves in merged.items()}
+    for name, leaves in merged.items():
+        if leaves[-1].type != "alias":
+            continue
+        found = fields.get(str(leaves[-1].spec.get("path")))
+        if found is not None and all(leaf.spec.get("path") == found.name for leaf in leaves):
+            fields[name] = replace(found, name=name, alias=True)
+    # One index may map a field that another maps as an object: no request fits both.
+    for name in fields.keys() & {parent for each in fields for parent in _parents(each)}:
+        if fields[name].family is not Family.NESTED:
+            fields[name] = replace(fields[name], conflict="an object in one index and a single field in another")
+    return [
+        replace(each, arrayless=True) if any(fields[path].partial for path in each.nested) else each
+        for each in fields.values()
+    ]
+
+
+def _parents(name: str) -> Iterator[str]:
+    at = name.find(".")
+    while at > 0:
+        yield name[:at]
+        at = name.find(".", at + 1)
+
+
+def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], *, partial: bool) -> Field:
+    first, last = leaves[0], leaves[-1]
+    types = tuple(dict.fromkeys(leaf.type for leaf in leaves))
+    families = {family_of(kind) for kind in types}
+    family = families.pop() if len(families) == 1 else Family.MIXED
+    keyword = f"{first.name}.keyword" if family is Family.TEXT and all(map(_has_keyword, leaves)) else None
+    searchable, aggregatable = _capabilities(caps.get(keyword or first.name))
+    specs = [leaf.spec["fields"]["keyword"] if keyword else leaf.spec for leaf in leaves]
+    limits = [spec["ignore_above"] for spec in specs if "ignore_above" in spec]
+    alike = len({(leaf.nested, leaf.runtime) for leaf in leaves}) == 1
+    return Field(
+        name=first.name,
+        types=types,
+        family=family,
+        field=first.name,
+        keys=last.keys,
+        keyword=keyword,
+        nested=first.nested,
+        searchable=searchable,
+        aggregatable=aggregatable,
+        exists=any(_capabilities(caps.get(first.name))),
+        runtime=last.runtime,
+        ignore_above=min(limits) if limits else None,
+        null_value=any(leaf.spec.get("null_value") is not None for leaf in leaves),
+        iso=all(_is_iso(leaf.spec) for leaf in leaves),
+        partial=partial,
+        conflict="" if alike else "nested or computed in one index, and not in another",
+    )
+
+
+def _capabilities(types: dict[str, TypeCapabilities] | None) -> tuple[bool, bool]:
+    if types is None:  # inside `enabled: false`, or nothing was indexed
+        return False, False
+    return all(each.searchable for each in types.values()), all(each.aggregatable for each in types.values())
+
+
+def _has_keyword(leaf: _Leaf) -> bool:
+    return bool((leaf.spec.get("fields") or {}).get("keyword", {}).get("type") == "keyword")
+
+
+def _is_iso(spec: dict[str, Any]) -> bool:
+    # The first format counts: under epoch_millis "2024" is a moment in 1970.
+    return str(spec.get("format") or _ISO_FORMATS[0]).startswith(_ISO_FORMATS)
+
+
+def _from_caps(caps: dict[str, dict[str, TypeCapabilities]]) -> dict[str, Any]:
+    """Rebuild a mapping from capabilities, which need no more than the right to read."""
+    root: dict[str, Any] = {"properties": {}}
+    nodes = {"": root}
+    for name in sorted(caps):
+        if name.startswith("_"):
+            continue
+        parent, _, key = name.rpartition(".")
+        while parent not in nodes:  # an object without an entry of its own
+            parent, _, front = parent.rpartition(".")
+            key = f"{front}.{key}"
+        spec: dict[str, Any] = {"type": next(iter(caps[name]), "object")}
+        under = "properties" if nodes[parent].get("type", "object") in _ANY else "fields"
+        nodes[parent].setdefault(under, {})[key] = nodes[name] = spec
+    return root

@@ -1,0 +1,1 @@
+"""The console: a text to requests, and a request to its answer."""

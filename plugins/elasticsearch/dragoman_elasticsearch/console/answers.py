@@ -1,0 +1,222 @@
+"""Turns the reply to a console request into an answer: a grid, a table of an array, or text (E27, E38)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import Answer, AnswerKind, Column, ColumnKind, Note, Page
+from dragoman_api.cells import widened
+from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.exchanges import decode, indented
+from dragoman_api.grid import MAX_ROWS
+from dragoman_elasticsearch import errors, read_or_write
+from dragoman_elasticsearch.grid.cells import parse, show
+from dragoman_elasticsearch.search import Shards, Total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dragoman_api import ConsoleRequest, HttpRequest
+    from dragoman_api.exchanges import Reply
+    from dragoman_elasticsearch.exchange import Exchange
+
+JsonRow = dict[str, Raw]
+MAX_PARTS = 16
+"""Grids of one answer at most, since each is nested in the previous one; the answer's text holds the rest."""
+
+_LEADING = ("_id", "_index", "_score")
+_HIDDEN = ("_source", "fields", "_type")
+
+
+class _Hits(msgspec.Struct):
+    hits: list[JsonRow]
+    total: Total | int | None = None
+
+
+class _Item(msgspec.Struct):
+    error: Raw = Raw()
+
+
+class _Body(msgspec.Struct):
+    """The keys that identify an answer, and the failures that a 200 may hide."""
+
+    hits: _Hits | None = None
+    aggregations: Raw = Raw()
+    suggest: Raw = Raw()
+    errors: bool = False
+    items: list[dict[str, _Item]] = []
+    timed_out: bool = False
+    shards: Shards | None = msgspec.field(name="_shards", default=None)
+    failures: list[Raw] = []
+    responses: list[Raw] = []
+    error: Raw = Raw()
+
+
+class _Part(msgspec.Struct):
+    """One of several answers in a reply, as a reply of its own."""
+
+    body: bytes
+    status: int = 200
+    headers: dict[str, str] = {}
+
+
+_rows = msgspec.json.Decoder(list[JsonRow])
+_row = msgspec.json.Decoder(JsonRow)
+_body = msgspec.json.Decoder(_Body)
+
+
+def execute(asked: ConsoleRequest) -> Exchange[Answer]:
+    """Send one request exactly as parsed, and build its answer; an error status is an answer too."""
+    request = asked.request
+    reply = yield request
+    notes: list[Note] = []
+    if not asked.writes and reply.status == 200 and _is_json(reply) and reply.body and not _formatted(reply.body):
+        # A stored comment breaks every answer that holds the document; a filtered answer is rewritten.
+        path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
+        again = yield msgspec.structs.replace(request, path=path)
+        if again.status == 200 and _formatted(again.body):
+            reply = again
+            reason = (
+                "a stored document is not valid JSON; the answer was requested again, and its numbers may be rewritten"
+            )
+            notes.append(Note(code="answer-rewritten", reason=reason))
+    answer = _shape(request, reply, notes)
+    if asked.writes and not 200 <= reply.status < 300 and (fault := errors.read(reply)).unsure:
+        notes.append(Note(code="in-doubt", reason=f"{errors.DOUBT}{errors.exception(fault).message}"))
+    return answer
+
+
+def _is_json(reply: Reply) -> bool:
+    return "json" in reply.headers.get("Content-Type", "")
+
+
+def _formatted(body: bytes) -> str:
+    try:
+        return indented(body)
+    except ValueError:
+        return ""
+
+
+def _shape(request: HttpRequest, reply: Reply, notes: list[Note]) -> Answer:
+    text = _formatted(reply.body) if _is_json(reply) else ""
+    if text:
+        answer = _read(request, reply, text, notes)
+    else:
+        text = reply.body.decode(errors="replace")
+        if request.method == "HEAD":
+            headers = (f"{name}: {value}" for name, value in reply.headers.items())
+            text = "\n".join([f"HTTP {reply.status}", *headers])
+        answer = Answer(kind=AnswerKind.TEXT, status=reply.status, request=request, text=text)
+    if not 200 <= reply.status < 300 and request.method != "HEAD":
+        reason = errors.exception(errors.read(reply)).message
+        notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {reason}"))
+    return msgspec.structs.replace(answer, notes=notes)
+
+
+def _read(request: HttpRequest, reply: Reply, text: str, notes: list[Note]) -> Answer:
+    plain = Answer(kind=AnswerKind.JSON, status=reply.status, request=request, text=text)
+    try:
+        if reply.body.lstrip()[:1] == b"[":
+            return msgspec.structs.replace(plain, kind=AnswerKind.TABLE, page=_page(decode(reply.body, _rows)))
+        found = decode(reply.body, _body)
+    except ValueError:  # another shape of answer
+        return plain
+    if found.responses and "_msearch" in read_or_write.segments(request.path):
+        return _several(plain, found.responses, notes)
+    if reply.status < 300:
+        plain = msgspec.structs.replace(plain, failed=_hidden(found, reply))
+    if found.hits is None or bytes(found.aggregations) or bytes(found.suggest):
+        return plain
+    try:
+        page = _page([_unfolded(hit) for hit in found.hits.hits], leading=_LEADING)
+    except ValueError:
+        return plain
+    total = found.hits.total
+    if isinstance(total, Total):
+        page = msgspec.structs.replace(page, total=total.value, total_exact=total.relation == "eq")
+    else:
+        page = msgspec.structs.replace(page, total=total)
+    return msgspec.structs.replace(plain, kind=AnswerKind.GRID, page=page)
+
+
+def _several(whole: Answer, responses: list[Raw], notes: list[Note]) -> Answer:
+    """Build a grid for each of several searches; the first one holds the whole text and the failures."""
+    if len(responses) > MAX_PARTS:
+        reason = f"the first {MAX_PARTS} of {len(responses)} searches are shown as grids"
+        notes.append(Note(code="answers-cut", reason=reason, hint="send fewer in one request"))
+    parts = [_read(whole.request, _Part(bytes(raw)), _formatted(bytes(raw)), notes) for raw in responses]
+    failed = [part.failed for part in parts if part.failed]
+    said = f"{len(failed)} of {len(parts)} searches failed; the first: {failed[0]}" if failed else ""
+    answer: Answer | None = None
+    for number, part in reversed([*enumerate(parts[:MAX_PARTS], 1)]):
+        title = f"search {number} of {len(parts)}" if len(parts) > 1 else ""
+        answer = msgspec.structs.replace(part, title=title, next=answer)
+    first = answer if answer is not None and answer.kind is AnswerKind.GRID else whole
+    return msgspec.structs.replace(first, text=whole.text, failed=said)
+
+
+def _unfolded(hit: JsonRow) -> JsonRow:
+    """Merge the document's keys with the hit's own; of two equal names the document's comes first."""
+    row = {name: hit[name] for name in _LEADING if name in hit}
+    parts = [("_source", _inner(hit, "_source")), ("fields", _inner(hit, "fields"))]
+    parts.append(("hit", {name: raw for name, raw in hit.items() if name not in (*_LEADING, *_HIDDEN)}))
+    for prefix, part in parts:
+        for name, raw in part.items():
+            row[name if name not in row else f"{prefix}.{name}"] = raw
+    return row
+
+
+def _inner(hit: JsonRow, name: str) -> JsonRow:
+    return decode(bytes(hit[name]), _row) if name in hit else {}
+
+
+def _page(rows: list[JsonRow], *, leading: Iterable[str] = ()) -> Page:
+    notes = []
+    if len(rows) > MAX_ROWS:
+        notes.append(Note(code="rows-cut", reason=f"{len(rows):,} rows; the first {MAX_ROWS:,} are shown"))
+        rows = rows[:MAX_ROWS]
+    names = list(dict.fromkeys([*(name for name in leading if any(name in row for row in rows)), *_union(rows)]))
+    if len(names) > MAX_COLUMNS:
+        reason = f"{len(names)} columns; the first {MAX_COLUMNS} are shown"
+        notes.append(Note(code="columns-cut", reason=reason))
+        del names[MAX_COLUMNS:]
+    return Page(
+        columns=[Column(name=name, type="", kind=ColumnKind.OTHER, read_only=True) for name in names],
+        cells=show([[parse(widened(bytes(row[name]))) if name in row else None for name in names] for row in rows]),
+        notes=notes,
+    )
+
+
+def _union(rows: Iterable[JsonRow]) -> Iterable[str]:
+    return (name for row in rows for name in row)
+
+
+def _hidden(found: _Body, reply: Reply) -> str:
+    """Return the failures that an answer with status 200 hides."""
+    said = []
+    if bytes(found.error):
+        said.append(errors.exception(errors.read(reply)).message)
+    if found.errors:
+        failed = [item.error for each in found.items for item in each.values() if bytes(item.error)]
+        said.append(f"{len(failed)} of {len(found.items)} items failed{_first(failed)}")
+    if found.timed_out:
+        said.append("the request timed out on the server: the answer is partial")
+    if found.shards is not None and found.shards.failed:
+        failures = found.shards.failures
+        said.append(f"{found.shards.failed} of {found.shards.total} shards failed{_first(failures)}")
+    if found.failures:
+        said.append(f"failures: {len(found.failures)}{_first(found.failures)}")
+    return "; ".join(said)
+
+
+def _first(failures: list[Raw]) -> str:
+    """Return the cause of the first failure, which is the failure itself or a member of it."""
+    for failure in map(msgspec.json.decode, failures):
+        inner = failure.get("reason") or failure.get("cause") if isinstance(failure, dict) else None
+        cause = inner if isinstance(inner, dict) else failure
+        text = errors.read(_Part(msgspec.json.encode({"error": cause}))).text
+        return f"; the first: {text}" if text else ""
+    return ""

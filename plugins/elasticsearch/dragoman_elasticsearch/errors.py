@@ -1,0 +1,208 @@
+"""Turns a server's error answers into exceptions of the API: by type, or by status if there is no type."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, exchanges
+from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dragoman_api.errors import Detail
+    from dragoman_api.exchanges import Reply
+
+T = TypeVar("T")
+_DIGITS = 10  # digits of Retry-After in seconds; it may also hold a date
+_LIMIT = 1_000  # characters of a server's text in one message
+_WINDOW = re.compile(
+    r"(?:Result window is too large, from \+ size|Batch size is too large, size)"
+    r" must be less than or equal to: \[(\d+)] but was \[(\d+)]"
+)
+_EXPECTED = re.compile(r"Was expecting(?: one of)?:.*", re.DOTALL)  # a parser's list of every token it knows
+PROXY = "check Host and Port: a proxy may have answered instead of the database"
+
+DOUBT = "it is not known whether it was applied: "
+
+BUSY = ("circuit_breaking_exception", "es_rejected_execution_exception", "too_many_scroll_contexts_exception")
+"""Error types after which waiting helps; the status is not a guide (a blocked index is 429 as well)."""
+
+CONTEXT_LOST = "search_context_missing_exception"
+"""A point in time or a scroll that the server no longer knows."""
+
+_HINTS = {
+    "too_complex_to_determinize_exception": "the pattern is too long: use fewer characters",
+    "too_many_clauses": "use fewer values, or compare letter case",
+    "too_many_scroll_contexts_exception": "wait, or free scrolls: DELETE /_search/scroll/_all",
+    "circuit_breaking_exception": "wait, or ask for fewer rows: the server is short of memory",
+    "es_rejected_execution_exception": "wait: the server's queue is full",
+    "index_closed_exception": "open the index: POST /INDEX/_open",
+    "cluster_block_exception": "the index is blocked by a setting (index.blocks.*) or by a full disk; waiting does "
+    "not help",
+}
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """The content of an error answer, as far as it is Elasticsearch's."""
+
+    status: int
+    type: str = ""
+    types: frozenset[str] = frozenset()
+    reasons: tuple[str, ...] = ()
+    wait: int = 0
+    hint: str = ""
+
+    @property
+    def text(self) -> str:
+        """The reasons, outermost first, without those that repeat another."""
+        said = ""
+        for reason in (" ".join(_EXPECTED.sub("", each).split()) for each in self.reasons):
+            said = said if reason in said else f"{said}: {reason}" if said else reason
+        return said[:_LIMIT]
+
+    @property
+    def conflict(self) -> bool:
+        """Whether the document differs from what the request expected."""
+        return self.type == "version_conflict_engine_exception"
+
+    @property
+    def unsure(self) -> bool:
+        """Whether a write may have been applied in spite of this answer.
+
+        The only place that decides it, for single writes, rows of a bulk request, drops and the console:
+
+        - 5xx with a type in `BUSY`: no. The queue or the breaker turned the write away before the primary shard saw it.
+        - any other 5xx: yes, whatever its type. The server repeats a write whose primary shard went away, and a drop
+          whose master did, and then reports the failure of the last attempt only (`TransportReplicationAction`,
+          `TransportMasterNodeAction`); a gateway's 502, 503 or 504 may come after the server did the work.
+        - 408: yes. The server carries out a bulk request while it still arrives (`IncrementalBulkService`, 8.16).
+        - 429: no. The server has too much to do or the index is blocked, or a gateway limits its clients.
+        - any other 3xx or 4xx: no. A version conflict may come from an earlier attempt; the sender looks.
+        """
+        return self.status == 408 or (self.status >= 500 and not self.busy)
+
+    @property
+    def busy(self) -> bool:
+        """Whether waiting helps: 429 alone does not say so, a blocked index answers 429 too."""
+        if not self.type:
+            return self.status == 429  # a proxy's
+        return self.status in (429, 500, 503) and not self.types.isdisjoint(BUSY)
+
+
+def read(reply: Reply) -> ErrorAnswer:
+    """Read an error answer; `error` may be a plain string, the body HTML or empty (413, HEAD)."""
+    try:
+        body = exchanges.decode(reply.body, object)
+    except ValueError:
+        body = None
+    after = str(reply.headers.get("Retry-After", ""))
+    seconds = int(after) if after.isdecimal() and len(after) < _DIGITS else 0
+    found = describe(reply.status, body.get("error") if isinstance(body, dict) else None)
+    hint = exchanges.redirection(reply)
+    return msgspec.structs.replace(found, wait=seconds, hint=hint) if seconds or hint else found
+
+
+def describe(status: int, error: object) -> ErrorAnswer:
+    """Read the error of an answer or of one row; a row has no root cause."""
+    if isinstance(error, str):
+        return ErrorAnswer(status, reasons=(error,))
+    if not isinstance(error, dict):
+        return ErrorAnswer(status)
+    causes = list(_causes(error if "root_cause" in error else {**error, "root_cause": [error]}))
+    return ErrorAnswer(
+        status,
+        # Reduce-phase failures have an empty root_cause: use the deepest cause.
+        causes[0][0] or next((kind for kind, _ in reversed(causes) if kind), ""),
+        frozenset(kind for kind, _ in causes),
+        tuple(reason for _, reason in causes if reason and reason != "all shards failed"),
+    )
+
+
+def _causes(error: dict[str, object]) -> Iterator[tuple[str, str]]:
+    roots = error.get("root_cause")
+    yield from ((_kind(root), _reason(root)) for root in (roots if isinstance(roots, list) and roots else [{}])[:1])
+    yield _kind(error), _reason(error)
+    shards = error.get("failed_shards")
+    inner: object = error
+    if isinstance(shards, list) and shards and isinstance(shards[0], dict):
+        inner = shards[0].get("reason")  # only this holds the query parser's message
+    while isinstance(inner, dict):
+        yield _kind(inner), _reason(inner)
+        inner = inner.get("caused_by")
+
+
+def _kind(error: object) -> str:
+    return str(error.get("type") or "") if isinstance(error, dict) else ""
+
+
+def _reason(error: object) -> str:
+    return str(error.get("reason") or "") if isinstance(error, dict) else ""
+
+
+def check(reply: Reply) -> bytes:
+    """Return the body of a successful answer.
+
+    Raises:
+        DragomanError: Any other answer, see `exception`.
+    """
+    if 200 <= reply.status < 300:
+        return reply.body
+    raise exception(read(reply))
+
+
+def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
+    """Decode the body of a success, as a type or by a decoder.
+
+    Raises:
+        DragomanError: Any other answer, see `exception`.
+        QueryError: The body has another form, for example a proxy's page.
+    """
+    return parsed(check(reply), kind)
+
+
+def parsed(body: bytes, kind: type[T] | msgspec.json.Decoder[T]) -> T:
+    """Decode an answer, or a part that was left undecoded. Raises QueryError as `decode`."""
+    try:
+        return exchanges.decode(body, kind)
+    except ValueError as fault:
+        raise QueryError(f"the answer is not the expected JSON: {fault}", hint=PROXY) from fault
+
+
+def busy(reply: Reply) -> bool:
+    """Return whether waiting helps."""
+    return reply.status in (429, 500, 503) and read(reply).busy
+
+
+def exception(fault: ErrorAnswer) -> DragomanError:
+    """Build the exception for an error answer; 429, 500 and 503 mean little without their type."""
+    text = fault.text
+    details: dict[str, Detail] = {"status": fault.status, "type": fault.type}
+    if fault.busy or (fault.wait and not fault.type):
+        details["retry_after"] = fault.wait
+    if fault.status == 401:
+        return AuthenticationError(text or "the server gives no reason", details=details)
+    if window := _WINDOW.search(text):
+        limits = {"window": int(window[1]), "asked": int(window[2])}
+        return WindowExceededError(f"Elasticsearch error: {text}", details=details | limits)
+    if fault.type in ("index_not_found_exception", "resource_not_found_exception"):
+        return ObjectNotFoundError(f"{text} (404)", hint="list the existing ones: dragoman objects", details=details)
+    if fault.type == "document_missing_exception":
+        return RowNotFoundError(text, details=details)
+    if fault.status == 403 and fault.type in ("", "security_exception"):
+        return AccessDeniedError(f"the credentials do not allow this (403): {text}", details=details)
+    if fault.status in (502, 503, 504) and not fault.type:
+        hint = "check that the cluster is up, then try again; or " + PROXY
+        reason = f"HTTP {fault.status} from a proxy or a node that is down"
+        return ConnectionFailedError(reason, hint=hint, details=details)
+    if fault.status == 413:
+        limit = "http.max_content_length, 100 MB by default"
+        return QueryError(f"the request is larger than the server accepts (HTTP 413; {limit})", details=details)
+    if fault.hint:
+        return QueryError(f"the server redirects (HTTP {fault.status})", hint=fault.hint, details=details)
+    hint = next((hint for kind, hint in _HINTS.items() if kind in fault.types), "")
+    said = f"{fault.type}: {text}" if fault.type and text else fault.type or text
+    return QueryError(f"Elasticsearch error: {said}" if said else f"HTTP {fault.status}", hint=hint, details=details)

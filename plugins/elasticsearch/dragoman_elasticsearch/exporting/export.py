@@ -1,0 +1,230 @@
+"""Export a whole object as lines of JSON: slices, parts and checkpoints (E32)."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from itertools import chain
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import ExportPart, HttpRequest
+from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.exchanges import decode, encode
+from dragoman_api.exports import ExportForm
+from dragoman_elasticsearch.exchange import Exchange, post, target
+from dragoman_elasticsearch.search import mended, search
+from dragoman_elasticsearch.search_contexts import close_context, open_context
+
+from .slices import DOCUMENTS, NOTHING, ROWS, Bookmark, ExportQuery, Slice
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dragoman_api import ExportRequest
+
+    from .slices import ExportDocument, ExportRow, SlicePage
+
+_SLICES, _MOST_SLICES = 4, 16  # the least if there are rows enough, and the most
+_SCROLLS = 8  # a scroll holds a context per slice and shard; the server allows 500
+_WORTH = 5_000  # rows of a slice
+_ROOM, _PAGE = 16 * 2**20, 2 * 2**20  # bytes of all pages in flight, and of one; larger ones are not faster
+_HOLD = 120  # seconds that the server keeps a context at least: enough to send and write a page
+_CHECKPOINT = 64_000  # bytes; a point in time over some hundred shards has a longer id
+
+_encoder = msgspec.json.Encoder()
+_BLANKS = bytes.maketrans(b"\r\n", b"  ")
+
+
+class _Line(msgspec.Struct, omit_defaults=True, gc=False):
+    index: Raw = msgspec.field(name="_index")
+    id: Raw = msgspec.field(name="_id")
+    source: Raw = msgspec.field(name="_source")
+    routing: Raw = msgspec.field(name="_routing", default=NOTHING)
+
+
+class _Address(msgspec.Struct, omit_defaults=True, gc=False):
+    index: Raw = msgspec.field(name="_index")
+    id: Raw = msgspec.field(name="_id")
+    routing: Raw = NOTHING
+
+
+class _Action(msgspec.Struct, gc=False):
+    index: _Address
+
+
+class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    object: str
+    form: ExportForm
+    filter: str
+    pit: str
+    total: int
+    rows: int
+    marks: list[Bookmark | bool]
+
+
+class ExportReader:
+    """One export in progress.
+
+    Attributes:
+        slices: Its slices, read in parallel; known once it is open.
+    """
+
+    def __init__(self, request: ExportRequest, query: Raw, *, scrolls: bool) -> None:
+        """Prepare.
+
+        Args:
+            request: What to export.
+            query: Its filter.
+            scrolls: Use scrolls: the server's points in time lose rows, or it has none.
+        """
+        decoder = DOCUMENTS if request.form is ExportForm.DOCUMENTS else ROWS
+        self._source = ExportQuery(request.object, query, decoder, f"{max(request.keep_alive, _HOLD)}s")
+        self._request, self._scrolls = request, scrolls
+        self._filter = sha256(bytes(query)).hexdigest()
+        self._marks: list[Bookmark | bool] = []
+        self._rows = self._total = 0
+        self.slices: list[Slice] = []
+
+    @property
+    def finished(self) -> bool:
+        """Whether all slices have been read to their ends."""
+        return all(mark is True for mark in self._marks)
+
+    def open(self) -> Exchange[None]:
+        """Open a search context, count the rows and divide them into slices, or go on from a checkpoint.
+
+        Raises:
+            QueryError: The checkpoint cannot be resumed, code `export-not-resumable`; or a shard failed.
+        """
+        source = self._source
+        if self._request.checkpoint is not None:
+            yield from self._resume(self._request.checkpoint)
+        else:
+            if not self._scrolls:
+                source.pit = yield from open_context(source.name, keep_alive=source.hold)
+            shards, self._total = yield from self._count()
+            self._marks = [False] * self._parallel(shards)
+        source.room = min(_PAGE, _ROOM // max(len(self._marks), 1))
+        scroll, of = "" if self._scrolls else None, len(self._marks)
+        self.slices = [Slice(source, at, of, mark, scroll) for at, mark in enumerate(self._marks) if mark is not True]
+
+    def part(self, page: SlicePage | Exception) -> ExportPart | None:
+        """Turn a page into a part of the export; None for a page without rows.
+
+        Raises:
+            DragomanError: The error that came instead of the page.
+            QueryError: The number of rows read is not the number counted.
+        """
+        if isinstance(page, Exception):
+            raise page
+        hits, self._marks[page.slice] = page.hits, page.mark
+        self._rows += len(hits)
+        total = sum(each.rows for each in self.slices) if self._scrolls else self._total
+        if self._rows > total or (self.finished and self._rows != total):
+            raise QueryError(f"the export is incomplete: {self._rows:,} of {total:,} rows arrived")
+        if not hits:
+            return None
+        data = self._lines(hits, page.odd)
+        if not self._scrolls:
+            self._source.fit(len(hits), len(data))
+        return ExportPart(data=data, rows=len(hits), total=self._total, checkpoint=self._checkpoint())
+
+    def renew(self) -> Exchange[None]:
+        """Keep the point in time alive between two pages; a scroll cannot be kept alive without moving it."""
+        if self._source.pit:
+            pit = {"id": self._source.pit, "keep_alive": self._source.hold}
+            yield post("/_search", {"size": 0, "track_total_hits": False, "pit": pit})
+
+    def close(self) -> HttpRequest | None:
+        """Return the request that frees the search context; None while a checkpoint needs it."""
+        scrolls = [each.scroll for each in self.slices if each.scroll]
+        if scrolls:
+            return HttpRequest("DELETE", "/_search/scroll", encode({"scroll_id": scrolls}))
+        waiting = self._request.keep_alive and (self._rows and not self.finished)
+        return close_context(self._source.pit) if self._source.pit and not waiting else None
+
+    def _count(self) -> Exchange[tuple[int, int]]:
+        source = self._source
+        body: dict[str, object] = {"size": 1, "query": source.query, "track_total_hits": True}
+        where = f"/{target(source.name)}" if self._scrolls else ""
+        if not self._scrolls:
+            body["pit"] = {"id": source.pit, "keep_alive": source.hold}
+        found = yield from search(f"{where}/_search?allow_partial_search_results=false", body, source.decoder)
+        source.check(found)
+        for hit in found.hits.hits:  # large documents make small first pages
+            source.size = max(1, min(source.size, _PAGE // max(1, len(bytes(hit.source)))))
+        return found.shards.total, found.count or 0
+
+    def _parallel(self, shards: int) -> int:
+        """Return the number of slices: a multiple of the shards, which makes slices of equal size and cost."""
+        most = -(-self._total // _WORTH)
+        if self._scrolls:
+            return min(most, shards, _SCROLLS)
+        return min(most, _MOST_SLICES, shards * -(-_SLICES // max(shards, 1)))
+
+    def _resume(self, text: str) -> Exchange[None]:
+        try:
+            found = decode(text, _Checkpoint)
+        except ValueError as error:
+            raise _refusal(f"the checkpoint cannot be read ({error})") from error
+        request = self._request
+        now = {"object": request.object, "form": request.form, "filter": self._filter}
+        if others := [name for name, value in now.items() if getattr(found, name) != value]:
+            raise _refusal(f"the checkpoint belongs to another {', another '.join(others)}")
+        if self._scrolls:
+            raise _refusal("this server has no points in time, so an export cannot be resumed")
+        self._marks, self._rows, self._total = found.marks, found.rows, found.total
+        if self.finished:
+            return
+        self._source.pit = found.pit
+        try:
+            _, total = yield from self._count()
+        except (ObjectNotFoundError, QueryError) as error:
+            raise _refusal(f"the server no longer holds what was exported: {error.message}") from error
+        if total != found.total:
+            raise _refusal(f"the checkpoint counts {found.total:,} rows, but the server finds {total:,}")
+
+    def _checkpoint(self) -> str | None:
+        if self._scrolls or not self._request.keep_alive:
+            return None
+        text = encode(
+            _Checkpoint(
+                object=self._request.object,
+                form=self._request.form,
+                filter=self._filter,
+                pit=self._source.pit,
+                total=self._total,
+                rows=self._rows,
+                marks=self._marks,
+            )
+        )
+        return text if len(text) <= _CHECKPOINT else None
+
+    def _lines(self, hits: Sequence[ExportDocument], odd: bytes) -> bytes:
+        sources = [hit.source for hit in hits]
+        if NOTHING in sources:
+            raise QueryError(f"'{self._source.name}' does not keep documents (_source), so there is nothing to export")
+        if odd:
+            sources = list(_as_stored(sources, odd))
+        if self._request.form is ExportForm.DOCUMENTS:
+            return b"\n".join([*sources, b""])
+        rows = zip(cast("Sequence[ExportRow]", hits), sources, strict=True)
+        if self._request.form is ExportForm.ROWS:
+            return _encoder.encode_lines([_Line(row.index, row.id, source, row.routing) for row, source in rows])
+        pairs = ((_Action(_Address(row.index, row.id, row.routing)), source) for row, source in rows)
+        return _encoder.encode_lines(list(chain.from_iterable(pairs)))
+
+
+def _as_stored(sources: list[Raw], answer: bytes) -> Iterator[Raw]:
+    """Find the original bytes of documents read from a mended answer, and put each document on one line."""
+    readable, at = mended(answer), 0
+    for text in map(bytes, sources):
+        at = readable.index(text, at)
+        yield Raw(answer[at : at + len(text)].translate(_BLANKS))  # line breaks occur between tokens only
+        at += len(text)
+
+
+def _refusal(reason: str) -> QueryError:
+    return QueryError(reason, hint="export again, without the checkpoint", code="export-not-resumable")

@@ -1,0 +1,212 @@
+"""One slice of an export: its pages, their size, and the retries of a busy server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from dragoman_api.errors import ConnectionFailedError, QueryError, WindowExceededError
+from dragoman_elasticsearch import errors
+from dragoman_elasticsearch.exchange import Exchange, target
+from dragoman_elasticsearch.search import SearchAnswer, search
+
+if TYPE_CHECKING:
+    from dragoman_api import DragomanError
+
+LIMIT = 24 * 2**20
+"""Bytes of one answer at most; a longer one is requested again in smaller pages."""
+
+Bookmark = tuple[int, int]
+"""The sort values of a row, after which its slice continues; valid in one point in time only."""
+
+# `_shard_doc` alone makes the server scan the whole result for every page; `_doc` alone loses rows.
+_SORT = [{"_doc": {"order": "asc"}}, {"_shard_doc": {"order": "asc"}}]
+_FIRST, _MOST = 1_000, 10_000  # rows of one request
+_BUSY = (0.25, 0.5, 1, 2, 4, 8, 8, 8)  # seconds before a retry if the server is busy
+_LOST = (0.2, 0.6, 1.8)  # if no answer came
+_PATIENCE = 75.0  # seconds without a page of a slice; the host gives up soon after
+NOTHING = Raw()
+_mark = Decoder(Bookmark)
+
+
+class ExportDocument(msgspec.Struct, frozen=True, gc=False):
+    """The parts of a hit that an export reads; all of them stay bytes."""
+
+    source: Raw = msgspec.field(name="_source", default=NOTHING)
+    sort: Raw = NOTHING
+
+
+class ExportRow(ExportDocument, frozen=True, gc=False):
+    """A document with its address."""
+
+    index: Raw = msgspec.field(name="_index", default=NOTHING)
+    id: Raw = msgspec.field(name="_id", default=NOTHING)
+    routing: Raw = msgspec.field(name="_routing", default=NOTHING)
+
+
+DOCUMENTS: Decoder[SearchAnswer[Any]] = Decoder(SearchAnswer[ExportDocument])
+ROWS: Decoder[SearchAnswer[Any]] = Decoder(SearchAnswer[ExportRow])
+
+
+@dataclass(slots=True)
+class ExportQuery:
+    """The query that all slices of an export share.
+
+    Attributes:
+        name: The object.
+        query: The query.
+        decoder: `DOCUMENTS` or `ROWS`.
+        hold: How long the server keeps the context between two requests.
+        pit: The point in time, empty if scrolls are used.
+        room: The approximate bytes of one page.
+        window: Rows one request may ask for.
+        size: Rows the next request asks for.
+    """
+
+    name: str
+    query: Raw
+    decoder: Decoder[SearchAnswer[Any]]
+    hold: str
+    pit: str = ""
+    room: int = 4 * 2**20
+    window: int = _MOST
+    size: int = _FIRST
+
+    def fit(self, rows: int, size: int) -> None:
+        """Adapt the page size to the room; it grows slowly after a page that was too large."""
+        self.size = max(1, min(self.window, self.size * 4, self.room * rows // size))
+
+    def check(self, found: SearchAnswer[Any]) -> None:
+        """Check an answer, and take the newest id of the search context.
+
+        Raises:
+            QueryError: The answer is partial, so the export would be incomplete.
+        """
+        if found.partial():
+            raise QueryError(f"the export is incomplete: {found.partial()[0].reason}")
+        self.pit = found.pit_id or self.pit
+
+
+@dataclass(frozen=True, slots=True)
+class SlicePage:
+    """Some rows, in the order of their slice.
+
+    Attributes:
+        slice: The number of the slice.
+        hits: The rows.
+        mark: Where the slice continues; True at the end, False if unknown.
+        odd: The bytes of the answer if its documents may be invalid JSON, or not on one line.
+    """
+
+    slice: int
+    hits: Sequence[ExportDocument]
+    mark: Bookmark | bool
+    odd: bytes = b""
+
+
+@dataclass(slots=True)
+class Slice:
+    """A part of the result that is read on its own, from a point in time or a scroll.
+
+    Attributes:
+        source: The query it is a slice of.
+        number: Its number, from 0.
+        of: The number of slices.
+        mark: The bookmark of the last row read; False at the beginning, True at the end.
+        scroll: The scroll's id; None with points in time.
+        rows: Rows of the slice as the scroll counts them.
+    """
+
+    source: ExportQuery
+    number: int
+    of: int
+    mark: Bookmark | bool = False
+    scroll: str | None = None
+    rows: int = 0
+    _failures: int = 0
+    _waited: float = 0.0
+
+    def page(self) -> Exchange[SlicePage | float]:
+        """Fetch the next page, or return the seconds to wait before a retry.
+
+        Raises:
+            DragomanError: The page cannot be fetched; code `context-lost` for a lost context.
+        """
+        asked = self.source.size
+        try:
+            found = yield from self._search(asked) if self.scroll is None else self._scroll(asked)
+        except (ConnectionFailedError, QueryError) as error:
+            return self._again(error, asked)
+        self.source.check(found)
+        self._failures, self._waited, hits = 0, 0.0, found.hits.hits
+        if self.scroll is not None:
+            self.rows, self.scroll = found.count or 0, found.scroll_id or self.scroll
+            self.mark = not hits
+        else:  # a complete answer with fewer rows than requested is the last one
+            self.mark = True if len(hits) < asked else self._behind(hits[-1])
+        return SlicePage(self.number, hits, self.mark, found.odd)
+
+    def _behind(self, last: ExportDocument) -> Bookmark:
+        """Return the bookmark of a row, which must come after the previous one."""
+        mark: Bookmark = errors.parsed(bytes(last.sort), _mark)
+        if isinstance(self.mark, tuple) and mark <= self.mark:
+            raise QueryError(f"the export is incomplete: the server repeated rows after {self.mark}")
+        return mark
+
+    def _search(self, size: int) -> Exchange[SearchAnswer[Any]]:
+        source = self.source
+        body: dict[str, Any] = {
+            "size": size,
+            "query": source.query,
+            "pit": {"id": source.pit, "keep_alive": source.hold},
+            "sort": _SORT,
+            "track_total_hits": False,
+        } | self._share()
+        if self.mark:
+            body["search_after"] = self.mark
+        return (yield from search("/_search?allow_partial_search_results=false", body, source.decoder))
+
+    def _scroll(self, size: int) -> Exchange[SearchAnswer[Any]]:
+        source = self.source
+        if self.scroll:
+            body: dict[str, Any] = {"scroll": source.hold, "scroll_id": self.scroll}
+            return (yield from search("/_search/scroll", body, source.decoder))
+        body = {"size": size, "query": source.query, "sort": ["_doc"], "track_total_hits": True} | self._share()
+        where = f"/{target(source.name)}/_search?scroll={source.hold}&allow_partial_search_results=false"
+        return (yield from search(where, body, source.decoder))
+
+    def _share(self) -> dict[str, Any]:
+        return {"slice": {"id": self.number, "max": self.of}} if self.of > 1 else {}
+
+    def _again(self, error: DragomanError, asked: int) -> float:
+        """Decide by the error whether to retry: with fewer rows, later, or not at all."""
+        source, details = self.source, error.details
+        if details.get("type") == errors.CONTEXT_LOST:
+            raise QueryError(
+                f"the server no longer holds the state of '{source.name}' for this export (kept for {source.hold})",
+                hint="export again; if the output takes longer than that, raise the keep-alive",
+                code="context-lost",
+                details=details,
+            ) from error
+        if self.scroll:  # the server may have moved on: a retry could skip a page
+            raise error
+        if isinstance(error, WindowExceededError) and 0 < (window := int(str(details["window"]))) < asked:
+            source.window = source.size = window
+            return 0
+        if "limit" in details and asked > 1:
+            source.size = max(1, min(source.size, asked // 4))
+            return 0
+        pauses = _BUSY if "retry_after" in details else _LOST if isinstance(error, ConnectionFailedError) else ()
+        pause = max([float(str(details.get("retry_after", 0))), *pauses[self._failures : self._failures + 1]])
+        if self._failures == len(pauses) or self._waited + pause > _PATIENCE:
+            if pauses:
+                error.hint = f"export again later, or continue with --resume within {source.hold}"
+            raise error
+        self._failures, self._waited = self._failures + 1, self._waited + pause
+        source.size = max(1, min(source.size, asked // 2))
+        return pause

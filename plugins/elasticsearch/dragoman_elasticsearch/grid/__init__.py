@@ -1,0 +1,1 @@
+"""Pages of the grid: filters, sorts, cells, and rows beyond the result window."""

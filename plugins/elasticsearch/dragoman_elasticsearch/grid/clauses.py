@@ -1,0 +1,159 @@
+"""Turns one filter row into a clause, according to its operator and the type of its field (E34)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman_api import Filter
+from dragoman_api import Operator as Op
+from dragoman_elasticsearch.columns.field_types import NULLS, PATTERN, Family, Field
+
+from . import filter_values
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dragoman_elasticsearch.server import Features
+
+Clause = dict[str, "Any"]
+
+MAX_TERMS = 65_536
+"""Values of one `terms` query at most: the default of `index.max_terms_count`."""
+
+MAX_CLAUSES = 1_024
+"""Clauses of one `bool` query at most, on 7.x; later versions take more."""
+
+_RANGE = {Op.GT: "gt", Op.GE: "gte", Op.LT: "lt", Op.LE: "lte"}
+_WILDCARD = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.ENDS: "*{}"}
+
+
+def clause(row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
+    """Translate one row without its negation.
+
+    Args:
+        row: A row whose operator the field takes.
+        found: The column.
+        features: What the server's version takes.
+        notes: Receives a note for whatever is not exact.
+
+    Raises:
+        ValueError: The value does not fit; the message says why.
+    """
+    if row.op in NULLS:
+        if found.null_value:
+            notes.append("the mapping's null_value makes stored nulls count as values")
+        return _exists(found)
+    if row.op is Op.EMPTY:
+        return {"term": {found.whole: ""}}
+    if row.op is Op.NOT_EMPTY:
+        return {"bool": {"filter": [_exists(found)], "must_not": [{"term": {found.whole: ""}}]}}
+    if row.op in PATTERN:
+        return _pattern(row, found, features, notes)
+    if row.op in _RANGE or row.op is Op.BETWEEN:
+        _warn_unindexed(found, notes, None)
+        return _range(row, found)
+    several = filter_values.values(row.value) if row.op in (Op.IN, Op.NOT_IN) else [row.value]
+    if not several:
+        raise ValueError("the list of values is empty")
+    if isinstance(row.value, str) and len(several) > 1 and "" in several:
+        raise ValueError("a value between the commas is empty")
+    return _equal([filter_values.typed(found, value) for value in several], row, found, features, notes)
+
+
+def _exists(found: Field) -> Clause:
+    return {"exists": {"field": found.field}}  # never the sub-field: it misses strings over ignore_above
+
+
+def _equal(
+    values: list[filter_values.Scalar], row: Filter, found: Field, features: Features, notes: list[str]
+) -> Clause:
+    if found.family is Family.TEXT and not found.keyword:
+        notes.append("analysed text: compares words, not the exact text")
+        return _any([{"match_phrase": {found.field: value}} for value in values])
+    if found.family is Family.INDEX and any(character in str(value) for value in values for character in "*?\\"):
+        raise ValueError("an index cannot have such a name, and the server would expand '*'")
+    if found.family is Family.FLATTENED:
+        notes.append("compares the values of all keys")
+    for value in values:
+        _warn_unindexed(found, notes, value)
+    if row.case is False and found.family in (Family.ID, Family.VERSION):
+        notes.append("letter case is compared")
+    if row.case is False and (found.keyword or found.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
+        return _any([{"term": {found.whole: _folding(str(value), features, notes)}} for value in values])
+    if any(filter_values.is_month(found, value) for value in values):
+        return _any([_date(found, value) for value in values])
+    if row.op not in (Op.IN, Op.NOT_IN):
+        return {"term": {found.whole: values[0]}}
+    if len(values) > MAX_TERMS:
+        raise ValueError(f"{len(values):,} values; the server takes {MAX_TERMS:,} at most")
+    return {"terms": {found.whole: values}}
+
+
+def _date(found: Field, value: filter_values.Scalar) -> Clause:
+    if not filter_values.is_month(found, value):
+        return {"term": {found.field: value}}
+    first, following = filter_values.month(value)
+    return {"range": {found.field: {"gte": first, "lt": following}}}
+
+
+def _any(clauses: list[Clause]) -> Clause:
+    if len(clauses) > MAX_CLAUSES:
+        raise ValueError(f"{len(clauses):,} values; compared this way, the server takes {MAX_CLAUSES:,} at most")
+    return clauses[0] if len(clauses) == 1 else {"bool": {"should": clauses, "minimum_should_match": 1}}
+
+
+def _folding(text: str, features: Features, notes: list[str]) -> Clause:
+    if not features.case_insensitive:
+        notes.append("letter case is compared: this version of the server cannot ignore it")
+        return {"value": text}
+    if not text.isascii():
+        notes.append("letter case is ignored for ASCII letters only")
+    return {"value": text, "case_insensitive": True}
+
+
+def _pattern(row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
+    text = str(filter_values.typed(found, row.value, pattern=True))
+    if found.family is Family.TEXT and not found.keyword:
+        notes.append("analysed text: finds whole words in this order, anywhere in the text")
+        return {"match_phrase": {found.field: text}}
+    if found.family is Family.FLATTENED:
+        notes.append("compares the values of all keys")
+    _warn_unindexed(found, notes, None)
+    if found.family is Family.INDEX:
+        if any(character in text for character in "*?\\"):
+            raise ValueError("an index cannot have such a name, and the server would expand it")
+        return {"wildcard": {"_index": {"value": _WILDCARD[row.op].format(text.lower())}}}
+    value = _WILDCARD[row.op].format(filter_values.escape(text))
+    if row.case is True:
+        return {"wildcard": {found.whole: {"value": value}}}
+    return {"wildcard": {found.whole: _folding(value, features, notes)}}
+
+
+def _warn_unindexed(found: Field, notes: list[str], value: filter_values.Scalar | None) -> None:
+    """Note which strings `ignore_above` hides: no short value of an equality, else every longer string."""
+    if found.ignore_above is not None and (value is None or len(str(value)) > found.ignore_above):
+        text = f"strings longer than {found.ignore_above} characters are not indexed in {found.whole}"
+        if text not in notes:
+            notes.append(text)
+
+
+def _range(row: Filter, found: Field) -> Clause:
+    bounds: dict[str, filter_values.Scalar] = {}
+    if row.op is Op.BETWEEN:
+        given = filter_values.values(row.value)
+        if len(given) != 2 or any(bound is None or bound == "" for bound in given):
+            raise ValueError("it takes two bounds, the lower first")
+        pairs = list(zip((Op.GE, Op.LE), given, strict=True))
+    else:
+        pairs = [(row.op, row.value)]
+    for op, bound in pairs:
+        value = filter_values.typed(found, bound)
+        if found.family is Family.IP and "/" in str(value):
+            raise ValueError("networks have no order; use '=' to find its addresses")
+        if not filter_values.is_month(found, value):
+            bounds[_RANGE[op]] = value
+            continue
+        first, following = filter_values.month(value)  # "after 2024-01" begins where the month ends
+        name = "gte" if op in (Op.GT, Op.GE) else "lt"
+        bounds[name] = following if op in (Op.GT, Op.LE) else first
+    return {"range": {found.whole: bounds}}

@@ -1,0 +1,104 @@
+"""Values of filter rows: checked against the column and typed for the server, or refused with a reason."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from decimal import Decimal
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from dragoman_elasticsearch.columns.field_types import BOUNDS, Family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dragoman_elasticsearch.columns.field_types import Field
+
+Scalar = bool | int | float | str | Decimal
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
+_MONTH = re.compile(r"\d{4}(-\d{2})?")
+_FLOATS = {"half_float": 65504, "float": 3.4028234663852886e38}
+
+
+def values(value: object) -> list[object]:
+    """Split a list or a comma-separated text, and strip the parts."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",")]
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def typed(field: Field, value: object, *, pattern: bool = False) -> Scalar:
+    """Convert one value to what the server compares with the column.
+
+    Args:
+        field: The column.
+        value: The value as entered.
+        pattern: The value is a part of a string.
+
+    Raises:
+        ValueError: The value does not fit the column; the message says why.
+    """
+    if value is None or isinstance(value, (list, tuple)):
+        raise ValueError("it takes one value; for rows without a value use 'null'")
+    if isinstance(value, float) and not isfinite(value):
+        raise ValueError(f"{value} is not a value of a document")
+    if field.family is Family.NUMBER:
+        return _number(value, field.types)
+    if field.family is Family.BOOLEAN:
+        return _boolean(value)
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if not text and (pattern or (field.family not in (Family.KEYWORD, Family.KEYED) and not field.keyword)):
+        raise ValueError("an empty value matches nothing here")
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("the value is not valid Unicode")
+    return _address(text) if field.family is Family.IP else text
+
+
+def _number(value: object, types: Iterable[str]) -> int | Decimal | float:
+    if isinstance(value, bool) or not (isinstance(value, (int, float)) or _NUMBER.fullmatch(str(value).strip())):
+        raise ValueError(f"{value!r} is not a number")
+    exact = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
+    for kind in types:
+        low, high = BOUNDS.get(kind) or (-_FLOATS.get(kind, 1.7976931348623157e308), _FLOATS.get(kind, 1.8e308))
+        if not Decimal(low) <= exact <= Decimal(high):
+            raise ValueError(f"{value} is out of range for a field of type {kind}")
+    if exact == exact.to_integral_value() and exact.adjusted() < 40:
+        return int(exact)
+    return exact
+
+
+def _boolean(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if str(value).lower() in ("true", "false"):
+        return str(value).lower() == "true"
+    raise ValueError(f"{value!r} is neither true nor false")
+
+
+def _address(text: str) -> str:
+    try:
+        ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an IP address") from None
+    return text
+
+
+def is_month(field: Field, value: Scalar) -> bool:
+    """Return whether a date names a month or a year, which `term` would take for its first day."""
+    return field.family is Family.DATE and field.iso and _MONTH.fullmatch(str(value)) is not None
+
+
+def month(value: Scalar) -> tuple[str, str]:
+    """Return the first instants of a month or year and of the next one, as date math."""
+    unit = "M" if "-" in str(value) else "y"
+    return f"{value}||/{unit}", f"{value}||+1{unit}/{unit}"
+
+
+def escape(text: str) -> str:
+    r"""Escape the special characters of a wildcard pattern.
+
+    >>> print(escape("50%*?"))
+    50%\*\?
+    """
+    return re.sub(r"([\\*?])", r"\\\1", text)

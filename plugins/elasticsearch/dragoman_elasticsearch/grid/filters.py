@@ -1,0 +1,207 @@
+"""Turns filter rows into a query: each runs as asked, or is refused with a reason (E24, E34-E36)."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import CompiledFilter, Explanation, Filter, FilterNotSupportedError, FilterRequest, RawQuery
+from dragoman_api import Operator as Op
+from dragoman_api.exchanges import encode
+from dragoman_elasticsearch.columns.field_types import NEGATED, Family, Field
+
+from .clauses import Clause, clause
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dragoman_elasticsearch.columns.view import View
+    from dragoman_elasticsearch.server import Features
+
+
+class FilterBody(msgspec.Struct, frozen=True):
+    """The driver's own form of a compiled filter."""
+
+    query: Raw
+    raw: bool = False
+
+
+@dataclass(slots=True)
+class _Row:
+    """One translated filter row; its negation is kept apart, since nested wrappers go between the two."""
+
+    number: int
+    clause: Clause
+    negated: bool = False
+    found: Field | None = None
+    group: str | None = None
+    approximations: list[str] = field(default_factory=list)
+    mates: list[int] = field(default_factory=list)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        return self.found.nested if self.found is not None else ()
+
+    @property
+    def label(self) -> str:
+        kind = next(iter(self.clause))
+        if kind == "bool":  # several values, or `exists` without the empty string
+            parts = self.clause[kind].get("should") or self.clause[kind]["filter"]
+            kind = next(iter(parts[0]))
+        place = f" {self.found.field}" if self.found is not None else ""
+        if self.found is not None and kind not in ("exists", "match_phrase"):
+            place = f" {self.found.whole}"
+        nested = f"nested({self.path[-1]}): " if self.path else ""
+        return f"{nested}{'not ' if self.negated else ''}{kind}{place}"
+
+
+def compile_filter(request: FilterRequest, view: View, features: Features, *, command: str) -> CompiledFilter:
+    """Translate filter rows, or refuse those that cannot run; the result never matches more than they say.
+
+    Args:
+        request: At least one filter row.
+        view: The object's columns.
+        features: What the server's version takes.
+        command: The command to which a hint adds a working `--filter`.
+
+    Raises:
+        FilterNotSupportedError: One or several filter rows cannot run; details name the first.
+    """
+    if request.match not in ("all", "any"):
+        raise FilterNotSupportedError(f"match is 'all' or 'any', not {request.match!r}; nothing was sent")
+    rows: list[_Row] = []
+    refused: list[FilterNotSupportedError] = []
+    for number, row in enumerate(request.rows):
+        try:
+            rows.append(_raw(number, row, view) if isinstance(row, RawQuery) else _row(number, row, view, features))
+        except ValueError as reason:
+            refused.append(_refusal(row, str(reason), view, command))
+    if refused:
+        raise _together(refused)
+    clauses = _joined(rows, request.match)
+    body = FilterBody(Raw(encode(_combine(clauses, request.match)).encode()), any(row.found is None for row in rows))
+    return CompiledFilter(
+        object=request.object,
+        body=encode(body),
+        rows=[
+            Explanation(
+                row=row.number,
+                clause=row.label,
+                exact=not row.approximations,
+                approximations=row.approximations,
+                same_element=row.mates,
+            )
+            for row in rows
+        ],
+    )
+
+
+def _together(refused: Sequence[FilterNotSupportedError]) -> FilterNotSupportedError:
+    if len(refused) == 1:
+        return refused[0]
+    text = "; ".join(each.message.removesuffix("; nothing was sent") for each in refused)
+    return FilterNotSupportedError(f"{text}; nothing was sent", hint=refused[0].hint, details=refused[0].details)
+
+
+def _refusal(row: Filter | RawQuery, reason: str, view: View, command: str) -> FilterNotSupportedError:
+    if isinstance(row, RawQuery):
+        details = {"column": "Raw SQL", "operator": None, "reason": reason}
+        return FilterNotSupportedError(f"the Raw row: {reason}; nothing was sent", details=details)
+    hint = "describe the object to see its columns and their operators"
+    found = view.find(row.column)
+    said = "" if row.value is None else f" {row.value}"
+    if found is not None and found.family is Family.NESTED:
+        leaves = [each for each in view.fields.values() if found.name in each.nested]
+        leaf = next((each for each in leaves if row.op in each.support[0]), leaves[0] if leaves else found)
+        hint = f"{command} --filter {shlex.quote(f'{leaf.name} {row.op}{said}')}"
+    elif row.op is Op.REGEX and found is not None:
+        hint = f"{command} --raw {shlex.quote(f'{found.whole}:/{row.value}/')}"
+    text = f"'{row.column} {row.op}{said}': {reason}"
+    if found is not None and not found.support[0]:
+        text = f"'{row.column}' {reason.removeprefix('it ')}"
+    return FilterNotSupportedError(
+        f"{text}; nothing was sent",
+        hint=hint,
+        details={"column": row.column, "operator": str(row.op), "reason": reason},
+    )
+
+
+def _raw(number: int, row: RawQuery, view: View) -> _Row:
+    if not row.text.strip():
+        raise ValueError("an empty query finds nothing; remove the row")
+    hidden = [name for name, each in view.fields.items() if each.nested and f"{name}:" in row.text]
+    notes = [f"the Raw row does not look into nested arrays: '{name}' has no value for it" for name in hidden]
+    # Without `lenient`, a word searched in all fields fails on the first number or date.
+    return _Row(number, {"query_string": {"query": row.text, "lenient": True}}, approximations=notes)
+
+
+def _row(number: int, row: Filter, view: View, features: Features) -> _Row:
+    found = view.find(row.column)
+    if found is None:
+        raise ValueError("there is no such column")
+    operators, reasons, _ = found.support
+    if row.op not in operators:
+        raise ValueError(reasons.get("filter") or reasons[row.op])
+    if row.group is not None and not found.nested:
+        raise ValueError("it is not a leaf of a nested array, so the row cannot belong to an element group")
+    made = _Row(number, {}, row.op in NEGATED, found, row.group)
+    made.clause = clause(row, found, features, made.approximations)
+    if row.op in (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS):
+        made.approximations.append(f"rows without '{row.column}' match too")
+    return made
+
+
+def _joined(rows: list[_Row], match: str) -> list[tuple[Clause, bool]]:
+    """Return one clause per filter row or same-element group (E35), and whether each may score."""
+    groups: dict[tuple[str, tuple[str, ...]], list[_Row]] = {}
+    for row in rows:
+        if row.group is not None:
+            groups.setdefault((row.group, row.path), []).append(row)
+    clauses: list[tuple[Clause, bool]] = []
+    done: set[int] = set()
+    for row in rows:
+        mates = groups.get((row.group, row.path), []) if row.group is not None else []
+        if row.number in done:
+            continue
+        if len(mates) < 2:
+            if any(other.group == row.group and other is not row for other in rows if row.group is not None):
+                row.approximations.append(f"no other row of element {row.group} is on '{row.path[-1]}'")
+            clauses.append((_negate(_wrap(row.clause, [row]), negated=row.negated), row.found is None))
+            continue
+        inner = [_negate(mate.clause, negated=mate.negated) for mate in mates]
+        clauses.append((_wrap(_combine([(each, False) for each in inner], match), mates), False))
+        for mate in mates:
+            mate.mates = [other.number for other in mates if other is not mate]
+            done.add(mate.number)
+    return clauses
+
+
+def _negate(clause: Clause, *, negated: bool) -> Clause:
+    return {"bool": {"must_not": [clause]}} if negated else clause
+
+
+def _wrap(clause: Clause, rows: Iterable[_Row]) -> Clause:
+    """Wrap a clause in the nested arrays around its field."""
+    fields = [row.found for row in rows if row.found is not None]
+    for path in reversed(fields[0].nested if fields else ()):
+        nested: Clause = {"path": path, "query": clause}
+        if any(each.partial for each in fields):  # an index that lacks the array would fail the search
+            nested["ignore_unmapped"] = True
+        clause = {"nested": nested}
+    return clause
+
+
+def _combine(clauses: list[tuple[Clause, bool]], match: str) -> Clause:
+    if len(clauses) == 1:
+        return clauses[0][0]
+    if match == "any":
+        return {"bool": {"should": [clause for clause, _ in clauses], "minimum_should_match": 1}}
+    parts = {
+        "filter": [clause for clause, scores in clauses if not scores],
+        "must": [clause for clause, scores in clauses if scores],
+    }
+    return {"bool": {name: part for name, part in parts.items() if part}}

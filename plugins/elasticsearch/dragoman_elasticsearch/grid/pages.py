@@ -1,0 +1,300 @@
+"""Pages of the grid: the search by offset, the switch to deep pages, and the page with its notes."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import secrets
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import DragomanError, Note, Page, PageRequest
+from dragoman_api.cells import widened
+from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
+from dragoman_api.exchanges import encode
+from dragoman_elasticsearch import errors
+from dragoman_elasticsearch.columns.field_types import Family, Field
+from dragoman_elasticsearch.columns.view import View, column
+from dragoman_elasticsearch.exchange import Exchange, get, post, target
+from dragoman_elasticsearch.hits import DecodedHit
+from dragoman_elasticsearch.objects import document
+from dragoman_elasticsearch.search import MATCH_ALL, READ, search
+
+from .cells import DOCUMENT, CellReader, whole
+from .deep_pages import Pager, PointInTimePager, ScrollPager
+from .filters import FilterBody
+from .sorting import SortKeys, compile_sort
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dragoman_api import Cell, CellRequest, CompiledFilter
+    from dragoman_elasticsearch.server import Features
+
+WINDOW = 10_000
+"""Rows that are reached by offset; deep pages start after them (E41). Fixed, whatever the index's setting."""
+
+_VOID = re.compile(r'MatchNoDocsQuery\("(.*?)"\)')
+_CAUSES = 3  # notes at most on why a query finds nothing
+
+
+def preference() -> str:
+    """Return a word that keeps all pages of a connection on the same shard copies, so that ties keep their order."""
+    return f"dragoman-{secrets.token_hex(4)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageQuery:
+    """One page request, translated.
+
+    Attributes:
+        request: The request.
+        view: The object.
+        fields: Columns of the page.
+        reader: The reader of their cells.
+        keys: The server's sort keys.
+        notes: Notes on dropped sort keys.
+        query: The server's query.
+        raw: A Raw row is part of the query.
+        window: Rows reached by offset.
+        preference: See `preference`.
+        connection: The connection's name, for commands in hints.
+    """
+
+    request: PageRequest
+    view: View
+    fields: list[Field]
+    reader: CellReader
+    keys: SortKeys
+    notes: list[Note]
+    query: Raw
+    raw: bool
+    window: int
+    preference: str
+    connection: str
+
+    @property
+    def deep(self) -> bool:
+        """Whether the page reaches past the window."""
+        return self.request.offset + self.request.limit > self.window
+
+    @property
+    def result_key(self) -> str:
+        """The key of the result; pages of one result share a pager."""
+        return encode([self.request.object, self.query, self.keys, [each.name for each in self.fields]])
+
+    def pager(self, features: Features) -> Pager:
+        """Build a pager for the result."""
+        kind = PointInTimePager if features.point_in_time else ScrollPager
+        return kind(self.view.target, self.query, self.keys, self.window, self.preference)
+
+    def shallow_page(self) -> Exchange[Page]:
+        """Fetch the page by offset."""
+        request = self.request
+        body: dict[str, Any] = {"from": request.offset, "size": request.limit, "query": self.query}
+        body |= {"sort": self.keys} if self.keys else {}
+        body |= {"track_total_hits": request.total} | self._options()
+        where = f"/{target(request.object)}/_search?allow_partial_search_results=false&preference={self.preference}"
+        try:
+            found = yield from search(where, body, READ)
+        except WindowExceededError as error:
+            raise (yield from _explained(error, request, self.connection)) from error
+        return self._page(found.hits.hits, found.notes(), found.count)
+
+    def deep_page(self, pager: Pager) -> Exchange[Page]:
+        """Fetch the page through a pager."""
+        reason = f"rows past {self.window:,} come from a snapshot, so rows of earlier pages may repeat in it"
+        try:
+            hits = yield from pager.fetch(self.request.offset, self.request.limit, self._options())
+        except WindowExceededError as error:
+            raise (yield from _explained(error, self.request, self.connection)) from error
+        notes = [Note(code="snapshot", reason=reason)]
+        if pager.renewed:
+            pager.renewed = False
+            notes.append(Note(code="snapshot-renewed", reason="the snapshot had expired; this is a newer one"))
+        return self._page(hits, notes, pager.total if self.request.total else None)
+
+    def _options(self) -> dict[str, Any]:
+        reader = self.reader
+        options: dict[str, Any] = {"seq_no_primary_term": True}
+        # A filtered _source comes back rewritten (1.10 as 1.1): request all of it, or none.
+        options |= {} if reader.needs_source else {"_source": False}
+        return options | ({"fields": reader.computed} if reader.computed else {})
+
+    def _page(self, hits: Sequence[DecodedHit], notes: Iterable[Note], total: int | None) -> Page:
+        reader = self.reader
+        strange = sorted({hit.index for hit in hits} - {*self.view.indices})
+        if strange and self.view.indices == (self.view.target,):  # an alias may have new indices by now
+            raise QueryError(
+                f"the server returned rows of {', '.join(map(repr, strange))}, not of '{self.view.target}'"
+            )
+        return Page(
+            columns=[self.view.columns.get(each.name) or column(each) for each in self.fields],
+            cells=reader.cells(hits),
+            keys=[hit.key for hit in hits],
+            notes=[*self.notes, *notes, *_row_notes(hits, source=reader.needs_source)],
+            total=total,
+            offset=self.request.offset,
+        )
+
+
+def page_query(request: PageRequest, view: View, *, window: int, preference: str, connection: str) -> PageQuery:
+    """Translate a page request.
+
+    Raises:
+        QueryError: A requested column does not exist, or the filter belongs to another object.
+    """
+    if request.offset < 0 or request.limit < 1:  # 7.17 answers a negative offset with an error of its own code
+        raise QueryError(
+            f"a page needs an offset of at least 0 and a limit of at least 1, not {request.offset} and {request.limit}"
+        )
+    keys, notes = compile_sort(request.sort, view)
+    query, raw = filter_query(request.object, request.filter)
+    fields, reader = _chosen(view, None if request.columns is None else tuple(request.columns))
+    return PageQuery(
+        request=request,
+        view=view,
+        fields=fields,
+        reader=reader,
+        keys=keys,
+        notes=notes,
+        query=query,
+        raw=raw,
+        window=window,
+        preference=preference,
+        connection=connection,
+    )
+
+
+def filter_query(name: str, given: CompiledFilter | None) -> tuple[Raw, bool]:
+    """Return the query of a compiled filter, and whether it holds a Raw row.
+
+    Raises:
+        QueryError: It was compiled for another object.
+    """
+    if given is None:
+        return MATCH_ALL, False
+    if given.object != name:
+        raise QueryError(f"the filter was compiled for '{given.object}', not for '{name}'")
+    body = msgspec.json.decode(given.body, type=FilterBody)
+    return body.query, body.raw
+
+
+def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
+    """Fetch one whole cell as it is now.
+
+    Raises:
+        RowNotFoundError: The row is gone.
+        QueryError: The index keeps no `_source`, or a shard that may hold the row failed.
+    """
+    [found] = _choose(view, [request.column])
+    reader = CellReader([found], nested_names(view))
+    if found.runtime:  # only searches compute it
+        body = {"query": {"term": {"_id": request.key.id}}, "fields": reader.computed, "_source": False}
+        answer = yield from search(f"/{target(request.key.object)}/_search", body, READ)
+        hit = next(iter(answer.hits.hits), None)
+        if hit is None and (partial := answer.partial()):
+            raise QueryError(f"the row cannot be read: {partial[0].reason}", hint="try again")
+        if hit is None:
+            raise RowNotFoundError(f"'{request.key.object}' holds no document '{request.key.id}'")
+    else:
+        stored = yield from document(request.key.object, request.key.id, request.key.routing)
+        source = errors.parsed(widened(bytes(stored.source)), DOCUMENT) if bytes(stored.source) else None
+        if source is None and reader.needs_source:
+            raise QueryError("the index does not keep documents (_source), so the cell cannot be read")
+        hit = DecodedHit(index=stored.index, id=stored.id, source=source)
+    return whole(reader.columns([hit])[0][0])
+
+
+@lru_cache(maxsize=16)
+def _chosen(view: View, names: tuple[str, ...] | None) -> tuple[list[Field], CellReader]:
+    fields = _choose(view, names)
+    return fields, CellReader(fields, nested_names(view))
+
+
+def nested_names(view: View) -> list[str]:
+    """Return the names of all nested arrays."""
+    return [each.name for each in view.fields.values() if each.family is Family.NESTED]
+
+
+def _choose(view: View, names: Sequence[str] | None) -> list[Field]:
+    if names is None:
+        return list(view.fields.values())[:MAX_COLUMNS]
+    found = {name: view.find(name) for name in names}
+    if missing := [name for name, each in found.items() if each is None]:
+        raise QueryError(
+            f"'{view.target}' has no column {', '.join(map(repr, missing))}", hint="describe the object to see them"
+        )
+    return [each for each in found.values() if each is not None]
+
+
+def _row_notes(hits: Sequence[DecodedHit], *, source: bool) -> list[Note]:
+    notes = []
+    for name in sorted({name for hit in hits for name in hit.ignored}):
+        reason = f"some values of {name} are stored, not indexed (too long or malformed): filters and sorts miss them"
+        notes.append(Note(code="value-not-indexed", column=name.removesuffix(".keyword"), reason=reason))
+    if source and any(hit.source is None for hit in hits):
+        notes.append(
+            Note(code="source-missing", reason="the index does not keep documents (_source), so only ids are shown")
+        )
+    return notes
+
+
+def window_setting(name: str) -> Exchange[int]:
+    """Read how far an object is reached by offset: the smallest `index.max_result_window` of its indices."""
+    path = "_settings/index.max_result_window?include_defaults=true&flat_settings=true"
+    reply = yield get(f"/{target(name)}/{path}")
+    answer = errors.decode(reply, dict[str, dict[str, dict[str, str]]])
+    setting = "index.max_result_window"  # set values are under `settings`, all others under `defaults`; strings
+    values = (each.get("settings", {}).get(setting) or each["defaults"][setting] for each in answer.values())
+    return min((int(value) for value in values), default=WINDOW)
+
+
+def _explained(error: WindowExceededError, request: PageRequest, connection: str) -> Exchange[WindowExceededError]:
+    """Add the remedy with the index's own number (E42)."""
+    try:
+        window = yield from window_setting(request.object)
+    except (DragomanError, LookupError):
+        window = int(str(error.details.get("window") or 0))
+    put = f'PUT /{target(request.object)}/_settings {{"index.max_result_window":{WINDOW}}}'
+    return WindowExceededError(
+        f"'{request.object}' shows its first {window:,} rows only (index.max_result_window is {window}); "
+        f"rows {request.offset + 1:,} to {request.offset + request.limit:,} were asked for. {error.message}",
+        hint=f"dragoman console {connection} '{put}'     or dragoman connections edit {connection} --window index",
+        details=error.details,
+    )
+
+
+class _Explained(msgspec.Struct, frozen=True):
+    explanation: str = ""
+    error: str = ""
+
+
+class _Validated(msgspec.Struct, frozen=True):
+    explanations: list[_Explained] = []
+
+
+def why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
+    """Ask the server why a Raw row finds nothing: `lenient` turns bad values and patterns into an empty 200."""
+    reply = yield post(f"/{target(name)}/_validate/query?explain=true", {"query": query})
+    texts = [each.explanation or each.error for each in errors.decode(reply, _Validated).explanations]
+    causes = list(dict.fromkeys(cause for text in texts for cause in _causes(text)))
+    return [
+        Note(code="raw-query-void", column="Raw SQL", reason=f"a part of it can match nothing: {cause}")
+        for cause in causes[:_CAUSES]
+    ]
+
+
+def _causes(text: str) -> Iterable[str]:
+    """Yield why parts of a query match nothing; a word searched in all fields may fail in some of them."""
+    causes = _VOID.findall(text)
+    numbers = itertools.count()
+    marked = _VOID.sub(lambda _: f"\0{next(numbers)}\0", text)
+    for run in re.finditer(r"(\| )?\0(\d+)\0(?: \| \0\d+\0)*( \|)?", marked):
+        if run[1] is None and run[3] is None:
+            yield causes[int(run[2])]

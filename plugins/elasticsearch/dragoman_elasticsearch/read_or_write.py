@@ -1,0 +1,51 @@
+"""Whether a request only reads or may write, by its method and path; if in doubt, it writes."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+_READS = (
+    r"_search(/(scroll|template))?|_msearch(/template)?|_count|_validate/query|_explain/[^/]+|_field_caps|_mget"
+    r"|_m?termvectors(/[^/]+)?|_pit|_async_search|_knn_search|_render/template(/[^/]+)?|_rank_eval|_terms_enum"
+    r"|_sql(/translate)?|_query|_eql/search|_analyze|_search_shards"
+)
+_POST_READS = re.compile(
+    rf"((?!_)[^/]+/|_all/)?({_READS})"
+    r"|_security/user/(_has_privileges|[^/]+/_has_privileges)|_ingest/pipeline/([^/]+/)?_simulate"
+    r"|_scripts/painless/_execute"
+)
+_HOUSEKEEPING = re.compile(r"_search/scroll(/[^/]+)?|_pit|_async_search/[^/]+")
+_ACTIONS = {"_flush", "_refresh", "_forcemerge", "_close", "_reindex", "_cache"}
+"""They act on the server though some of them answer to GET."""
+
+
+def segments(path: str) -> list[str]:
+    """Return the decoded segments of a path, without its query string."""
+    return [unquote(part) for part in path.partition("?")[0].split("/") if part]
+
+
+def may_write(method: str, path: str, body: str = "") -> bool:
+    """Return whether a request may change something.
+
+    `POST /index/_doc/_search` searches on 7.17 and writes the document `_search` on 8.x, so suffixes decide nothing.
+    Freeing a search context of one's own is a read; `DELETE /_search/scroll/_all` ends those of everybody, by its path,
+    its parameter `scroll_id` or its body.
+
+    Args:
+        method: In capitals.
+        path: Percent-encoded, from the first slash.
+        body: As text; empty if there is none.
+
+    >>> may_write("POST", "/books/_search"), may_write("POST", "/books/_doc/_search"), may_write("GET", "/books/_flush")
+    (False, True, True)
+    """
+    parts = segments(path)
+    if method in ("GET", "HEAD", "OPTIONS"):
+        return not _ACTIONS.isdisjoint(parts)
+    if any("/" in part or part in (".", "..") for part in parts):  # a proxy may resolve them to another path
+        return True
+    if method == "DELETE" and ("_all" in unquote(path) or "_all" in body or "\\" in body):
+        return True
+    allowed = {"POST": _POST_READS, "DELETE": _HOUSEKEEPING}.get(method)
+    return allowed is None or allowed.fullmatch("/".join(parts)) is None

@@ -1,0 +1,284 @@
+"""Apply a plan: send its requests, and return the outcome of each change."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec.structs import replace
+
+from dragoman_api import (
+    ConnectionFailedError,
+    DragomanError,
+    Outcome,
+    OutcomeStatus,
+    Plan,
+    PlannedRequest,
+    QueryError,
+    RowKey,
+)
+from dragoman_api.errors import RowNotFoundError
+from dragoman_elasticsearch import errors, objects, read_or_write
+from dragoman_elasticsearch.hits import Count
+
+from . import requests
+from .stored_rows import digest, loaded, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from dragoman_api.exchanges import Reply
+    from dragoman_elasticsearch.exchange import Exchange
+    from dragoman_elasticsearch.hits import StoredHit
+
+_SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
+_GONE = "the row was deleted since it was read"
+_FAILED = OutcomeStatus.FAILED
+_RESULTS = {
+    "create": ("created",),
+    "index": ("created", "updated"),
+    "update": ("updated", "noop"),
+    "delete": ("deleted",),
+}
+_AGAIN = "an earlier attempt was turned away, or its answer was lost; the row holds the change"
+_SAME = "the row holds this change: somebody else made it as well, or it was sent twice on its way"
+_UNREAD = "the row cannot be read"
+
+
+class _Shards(msgspec.Struct, frozen=True):
+    failed: int = 0
+
+
+class _Written(msgspec.Struct, frozen=True):
+    """The answer to one write; in a bulk request each has its own status or error."""
+
+    index: str = msgspec.field(name="_index", default="")
+    id: str = msgspec.field(name="_id", default="")
+    result: str = ""
+    seq_no: Count | None = msgspec.field(name="_seq_no", default=None)
+    primary_term: Count | None = msgspec.field(name="_primary_term", default=None)
+    shards: _Shards = msgspec.field(name="_shards", default=_Shards())
+    status: int = 0
+    error: dict[str, Any] | str | None = None
+    acknowledged: bool = False
+
+
+class _Bulk(msgspec.Struct, frozen=True):
+    items: list[dict[str, _Written]]
+
+
+class _Action(msgspec.Struct, frozen=True):
+    id: str | None = msgspec.field(name="_id", default=None)
+    routing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of a planned request."""
+
+    changes: list[int]
+    lines: str
+    action: str
+    index: str
+    id: str | None
+    routing: str | None
+    body: str | None
+
+
+def _rows(planned: PlannedRequest) -> Iterator[_Row]:
+    request, (index, *parts) = planned.request, read_or_write.segments(planned.request.path)
+    if not planned.rows:
+        action = "delete" if request.method == "DELETE" else "update" if parts[0] == "_update" else "index"
+        routing = parse_qs(request.path.partition("?")[2]).get("routing", [None])[0]
+        yield _Row(planned.changes, "", action, index, next(iter(parts[1:]), None), routing, request.body)
+        return
+    lines = iter((request.body or "").split("\n"))  # not splitlines: JSON text may hold other line separators
+    for changes in planned.rows:
+        [(action, about)] = msgspec.json.decode(head := next(lines), type=dict[str, _Action]).items()
+        body = None if action == "delete" else next(lines)
+        told = f"{head}\n" if body is None else f"{head}\n{body}\n"
+        yield _Row(changes, told, action, index, about.id, about.routing, body)
+
+
+class Sender:
+    """A plan while it is sent.
+
+    Attributes:
+        waiting: Requests that the server was too busy for; a retried bulk request holds only those rows.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self.waiting = plan.planned
+        self._outcomes: dict[int, Outcome] = {}
+        self._known: dict[str, Collection[str]] = {}  # the concrete indices behind a name, empty if hidden
+        self._again = False
+
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The outcome of each change; one that still waits counts as failed."""
+        return list(self._outcomes.values())
+
+    def send(self) -> Exchange[bool]:
+        """Send the waiting requests exactly as planned; return whether a busy server turned some away.
+
+        Raises:
+            ConnectionFailedError: The first request was not sent; later failures become outcomes.
+        """
+        planned, self.waiting = self.waiting, []
+        for each in planned:
+            try:
+                yield from self._send(each)
+            except DragomanError as error:
+                yield from self._lost(list(_rows(each)), error)
+        self._again = True
+        return bool(self.waiting)
+
+    def _send(self, planned: PlannedRequest) -> Exchange[None]:
+        rows = list(_rows(planned))
+        index = rows[0].index
+        if planned.request.method != "DELETE" and index not in self._known:
+            try:  # the write would create an index that was dropped since the plan
+                self._known[index] = (yield from objects.index_settings(index)) or ()
+            except DragomanError as error:
+                error.details["sent"] = False  # means the write
+                raise
+        reply = yield planned.request
+        busy, doubted = [], []
+        for row, (written, fault) in zip(rows, _answers(planned, reply), strict=True):
+            outcome = _failure(row, written, fault) if fault and _about(row, written) else self._told(row, written)
+            if fault and fault.busy and not outcome.doubt:
+                busy.append(row)
+            if outcome.doubt or (fault and fault.conflict):
+                doubted.append(row)
+            self._tell(row, outcome)
+        if busy:
+            body = "".join(row.lines for row in busy)
+            lines = requests.bulk_request(replace(planned.request, body=body), [row.changes for row in busy])
+            self.waiting.append(lines if planned.rows else planned)
+        if doubted:
+            yield from self._look(doubted)
+
+    def _told(self, row: _Row, written: _Written) -> Outcome:
+        """Return the outcome of a successful answer; one that does not name the row proves nothing."""
+        concrete = row.index in self._known.get(row.index, (row.index,))  # an answer names a deleted row's index
+        here = written.id and _about(row, written) and (written.index == row.index or not concrete)
+        drop = row.action == "delete" and row.id is None
+        if drop and written.acknowledged:
+            return Outcome(change=0, status=OutcomeStatus.APPLIED)
+        if not drop and here and written.result in _RESULTS[row.action] and written.error is None:
+            return _applied(row, written)
+        said = f"{written.index}/{written.id} {written.result}".strip(" /") or "nothing of it"
+        reason = f"{errors.DOUBT}the answer says {said}"
+        return Outcome(change=0, status=_FAILED, id=row.id, reason=reason, doubt=True)
+
+    def _tell(self, row: _Row, outcome: Outcome) -> None:
+        self._outcomes |= {number: replace(outcome, change=number) for number in row.changes}
+
+    def _lost(self, rows: list[_Row], error: DragomanError) -> Exchange[None]:
+        """Record a request that got no answer; unless it was certainly not sent, it may have been applied."""
+        sent = error.details.get("sent") is not False
+        if isinstance(error, ConnectionFailedError) and not self._outcomes and not sent:
+            raise error
+        reason = f"{errors.DOUBT if sent else 'not sent: '}{error.message}"
+        for row in rows:
+            self._tell(row, Outcome(change=0, status=_FAILED, id=row.id, reason=reason, doubt=sent))
+        if sent:
+            yield from self._look(rows)
+
+    def _look(self, rows: list[_Row]) -> Exchange[None]:
+        """Read rows in doubt, and those that met a conflict, which may be with an earlier attempt of the same write."""
+        named = [(row, row.id) for row in rows if row.id is not None]
+        found: list[tuple[StoredHit, bool] | DragomanError] = []
+        with suppress(DragomanError):
+            found = (
+                (yield from read_rows(named[0][0].index, [(key, row.routing) for row, key in named])) if named else []
+            )
+        for (row, key), hit in zip_longest(named, found):
+            before, holds = self._outcomes[row.changes[0]], False
+            with suppress(ValueError, RecursionError):  # too deep, or too many digits, to compare
+                holds = _holds(row, hit)
+            if holds and (self._again or before.doubt):
+                at = hit[0].key if isinstance(hit, tuple) else None
+                self._tell(row, Outcome(change=0, status=OutcomeStatus.APPLIED, id=key, reason=_AGAIN, key=at))
+            elif not before.doubt and (holds or not isinstance(hit, (tuple, RowNotFoundError))):
+                reason = f"{errors.DOUBT}{before.reason}, and {_SAME if holds else _UNREAD}"
+                self._tell(row, replace(before, reason=reason, doubt=True))
+
+
+def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, errors.ErrorAnswer | None]]:
+    """Return the answer for each row, and its error if the row was not written."""
+    if not 200 <= reply.status < 300:
+        written = _Written()
+        with suppress(QueryError):  # a deletion of a missing row says `not_found`, and has no error
+            written = errors.parsed(reply.body, _Written)
+        return [(written, errors.read(reply))] * len(planned.by_row)
+    try:
+        if not planned.rows:
+            return [(errors.decode(reply, _Written), None)]
+        told = [written for item in errors.decode(reply, _Bulk).items for written in item.values()]
+    except QueryError as error:
+        error.details["sent"] = True
+        raise
+    if len(told) != len(planned.rows) or not all(each.status for each in told):
+        number = sum(each.status > 0 for each in told)
+        reason = f"the answer tells the outcome of {number} rows in place of {len(planned.rows)}"
+        raise QueryError(reason, details={"sent": True})
+    return [(each, None if 200 <= each.status < 300 else errors.describe(each.status, each.error)) for each in told]
+
+
+def _about(row: _Row, written: _Written) -> bool:
+    """Return whether an answer is about a row; an answer to a failed request names no row."""
+    return row.id is None or written.id in ("", row.id)
+
+
+def _applied(row: _Row, written: _Written) -> Outcome:
+    reasons = ["nothing changed: the values were there already"] if written.result == "noop" else []
+    reasons += [f"{written.shards.failed} copies of the shard failed to store it"] if written.shards.failed else []
+    guard: dict[str, int | str] = {}
+    if written.seq_no is not None and written.primary_term is not None:
+        guard = {"seq_no": written.seq_no, "primary_term": written.primary_term}
+    gone = written.result == "deleted"
+    key = None if gone else RowKey(written.index, written.id, row.routing, guard)
+    return Outcome(change=0, status=OutcomeStatus.APPLIED, id=written.id, reason="; ".join(reasons), key=key)
+
+
+def _failure(row: _Row, written: _Written, fault: errors.ErrorAnswer) -> Outcome:
+    status, reason = OutcomeStatus.CONFLICT, _GONE
+    doubt = fault.unsure
+    if fault.conflict and "document already exists" in fault.text:
+        reason = "a row with this id exists already"
+    elif fault.conflict and (moved := _SEQ_NO.search(fault.text)):
+        reason = f"changed since it was read (seq_no {moved[1]} → {moved[2]})"
+    elif fault.conflict and "no document was found" not in fault.text:
+        reason = fault.text
+    elif not (fault.conflict or fault.type == "document_missing_exception" or written.result == "not_found"):
+        status, reason = _FAILED, f"{errors.DOUBT if doubt else ''}{errors.exception(fault).message}"
+    return Outcome(change=0, status=status, id=row.id, reason=reason, doubt=doubt)
+
+
+def _holds(row: _Row, hit: tuple[StoredHit, bool] | DragomanError | None) -> bool:
+    """Return whether a row is as the write should have left it."""
+    if not isinstance(hit, tuple):
+        return row.action == "delete" and isinstance(hit, RowNotFoundError)
+    source = bytes(hit[0].source)
+    if row.action == "delete" or not source or row.body is None:
+        return False
+    wanted = row.body.encode()
+    try:
+        if row.action == "update":
+            wanted = json.dumps(_merged(loaded(source), loaded(wanted)["doc"])).encode()
+        return digest(source) == digest(wanted)
+    except ValueError:
+        return False
+
+
+def _merged(old: Any, new: Any) -> Any:
+    if not (isinstance(old, dict) and isinstance(new, dict)):
+        return new
+    return {**old, **{name: _merged(old.get(name), value) for name, value in new.items()}}

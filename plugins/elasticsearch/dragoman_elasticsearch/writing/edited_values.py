@@ -1,0 +1,166 @@
+"""Edited values: typed by column, and put where they belong in the document."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import Json
+from dragoman_api.cells import exact_number, narrowed, widened
+from dragoman_api.exchanges import decode, encode
+from dragoman_elasticsearch.columns.field_types import Family
+from dragoman_elasticsearch.grid import filter_values
+from dragoman_elasticsearch.grid.cells import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dragoman_elasticsearch.columns.field_types import Field
+
+Tree = dict[str, Any]
+
+_OBJECTS = (Family.OBJECT, Family.NESTED, Family.FLATTENED, Family.RANGE, Family.GEO, Family.OTHER)
+_MINUS_ZERO = re.compile(rb'"(?:[^"\\]|\\.)*+"|(-0)(?![.eE])')
+_PLAIN = 1e-3, 1e7  # the server writes floats outside of it with an exponent
+_object = msgspec.json.Decoder(dict[str, Raw])
+
+
+def edited(field: Field, value: object) -> object:
+    """Convert an edited value to the value that is stored.
+
+    A text that is a JSON array becomes one in any column; one that is a JSON object only in a column that holds
+    objects. The fragment that a cut cell shows is no JSON: given as a plain text, it is stored as one (E23).
+
+    Raises:
+        ValueError: The value does not fit the column; the message says why.
+    """
+    if isinstance(value, Json):
+        value = _parsed(str(value), objects=True)  # JSON is taken literally, even a string
+    elif isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        value = _parsed(value, objects=field.family in _OBJECTS)
+    if value is None:
+        return None
+    if field.family is Family.NESTED:
+        value = [value] if isinstance(value, dict) else value  # a bare object would be merged, an array replaces
+        if isinstance(value, list) and all(isinstance(each, dict) or each is None for each in value):
+            return _sendable(value)
+        raise ValueError("a nested array takes a JSON array of objects")
+    if isinstance(value, list) or (isinstance(value, dict) and field.family in _OBJECTS):
+        return _sendable(value)
+    if field.family in (Family.OBJECT, Family.FLATTENED) or isinstance(value, dict):
+        raise ValueError("it takes a JSON object" if not isinstance(value, dict) else "it does not take a JSON object")
+    return _scalar(field, value)
+
+
+def _parsed(text: str, *, objects: bool) -> object:
+    try:
+        value = parse(text)
+    except ValueError:
+        return text
+    return value if objects or isinstance(value, list) else text
+
+
+def _sendable(value: object) -> object:
+    try:
+        encode(value)
+    except (TypeError, UnicodeEncodeError) as error:
+        raise ValueError(f"it cannot be sent as JSON: {error}") from None
+    return value
+
+
+def _scalar(field: Field, value: object) -> object:
+    if field.family in (Family.NUMBER, Family.BOOLEAN):
+        return filter_values.typed(field, value)
+    if field.family is Family.IP:
+        return str(ipaddress.ip_address(str(value)))
+    if field.family in (Family.KEYWORD, Family.TEXT, Family.KEYED) and not isinstance(value, str):
+        return encode(value).strip('"') if isinstance(value, (bool, int, float, Decimal)) else _sendable(value)
+    return _sendable(value)
+
+
+def spelled(document: bytes, field: Field) -> tuple[str, ...]:
+    """Return how a document spells the path to a column: `{"a.b":1}` and `{"a":{"b":1}}` are both legal.
+
+    An edit in the other form would add a second key beside the first, and both would be indexed.
+
+    Raises:
+        ValueError: The path leads through an array, which the edit would replace.
+    """
+    return _spelled(document, field.name.split("."), field.keys)
+
+
+def _spelled(document: bytes, parts: Sequence[str], mapped: tuple[str, ...]) -> tuple[str, ...]:
+    """Spell the rest of a path in one object; `mapped` is how the mapping spells it."""
+    keys = _object.decode(document)
+    for end in range(len(parts), 0, -1):
+        literal = ".".join(parts[:end])
+        if literal not in keys:
+            continue
+        if end == len(parts):
+            return (literal,)
+        inner, mine = bytes(keys[literal]), mapped[0] == literal
+        if inner[:1] == b"[" and (mine or b"{" in inner):
+            raise ValueError(f"'{literal}' is an array in this document, and the edit would replace it")
+        if inner[:1] == b"{":
+            return (literal, *_spelled(inner, parts[end:], mapped[1:] if mine else tuple(parts[end:])))
+        if mine:
+            return mapped
+        # Without subobjects, `cpu` and `cpu.max` are two fields side by side.
+    return mapped
+
+
+def tree(ways: Mapping[tuple[str, ...], object]) -> Tree:
+    """Build nested objects that hold values at their paths.
+
+    Raises:
+        ValueError: One path is a part of another.
+    """
+    made: Tree = {}
+    for way, value in ways.items():
+        if any(way[:end] in ways for end in range(1, len(way))):
+            raise ValueError(f"'{way[-1]}' is changed as a whole and in part")
+        at = made
+        for key in way[:-1]:
+            at = at.setdefault(key, {})
+        at[way[-1]] = value
+    return made
+
+
+def replaced(document: bytes, way: Sequence[str], value: object) -> bytes:
+    """Return a document with one value replaced; all others keep their bytes and their order."""
+    keys = _object.decode(document) if document[:1] == b"{" else {}
+    inner = replaced(bytes(keys.get(way[0], b"")), way[1:], value) if way[1:] else encode(value).encode()
+    keys[way[0]] = Raw(inner)
+    return msgspec.json.encode(keys)
+
+
+def whole(text: str) -> bytes:
+    """Return the bytes of a document that is written unchanged.
+
+    Raises:
+        ValueError: It is not a JSON object.
+    """
+    try:
+        decode(text, _object)
+    except ValueError as error:
+        raise ValueError(f"the document is not a JSON object: {error}") from None
+    return text.encode()
+
+
+def rewritten(document: bytes) -> str:
+    """Return the first number whose digits the server would change by rewriting the document; empty for none."""
+    found = [sign[1].decode() for sign in _MINUS_ZERO.finditer(document) if sign[1]]
+
+    def look(text: str) -> float:
+        value = exact_number(text)
+        if not (isinstance(value, float) and (value == 0 or _PLAIN[0] <= abs(value) < _PLAIN[1])):
+            found.append(narrowed(text))
+        return 0.0
+
+    msgspec.json.Decoder(float_hook=look).decode(widened(document))
+    return found[0] if found else ""

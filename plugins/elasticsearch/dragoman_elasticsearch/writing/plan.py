@@ -1,0 +1,325 @@
+"""Plan changes: read the rows, refuse what cannot be written, and build the exact requests (E23, E28-E31, E33)."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dragoman_api import (
+    CutText,
+    Delete,
+    DragomanError,
+    Drop,
+    HttpRequest,
+    Insert,
+    Note,
+    Outcome,
+    OutcomeStatus,
+    Plan,
+    PlannedRequest,
+    PlanRequest,
+    QueryError,
+    Update,
+)
+from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError
+from dragoman_api.exchanges import encode
+from dragoman_elasticsearch import objects
+from dragoman_elasticsearch.columns.view import View
+from dragoman_elasticsearch.exchange import Exchange, segment
+from dragoman_elasticsearch.hits import StoredHit
+
+from . import edited_values
+from .planned_rows import NotSentError, PlannedRow
+from .requests import planned_requests
+from .stored_rows import RowId, read_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman_api import RowKey
+    from dragoman_api.changes import Change
+    from dragoman_elasticsearch.columns.field_types import Field
+
+ID_BYTES = 512
+"""The greatest length of an `_id`, in bytes of UTF-8."""
+
+PLAN_BYTES = 24 * 2**20
+"""Bytes of documents in one plan at most, before-images included; a driver's answer has 64 MiB."""
+
+_BATCH = 500  # rows of one _mget
+_BROKEN = "the stored document is not valid JSON (a comment, half a character): only its own bytes would bring it back"
+_PRUNED = "the index keeps fields that its stored documents leave out"
+_ONE = re.compile(r'(?![-_+])(?!\.\.?$)[^*,?/\\<>|"#:\s\x00-\x1f\x7f]+')
+_UNSAFE = re.compile(r'[*,?/\\<>|"#%:\s]|^[-_+.]')
+
+
+@dataclass(slots=True, kw_only=True)
+class _Planner:
+    """Builds one plan, and keeps what it read of objects and rows."""
+
+    views: dict[str, View]
+    undo: bool
+    notes: dict[tuple[str, str], Note] = field(default_factory=dict)
+    settings: dict[str, Mapping[str, objects.IndexSettings] | None] = field(default_factory=dict)
+    found: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = field(default_factory=dict)
+    rows: dict[object, PlannedRow] = field(default_factory=dict)
+    drops: list[PlannedRequest] = field(default_factory=list)
+
+    def read(self, changes: Sequence[Change]) -> Exchange[None]:
+        """Read the rows of several changes, many at once."""
+        wanted: dict[str, dict[RowId, None]] = {}
+        for change in changes:
+            if isinstance(change, (Update, Delete)) and change.key.id:
+                wanted.setdefault(change.key.object, {})[change.key.id, change.key.routing] = None
+            elif isinstance(change, Insert) and change.id and (self.undo or change.guard):
+                wanted.setdefault(change.object, {})[change.id, change.routing] = None
+        size = 0
+        for name, keys in wanted.items():
+            try:
+                yield from self._known(name)
+            except (ObjectNotFoundError, QueryError):
+                continue  # each change reports it
+            for batch in (list(keys)[at : at + _BATCH] for at in range(0, len(keys), _BATCH)):
+                read = yield from read_rows(name, batch)
+                self.found |= {(name, key): hit for key, hit in zip(batch, read, strict=True)}
+                size += sum(len(bytes(hit[0].source)) for hit in read if isinstance(hit, tuple))
+                _check_size(size, len(changes))
+
+    def change(self, number: int, change: Change) -> Exchange[None]:
+        """Apply one change to its planned row."""
+        if isinstance(change, Insert):
+            row = yield from self._insert(change, number)
+        elif isinstance(change, Drop):
+            request = yield from self._drop(change.object)
+            return self.drops.append(PlannedRequest(request=request, changes=[number]))
+        elif isinstance(change, Update):
+            row = yield from self._update(change)
+        else:
+            row = yield from self._row(change.key)
+            if not row.exact and self.undo:
+                raise NotSentError(_BROKEN)
+            yield from self._returns(change.key.object)
+            row.now, row.whole = None, False
+            row.ways.clear()
+        return row.changes.append(number)
+
+    def _insert(self, change: Insert, number: int) -> Exchange[PlannedRow]:
+        if change.guard and not change.replace:
+            raise NotSentError("a guard needs a stored row; give 'replace' to overwrite it")
+        if not _ONE.fullmatch(change.object):
+            raise NotSentError(f"{change.object!r} is not the name of one index; an insert takes one index")
+        refresh = yield from self._refresh(change.object)
+        if change.document is not None and not change.values:
+            document = edited_values.whole(change.document)
+        else:
+            document = yield from self._filled(change)
+        # The undo needs an id before the row is written.
+        key = secrets.token_urlsafe(15) if change.id is None and self.undo else change.id
+        if key is not None and not 0 < len(key.encode()) <= ID_BYTES:
+            raise NotSentError(f"an _id has 1 to {ID_BYTES} bytes")
+        address = number if key is None else (change.object, (key, change.routing))
+        row = self.rows.get(address)
+        if row is None:
+            hit = self.found.get(address) if isinstance(address, tuple) else None
+            if isinstance(hit, tuple) and not change.replace:  # while sending, it could be the change itself
+                raise NotSentError("a row with this id exists already", status=OutcomeStatus.CONFLICT)
+            if isinstance(hit, tuple):
+                yield from self._returns(change.object)
+                row = self._stored(change.object, (change.id or "", change.routing), hit, refresh=refresh)
+            elif change.guard:
+                raise NotSentError("the row that it was to replace is gone", status=OutcomeStatus.CONFLICT)
+            else:
+                blind = change.replace and hit is None
+                row = PlannedRow(index=change.object, id=key, routing=change.routing, refresh=refresh, blind=blind)
+                self.rows[address] = row
+        elif row.now is not None and not change.replace:
+            raise NotSentError("an earlier change of the set writes this row; 'replace' would overwrite it")
+        row.expect(change.guard)
+        row.now, row.whole = document, True
+        return row
+
+    def _filled(self, change: Insert) -> Exchange[bytes]:
+        if change.document is not None:
+            raise NotSentError("it has both values and a document; give one of the two")
+        view = yield from self._view(change.object)
+        given = {name: value for name, value in change.values.items() if value is not None}
+        return encode(edited_values.tree({found.keys: value for found, value in _typed(view, given)})).encode()
+
+    def _update(self, change: Update) -> Exchange[PlannedRow]:
+        yield from self._refresh(change.key.object)
+        view = yield from self._view(change.key.object)
+        typed = _typed(view, change.values)
+        row = yield from self._row(change.key)
+        document = row.now or b""
+        if not document:
+            raise NotSentError("the index keeps no documents (_source), so none can be changed")
+        if view.pruned and row.before and not row.whole:  # the server indexes the document as it is stored
+            raise NotSentError(f"{_PRUNED} ({view.pruned}), and an edit would remove them from the index for good")
+        known = (self.settings[change.key.object] or {}).get(row.index)
+        synthetic = view.synthetic or (known is not None and known.synthetic)
+        if synthetic and any(isinstance(value, (list, dict)) for _, value in typed):
+            raise NotSentError("the index rebuilds its documents (synthetic _source): arrays come back changed")
+        ways = {edited_values.spelled(document, found): value for found, value in typed}
+        edited_values.tree(ways)
+        # A partial update merges objects and keeps removed keys: write the whole document instead.
+        whole = row.whole or any(isinstance(value, dict) for value in ways.values())
+        if not row.exact and (whole or self.undo):
+            raise NotSentError(_BROKEN)
+        if not whole and (digits := edited_values.rewritten(document)):
+            reason = f"a partial update makes the server rewrite numbers: {digits} may come back with other digits"
+            self.notes.setdefault(("digits-rewritten", ""), Note(code="digits-rewritten", reason=reason))
+        for way, value in ways.items():
+            document = edited_values.replaced(document, way, value)
+        row.now, row.whole, row.ways = document, whole, row.ways | ways
+        return row
+
+    def _row(self, key: RowKey) -> Exchange[PlannedRow]:
+        if not key.id:
+            raise NotSentError("the row has no _id, so no request can name it", status=OutcomeStatus.SKIPPED)
+        address = (key.object, (key.id, key.routing))
+        if (row := self.rows.get(address)) is None:
+            refresh = yield from self._refresh(key.object)
+            hit = self.found[address]
+            if isinstance(hit, DragomanError):
+                raise hit
+            row = self._stored(*address, hit, refresh=refresh)
+        if row.now is None:
+            raise NotSentError("an earlier change of the set deletes this row")
+        row.expect(key.guard)
+        return row
+
+    def _stored(self, name: str, key: RowId, hit: tuple[StoredHit, bool], *, refresh: bool) -> PlannedRow:
+        stored, exact = hit
+        known = self.settings[name]
+        if stored.index not in known if known is not None else not _ONE.fullmatch(stored.index):
+            raise NotSentError(f"the server answered a row of '{stored.index}', and '{name}' does not stand for that")
+        source = bytes(stored.source)
+        if self.undo and not source:
+            raise NotSentError("the index keeps no documents (_source), so nothing could be taken back")
+        # Use the concrete index, since an alias may have several, and the stored routing, which PUT would lose.
+        at = (stored.index, (stored.id, stored.routing))
+        guard = {f"if_{name}": value for name, value in stored.key.guard.items()}
+        fresh = PlannedRow(
+            index=stored.index, id=stored.id, routing=stored.routing, refresh=refresh, before=source, now=source,
+            guard=guard, exact=exact,
+        )  # fmt: skip
+        row = self.rows[name, key] = self.rows.setdefault(at, fresh)
+        return row
+
+    def _returns(self, name: str) -> Exchange[None]:
+        """Check that the rows of an object can be taken back, if that is requested."""
+        if self.undo and (pruned := (yield from self._view(name)).pruned):
+            raise NotSentError(f"{_PRUNED} ({pruned}), so the row could not be taken back whole")
+
+    def _drop(self, name: str) -> Exchange[HttpRequest]:
+        if not name or name == "_all" or _UNSAFE.search(name) or name != name.lower():
+            raise NotSentError(f"{name!r} is not the exact name of one index; a drop takes one index")
+        found = yield from self._known(name)
+        if found is not None and list(found) != [name]:
+            raise NotSentError(f"'{name}' is an alias or a data stream of {', '.join(found)}; drop the index itself")
+        return HttpRequest("DELETE", f"/{segment(name)}")
+
+    def _view(self, name: str) -> Exchange[View]:
+        if name not in self.views:
+            self.views[name] = yield from objects.view(name)
+        return self.views[name]
+
+    def _known(self, name: str) -> Exchange[Mapping[str, objects.IndexSettings] | None]:
+        """Check that an index exists: writing to a missing one would create it. None if it is hidden."""
+        if name not in self.settings:
+            self.settings[name] = yield from objects.index_settings(name)
+        return self.settings[name]
+
+    def _refresh(self, name: str) -> Exchange[bool]:
+        found = yield from self._known(name)
+        if any(each.settings.get("index.refresh_interval") == "-1" for each in (found or {}).values()):
+            # wait_for would wait for a manual refresh.
+            reason = f"'{name}' refreshes on request only (index.refresh_interval is -1): a search sees this later"
+            self.notes.setdefault(("refresh-off", name), Note(code="refresh-off", reason=reason))
+            return False
+        return True
+
+
+def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
+    """Plan the exact requests that carry out changes; this may read, and never writes.
+
+    Args:
+        request: The changes.
+        views: The known views of objects; new ones are added.
+    """
+    planner = _Planner(views=views, undo=request.undo)
+    refusals: list[Outcome] = []
+
+    def refuse(number: int, reason: str, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
+        row = _id(request.changes[number])
+        refusals.append(Outcome(change=number, status=status, id=row, reason=reason))
+
+    yield from planner.read(request.changes)
+    for number, change in enumerate(request.changes):
+        try:
+            yield from planner.change(number, change)
+        except NotSentError as refusal:
+            refuse(number, str(refusal), refusal.status)
+        except (ValueError, ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError) as error:
+            refuse(number, error.message if isinstance(error, DragomanError) else str(error))
+    made: list[PlannedRow] = []
+    for row in {id(row): row for row in planner.rows.values() if row.changes}.values():
+        reason, status = "a later change of the set deletes the row again", OutcomeStatus.SKIPPED
+        try:
+            if row.settle(undo=request.undo):
+                made.append(row)
+                continue
+        except NotSentError as refusal:
+            reason, status = str(refusal), refusal.status
+        for number in row.changes:
+            refuse(number, reason, status)
+    _check_size(sum(row.size for row in made), len(request.changes))
+    sent = list(planned_requests(made))
+    return Plan(
+        planned=[*(planned for planned, _ in sent), *planner.drops],
+        refusals=sorted(refusals, key=lambda outcome: outcome.change),
+        notes=list(planner.notes.values()),
+        undo=[write.undo for _, batch in sent for write in batch if write.undo is not None],
+    )
+
+
+def _check_size(size: int, changes: int) -> None:
+    if size > PLAN_BYTES and changes > 1:
+        text = f"the documents of these changes have {size:,} bytes; one plan takes {PLAN_BYTES:,}"
+        raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
+
+
+def _id(change: Insert | Update | Delete | Drop) -> str | None:
+    if isinstance(change, Insert):
+        return change.id
+    return change.key.id if isinstance(change, (Update, Delete)) else None
+
+
+def _typed(view: View, values: Mapping[str, object]) -> list[tuple[Field, object]]:
+    """Type the values of a row, and report all faults at once."""
+    typed: list[tuple[Field, object]] = []
+    faulty, leaves = [], []
+    for name, value in values.items():
+        found = view.find(name)
+        reason = "there is no such column" if found is None else found.support[1].get("edit", "")
+        if isinstance(value, CutText):
+            reason = reason or "the value is only the beginning of a long one; fetch the whole cell and edit that"
+        if found is not None and not reason:
+            try:
+                typed.append((found, edited_values.edited(found, value)))
+            except ValueError as error:
+                reason = str(error)
+        if reason and found is not None and found.nested and not found.alias:
+            leaves.append(f"{name} is a nested leaf; edit '{found.nested[0]}'")
+        elif reason:
+            faulty.append(f"{name}: {reason}")
+    if faulty:
+        raise NotSentError("; ".join([*faulty, *leaves]))
+    if leaves:
+        raise NotSentError("; ".join(leaves), status=OutcomeStatus.SKIPPED)
+    if not typed:
+        raise NotSentError("there is nothing to write")
+    return typed

@@ -1,0 +1,117 @@
+"""Rows in a plan: what is stored, and what the changes so far make of it."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dragoman_api import Delete, Insert, OutcomeStatus, RowKey
+from dragoman_api.exchanges import encode
+
+from . import edited_values
+from .requests import ROW_BYTES, RowWrite
+from .stored_rows import digest
+
+if TYPE_CHECKING:
+    from dragoman_api.changes import Change
+
+KeyPath = tuple[str, ...]
+SHA = "sha256"
+"""The guard of a row whose sequence number is not known yet: the digest of its document, see `digest`."""
+
+_BACKING = re.compile(r"\.ds-(.+)-\d{4}\.\d{2}\.\d{2}-\d{6,}")
+
+
+class NotSentError(Exception):
+    """A change is not sent; the message says why."""
+
+    def __init__(self, reason: str, *, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass(slots=True, kw_only=True)
+class PlannedRow(RowWrite):
+    """One row to be written; `index` is concrete unless the row is new, `routing` is as stored.
+
+    Attributes:
+        before: The stored document; empty if the index keeps none, None if no row exists or was read.
+        exact: `before` holds the stored bytes.
+        now: The document after the changes so far; None if the row is gone.
+        ways: The values of a partial update, by path.
+        whole: The whole document must be written; a partial update cannot express the change.
+        blind: It replaces whatever is stored.
+        given: The guard in the changes.
+    """
+
+    before: bytes | None = None
+    exact: bool = True
+    now: bytes | None = None
+    ways: dict[KeyPath, object] = field(default_factory=dict)
+    whole: bool = False
+    blind: bool = False
+    given: dict[str, int | str] = field(default_factory=dict)
+
+    def expect(self, guard: dict[str, int | str]) -> None:
+        """Check the guard of a change against the row, and keep it.
+
+        Raises:
+            NotSentError: The guard does not hold.
+        """
+        here = {f"if_{name}": value for name, value in guard.items()}
+        if not guard or guard == self.given or here == self.guard:
+            return
+        if self.given or self.changes:
+            reason = "an earlier change of the set has another guard for this row"
+            raise NotSentError(reason, status=OutcomeStatus.CONFLICT)
+        if set(guard) == {SHA}:
+            if not self.before or digest(self.before) != guard[SHA]:
+                raise NotSentError("the row was changed after that change", status=OutcomeStatus.CONFLICT)
+        elif set(guard) == {"seq_no", "primary_term"} and all(isinstance(each, int) for each in guard.values()):
+            self.guard = {f"if_{name}": guard[name] for name in ("seq_no", "primary_term")}  # in the order of previews
+        else:
+            raise NotSentError(f"a guard has the whole numbers seq_no and primary_term, not {encode(guard)}")
+        self.given = guard
+
+    def settle(self, *, undo: bool) -> bool:
+        """Choose the request, and return whether there is anything to send.
+
+        Raises:
+            NotSentError: The document is too long to be planned.
+        """
+        self.action, self.body = self._write()
+        size = max(len((self.body or "").encode()), len(self.before or b"") if undo else 0)
+        if self.roams and not self.fits_bulk:
+            raise NotSentError(
+                "its id reads like a path, which proxies follow, and the document has several lines: use one"
+            )
+        if size > ROW_BYTES:
+            raise NotSentError(f"the document has {size:,} bytes; a change takes {ROW_BYTES:,}; use the console")
+        if self.action and undo:
+            try:
+                self.undo = self._undo()
+            except RecursionError:
+                raise NotSentError("the document is nested too deeply to be taken back") from None
+        return bool(self.action)
+
+    def _write(self) -> tuple[str, str | None]:
+        if self.now is None:
+            return "" if self.before is None and not self.blind else "delete", None
+        if self.before is None:
+            return "index" if self.blind else "create", self.now.decode()
+        if not self.whole:
+            with suppress(ValueError):  # one change sets a part of what another sets as a whole
+                return "update", encode({"doc": edited_values.tree(self.ways)})
+        return "index", self.now.decode()
+
+    def _undo(self) -> Change:
+        assert self.id is not None
+        guard: dict[str, int | str] = {} if self.now is None else {SHA: digest(self.now)}
+        if self.before is None:
+            return Delete(RowKey(self.index, self.id, self.routing, guard))
+        stream = _BACKING.fullmatch(self.index)  # a data stream takes new rows through its own name only
+        name = stream[1] if stream and self.now is None else self.index
+        text, replace = self.before.decode(), self.now is not None
+        return Insert(name, {}, self.id, replace=replace, routing=self.routing, guard=guard, document=text)

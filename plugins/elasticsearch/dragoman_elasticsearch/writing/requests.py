@@ -1,0 +1,138 @@
+"""The requests that write rows: one each, or many in one `_bulk` request."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api import HttpRequest, PlannedRequest
+from dragoman_api.changes import Change, Insert
+from dragoman_api.exchanges import encode
+from dragoman_elasticsearch.exchange import NDJSON, segment, target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+BULK_BYTES = 3 * 2**20
+"""Bytes of one bulk request at most; one element of a driver's answer holds 4 MiB."""
+
+ROW_BYTES = 3 * 2**20
+"""Bytes of one document at most, for the same reason."""
+
+BULK_ROWS = 5_000
+_STEP = re.compile(r"(.*[/\\])?\.\.?([/\\].*)?", re.DOTALL)
+
+
+@dataclass(slots=True, kw_only=True)
+class RowWrite:
+    """The write of one row.
+
+    Attributes:
+        action: The action of `_bulk`: create, index, update or delete.
+        index: The row's index.
+        id: The row's id; None lets the server make one.
+        body: JSON text, None for a delete.
+        guard: `if_seq_no` and `if_primary_term`, or empty.
+        routing: The row's routing.
+        refresh: Whether to wait until searches see it.
+        changes: The numbers of the changes it carries out.
+        undo: The change that undoes it, if requested.
+    """
+
+    action: str = ""
+    index: str
+    id: str | None
+    body: str | None = None
+    guard: dict[str, int | str] = field(default_factory=dict)
+    routing: str | None = None
+    refresh: bool = True
+    changes: list[int] = field(default_factory=list)
+    undo: Change | None = None
+
+    @property
+    def size(self) -> int:
+        """The bytes of the write and of its undo."""
+        before = self.undo.document if isinstance(self.undo, Insert) else None
+        return sum(len(text.encode()) for text in (self.body, before) if text)
+
+    @property
+    def roams(self) -> bool:
+        """Whether a proxy that resolves paths would send the row's own request to another row or index."""
+        return self.id is not None and _STEP.fullmatch(self.id) is not None
+
+    @property
+    def fits_bulk(self) -> bool:
+        """Whether the body is a single line."""
+        return "\n" not in (self.body or "") and "\r" not in (self.body or "")
+
+    def planned(self) -> PlannedRequest:
+        """Build the row's own request (E28-E30)."""
+        method = (
+            "DELETE" if self.action == "delete" else "POST" if self.action == "update" or self.id is None else "PUT"
+        )
+        kind = "_update" if self.action == "update" else "_doc"
+        options = {
+            "op_type": "create" if self.action == "create" and self.id is not None else None,  # PUT alone overwrites
+            **self.guard,
+            "refresh": _refresh(self.refresh),
+            "routing": None if self.routing is None else segment(self.routing),
+        }
+        where = f"/{target(self.index)}/{kind}" + ("" if self.id is None else f"/{segment(self.id)}")
+        return PlannedRequest(request=HttpRequest(method, path(where, options), self.body), changes=self.changes)
+
+    def lines(self) -> str:
+        """Return the row's lines of a bulk request, whose path names the index."""
+        about: dict[str, Any] = {} if self.id is None else {"_id": self.id}
+        about |= self.guard if self.routing is None else {**self.guard, "routing": self.routing}
+        return encode({self.action: about}) + "\n" + ("" if self.body is None else f"{self.body}\n")
+
+
+def path(path: str, options: Mapping[str, object]) -> str:
+    """Add options to a path; those that are None are left out."""
+    query = "&".join(f"{name}={value}" for name, value in options.items() if value is not None)
+    return f"{path}?{query}" if query else path
+
+
+def _refresh(wanted: bool) -> str | None:  # noqa: FBT001 - its only word
+    return "wait_for" if wanted else None
+
+
+def planned_requests(writes: Sequence[RowWrite]) -> Iterator[tuple[PlannedRequest, list[RowWrite]]]:
+    """Collect the writes of an index in bulk requests; a single write, and a body of several lines, goes alone.
+
+    `_bulk` checks each row's own guard and routing, and answers for each row (seen on 7.10 to 9.5).
+    """
+    batches: dict[tuple[str, bool], list[RowWrite]] = {}
+    for write in writes:
+        if not write.fits_bulk:  # keeps its bytes
+            yield write.planned(), [write]
+        else:
+            batches.setdefault((write.index, write.refresh), []).append(write)
+    for (index, refresh), batch in batches.items():
+        where = path(f"/{target(index)}/_bulk", {"refresh": _refresh(refresh)})
+        for part in _parts(batch):
+            if len(part) == 1 and not part[0].roams:
+                yield part[0].planned(), part
+            else:
+                request = HttpRequest("POST", where, "".join(write.lines() for write in part), NDJSON)
+                yield bulk_request(request, [write.changes for write in part]), part
+
+
+def bulk_request(request: HttpRequest, rows: list[list[int]]) -> PlannedRequest:
+    """Build a planned bulk request."""
+    return PlannedRequest(request=request, changes=[number for row in rows for number in row], rows=rows)
+
+
+def _parts(batch: Sequence[RowWrite]) -> Iterator[list[RowWrite]]:
+    part: list[RowWrite] = []
+    size = 0
+    for write in batch:
+        length = len(write.lines().encode())
+        if part and (size + length > BULK_BYTES or len(part) == BULK_ROWS):
+            yield part
+            part, size = [], 0
+        part.append(write)
+        size += length
+    if part:
+        yield part

@@ -1,0 +1,1 @@
+"""What an object's columns are: fields, their types, and what each type takes."""

@@ -1,0 +1,223 @@
+"""Field types: which filters, sorts and edits a property takes, and why the others do not work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from dragoman_api import Column, ColumnKind
+from dragoman_api import Operator as Op
+
+from .schema import InvertedIndex, Property
+
+if TYPE_CHECKING:
+    from dragoman_weaviate.server import Features
+
+
+class Family(StrEnum):
+    """Types that are filtered, sorted and edited alike."""
+
+    ID = "id"
+    TEXT = "text"
+    INT = "int"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    DATE = "date"
+    UUID = "uuid"
+    GEO = "geoCoordinates"
+    PHONE = "phoneNumber"
+    BLOB = "blob"
+    OBJECT = "object"
+    REFERENCE = "reference"
+    VECTOR = "vector"
+    OTHER = "other"
+
+
+_FAMILIES = {family.value: family for family in Family} | {"string": Family.TEXT, "blobHash": Family.BLOB}
+_KINDS = {
+    Family.ID: ColumnKind.TEXT,
+    Family.TEXT: ColumnKind.TEXT,
+    Family.INT: ColumnKind.NUMBER,
+    Family.NUMBER: ColumnKind.NUMBER,
+    Family.BOOLEAN: ColumnKind.BOOLEAN,
+    Family.DATE: ColumnKind.DATE,
+    Family.UUID: ColumnKind.TEXT,
+    Family.GEO: ColumnKind.GEO,
+    Family.BLOB: ColumnKind.BINARY,
+    Family.OTHER: ColumnKind.OTHER,
+}
+
+EQUALITY = (Op.EQ, Op.NE)
+LISTS = (Op.IN, Op.NOT_IN)
+COMPARISONS = (Op.GT, Op.GE, Op.LT, Op.LE)
+PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
+NULLS = (Op.NULL, Op.NOT_NULL)
+EMPTINESS = (Op.EMPTY, Op.NOT_EMPTY)
+NEGATED = (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS)
+
+ORDERED = (Family.INT, Family.NUMBER, Family.DATE)
+WORDWISE = ("word", "lowercase", "whitespace")
+"""Tokenizations that split a text into words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One column and its property.
+
+    Attributes:
+        name: The column's name.
+        prop: The property's name; empty for the uuid and the vector.
+        type: The server's type, with ``[]`` for an array.
+        family: The family, which decides how it is filtered, sorted and edited.
+        array: It holds several values.
+        spec: The property's definition, None for the uuid and the vector.
+        index: The collection's inverted index.
+    """
+
+    name: str
+    prop: str = ""
+    type: str
+    family: Family
+    array: bool = False
+    spec: Property | None = None
+    index: InvertedIndex = field(default_factory=InvertedIndex)
+
+    @property
+    def path(self) -> list[str]:
+        """The path by which filters and sorts name the column."""
+        return ["id"] if self.family is Family.ID else [self.prop]
+
+    @property
+    def range_only(self) -> bool:
+        """Whether only the index for ranges exists; NotEqual then misses rows without a value."""
+        return self.spec is not None and self.spec.ranged and not self.spec.filterable
+
+    @property
+    def exact_tokens(self) -> bool:
+        """Whether a text is kept as one token, in its letter case."""
+        return self.spec is not None and self.spec.tokenization == "field"
+
+    @property
+    def sort_reason(self) -> str:
+        """Why the column does not sort; empty if it does."""
+        if self.family in (Family.ID, Family.TEXT, Family.BOOLEAN, *ORDERED) and not self.array:
+            return ""
+        return f"Weaviate does not sort by a property of type {self.type}" if self.prop else "vectors have no order"
+
+    @property
+    def edit_reason(self) -> str:
+        """Why the column cannot be edited; empty if it can."""
+        if self.family is Family.REFERENCE:
+            return "the server appends references instead of replacing them: use the console, PUT …/references/NAME"
+        if self.type == "blobHash":
+            return "the server computes it"
+        return {Family.ID: "the key of a row cannot be changed", Family.VECTOR: "vectors are never written back"}.get(
+            self.family, ""
+        )
+
+    def support(self, features: Features) -> tuple[tuple[Op, ...], dict[str, str]]:
+        """Return the operators that the column takes, and the reason against each other one."""
+        if blanket := self._no_filter():
+            return (), {"filter": blanket}
+        reasons = {op: reason for op in Op if (reason := self._reason(op, features))}
+        return tuple(op for op in Op if op not in reasons), {str(op): reason for op, reason in reasons.items()}
+
+    def column(self, features: Features) -> Column:
+        """Describe the column."""
+        operators, reasons = self.support(features)
+        about = {"sort": self.sort_reason, "edit": self.edit_reason}
+        structured = self.array or self.family in (Family.OBJECT, Family.PHONE, Family.REFERENCE, Family.VECTOR)
+        vector = ("vectors",) if self.array else ("vector",)
+        path = {Family.ID: ("id",), Family.VECTOR: vector}.get(self.family, ("properties", self.prop))
+        return Column(
+            name=self.name,
+            type=self.type,
+            kind=ColumnKind.JSON if structured else _KINDS[self.family],
+            key=self.family is Family.ID,
+            read_only=bool(self.edit_reason),
+            sortable=not self.sort_reason,
+            operators=operators,
+            reasons=reasons | {name: reason for name, reason in about.items() if reason},
+            path=path,
+        )
+
+    def _no_filter(self) -> str:
+        match self.family:
+            case Family.ID:
+                return ""
+            case Family.VECTOR:
+                return "vectors take no filter; search by vector in the console, with nearVector"
+            case Family.REFERENCE:
+                return "it refers to other objects; filter it by a path in the console"
+            case Family.GEO:
+                return "coordinates take only WithinGeoRange, in the console; the server answers others with nothing"
+            case Family.PHONE | Family.BLOB | Family.OTHER:
+                return f"Weaviate does not filter properties of type {self.type}"
+            case Family.OBJECT:
+                return "Weaviate does not filter inside objects (a preview, WEAVIATE_PREVIEW_NESTED_FILTERING)"
+        spec = self.spec
+        if spec is None or not (spec.filterable or spec.searchable or spec.ranged):
+            return "it has no inverted index (indexFilterable, indexSearchable and indexRangeFilters are off)"
+        if not spec.filterable and not (self.family is Family.TEXT or spec.ranged):
+            return "it is not indexed for filters (indexFilterable is off)"
+        return ""
+
+    def _reason(self, op: Op, features: Features) -> str:
+        """Return why the column does not take an operator; empty if it does."""
+        if op is Op.REGEX:
+            return "Weaviate has no equivalent of regular expressions; use contains, starts or ends"
+        if op in EQUALITY or op in LISTS:
+            return self._no_equality(op, features)
+        if op in COMPARISONS or op is Op.BETWEEN:
+            if self.family not in ORDERED:
+                return "greater and less compare numbers and dates only"
+            return "two bounds may hold for different elements of an array" if self.array and op is Op.BETWEEN else ""
+        if op in PATTERNS:
+            return self._no_pattern(op, features)
+        if op in NULLS:
+            return self._no_null()
+        return self._no_emptiness()
+
+    def _no_equality(self, op: Op, features: Features) -> str:
+        if op in NEGATED and self.array and not features.complement:
+            return "below 1.24 the server's NotEqual means that another element exists"
+        if op in NEGATED and self.range_only and not features.negation:
+            return "with the index for ranges alone, below 1.33, rows without a value would be missing"
+        return ""
+
+    def _no_pattern(self, op: Op, features: Features) -> str:
+        if self.family is not Family.TEXT:
+            return "it compares text only"
+        tokenization = self.spec.tokenization if self.spec else ""
+        if tokenization not in (*WORDWISE, "field"):
+            return f"the tokenization {tokenization!r} splits texts into pieces that patterns cannot match"
+        if op is Op.NOT_CONTAINS and not features.negation:
+            return "Not does not work on servers below 1.33"
+        return ""
+
+    def _no_null(self) -> str:
+        if self.family is Family.ID:
+            return "every row has a uuid"
+        return "" if self.index.index_null_state else "the collection does not index nulls (indexNullState is off)"
+
+    def _no_emptiness(self) -> str:
+        if self.family is Family.ID or (self.family is Family.UUID and not self.array):
+            return "a uuid has no length; the server's answer would be wrong"
+        if self.family is not Family.TEXT and not self.array:
+            return f"a value of type {self.type} has no length"
+        if self.index.index_property_length:
+            return ""
+        return "the collection does not index lengths (indexPropertyLength is off)"
+
+
+def family_of(types: list[str]) -> tuple[Family, bool]:
+    """Return the family of a data type, and whether it is an array.
+
+    A type that begins with a capital is the name of a collection, so the property is a cross-reference.
+    """
+    if not types:
+        return Family.OTHER, False
+    if types[0][:1].isupper():
+        return Family.REFERENCE, False
+    return _FAMILIES.get(types[0].removesuffix("[]"), Family.OTHER), types[0].endswith("[]")

@@ -1,0 +1,120 @@
+"""The schema as the server writes it: collections and their properties."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import msgspec
+
+_COLLECTION = re.compile(r"[A-Za-z][_0-9A-Za-z]{0,254}")
+_PROPERTY = re.compile(r"[_A-Za-z][_0-9A-Za-z]{0,230}")
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""A count, or a time in milliseconds; anything else in an answer is invalid."""
+
+
+def is_collection(name: str) -> bool:
+    """Return whether a text can be a collection's name; nothing else may go into a path or a query."""
+    return _COLLECTION.fullmatch(name) is not None
+
+
+class PropertyBase(msgspec.Struct, rename="camel"):
+    """The common part of properties and keys of objects."""
+
+    name: str
+    data_type: list[str] = []
+    nested_properties: list[Nested] | None = None
+
+    @property
+    def nested(self) -> list[Nested]:
+        """The keys of an object."""
+        return self.nested_properties or []
+
+    @property
+    def odd(self) -> list[str]:
+        """The invalid names in it: its own, those of its keys, and those of collections it refers to."""
+        names = [] if _PROPERTY.fullmatch(self.name) else [self.name]
+        names += [each for each in self.data_type if not is_collection(each.removesuffix("[]"))]
+        return [*names, *(name for each in self.nested for name in each.odd)]
+
+
+class Nested(PropertyBase):
+    """A key of an object."""
+
+
+class Property(PropertyBase, rename="camel"):
+    """One property; the server leaves out a flag that is false."""
+
+    tokenization: str = ""
+    filterable: bool = msgspec.field(name="indexFilterable", default=False)
+    searchable: bool = msgspec.field(name="indexSearchable", default=False)
+    ranged: bool = msgspec.field(name="indexRangeFilters", default=False)
+
+
+_ENGLISH = (
+    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
+    "to was will with"
+)
+"""The server's preset of stopwords `en`."""
+
+
+class Stopwords(msgspec.Struct):
+    """Words that the server ignores in texts and filters."""
+
+    preset: str = "en"
+    additions: list[str] | None = None
+    removals: list[str] | None = None
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The stopwords in lower case."""
+        usual = frozenset(_ENGLISH.split() if self.preset == "en" else ())
+        return (usual | {*map(str.lower, self.additions or [])}) - {*map(str.lower, self.removals or [])}
+
+
+class InvertedIndex(msgspec.Struct, rename="camel"):
+    """What a collection indexes besides values."""
+
+    index_null_state: bool = False
+    index_property_length: bool = False
+    stopwords: Stopwords = msgspec.field(default_factory=Stopwords)
+
+
+class _Tenancy(msgspec.Struct):
+    enabled: bool = False
+
+
+class _Vector(msgspec.Struct):
+    vectorizer: dict[str, object] | str = ""
+
+
+class Collection(msgspec.Struct, rename="camel"):
+    """One collection."""
+
+    name: str = msgspec.field(name="class")
+    properties: list[Property] | None = None
+    vectorizer: str = ""
+    vector_config: dict[str, _Vector] | None = None
+    index: InvertedIndex = msgspec.field(name="invertedIndexConfig", default_factory=InvertedIndex)
+    tenancy: _Tenancy = msgspec.field(name="multiTenancyConfig", default_factory=_Tenancy)
+
+    @property
+    def odd(self) -> list[str]:
+        """The invalid names in it, which cannot go into a path or a query."""
+        names = [] if is_collection(self.name) else [self.name]
+        names += [each for each in self.vector_config or {} if not _PROPERTY.fullmatch(each)]
+        return [*names, *(name for each in self.properties or [] for name in each.odd)]
+
+    @property
+    def vectorizers(self) -> list[str]:
+        """The modules that compute vectors whenever an object is written."""
+        given = [each.vectorizer for each in (self.vector_config or {}).values()]
+        names = [self.vectorizer, *(next(iter(each), "") if isinstance(each, dict) else each for each in given)]
+        return sorted({name for name in names if name not in ("", "none")})
+
+
+class Schema(msgspec.Struct):
+    """All collections of a server."""
+
+    classes: list[Collection] | None

@@ -1,0 +1,191 @@
+"""A console request to its answer: objects as a grid, the rest as formatted JSON (W31, W32)."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import Answer, AnswerKind, Column, ColumnKind, DragomanError, Note, Page, RowKey
+from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.exchanges import decode, indented
+from dragoman_api.grid import MAX_ROWS
+from dragoman_weaviate import errors, objects
+from dragoman_weaviate.exchange import Exchange, ask
+from dragoman_weaviate.grid.cells import cell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dragoman_api import ConsoleRequest, HttpRequest
+    from dragoman_api.exchanges import Reply
+    from dragoman_weaviate.columns.view import View
+    from dragoman_weaviate.server import Features
+
+JsonRow = dict[str, Any]
+_NO_TABLE = (LookupError, TypeError, ValueError, AttributeError)
+_FRAGMENTS = "ast.FragmentSpread"
+
+
+class _Error(msgspec.Struct):
+    message: str = ""
+
+
+class _GraphQL(msgspec.Struct):
+    data: dict[str, Raw] | None = None
+    errors: list[_Error] | None = None
+
+
+class _Listed(msgspec.Struct):
+    objects: list[JsonRow]
+
+
+_members = msgspec.json.Decoder(dict[str, Raw])
+_MARKS = re.compile(r'"""(?:\\"""|.)*?"""|"(?:[^"\\\n]|\\.)*"|#[^\n\r]*|[():]', re.DOTALL)
+_get = msgspec.json.Decoder(dict[str, list[JsonRow] | None], float_hook=Raw)
+_listed = msgspec.json.Decoder(_Listed, float_hook=Raw)
+
+
+def execute(asked: ConsoleRequest, features: Features) -> Exchange[Answer]:
+    """Send one request exactly as parsed, and build its answer; an error status is an answer too."""
+    request = asked.request
+    reply = yield from ask(request)
+    notes = _notes(request, reply)
+    if asked.writes and errors.unsure(reply):
+        notes.append(Note(code="in-doubt", reason=f"{errors.DOUBT}{errors.exception(reply).message}"))
+    failed, grids = "", []
+    if 200 <= reply.status < 300:
+        failed, tables = _read(request, reply)
+        aliased = bool(tables) and request.method == "POST" and _aliased(request.body or "")
+        for title, found in tables:
+            view = None if aliased else (yield from _known(title, features))
+            with suppress(*_NO_TABLE):
+                grids.append((title, _page(found, view)))
+        grids = grids if len(grids) == len(tables) else []
+    answer: Answer | None = None
+    for title, page in reversed(grids):
+        answer = Answer(kind=AnswerKind.GRID, status=reply.status, request=request, page=page, title=title, next=answer)
+    if answer is None:
+        kind, text = _text(reply)
+        return Answer(kind=kind, status=reply.status, request=request, text=text, notes=notes, failed=failed)
+    return msgspec.structs.replace(answer, notes=notes, failed=failed)
+
+
+def _notes(request: HttpRequest, reply: Reply) -> list[Note]:
+    notes = []
+    if not 200 <= reply.status < 300 and request.method != "HEAD":
+        notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {errors.exception(reply).message}"))
+    if request.path.startswith("/v1/graphql/batch"):
+        notes.append(Note(code="batch-without-key", reason="the server runs the parts of a batch without the key"))
+    return notes
+
+
+def _read(request: HttpRequest, reply: Reply) -> tuple[str, list[tuple[str, list[JsonRow]]]]:
+    """Return why a request failed in spite of its status, and the tables of the answer."""
+    path = request.path.partition("?")[0].rstrip("/")
+    try:
+        if request.method == "POST" and path == "/v1/graphql":
+            answer = decode(reply.body, _GraphQL)
+            found = decode(bytes(answer.data["Get"]), _get) if answer.data and {*answer.data} == {"Get"} else {}
+            return _failed(answer), [(name, each) for name, each in found.items() if each is not None]
+        if request.method == "GET" and path == "/v1/objects":
+            return "", _by_collection(decode(reply.body, _listed).objects)
+    except _NO_TABLE:  # another shape of answer is shown as text
+        pass
+    return "", []
+
+
+def _aliased(body: str) -> bool:
+    """Return whether a GraphQL request has an alias: its answer may call anything the id, or a row of any collection.
+
+    A colon outside of parentheses makes one; all others belong to arguments and variables.
+    """
+    members = decode(body, _members)
+    if [name for name in members if name.lower() == "query"] != ["query"]:
+        return True  # the server takes `Query` as well
+    depth = 0
+    for mark in _MARKS.finditer(decode(bytes(members["query"]), str)):
+        depth += {"(": 1, ")": -1}.get(mark[0], 0)
+        if mark[0] == ":" and depth == 0:
+            return True
+    return False
+
+
+def _failed(answer: _GraphQL) -> str:
+    text = errors.shorten("; ".join(dict.fromkeys(error.message for error in answer.errors or [])))
+    return f"{text}; named fragments inside a collection fail on this server" if _FRAGMENTS in text else text
+
+
+def _by_collection(objects: Sequence[JsonRow]) -> list[tuple[str, list[JsonRow]]]:
+    """Group the objects of a list by collection, in the form of GraphQL."""
+    tables: dict[str, list[JsonRow]] = {}
+    for each in objects:
+        more = {name: each[name] for name in ("id", "lastUpdateTimeUnix", "vector", "vectors") if each.get(name)}
+        tables.setdefault(str(each.get("class")), []).append({**(each.get("properties") or {}), "_additional": more})
+    return list(tables.items())
+
+
+def _known(name: str, features: Features) -> Exchange[View | None]:
+    """Look up a collection for its columns and the keys of its rows; None if there is none."""
+    try:
+        return (yield from objects.view(name, features))
+    except DragomanError:
+        return None
+
+
+def _page(found: Sequence[JsonRow], view: View | None) -> Page:
+    notes = []
+    if len(found) > MAX_ROWS:
+        notes.append(Note(code="rows-cut", reason=f"{len(found):,} rows; the first {MAX_ROWS:,} are shown"))
+        found = found[:MAX_ROWS]
+    declared = {each.prop: view.columns[each.name] for each in view.fields.values() if each.prop} if view else {}
+    selected = dict.fromkeys(name for row in found for name in row if name != "_additional")
+    added = dict.fromkeys(name for row in found for name in row.get("_additional") or {} if name != "id")
+    ours = {"uuid", *({"vector"} & {*added})}
+    ways: list[tuple[Column, str, bool]] = []
+    if any((row.get("_additional") or {}).get("id") for row in found):
+        ways.append((Column(name="uuid", type="uuid", kind=ColumnKind.TEXT, key=True, read_only=True), "id", True))
+    order = [*(name for name in declared if name in selected), *sorted({*selected} - {*declared})]
+    for name in order:
+        column = _column(f"properties.{name}" if name in ours else name, declared.get(name))
+        ways.append((column, name, False))
+    clashing = {*selected} - {"vector"}
+    last = sorted(added, key=lambda name: name in ("vector", "vectors"))
+    ways += [(_column(f"_additional.{name}" if name in clashing else name), name, True) for name in last]
+    if len(ways) > MAX_COLUMNS:
+        notes.append(Note(code="columns-cut", reason=f"{len(ways)} columns; the first {MAX_COLUMNS} are shown"))
+        del ways[MAX_COLUMNS:]
+    cells = [[cell(_value(row, name, added=added)) for _, name, added in ways] for row in found]
+    return Page(columns=[column for column, _, _ in ways], cells=cells, keys=_keys(found, view), notes=notes)
+
+
+def _value(row: Mapping[str, Any], name: str, *, added: bool) -> Any:
+    return ((row.get("_additional") or {}) if added else row).get(name)
+
+
+def _column(name: str, described: Column | None = None) -> Column:
+    if described is not None:
+        return Column(name=name, type=described.type, kind=described.kind, read_only=True)
+    return Column(name=name, type="", kind=ColumnKind.OTHER, read_only=True)
+
+
+def _keys(found: Sequence[JsonRow], view: View | None) -> list[RowKey]:
+    """Return the rows' keys if each has a uuid and the collection is known and has no tenants."""
+    added = [row.get("_additional") or {} for row in found]
+    if view is None or view.collection.tenancy.enabled or not all(each.get("id") for each in added):
+        return []
+    times = [each.get("lastUpdateTimeUnix") for each in added]
+    guards: list[dict[str, int | str]] = [{"lastUpdateTimeUnix": int(time)} if time else {} for time in times]
+    return [RowKey(view.target, each["id"], None, guard) for each, guard in zip(added, guards, strict=True)]
+
+
+def _text(reply: Reply) -> tuple[AnswerKind, str]:
+    if not reply.body:
+        return AnswerKind.TEXT, f"HTTP {reply.status}"
+    try:
+        return AnswerKind.JSON, indented(reply.body)
+    except ValueError:
+        return AnswerKind.TEXT, reply.body.decode(errors="replace")

@@ -1,0 +1,154 @@
+"""A server's error answers to exceptions of the API: four shapes of body, and errors with status 200."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, exchanges
+from dragoman_api.errors import AccessDeniedError, WindowExceededError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import msgspec
+
+    from dragoman_api.exchanges import Reply
+
+T = TypeVar("T")
+_LIMIT = 1_000  # characters of a server's text in one message
+_PROXY = "check Host and Port: a proxy may have answered instead of the database"
+_WINDOW = re.compile(r"query maximum results exceeded.*offset '(\d+)' and limit '(\d+)'.*'(\d+)'", re.DOTALL)
+_NO_GRAPHQL = ("graphql api is disabled", "graphql api is not supported")
+_TENANT = re.compile(r"multi-tenancy enabled, but request was without tenant")
+
+DOUBT = "it is not known whether it was applied: "
+
+GRAPHQL_OFF = "graphql-unavailable"
+"""The code of the error for a server without GraphQL."""
+
+EMPTY = "no graphql provider present"
+"""GraphQL's answer if there is no collection at all."""
+
+
+def message(reply: Reply) -> str:
+    """Return the message of an error answer; the content type is not a guide, a missing key is text/plain."""
+    try:
+        body: Any = exchanges.decode(reply.body, object)
+    except ValueError:
+        body = reply.body.decode(errors="replace")
+    return shorten(_said(body))
+
+
+def shorten(text: str) -> str:
+    """Return a text on one line of bounded length."""
+    return " ".join(text.split())[:_LIMIT]
+
+
+def _said(body: object) -> str:
+    if isinstance(body, list):
+        return "; ".join(dict.fromkeys(filter(None, map(_said, body))))
+    if isinstance(body, dict):
+        return _said(body.get("error") or body.get("message") or body.get("errors") or "")
+    return body if isinstance(body, str) else ""
+
+
+def check(reply: Reply) -> bytes:
+    """Return the body of a successful answer.
+
+    Raises:
+        DragomanError: Any other answer, see `exception`.
+    """
+    if 200 <= reply.status < 300:
+        return reply.body
+    raise exception(reply)
+
+
+def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
+    """Decode the body of a success, as a type or by a decoder.
+
+    Raises:
+        DragomanError: Any other answer, see `exception`.
+        QueryError: The body has another form, for example a proxy's page, or is empty.
+    """
+    body = check(reply)
+    try:
+        return exchanges.decode(body, kind)
+    except ValueError as fault:
+        what = f"the answer is not the expected JSON: {fault}" if body else "the answer is empty"
+        raise QueryError(what, hint=_PROXY, details={"status": reply.status}) from fault
+
+
+def unsure(reply: Reply) -> bool:
+    """Return whether a write may have been applied in spite of this answer.
+
+    The only place that decides it, for rows, drops and the console:
+
+    - 5xx: yes. The server answers 500 whatever failed, also after a part of its shards or replicas took the write; a
+      gateway's 502, 503 or 504 may come after the server did the work. Some plain refusals are 500, too: null in an
+      array, a vector of another length, the deletion from a missing collection (seen on 1.38.11).
+    - 408: yes. The server has no such answer, and gateways give it when they have waited long enough.
+    - any other 3xx or 4xx: no. The server checks before it writes (401, 403, 404, 422), a gateway before it forwards.
+    """
+    return reply.status == 408 or reply.status >= 500
+
+
+def exception(reply: Reply) -> DragomanError:
+    """Build the exception for an error answer."""
+    text = message(reply)
+    details = {"status": reply.status}
+    if reply.status == 401:
+        return AuthenticationError(text or "the server gives no reason", details=details)
+    if reply.status == 403:
+        return _forbidden(text)
+    if any(each in text for each in _NO_GRAPHQL):
+        return QueryError(
+            f"this server does not answer GraphQL ({text}): filters, sorts and counts need it",
+            hint="unfiltered pages, edits, exports without a filter and REST lines in the console still work",
+            code=GRAPHQL_OFF,
+            details=details,
+        )
+    if reply.status in (502, 503, 504):
+        reason = f"HTTP {reply.status} from a proxy or a node that is down: {text}"[:_LIMIT]
+        hint = "check that the server is up, then try again; or " + _PROXY
+        return ConnectionFailedError(reason, hint=hint)
+    if hint := exchanges.redirection(reply):
+        return QueryError(f"the server redirects (HTTP {reply.status})", hint=hint, details=details)
+    return refused([text or f"HTTP {reply.status}"], status=reply.status)
+
+
+def refused(texts: Iterable[str], *, status: int) -> DragomanError:
+    """Build the exception for a server's messages, whatever their status."""
+    text = shorten("; ".join(dict.fromkeys(texts)))
+    if window := _WINDOW.search(text):
+        asked, limit = int(window[1]) + int(window[2]), int(window[3])
+        return window_exceeded(asked, limit, status=status)
+    if _TENANT.search(text):
+        return tenant_required(text)
+    hint = "the collection may have changed: describe it again" if "Cannot query field" in text else ""
+    return QueryError(f"Weaviate error: {text}", hint=hint, details={"status": status})
+
+
+def _forbidden(text: str) -> DragomanError:
+    if "due to GraphQL introspection" in text:
+        return AccessDeniedError(
+            f"this key may browse, but not filter, sort or count (403): {text}",
+            hint="GraphQL needs the permission read_collections on all collections; unfiltered pages work without it",
+        )
+    return AccessDeniedError(f"the credentials do not allow this (403): {text}")
+
+
+def window_exceeded(asked: int, limit: int, *, status: int | None = None) -> WindowExceededError:
+    """Build the error for a page beyond what the server reaches by offset (W39)."""
+    return WindowExceededError(
+        f"row {asked:,} lies past the {limit:,} rows that pages reach (QUERY_MAXIMUM_RESULTS of the server)",
+        hint="narrow the filter, follow an unfiltered page's `next` with --cursor, or export, which has no limit",
+        details={"window": limit, "asked": asked, "status": status},
+    )
+
+
+def tenant_required(text: str) -> QueryError:
+    """Build the error for a collection with tenants of which none was named."""
+    return QueryError(
+        text, code="tenant-required", hint="name one with --tenant; to list them: GET /v1/schema/COLLECTION/tenants"
+    )

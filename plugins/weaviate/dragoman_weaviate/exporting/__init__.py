@@ -1,0 +1,1 @@
+"""Exports of whole objects as a stream of lines."""

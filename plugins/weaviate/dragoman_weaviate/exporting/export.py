@@ -1,0 +1,249 @@
+"""Export a collection, or its rows that match a filter, in ranges of ids that are read in parallel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from dragoman_api import DragomanError, ExportPart, ExportRequest, QueryError
+from dragoman_api.errors import WindowExceededError
+from dragoman_api.exchanges import decode, encode
+from dragoman_api.exports import ExportForm
+from dragoman_weaviate import errors, graphql, stored_objects
+from dragoman_weaviate.columns.field_types import Family
+from dragoman_weaviate.columns.view import View
+from dragoman_weaviate.exchange import Exchange, ask, get
+from dragoman_weaviate.graphql import Where
+from dragoman_weaviate.grid.filters import where_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_RANGES = 4
+_LEAST, _FIRST, _MOST = 20, 1_000, 2_500  # rows of one request
+_BYTES = 4 * 2**20  # of one part, about
+_EMPTY, _NULL = Raw(b"{}"), Raw(b"null")
+
+
+class _Row(msgspec.Struct, rename="camel", gc=False):
+    """One object as read and as written; stored values stay bytes."""
+
+    collection: str = msgspec.field(name="class")
+    id: str
+    creation_time_unix: int | UnsetType = 0
+    last_update_time_unix: int | UnsetType = 0
+    properties: Raw = _EMPTY
+    vector: Raw | UnsetType = UNSET
+    vectors: Raw | UnsetType = UNSET
+    tenant: str | UnsetType = UNSET  # lists do not repeat it
+
+
+class _List(msgspec.Struct):
+    objects: list[_Row] | None
+
+
+class _Checkpoint(msgspec.Struct):
+    """Unfinished ranges: the id after which each continues, and its last id."""
+
+    ranges: list[tuple[str, str]] = msgspec.field(name="lanes")
+
+
+_list = msgspec.json.Decoder(_List)
+_encoder = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class IdRange:
+    """One range of ids.
+
+    Attributes:
+        position: The id after which the next page begins, empty for the start.
+        bound: The last id of the range, empty for no bound.
+        size: Rows of the next page.
+        most: Rows of a page at most.
+        told: The id of the last row passed on.
+        ended: Whether its last row was passed on.
+    """
+
+    position: str
+    bound: str
+    size: int
+    most: int
+    told: str
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Piece:
+    """Some lines of one range, their number, the id of the last, and whether the range ends with it."""
+
+    span: IdRange
+    data: bytes
+    rows: int
+    last: str
+    ends: bool = False
+
+
+@dataclass(slots=True)
+class ExportReader:
+    """One export in progress.
+
+    Attributes:
+        request: The request.
+        view: The collection.
+        tenant: The tenant.
+        where: The filter.
+        total: The number of rows, if they could be counted.
+    """
+
+    request: ExportRequest
+    view: View
+    tenant: str | None = None
+    where: Where | None = None
+    ranges: list[IdRange] = field(default_factory=list)
+    total: int | None = None
+
+    def __post_init__(self) -> None:
+        """Divide the ids into ranges, or go on with those of a checkpoint.
+
+        Raises:
+            QueryError: The checkpoint is invalid, a tenant is missing, or the server is too old for a cursor.
+        """
+        self.tenant = self.view.tenant(self.request.tenant)
+        self.where = where_of(self.request.object, self.request.filter)
+        if not self.view.features.cursor:
+            raise QueryError("servers below 1.18 have no cursor, so an export would stop at the window")
+        size = _FIRST if self.where is None else _MOST  # a search evaluates its filter for every page
+        bounds = [f"{at * 256 // _RANGES - 1:02x}ffffff-ffff-ffff-ffff-ffffffffffff" for at in range(1, _RANGES)]
+        ranges = list(zip(["", *bounds], [*bounds, ""], strict=True))
+        if self.request.checkpoint is not None:
+            try:
+                ranges = decode(self.request.checkpoint, _Checkpoint).ranges
+            except ValueError as error:
+                raise QueryError(f"the checkpoint is not this driver's: {error}") from error
+        self.ranges = [IdRange(position, bound, size, _MOST, position) for position, bound in ranges]
+
+    @property
+    def vectors(self) -> bool:
+        """Whether to export vectors: they are most of the bytes, so they are exported only if named."""
+        return "vector" in (self.request.columns or ())
+
+    def count(self) -> Exchange[None]:
+        """Count the rows; without GraphQL the number stays unknown."""
+        try:
+            self.total = yield from graphql.count_of(self.view, self.where, self.tenant)
+        except DragomanError:
+            self.total = None
+
+    def pieces(self, span: IdRange) -> Exchange[list[Piece]]:
+        """Fetch the next page of a range; it is empty at the end.
+
+        Raises:
+            QueryError: The server repeats itself or answers nothing: the export would be incomplete.
+        """
+        found = yield from self._smaller(span)
+        self._check(span, found)
+        ends = len(found) < span.size
+        if span.bound and found and found[-1].id > span.bound:
+            found, ends = [row for row in found if row.id <= span.bound], True
+        pieces = list(self._cut(span, found))
+        if pieces:
+            line = len(pieces[-1].data) // pieces[-1].rows
+            span.position, span.size = found[-1].id, min(span.most, max(_LEAST, _BYTES // max(1, line)))
+        pieces = pieces or [Piece(span, b"", 0, span.position)]
+        pieces[-1].ends = ends
+        return pieces
+
+    def _check(self, span: IdRange, found: list[_Row]) -> None:
+        """Check a page: rows of this collection only, each after the previous one."""
+        last = span.position
+        for row in found:
+            if row.id <= last:
+                raise QueryError(f"the export is incomplete: the server repeated rows after {last or 'the start'}")
+            if row.collection != self.view.target:
+                raise QueryError(f"the export is incomplete: the server returned a row of '{row.collection}'")
+            last = row.id
+
+    def part(self, piece: Piece) -> ExportPart:
+        """Build a part of the export; its checkpoint says where each range continues."""
+        piece.span.told, piece.span.ended = piece.last, piece.ends
+        checkpoint = _Checkpoint([(span.told, span.bound) for span in self.ranges if not span.ended])
+        return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=encode(checkpoint))
+
+    def _smaller(self, span: IdRange) -> Exchange[list[_Row]]:
+        """Fetch a page, and a smaller one if the answer is too long or too slow."""
+        while True:
+            try:
+                return (yield from (self._listed(span) if self.where is None else self._found(span)))
+            except WindowExceededError as error:  # the server names a lower limit than usual
+                if not 0 < (window := int(str(error.details["window"]))) < span.size:
+                    raise
+                span.most = span.size = window
+            except DragomanError as error:
+                if "status" in error.details or error.details.get("sent") is False or span.size <= _LEAST:
+                    raise
+                span.size = max(_LEAST, span.size // 4)
+
+    def _listed(self, span: IdRange) -> Exchange[list[_Row]]:
+        request = get(
+            "/v1/objects",
+            **{"class": self.view.target},
+            limit=span.size,
+            after=span.position or None,
+            include="vector" if self.vectors else None,
+            tenant=self.tenant,
+        )
+        return errors.decode((yield from ask(request)), _list).objects or []
+
+    def _found(self, span: IdRange) -> Exchange[list[_Row]]:
+        edges = [("GreaterThan", span.position), ("LessThanEqual", span.bound)]
+        clauses = [{"path": ["id"], "operator": op, "valueText": edge} for op, edge in edges if edge]
+        where: Where = {"operator": "And", "operands": [self.where, *clauses]} if clauses else self.where or {}
+        fields = [each for each in self.view.fields.values() if self.vectors or each.family is not Family.VECTOR]
+        asked = graphql.search(self.view, fields=fields, where=where, limit=span.size, tenant=self.tenant)
+        items, suspects = stored_objects.from_graphql(graphql.objects((yield from ask(asked)), self.view), self.view)
+        yield from stored_objects.repaired(items, suspects, self.view, self.tenant)
+        return [
+            _Row(
+                collection=item.collection,
+                id=item.id,
+                creation_time_unix=item.creation_time_unix,
+                last_update_time_unix=item.last_update_time_unix,
+                properties=Raw(encode(item.properties or {}).encode()),
+                vector=item.vector,
+                vectors=item.vectors,
+            )
+            for item in items
+        ]
+
+    def _cut(self, span: IdRange, found: list[_Row]) -> Iterator[Piece]:
+        """Yield rows as lines, in pieces of bounded size."""
+        if not found:
+            return
+        data = self._lines(found)
+        if len(data) > 2 * _BYTES and len(found) > 1:  # longer rows than the previous ones
+            yield from self._cut(span, found[: len(found) // 2])
+            yield from self._cut(span, found[len(found) // 2 :])
+        else:
+            yield Piece(span, data, len(found), found[-1].id)
+
+    def _lines(self, found: list[_Row]) -> bytes:
+        for row in found:
+            if row.properties == _NULL:
+                row.properties = _EMPTY
+        if self.request.form is ExportForm.DOCUMENTS:
+            return b"\n".join([*(row.properties for row in found), b""])
+        for row in found:
+            row.vector, row.vectors = _filled(row.vector), _filled(row.vectors)
+            if self.tenant:
+                row.tenant = self.tenant
+            if self.request.form is ExportForm.BULK:
+                row.creation_time_unix = row.last_update_time_unix = UNSET
+        return _encoder.encode_lines(found)
+
+
+def _filled(vector: Raw | UnsetType) -> Raw | UnsetType:
+    return vector if vector is not UNSET and stored_objects.filled(vector) else UNSET

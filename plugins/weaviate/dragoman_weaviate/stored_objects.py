@@ -1,0 +1,231 @@
+"""Stored objects, in one form whether they came by REST or by GraphQL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import RowKey
+from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_api.exchanges import encode
+
+from . import errors, graphql
+from .columns.field_types import Family, Field, family_of
+from .columns.schema import Count
+from .exchange import Exchange, ask, get, object_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dragoman_api.exchanges import Reply
+
+    from .columns.view import View
+
+
+class StoredObject(msgspec.Struct, rename="camel"):
+    """One object; floats in it are Raw, so that arrays keep their digits."""
+
+    collection: str = msgspec.field(name="class")
+    id: str
+    creation_time_unix: Count = 0
+    last_update_time_unix: Count = 0
+    properties: dict[str, Any] | None = None
+    vector: Raw = Raw()
+    vectors: Raw = Raw()
+    tenant: str | None = None
+
+    def key(self, tenant: str | None) -> RowKey:
+        """Return the object's address, with the guard that protects a change; lists do not repeat the tenant."""
+        return RowKey(self.collection, self.id, tenant, {"lastUpdateTimeUnix": self.last_update_time_unix})
+
+    def value(self, field: Field) -> Any:
+        """Return one uncut value, which is not yet a cell."""
+        match field.family:
+            case Family.ID:
+                return self.id
+            case Family.VECTOR:
+                return self.vectors if filled(self.vectors) else self.vector if filled(self.vector) else None
+        return (self.properties or {}).get(field.prop)
+
+
+class _Listed(msgspec.Struct):
+    objects: list[StoredObject] | None
+
+
+Suspects = dict[int, set[str]]
+"""Positions of objects that may have lost an integer, with the properties concerned."""
+
+_NO_COUNTRY = ("defaultCountry", "")
+_SURELY = ""  # a suspicion that only the object itself can settle
+_FEW = 8  # as many objects are read again without a search first
+_list = msgspec.json.Decoder(_Listed, float_hook=Raw)
+_item = msgspec.json.Decoder(StoredObject, float_hook=Raw)
+
+
+def filled(vector: Raw) -> bool:
+    """Return whether there is a vector: for none the server sends nothing, null, or an empty one."""
+    return bytes(vector) not in (b"", b"null", b"[]", b"{}")
+
+
+def read_list(reply: Reply, view: View, tenant: str | None) -> list[StoredObject]:
+    """Read a list of objects.
+
+    Raises:
+        QueryError: Some belong to another collection or tenant: a change would go there.
+        ObjectNotFoundError: The collection is gone: 404 without a body.
+        DragomanError: The server refused.
+    """
+    if reply.status == 404:
+        raise ObjectNotFoundError(
+            f"the collection '{view.target}' is gone", hint="list the existing ones: dragoman objects"
+        )
+    found = errors.decode(reply, _list).objects or []
+    for each in found:
+        if each.collection != view.target or (each.tenant or tenant) != tenant:
+            where = f"'{each.collection}'" + (f", tenant '{each.tenant}'" if each.tenant else "")
+            raise QueryError(f"the server returned a row of {where} instead of one of '{view.target}'")
+    return found
+
+
+def read_one(reply: Reply, collection: str, key: str) -> StoredObject | None:
+    """Read one object; None if it is gone.
+
+    Args:
+        reply: The answer.
+        collection: The object's collection.
+        key: Its uuid; empty for one that the server made.
+
+    Raises:
+        QueryError: The answer is another object.
+        DragomanError: The server refused.
+    """
+    if reply.status == 404:
+        return None
+    item = errors.decode(reply, _item)
+    if item.collection != collection or item.id.lower() != (key or _made(item.id)).lower():
+        asked = f"{collection}/{key}".rstrip("/")
+        raise QueryError(f"the server returned the object '{item.collection}/{item.id}' instead of '{asked}'")
+    return item
+
+
+def _made(key: str) -> str:
+    """Return a uuid that the server made; empty for a text that is not a uuid."""
+    try:
+        return str(UUID(key))
+    except ValueError:
+        return ""
+
+
+def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[StoredObject], Suspects]:
+    """Convert objects of a GraphQL search to their REST form.
+
+    Returns:
+        The objects, and those that may have lost an integer: GraphQL's have 32 bits, larger ones become null.
+
+    Raises:
+        QueryError: They do not have the requested form.
+    """
+    try:
+        return _from_graphql(found, view)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        reason = f"the answer does not have the requested form: {type(error).__name__}: {error}"
+        raise QueryError(errors.shorten(reason), hint="describe the collection again: it may have changed") from error
+
+
+def _from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[StoredObject], Suspects]:
+    items: list[StoredObject] = []
+    suspects: Suspects = {}
+    specs = {each.prop: each.spec for each in view.fields.values() if each.spec is not None}
+    for at, each in enumerate(found):
+        additional = each.pop("_additional")
+        if not isinstance(additional["id"], str):
+            raise TypeError("a row has no uuid")
+        lost: set[str] = set()
+        values = {name: _restored(value, specs[name], lost) for name, value in each.items()}
+        vector, vectors = additional.get("vector"), additional.get("vectors")
+        items.append(
+            StoredObject(
+                collection=view.target,
+                id=additional["id"],
+                creation_time_unix=int(additional.get("creationTimeUnix") or 0),
+                last_update_time_unix=int(additional.get("lastUpdateTimeUnix") or 0),
+                properties={name: value for name, value in values.items() if value is not None},
+                vector=_raw(vector),
+                vectors=_raw({name: each for name, each in (vectors or {}).items() if each}),
+            )
+        )
+        if lost:
+            suspects[at] = lost
+    return items, suspects
+
+
+def _raw(value: object) -> Raw:
+    return Raw(encode(value).encode()) if value else Raw()
+
+
+def _restored(value: Any, spec: Any, lost: set[str]) -> Any:
+    """Convert a GraphQL value to its REST form; note where an integer may be missing."""
+    family, array = family_of(spec.data_type)
+    if value is None:
+        if family is Family.INT and not array:
+            lost.add(spec.name)
+        return None
+    match family:
+        case Family.INT if array:
+            lost |= {_SURELY for each in value if each is None}
+        case Family.OBJECT:
+            return [_object(each, spec, lost) for each in value] if array else _object(value, spec, lost)
+        case Family.PHONE:
+            lost |= {_SURELY} if None in (value.get("national"), value.get("countryCode")) else set()
+            return {name: each for name, each in value.items() if each is not None and (name, each) != _NO_COUNTRY}
+        case Family.REFERENCE:
+            return [_beacon(each) for each in value]
+    return value
+
+
+def _object(value: Any, spec: Any, lost: set[str]) -> Any:
+    if not isinstance(value, dict):
+        return value
+    inner: set[str] = set()
+    kept = {each.name: _restored(value.get(each.name), each, inner) for each in spec.nested}
+    lost |= {_SURELY} if inner else set()  # a filter cannot reach the keys of an object
+    return {name: kept[name] for name in sorted(kept) if kept[name] is not None}
+
+
+def _beacon(value: dict[str, Any]) -> dict[str, str]:
+    where = f"{value['__typename']}/{value['_additional']['id']}"
+    return {"beacon": f"weaviate://localhost/{where}", "href": f"/v1/objects/{where}"}
+
+
+def repaired(items: list[StoredObject], suspects: Suspects, view: View, tenant: str | None) -> Exchange[int]:
+    """Read suspect objects again by REST, replace their properties, and return how many were wrong."""
+    again = yield from _unsettled(items, suspects, view, tenant)
+    if not again:
+        return 0
+    replies = yield [get(object_path(view.target, items[at].id), tenant=tenant) for at in again]
+    wrong = 0
+    for at, reply in zip(again, replies, strict=True):
+        if (whole := read_one(reply, view.target, items[at].id)) is not None:
+            wrong += items[at].properties != whole.properties
+            items[at].properties = whole.properties
+            items[at].last_update_time_unix = whole.last_update_time_unix
+    return wrong
+
+
+def _unsettled(items: list[StoredObject], suspects: Suspects, view: View, tenant: str | None) -> Exchange[list[int]]:
+    """Return the objects to read again; of many that may have no value, one search finds those that have one."""
+    indexed = {each.prop for each in view.fields.values() if each.spec and (each.spec.filterable or each.spec.ranged)}
+    asked = [at for at, names in suspects.items() if names <= indexed]
+    if len(asked) <= _FEW or not view.features.contains:
+        return list(suspects)
+    edges = [("GreaterThan", 2**31 - 1), ("LessThan", -(2**31))]
+    names = sorted(set().union(*(suspects[at] for at in asked)))
+    large = [{"path": [name], "operator": op, "valueInt": edge} for name in names for op, edge in edges]
+    ids = {"path": ["id"], "operator": "ContainsAny", "valueText": [items[at].id for at in asked]}
+    where = {"operator": "And", "operands": [ids, {"operator": "Or", "operands": large}]}
+    reply = yield from ask(graphql.search(view, fields=(), where=where, limit=len(asked), tenant=tenant))
+    found = {each["_additional"]["id"] for each in graphql.objects(reply, view)}
+    return [at for at in suspects if at not in asked or items[at].id in found]

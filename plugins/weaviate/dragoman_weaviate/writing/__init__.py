@@ -1,0 +1,1 @@
+"""Changes of rows: the plan, its exact requests, and what became of each."""

@@ -1,0 +1,157 @@
+"""Apply a plan: send exactly its requests, and return the outcome of each change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, unquote
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import (
+    ConnectionFailedError,
+    DragomanError,
+    HttpRequest,
+    Insert,
+    Outcome,
+    OutcomeStatus,
+    Plan,
+    QueryError,
+    Update,
+)
+from dragoman_api.changes import Delete, Drop
+from dragoman_weaviate import errors, objects, stored_objects
+from dragoman_weaviate.exchange import Exchange, ask, get, object_path
+
+from . import edited_values
+from .plan import other_holders
+
+if TYPE_CHECKING:
+    from dragoman_api.changes import Change
+    from dragoman_api.exchanges import Reply
+    from dragoman_weaviate.columns.view import View
+    from dragoman_weaviate.server import Features
+
+_GONE = "the row was deleted since it was read"
+
+
+class _Body(msgspec.Struct):
+    """The row that a request is about."""
+
+    collection: str = msgspec.field(name="class", default="")
+    id: str = ""
+    tenant: str | None = None
+    properties: Raw = Raw(b"{}")
+
+
+class _Sender:
+    """Sends the requests of one plan."""
+
+    def __init__(self, features: Features) -> None:
+        self.features = features
+        self.known: dict[str, View] = {}
+        self.written: set[tuple[str, str, str | None]] = set()
+
+    def carry_out(self, number: int, change: Change, request: HttpRequest) -> Exchange[Outcome]:
+        """Check that the row is unchanged, send the request, and return the outcome."""
+        row = _row(request)
+        if not isinstance(change, Drop):
+            try:
+                reason = yield from self._stale(change, request, row)
+            except DragomanError as error:
+                error.details["sent"] = False  # means the write
+                raise
+            if reason:
+                return Outcome(change=number, status=OutcomeStatus.CONFLICT, id=row.id or None, reason=reason)
+        reply = yield from ask(request)
+        outcome = _outcome(number, request, row, reply)
+        if outcome.status is OutcomeStatus.APPLIED:
+            self.written.add((row.collection, row.id, row.tenant))
+        return outcome
+
+    def _stale(self, change: Insert | Update | Delete, request: HttpRequest, row: _Body) -> Exchange[str]:
+        """Return why a change no longer applies, checked just before it is sent: the server checks nothing (W23)."""
+        if request.method != "DELETE" and (reason := (yield from self._unknown(row))):
+            return reason
+        guard = change.guard if isinstance(change, Insert) else change.key.guard
+        if request.method == "POST" and not guard:
+            return ""
+        reply = yield from ask(get(object_path(row.collection, row.id), tenant=row.tenant))
+        item = stored_objects.read_one(reply, row.collection, row.id)
+        if item is None:
+            return _GONE
+        expected = guard.get("lastUpdateTimeUnix")
+        mine = (row.collection, row.id, row.tenant) in self.written
+        if expected is not None and not mine and str(expected) != str(item.last_update_time_unix):
+            return f"changed since it was read (lastUpdateTimeUnix {expected} → {item.last_update_time_unix})"
+        if request.method == "DELETE" and not request.path.startswith(f"/v1/objects/{row.collection}/"):
+            return (yield from other_holders(row.collection, row.id))
+        return ""
+
+    def _unknown(self, row: _Body) -> Exchange[str]:
+        """Check that collection and properties still exist: the server would create missing ones."""
+        if row.collection not in self.known:
+            self.known[row.collection] = yield from objects.view(row.collection, self.features)
+        known = self.known[row.collection].collection.properties or []
+        unknown = edited_values.unknown_keys(msgspec.json.decode(row.properties), known)
+        return f"the schema has no property {', '.join(unknown)} any more" if unknown else ""
+
+
+def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
+    """Send exactly the planned requests, and return the outcome of each change.
+
+    Raises:
+        ConnectionFailedError: The first request was not sent; later failures become outcomes.
+    """
+    sender = _Sender(features)
+    outcomes: list[Outcome] = []
+    for planned in plan.planned:
+        [number] = planned.changes
+        try:
+            outcomes.append((yield from sender.carry_out(number, plan.changes[number], planned.request)))
+        except DragomanError as error:
+            doubt = error.details.get("sent") is not False
+            if not outcomes and not doubt and isinstance(error, ConnectionFailedError):
+                raise
+            reason = f"{errors.DOUBT if doubt else 'not sent: '}{error.message}"
+            outcomes.append(Outcome(change=number, status=OutcomeStatus.FAILED, reason=reason, doubt=doubt))
+    return outcomes
+
+
+def _row(request: HttpRequest) -> _Body:
+    """Return the row that a planned request is about."""
+    if request.body is not None:
+        return msgspec.json.decode(request.body, type=_Body)
+    path, _, query = request.path.partition("?")
+    named = {name: values[0] for name, values in parse_qs(query).items()}
+    *_, collection, key = path.split("/")
+    return _Body(named.get("class", collection), unquote(key), named.get("tenant"))
+
+
+def _outcome(number: int, request: HttpRequest, row: _Body, reply: Reply) -> Outcome:
+    drop = request.path.startswith("/v1/schema/")
+    status, reason, key, found, doubt = OutcomeStatus.APPLIED, "", None, None if drop else row.id or None, ""
+    if errors.unsure(reply):
+        doubt = errors.exception(reply).message
+    elif not 200 <= reply.status < 300:
+        status, reason = _failure(reply)
+    elif request.method in ("POST", "PUT"):
+        try:
+            item = stored_objects.read_one(reply, row.collection, row.id)
+        except QueryError as error:
+            doubt = error.message
+        else:
+            key, found = (item.key(row.tenant), item.id) if item else (None, found)
+    elif reply.status != (200 if drop else 204) or reply.body:
+        doubt = f"the answer is HTTP {reply.status} and says {errors.message(reply) or 'nothing'}"
+    if doubt:
+        status, reason = OutcomeStatus.FAILED, f"{errors.DOUBT}{doubt}"
+    return Outcome(change=number, status=status, id=found, reason=reason, key=key, doubt=bool(doubt))
+
+
+def _failure(reply: Reply) -> tuple[OutcomeStatus, str]:
+    if reply.status == 422 and "already exists" in errors.message(reply):
+        return OutcomeStatus.CONFLICT, "a row with this uuid exists already"
+    if reply.status == 404 and not reply.body:  # a path that a proxy does not know has a page
+        return OutcomeStatus.CONFLICT, _GONE
+    return OutcomeStatus.FAILED, errors.exception(reply).message

@@ -1,0 +1,137 @@
+"""Edited values: typed by property; unknown nested keys are refused, since the server would create them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api import CutText
+from dragoman_api.exchanges import decode
+from dragoman_weaviate.columns.field_types import Family, family_of
+from dragoman_weaviate.grid import filter_values
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman_weaviate.columns.schema import PropertyBase
+
+_misfit = ValueError  # a wrong type is a fault of the value, too
+_STRUCTURED = (Family.OBJECT, Family.GEO, Family.PHONE)
+_PHONE_TYPED = ("input", "defaultCountry")
+_PHONE_COMPUTED = ("internationalFormatted", "nationalFormatted", "national", "valid", "countryCode")
+
+
+def edited(spec: PropertyBase, value: object) -> Any:
+    """Convert an edited value to the value that is stored; None deletes the property.
+
+    Args:
+        spec: The property, or a key of an object.
+        value: A text, a number, a list or an object; arrays and objects may come as JSON text.
+
+    Raises:
+        ValueError: The value does not fit; the message says why.
+    """
+    if isinstance(value, CutText):
+        raise _misfit("the value is only the beginning of a long one; fetch the whole cell and edit that")
+    family, array = family_of(spec.data_type)
+    if value is None:
+        return None
+    if (array or family in _STRUCTURED) and isinstance(value, str):
+        value = _parsed(value)
+    if not array:
+        return _element(spec, family, value)
+    if not isinstance(value, list):
+        raise _misfit(f"a property of type {spec.data_type[0]} takes a JSON array")
+    if any(each is None for each in value):
+        raise ValueError("the server stores no null in an array")
+    return [_element(spec, family, each) for each in value]
+
+
+def large_integers(value: Any) -> bool:
+    """Return whether a value holds an integer that the server will round."""
+    if isinstance(value, dict):
+        return any(map(large_integers, value.values()))
+    if isinstance(value, list):
+        return any(map(large_integers, value))
+    return isinstance(value, int) and abs(value) > filter_values.EXACT
+
+
+def unknown_keys(value: object, known: Sequence[PropertyBase], before: str = "") -> list[str]:
+    """Return the keys of an object that are not in the schema: the server would create them as properties."""
+    if isinstance(value, list):
+        return [name for each in value for name in unknown_keys(each, known, before)]
+    if not isinstance(value, dict):
+        return []
+    specs = {each.name: each for each in known}
+    found = []
+    for name, each in value.items():
+        if name not in specs:
+            found.append(before + str(name))
+        elif family_of(specs[name].data_type)[0] is Family.OBJECT:
+            found += unknown_keys(each, specs[name].nested, f"{before}{name}.")
+    return found
+
+
+def _parsed(text: str) -> object:
+    try:
+        return decode(text, object)
+    except ValueError as error:
+        raise ValueError(f"it takes JSON, and {text[:80]!r} is not JSON: {error}") from None
+
+
+def _element(spec: PropertyBase, family: Family, value: object) -> Any:
+    match family:
+        case Family.INT:
+            return filter_values.integer(value)
+        case Family.NUMBER:
+            return filter_values.number(value)
+        case Family.BOOLEAN:
+            return filter_values.boolean(value)
+        case Family.DATE:
+            return filter_values.date(value)
+        case Family.UUID:
+            return filter_values.uuid(value)
+        case Family.BLOB:
+            return _blob(value)
+        case Family.GEO:
+            return _coordinates(value)
+        case Family.PHONE:
+            return _phone(value)
+        case Family.OBJECT:
+            return _object(spec, value)
+    if isinstance(value, (dict, list)):
+        raise _misfit("it takes a text")
+    return filter_values.text(value)
+
+
+def _blob(value: object) -> str:
+    text = str(value)
+    try:
+        if text and base64.b64decode(text, validate=True):
+            return text
+    except (binascii.Error, ValueError):
+        pass
+    raise ValueError("it takes base64")
+
+
+def _coordinates(value: object) -> dict[str, float]:
+    if not isinstance(value, dict) or set(value) != {"latitude", "longitude"}:
+        raise ValueError('it takes {"latitude": …, "longitude": …}')
+    return {name: filter_values.number(each) for name, each in value.items()}
+
+
+def _phone(value: object) -> dict[str, str]:
+    known = {*_PHONE_TYPED, *_PHONE_COMPUTED}
+    if not isinstance(value, dict) or "input" not in value or not set(value) <= known:
+        raise ValueError('it takes {"input": "020 1234567", "defaultCountry": "nl"}; the server computes the rest')
+    return {name: filter_values.text(value[name]) for name in _PHONE_TYPED if value.get(name)}
+
+
+def _object(spec: PropertyBase, value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _misfit("it takes a JSON object")
+    if unknown := unknown_keys(value, spec.nested):
+        raise ValueError(f"the schema has no key {', '.join(unknown)}, and the server would make it")
+    specs = {each.name: each for each in spec.nested}
+    return {name: edited(specs[name], each) for name, each in value.items() if each is not None}

@@ -1,0 +1,1 @@
+"""The client of a registry: resolves, installs, stores and removes releases."""

@@ -1,0 +1,68 @@
+"""Garbage collection: spent generations, trees without a generation, and drafts of killed processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dragoman_api.errors import InstallError
+from dragoman_registry.files import locked
+
+if TYPE_CHECKING:
+    from .store import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """One tree, or one draft of a file, that was removed or, in a dry run, would be.
+
+    Attributes:
+        plugin: The plugin it belonged to; empty if no generation names it.
+        version: The version it belonged to; likewise.
+        path: Its path.
+        size: Its size in bytes.
+    """
+
+    plugin: str
+    version: str
+    path: Path
+    size: int
+
+
+def collect(store: Store, *, dry_run: bool = False) -> list[Collected]:
+    """Remove spent generations, trees that no other generation uses, and drafts that killed processes left.
+
+    Active, previous and pinned generations stay, and so do trees that a living process runs from. Wait for running
+    installations to end. Blocks.
+
+    Raises:
+        InstallError: The disk fails; data in use is unchanged.
+        RegistryError: The state database is damaged.
+    """
+    trees = store.trees
+    try:
+        drafts = [
+            Collected(plugin="", version="", path=path, size=size)
+            for path, size in store.collect_drafts(dry_run=dry_run)
+        ]
+        if not trees.folder.is_dir():
+            return drafts
+        with locked(trees.folder):
+            spent = [one for one in store.spent() if not any(trees.leased(tree.name) for tree in one.trees)]
+            owners = {tree.name: (one.plugin, one.version) for one in spent for tree in one.trees}
+            for one in spent if not dry_run else ():
+                store.drop(one)
+            needed = store.trees_in_use(without=spent)
+            found = drafts
+            for digest in trees.digests():
+                if digest in needed or trees.leased(digest):
+                    continue
+                plugin, version = owners.get(digest, ("", ""))
+                path, size = trees.path(digest), trees.size(digest)
+                if dry_run or trees.discard(digest):
+                    found.append(Collected(plugin=plugin, version=version, path=path, size=size))
+            return found
+    except OSError as error:
+        reason = f"{error.strerror or error}: {error.filename or trees.folder}"
+        raise InstallError(f"{trees.folder} cannot be cleaned up: {reason}", hint="dragoman doctor") from error

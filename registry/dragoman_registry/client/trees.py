@@ -1,0 +1,205 @@
+"""Unpacked wheels, read-only, each under the digest of its content."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api.errors import RegistryError
+from dragoman_registry.filelocks import holds
+from dragoman_registry.files import freeze, patiently, remove_tree, share, sync, sync_tree, try_lock
+from dragoman_registry.names import LISTING
+from dragoman_registry.validation import Fault, Unreadable, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+
+class Staging:
+    """A folder to prepare a tree in, on the same file system as the trees; a context manager.
+
+    Its owner holds a lock on it, so a sweep can remove the folders of dead owners.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._descriptor = -1
+
+    def __enter__(self) -> Path:
+        while True:
+            self.path = self.folder / os.urandom(16).hex()
+            self.path.mkdir(parents=True)
+            # Between these two steps a sweep may take the folder for abandoned and remove it.
+            with suppress(FileNotFoundError):
+                descriptor = try_lock(self.path, folder=True)
+                if descriptor is not None and self.path.exists():
+                    self._descriptor = descriptor
+                    return self.path
+                if descriptor is not None:
+                    os.close(descriptor)
+
+    def __exit__(self, *_: object) -> None:
+        remove_tree(self.path)
+        os.close(self._descriptor)
+
+
+class Trees:
+    """The trees below one folder.
+
+    Attributes:
+        folder: The folder that holds them. Installers take its lock shared; the collector takes it exclusively.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / "trees"
+        self._drafts = root / ".tmp"
+
+    def path(self, digest: str) -> Path:
+        """Return the path of a tree."""
+        return self.folder / digest
+
+    def staging(self) -> Staging:
+        """Sweep the folders of crashed owners, then make a new folder to prepare a tree in."""
+        self.sweep()
+        return Staging(self._drafts)
+
+    def sweep(self) -> None:
+        """Remove the staging folders whose owner is dead."""
+        for folder in self._drafts.iterdir() if self._drafts.is_dir() else ():
+            try:
+                descriptor = try_lock(folder, folder=True)
+            except FileNotFoundError:
+                continue
+            if descriptor is not None:
+                remove_tree(folder)
+                os.close(descriptor)
+
+    def keep(self, folder: Path) -> str:
+        """Move a prepared folder into the store; its content is synced to disk before the rename.
+
+        Args:
+            folder: A folder in staging; it no longer exists afterwards.
+
+        Returns:
+            The tree's digest. Raises OSError if the disk fails; no tree has changed.
+        """
+        listing = {name: _digest(folder / name) for name in _files(folder)}
+        (folder / LISTING).write_bytes(msgspec.json.encode(dict(sorted(listing.items()))))
+        digest = _digest(folder / LISTING)
+        target = self.path(digest)
+        freeze(folder)
+        sync_tree(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if target.exists() and self.verify(digest):
+            target.chmod(0o755)
+            target.rename(folder.with_name(f"{digest}.damaged"))
+        try:
+            patiently(lambda: folder.rename(target))
+        except OSError as error:
+            # Another installer has already stored the same content.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+        else:
+            target.chmod(0o555)
+        for place in (target, self.folder, self.root):
+            sync(place)
+        return digest
+
+    def digests(self) -> list[str]:
+        """List the digests of the stored trees."""
+        return sorted(path.name for path in self.folder.iterdir()) if self.folder.is_dir() else []
+
+    def size(self, digest: str) -> int:
+        """Return the total size of a tree's files in bytes."""
+        return sum((self.path(digest) / name).stat().st_size for name in _files(self.path(digest)))
+
+    def leased(self, digest: str) -> bool:
+        """Check whether a living process runs from a tree; a crash releases the lease."""
+        try:
+            descriptor = try_lock(self.path(digest), folder=True)
+        except FileNotFoundError:
+            return False
+        if descriptor is not None:
+            os.close(descriptor)
+        return descriptor is None
+
+    def discard(self, digest: str) -> bool:
+        """Remove a tree unless a process runs from it; rename it first, so that no process finds half a tree."""
+        if (descriptor := try_lock(self.path(digest), folder=True)) is None:
+            return False
+        try:
+            with self.staging() as staging:
+                self.path(digest).chmod(0o755)
+                patiently(lambda: self.path(digest).rename(staging / digest))
+        finally:
+            os.close(descriptor)
+        return True
+
+    def verify(self, digest: str) -> list[Fault]:
+        """Compare a tree with its listing and the listing with the tree's name; list every bad file."""
+        try:
+            return self._verify(digest)
+        except OSError as error:
+            return [Fault("unreadable", f"It cannot be read: {error.strerror}.", str(error.filename))]
+
+    def _verify(self, digest: str) -> list[Fault]:
+        root = self.path(digest)
+        if not (root / LISTING).is_file():
+            return [Fault("missing", "It is missing or incomplete.", str(root))]
+        if _digest(root / LISTING) != digest:
+            return [Fault("changed", "It was changed after installation.", str(root / LISTING))]
+        try:
+            listing = decode((root / LISTING).read_bytes(), dict[str, str])
+        except Unreadable as error:
+            return [Fault("unreadable", f"It cannot be read: {error}.", str(root / LISTING))]
+        there = set(_files(root)) - {LISTING}
+        faults = [Fault("missing", "It is missing.", str(root / name)) for name in sorted(listing.keys() - there)]
+        faults += [Fault("unlisted", "It was added.", str(root / name)) for name in sorted(there - listing.keys())]
+        return faults + [
+            Fault("changed", "It was changed after installation.", str(root / name))
+            for name in sorted(there & listing.keys())
+            if _digest(root / name) != listing[name]
+        ]
+
+
+@contextmanager
+def leasing(trees: Iterable[Path]) -> Iterator[None]:
+    """Lease trees so that they are not collected while the block runs and this process lives.
+
+    Raises:
+        RegistryError: A tree has just been collected (code ``integrity-failed``).
+    """
+    with ExitStack() as held:
+        for tree in trees:
+            try:
+                descriptor = share(tree)
+                held.callback(os.close, descriptor)
+                there = holds(descriptor, tree)
+            except FileNotFoundError:
+                there = False
+            if not there:
+                message = f"{tree} was collected before it could be opened"
+                raise RegistryError(message, code="integrity-failed", hint="open it again")
+        yield
+
+
+def _files(root: Path) -> list[str]:
+    found = []
+    for folder, _, names in os.walk(root):
+        prefix = os.path.relpath(folder, root).replace(os.sep, "/")
+        found += [name if prefix == "." else f"{prefix}/{name}" for name in names]
+    return found
+
+
+def _digest(path: Path) -> str:
+    if path.is_symlink():
+        return "a symbolic link"
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

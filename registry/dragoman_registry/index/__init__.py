@@ -1,0 +1,1 @@
+"""Reads a registry's signed files: catalog, advisories, documents."""

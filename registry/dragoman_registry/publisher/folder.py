@@ -1,0 +1,192 @@
+"""The folder of a registry: its layout, and the order of writing."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_api.errors import RegistryError
+from dragoman_registry.files import add_name, below, read_plain, write_below
+from dragoman_registry.index import browse
+from dragoman_registry.index.catalog import Advisories, Catalog, Types
+from dragoman_registry.index.registry import MAX_INDEX
+from dragoman_registry.names import BESIDE, DIGEST, INDEX, PROJECT, TARGET, VERSION, WHEEL
+from dragoman_registry.trust import SignedFile
+from dragoman_registry.trust.roles import digest_name, publishers_of, roles_of, served_name
+
+from .merge import releases
+from .pages import pages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+    from pathlib import Path
+
+    from dragoman_registry.trust import Publisher
+    from dragoman_registry.trust.repository import Repository
+    from dragoman_registry.wheels.metadata_checks import WheelReport
+
+_OF = {"types": "targets", "advisories": "advisories", "catalog": "index", browse.NAME: "index"}
+"""Maps each file of the index to the role that signs it."""
+_LAYOUT = re.compile(
+    rf"""
+      (?: index | all | drivers/{PROJECT.pattern} )\.html
+    | metadata/ (?: \d+\. [\w-]+ | timestamp ) \.json
+    | targets/ (?: {DIGEST.pattern}\. )? (?: {"|".join(INDEX)} )
+    | targets/simple/ (?: {PROJECT.pattern}/ )? index\. (?: html | v1\+json )
+    | targets/wheels/{PROJECT.pattern}/ (?: {DIGEST.pattern}\. )? {WHEEL.pattern} {BESIDE}
+    | targets/docs/{PROJECT.pattern}/{VERSION.pattern}/ (?: {DIGEST.pattern}\. )? (?: README | CHANGELOG ) \.md
+    """,
+    re.VERBOSE,
+)
+
+
+def belongs(path: str) -> bool:
+    """Check whether a path below a registry's folder belongs to the registry, rather than to a stray file.
+
+    >>> belongs("metadata/timestamp.json"), belongs("targets-0f3a.pem")
+    (True, False)
+    """
+    return _LAYOUT.fullmatch(path) is not None
+
+
+class Own:
+    """Trusts the repository of one's own registry."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    def admit(self, target: SignedFile) -> SignedFile:
+        """Return a file of the index with its signed digest."""
+        signed = self._repository.signed(_OF[target.path], target.path) if target.path in _OF else None
+        if signed is None:
+            return target
+        digest = signed.hashes["sha256"]
+        return SignedFile(path=served_name(target.path, digest), size=signed.length, sha256=digest)
+
+    def publishers(self) -> Mapping[str, Publisher]:
+        """Return no publishers; no caller needs them."""
+        return {}
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn an OSError into an error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        reason = f"{error.strerror or error}: {error.filename or path}"
+        hint = "dragoman registry verify FOLDER, then build again"
+        raise RegistryError(f"{path} cannot be written: {reason}", code="registry-not-written", hint=hint) from error
+
+
+def write_wheel(root: Path, path: Path, report: WheelReport, more: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Write a wheel and the files beside it, before any metadata names them; return the files its publisher signs."""
+    assert report.name is not None
+    folder = f"wheels/{report.name.project}"
+    wheel = f"{folder}/{path.name}"
+    signed = {wheel: path.read_bytes()}
+    if report.manifest is not None:
+        signed[f"{wheel}.driver.json"] = report.manifest_data
+        docs = f"docs/{report.name.project}/{report.name.version}"
+        if report.readme:
+            signed[f"{docs}/README.md"] = report.readme.encode()
+        if "CHANGELOG.md" in more:
+            signed[f"{docs}/CHANGELOG.md"] = more["CHANGELOG.md"]
+        # If these bytes are already published, keep their report, which was published with them.
+        kept = root / "targets" / f"{wheel}.report.json"
+        if kept.exists() or "report.json" in more:
+            signed[f"{wheel}.report.json"] = kept.read_bytes() if kept.exists() else more["report.json"]
+    for name, data in {f"{wheel}.metadata": report.metadata, **signed}.items():
+        write_new(root, f"targets/{name}", data)
+    return signed
+
+
+def write_new(root: Path, name: str, data: bytes) -> None:
+    """Write a file of a registry unless it already holds these bytes."""
+    file = below(root, name)
+    if not file.is_file() or file.read_bytes() != data:
+        write_below(root, name, data)
+
+
+def place_of(page: str) -> str:
+    """Return the path of a page below the registry's root; its name is relative to `targets/`."""
+    return page.removeprefix("../") if page.startswith("../") else f"targets/{page}"
+
+
+def add_digest_names(root: Path, repository: Repository, projects: Collection[str]) -> None:
+    """Add the digest-prefixed names of the signed files of projects, for clients of The Update Framework."""
+    publishers = roles_of(repository.targets)
+    for role in {publishers.get(project) for project in projects} - {None}:
+        for path, signed in repository.role(str(role)).signed.targets.items():
+            if TARGET.fits(path) and path.split("/")[1] in projects:
+                file = below(root, f"targets/{path}")
+                if file.is_file():  # `verify` reports missing files
+                    add_name(file, below(root, f"targets/{digest_name(path, signed.hashes['sha256'])}"))
+
+
+def index_files(catalog: Catalog) -> dict[str, bytes]:
+    """Build the files of the index that follow from the catalog."""
+    held: dict[str, dict[str, dict[str, str]]] = {"quarantined": {}, "yanked": {}, "deprecated": {}}
+    for release in releases(catalog):
+        instead = f"; use {release.replaced_by} instead" if release.replaced_by else ""
+        for status, versions in held.items():
+            if (reason := getattr(release, status)) is not None:
+                versions.setdefault(release.project, {})[release.version] = reason + instead
+    advisories = Advisories(quarantined=held["quarantined"], yanked=held["yanked"], deprecated=held["deprecated"])
+    return {
+        "advisories": encode(advisories), "catalog": encode(catalog), browse.NAME: browse.encode(catalog),
+    }  # fmt: skip
+
+
+def reader(root: Path) -> Callable[[str], bytes | None]:
+    """Return a function that reads a file by its path below `targets/`, or returns None if it is missing."""
+
+    def read(name: str) -> bytes | None:
+        file = root / "targets" / name
+        return read_plain(file, limit=MAX_INDEX) if file.is_file() else None
+
+    return read
+
+
+def encode(value: object) -> bytes:
+    """Encode a file of the index."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def write_index(
+    root: Path,
+    repository: Repository,
+    catalog: Catalog,
+    *,
+    types: dict[str, str] | None = None,
+    changed: Collection[str] = (),
+) -> None:
+    """Write the files of a catalog, then the metadata that names them, in an order that survives a crash."""
+    targets, kept = root / "targets", set()
+    files = index_files(catalog) | (
+        {"types": encode(Types(types=dict(sorted(types.items()))))} if types is not None else {}
+    )
+    for name, data in files.items():
+        if (old := repository.signed(_OF[name], name)) is not None:
+            kept.add(served_name(name, old.hashes["sha256"]))
+        kept.add(served := served_name(name, repository.vouch(_OF[name], name, data)))
+        if not (targets / served).is_file():
+            write_below(targets, served, data)
+    names = publishers_of(repository.targets)
+    # Tools that ignore signatures read the index under its plain names.
+    for name, data in chain(pages(catalog, reader(root), publishers=names, changed=changed), files.items()):
+        write_new(root, place_of(name), data)
+    add_digest_names(root, repository, changed)
+    done = repository.commit()
+    projects = [targets / "wheels" / name for name in changed]
+    for folder in (root, root / "drivers", root / "metadata", targets, targets / "simple", *projects):
+        for draft in folder.glob(".*.tmp"):  # left by a killed process, since we hold the lock
+            draft.unlink()
+    for name in files if done else ():
+        for file in targets.glob(f"*.{name}"):  # keep the previous state for current readers
+            if file.name not in kept:
+                file.unlink()

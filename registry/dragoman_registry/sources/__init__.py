@@ -1,0 +1,1 @@
+"""Reads a registry's files from a folder, a web server or a bundle."""

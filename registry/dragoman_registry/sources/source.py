@@ -1,0 +1,181 @@
+"""Reads a registry's files from a folder or a static web server, through one small interface."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Protocol
+
+from dragoman_api.errors import IndexInvalidError, RegistryError
+from dragoman_registry.files import NotPlainError, open_plain
+
+from .bundle import CHUNK, BundleSource
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from urllib.parse import SplitResult
+
+STALL = 10.0
+"""Maximum seconds of silence from a web server."""
+DEADLINE = 300.0
+"""Maximum seconds for one file, from the lookup of the server's name to the last byte."""
+
+
+_WEB = ("http", "https")
+_SHOWN = 500  # maximum characters to show of a reason, which a server may have written
+
+
+class Source(Protocol):
+    """A location with the files of a registry."""
+
+    def chunks(self, path: str) -> Generator[bytes]:
+        """Read the file at `path`, relative to the registry's root, piece by piece.
+
+        Raises:
+            IndexInvalidError: There is no such file.
+            RegistryError: The location cannot be reached (code ``registry-unreachable``).
+        """
+        ...
+
+
+def on_the_web(location: str) -> bool:
+    """Check whether a location is on a web server, in any spelling of its address."""
+    parts = _parts(location)
+    return parts is not None and parts.scheme in _WEB
+
+
+def _parts(location: str) -> SplitResult | None:
+    """Split a location, an address or a path, into its parts; a path has an empty scheme. None for any other text."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts, _ = urlsplit(location), urlsplit(location).port
+    except ValueError:
+        return None
+    return None if "\0" in location or (len(parts.scheme) > 1 and parts.scheme not in (*_WEB, "file")) else parts
+
+
+def open_source(location: str) -> Source:
+    """Choose the source for a path, a ``file:`` URL or an ``http(s):`` URL; reads fail for any other text."""
+    parts = _parts(location)
+    if parts is None:
+        return NoSource(repr(location))
+    if parts.scheme in _WEB:
+        if "@" in parts.netloc or parts.query or parts.fragment:
+            # These parts may be secret, and every message would repeat them.
+            return NoSource(f"an address at {parts.hostname} with a user, a password, a query or a fragment")
+        return WebSource(location)
+    if parts.scheme == "file":
+        from urllib.request import url2pathname
+
+        return _local(Path(url2pathname(parts.path)))
+    return _local(Path(location).expanduser())
+
+
+def _local(path: Path) -> Source:
+    return BundleSource(path) if path.suffix == ".zip" else FolderSource(path)
+
+
+def read(source: Source, path: str, *, limit: int) -> bytes:
+    """Read a whole file of at most `limit` bytes."""
+    data = bytearray()
+    with closing(iter_chunks(source, path)) as chunks:
+        for chunk in chunks:
+            data += chunk
+            if len(data) > limit:
+                raise IndexInvalidError(f"{path} is larger than {limit} bytes", details={"path": path})
+    return bytes(data)
+
+
+def iter_chunks(source: Source, path: str) -> Generator[bytes]:
+    """Read a file piece by piece; refuse a path that leaves the registry."""
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or "\\" in path or ":" in path:
+        raise IndexInvalidError(f"{path!r} is outside the registry", details={"path": path})
+    return source.chunks(path)
+
+
+def _unreachable(url: str, reason: object) -> RegistryError:
+    return RegistryError(
+        f"{url} cannot be read: {str(reason)[:_SHOWN]}",
+        code="registry-unreachable",
+        hint="dragoman registry list",
+        details={"url": url},
+    )
+
+
+class NoSource:
+    """An invalid location of a registry."""
+
+    def __init__(self, shown: str) -> None:
+        self.shown = shown
+
+    def chunks(self, path: str) -> Generator[bytes]:
+        """Raise RegistryError for every path."""
+        raise RegistryError(
+            f"{self.shown} cannot be the location of a registry",
+            code="registry-unreachable",
+            hint="use a folder, file:///FOLDER or https://HOST:PORT/PATH; your own proxy can add credentials",
+        )
+
+
+class FolderSource:
+    """A registry on a disk or a stick."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def chunks(self, path: str) -> Generator[bytes]:
+        """Read a file of the folder."""
+        full = self.root / path
+        try:
+            if not self.root.is_dir():
+                raise _unreachable(str(self.root), "there is no such folder")
+            with open_plain(full) as file:
+                while chunk := file.read(CHUNK):
+                    yield chunk
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
+            raise self._invalid(path, "is missing from the registry") from error
+        except NotPlainError as error:
+            raise self._invalid(path, "is not a regular file") from error
+        except OSError as error:
+            raise _unreachable(str(full), error.strerror or error) from error
+
+    def _invalid(self, path: str, reason: str) -> IndexInvalidError:
+        hint = f"dragoman registry verify {self.root}"
+        return IndexInvalidError(f"{self.root / path} {reason}", hint=hint, details={"path": path})
+
+
+class WebSource:
+    """A registry on a static web server."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root.rstrip("/")
+
+    def chunks(self, path: str) -> Generator[bytes]:
+        """Read a file with one GET request."""
+        from http.client import HTTPException
+        from urllib.error import HTTPError, URLError
+        from urllib.parse import quote
+
+        from .http import get
+
+        url = f"{self.root}/{quote(path)}"
+        try:
+            with get(url, silence=STALL, seconds=DEADLINE) as response:
+                received, length = 0, response.headers["Content-Length"]
+                while chunk := response.read1(CHUNK):
+                    received += len(chunk)
+                    yield chunk
+                if length and received != int(length):
+                    raise _unreachable(url, f"the answer ended after {received} of {length} bytes")
+        except HTTPError as error:
+            with closing(error):
+                if error.code in (404, 410):
+                    message = f"{url} is missing from the registry (HTTP {error.code})"
+                    raise IndexInvalidError(message, details={"path": path}) from error
+                raise _unreachable(url, f"HTTP {error.code} {error.reason}") from error
+        except URLError as error:
+            raise _unreachable(url, error.reason) from error
+        except (OSError, HTTPException, ValueError) as error:
+            raise _unreachable(url, str(error) or type(error).__name__) from error

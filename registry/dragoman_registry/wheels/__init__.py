@@ -1,0 +1,1 @@
+"""Wheels, as publishers and hosts check them: contents, metadata, and every check."""

@@ -1,0 +1,150 @@
+"""The manifest of a driver, `driver.json`: its claims, readable without running its code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar, Literal
+
+import msgspec
+
+from dragoman_api.connections import AuthScheme
+from dragoman_api.forms import FieldKind, FieldValue, FormField
+from dragoman_registry.names import Digest, PluginId, TypeName, WheelName
+
+FORBID: dict[str, str] = {"extra": "forbid"}
+MAX_MANIFEST = 1 << 20
+"""Maximum bytes of a manifest."""
+
+MAX_LABEL = 100
+"""Maximum characters of a label: it appears in questions, and must not crowd out the question."""
+
+MAX_TEXT = 4_096
+"""Maximum characters of any other text, or entries of a list: lists of many drivers show them all."""
+
+BASELINE = frozenset({"net:connection", "secrets:connection"})
+"""Permissions granted without asking: the opened connection's address and its own credentials."""
+
+ACTED_ON = {
+    "host": FieldKind.TEXT,
+    "port": FieldKind.INTEGER,
+    "auth_method": FieldKind.CHOICE,
+    "ssl_mode": FieldKind.CHOICE,
+    "skip_tls_verification": FieldKind.SWITCH,
+}
+"""Fields that the host acts on by name, and their kinds: no form may hide one or make a person's choice."""
+
+LOCAL = ("localhost", "127.0.0.1", "::1")
+"""Allowed defaults of a host: a person chooses every other address."""
+
+Capability = Literal["browse", "sort", "filter", "edit", "drop", "console", "export", "tenants", "raw-filter"]
+
+
+class Surface(StrEnum):
+    """The surface on which a person uses a driver (P6)."""
+
+    CLI = "cli"
+    DESKTOP = "desktop"
+    PHONE = "phone"
+    TABLET = "tablet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseType:
+    """A type of database as a saved connection names it, and its display texts."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+
+    name: TypeName
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthMethod:
+    """One authentication method: its value in the form, and how the credential is sent."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+
+    value: str
+    label: str
+    scheme: AuthScheme
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """One wheel of a release's closed set, for one platform or for all."""
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+
+    file: WheelName
+    sha256: Digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """A driver's claims; the smoke test checks them, and hooks decide at run time.
+
+    Attributes:
+        manifest_version: Version of this format.
+        id: The plugin's id, also the name of its entry point.
+        label: The display name, with the product's name (P4).
+        summary: One sentence.
+        types: Database types it serves.
+        host_api: Range of `dragoman-api` versions, equal to the wheel's own requirement.
+        entry: Location of the driver class, ``package.module:Class``.
+        import_names: Top-level modules the wheel may contain.
+        hooks: Hooks it implements.
+        capabilities: What a person can do with it.
+        server_versions: Supported versions of the product, as its makers write them.
+        form: Fields of a connection, rendered before install.
+        auth_methods: How each choice of the field `auth_method` is sent.
+        permissions: Requested permissions, from a closed vocabulary.
+        excluded_surfaces: Surfaces on which it is not available (P6).
+        dependencies: Wheels beyond the API's own dependencies, every platform.
+        licence: An SPDX expression.
+        docs: A URL, or the name of a file in the release's documentation.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = FORBID
+
+    manifest_version: Literal[1]
+    id: PluginId
+    label: str
+    summary: str
+    types: tuple[DatabaseType, ...]
+    host_api: str
+    entry: str
+    import_names: tuple[str, ...]
+    hooks: tuple[str, ...]
+    capabilities: tuple[Capability, ...]
+    server_versions: tuple[str, ...]
+    form: tuple[FormField, ...]
+    auth_methods: tuple[AuthMethod, ...]
+    permissions: tuple[str, ...]
+    licence: str
+    docs: str = ""
+    excluded_surfaces: tuple[Surface, ...] = ()
+    dependencies: tuple[Dependency, ...] = ()
+
+    @property
+    def beyond_baseline(self) -> tuple[str, ...]:
+        """The permissions that need a person's consent."""
+        return tuple(name for name in self.permissions if name not in BASELINE)
+
+    def default(self, field: str) -> FieldValue:
+        """Return the default of a form field, or None."""
+        return next((entry.default for entry in self.form if entry.name == field), None)
+
+    def scheme(self, auth_method: str | None) -> AuthScheme:
+        """Return how the credential of an authentication method is sent."""
+        return next((entry.scheme for entry in self.auth_methods if entry.value == auth_method), AuthScheme.NONE)
+
+
+def decode(data: bytes) -> Manifest:
+    """Read a manifest that was checked on arrival."""
+    return msgspec.json.decode(data, type=Manifest)
+
+
+def encode(manifest: Manifest) -> bytes:
+    """Encode a manifest with every key, in one fixed order."""
+    return msgspec.json.encode(manifest)

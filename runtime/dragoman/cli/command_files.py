@@ -1,0 +1,144 @@
+"""Files that one command line names, each distinct from the events file and the standard streams."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Protocol
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+class CommandFile(NamedTuple):
+    """A file that a command reads or writes.
+
+    Attributes:
+        by: The words of the command line that name it.
+        path: Its path.
+        written: Whether the command writes it.
+        beside: Returns the files that are written with it.
+    """
+
+    by: str
+    path: Path
+    written: bool
+    beside: Callable[[Path], tuple[Path, ...]] = lambda _path: ()
+
+
+class FileOptions(Protocol):
+    """The options of one command line that determine where it writes.
+
+    Attributes:
+        events: The file of the events, `-` for standard output.
+        files: The other files that it names.
+        reserved: Standard output, if it is reserved for events.
+    """
+
+    events: str | None
+    files: tuple[CommandFile, ...]
+    reserved: BinaryIO | None
+
+
+def command_file(
+    *, written: bool = False, beside: Callable[[Path], tuple[Path, ...]] = lambda _path: ()
+) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Make the callback of a parameter that names a file, and reject it if it is the events file.
+
+    Args:
+        written: The command writes the file.
+        beside: Returns what is written with it.
+    """
+
+    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+        if value is not None and str(value) != "-":
+            words = f"{parameter.opts[0]} {value}" if isinstance(parameter, click.Option) else str(value)
+            note_files(context.obj, [CommandFile(words, Path(value), written, beside)])
+        return value
+
+    return keep
+
+
+def note_files(options: FileOptions, files: list[CommandFile]) -> None:
+    """Record files. Raises ConfigurationError if one has another use already."""
+    options.files += tuple(files)
+    check_apart(options)
+
+
+def check_apart(options: FileOptions) -> None:
+    """Refuse to use one file for two of: events, the command's output, standard streams.
+
+    Raises:
+        ConfigurationError: One file has two uses; nothing was opened.
+    """
+    from dragoman_api.errors import ConfigurationError
+
+    for each in options.files:
+        if each.written and (stream := _stream_of(each.path, options)):
+            hint = f"omit {each.by.partition(' ')[0]}, or name another file"
+            raise ConfigurationError(f"{each.by} is also the file of standard {stream}", hint=hint)
+    if not options.events or options.events == "-":
+        return
+    events = Path(options.events)
+    if stream := _stream_of(events, options):
+        hint = "use --events - to reserve stdout for events, or name another file"
+        raise ConfigurationError(f"--events {events} is also the file of standard {stream}", hint=hint)
+    for each in options.files:
+        if any(_same(events, path) for path in (each.path, *each.beside(each.path))):
+            does = "written" if each.written else "read"
+            text = f"--events {events} is {does} by {each.by} too; nothing was opened"
+            raise ConfigurationError(text, hint="name another file for the events")
+
+
+def open_events(path: Path) -> BinaryIO:
+    """Open a file for appending events; only its owner can access a new one.
+
+    Raises:
+        PermissionError: It is a link of another user.
+        OSError: It cannot be written.
+    """
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+    if path.is_symlink():
+        if sys.platform != "win32" and path.lstat().st_uid not in (0, os.geteuid()):
+            raise PermissionError(None, "it is a link of another user", str(path))
+    else:
+        flags |= getattr(os, "O_NOFOLLOW", 0)  # it may have become one since
+    # Unbuffered: after a failed write, closing a buffer would fail again.
+    return os.fdopen(os.open(path, flags, 0o600), "ab", buffering=0)
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to one file, or will once it exists."""
+    if (found := _status(one)) and (second := _status(other)):
+        return os.path.samestat(found, second) and not stat.S_ISCHR(found.st_mode)
+    return os.path.normcase(os.path.realpath(one)) == os.path.normcase(os.path.realpath(other))
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def _stream_of(path: Path, options: FileOptions) -> str:
+    """Return the standard stream that is this file; empty for none. A terminal and the null device may be shared."""
+    found = _status(path)
+    if found is None or stat.S_ISCHR(found.st_mode):
+        return ""
+    for stream, status in _streams(options):
+        if os.path.samestat(found, status) and (stream == "output" or stat.S_ISREG(found.st_mode)):
+            return stream
+    return ""
+
+
+def _streams(options: FileOptions) -> Iterator[tuple[str, os.stat_result]]:
+    with suppress(OSError):  # closed, or replaced by an object without a descriptor
+        yield "output", os.fstat(1 if options.reserved is None else options.reserved.fileno())
+    with suppress(OSError):
+        yield "error", os.fstat(2)

@@ -1,0 +1,230 @@
+"""One connection's driver: the one owner of its process, from the first start over restarts to the end."""
+
+from __future__ import annotations
+
+import shlex
+from collections import deque
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Self, TypeGuard
+
+import anyio
+
+from dragoman_api.calls import Call, ConnectionInfo
+from dragoman_api.errors import DragomanError, DriverCrashedError, DriverFaultError, PermissionDeniedError
+from dragoman_api.events import ConnectionDenied, PluginCrashed, PluginRestarted
+from dragoman_registry.addresses import canonical
+from dragoman_registry.client.trees import leasing
+from dragoman_worker.hooks import HOOKS
+
+from .background import background
+from .sandbox.process import Worker
+from .sandbox.proxy import DriverProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+    from anyio.abc import TaskStatus
+
+    from dragoman_api.connections import Server
+    from dragoman_api.events import Event
+    from dragoman_registry.client.generation import Generation
+
+    from ._hooks import Hooks
+    from .sandbox.process import Launch
+    from .sandbox.reach.address_resolver import NearerError
+    from .sandbox.reach.reached import Reached
+    from .sandbox.spare import Spare
+
+RESTARTS = 3
+"""Restarts within `WINDOW_SECONDS` at most."""
+WINDOW_SECONDS = 60.0
+DENIALS = 100
+"""Maximum number of denials that are reported for one connection."""
+
+
+class LiveDriver:
+    """One connection's driver, whatever process it runs in now; an async context manager.
+
+    A process lives in a task of the driver's own, so that any call may start it again. A failed call
+    stays failed; the next call uses a fresh process.
+
+    Attributes:
+        info: The connection, without credentials.
+        generation: The installed driver.
+        server: What answered.
+        incarnation: Counts the processes; a new process knows nothing of the earlier ones.
+        unattended: No person can be asked.
+    """
+
+    def __init__(
+        self,
+        *,
+        generation: Generation,
+        launch: Launch,
+        hooks: Hooks,
+        emit: Callable[[Event], None],
+        spare: Spare | None,
+        reached: Reached,
+        unattended: bool,
+        notices: Sequence[str] = (),
+    ) -> None:
+        profile = launch.profile
+        assert profile is not None
+        self.info = ConnectionInfo(name=profile.name, type=profile.type, host=profile.host, port=profile.port)
+        self.generation = generation
+        self.server: Server
+        self.incarnation = 0
+        self.unattended = unattended
+        self._hooks, self._emit, self._notices = hooks.for_connection(), emit, list(notices)
+        self._denials: set[tuple[str, int | None, str]] = set()
+        self._nearer: NearerError | None = None
+        self._reached, self._remembered, self._kept = reached, launch.remembered, dict(launch.remembered)
+        self._make = partial(Worker, launch, spare=spare, on_denied=self._denied, on_nearer=self._led_nearer)
+        self._worker: Worker | None = None
+        self._connected = False
+        self._restarts: deque[float] = deque(maxlen=RESTARTS)
+        self._lock = anyio.Lock()
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as held:
+            # Lease the trees so that no process deletes them while the driver runs.
+            lease = leasing(self.generation.trees)
+            await anyio.to_thread.run_sync(lease.__enter__)
+            held.callback(lease.__exit__, None, None, None)
+            self._tasks = await held.enter_async_context(background())
+            await self.hooks()
+            self._held = held.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):
+            if self.alive and self._hooks.offers("close"):
+                with suppress(DragomanError):  # what it held on the server expires by itself
+                    await self._hooks.call("close", deadline=HOOKS["close"].seconds)
+            await self._remember()
+        await self._held.aclose()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the driver's process lives and is connected."""
+        return self._connected and self._runs(self._worker)
+
+    @staticmethod
+    def _runs(worker: Worker | None) -> TypeGuard[Worker]:
+        return worker is not None and not worker.ended.is_set()
+
+    @property
+    def sandbox(self) -> str:
+        """The level that holds the driver, and what is missing from full."""
+        return str(self._worker.report) if self._worker else "none"
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about this connection."""
+        notes = [*self.server.notes, *self._notices]
+        if self.sandbox != "full":
+            notes.append(f"sandbox {self.sandbox}")
+        if self.generation.linked:
+            notes.append(f"the driver {self.generation.plugin} is linked: it runs from {self.generation.registry}")
+        return notes
+
+    def _denied(self, host: str, port: int | None, address: str = "") -> None:
+        if len(self._denials) >= DENIALS or (host, port, address) in self._denials:
+            return  # a driver must not fill the audit log
+        self._denials.add((host, port, address))
+        self._emit(ConnectionDenied(connection=self.info.name, host=host, port=port, address=address))
+
+    def _led_nearer(self, error: NearerError, port: int | None) -> None:
+        self._nearer = error
+        self._denied(error.host, port, error.address)
+
+    async def _remember(self) -> None:
+        """Record how near newly reached hosts were."""
+        if (new := dict(self._remembered)) == self._kept:
+            return
+        self._kept = new
+        try:
+            await anyio.to_thread.run_sync(self._reached.note, self.info.name, new)
+        except (OSError, DragomanError) as error:
+            self._notices.append(f"the address of its host cannot be recorded: {error}")
+
+    def offers(self, hook: str) -> bool:
+        """Return whether the driver implements a hook."""
+        return self._hooks.offers(hook)
+
+    async def hooks(self) -> Hooks:
+        """Start and connect the driver unless it lives, and return its hooks.
+
+        Raises:
+            DriverCrashedError: It was started too often within a minute.
+            DragomanError: It could not be started or connected.
+        """
+        if not self.alive:
+            async with self._lock:
+                if not self.alive:  # no other call connected it meanwhile
+                    await self._connect(self._worker if self._runs(self._worker) else await self._start())
+        return self._hooks
+
+    async def _start(self) -> Worker:
+        if self.incarnation:
+            now = anyio.current_time()
+            if len(self._restarts) == RESTARTS and now - self._restarts[0] < WINDOW_SECONDS:
+                raise DriverCrashedError(
+                    f"the driver's process ended {RESTARTS + 1} times within a minute and is not started again",
+                    hint="wait a minute, or look at the driver's last lines in the log",
+                )
+            self._restarts.append(now)
+        self._connected = False
+        self._worker = await self._tasks.start(self._run)
+        if self.incarnation:
+            plugin, attempt = self.generation.plugin, self.incarnation
+            self._emit(PluginRestarted(plugin=plugin, connection=self.info.name, attempt=attempt))
+        self.incarnation += 1
+        return self._worker
+
+    async def _run(self, *, task_status: TaskStatus[Worker]) -> None:
+        async with self._make() as worker:
+            task_status.started(worker)
+            await worker.ended.wait()
+            reason = worker.obituary().message
+            self._emit(PluginCrashed(plugin=self.generation.plugin, connection=self.info.name, reason=reason))
+
+    async def _connect(self, worker: Worker) -> None:
+        self._hooks.set_driver(DriverProxy(worker))
+        await self._hooks.ask(Call(hook="connect", connection=self.info, unattended=self.unattended))
+        self._nearer = None
+        try:
+            server: Server | None = await self._hooks.call("connect", deadline=HOOKS["connect"].seconds)
+        except DragomanError:
+            if self._nearer is None:
+                raise
+            raise _refused(self._nearer, self.info) from self._nearer
+        if server is None:
+            raise DriverFaultError("the driver's connect returned nothing about the server")
+        self.server, self._connected = server, True
+        await self._remember()
+
+
+def _refused(error: NearerError, info: ConnectionInfo) -> PermissionDeniedError:
+    own, name = canonical(info.host) == error.host, shlex.quote(info.name)
+    if error.now is None:
+        hint = "enter such an address itself, as Host" if own else "tell the driver's author"
+    elif own:
+        hint = f"if it should: dragoman connections edit {name} --host {shlex.quote(info.host)}"
+    else:
+        hint = f"to be asked, at a terminal: dragoman connections test {name}"
+    return PermissionDeniedError(
+        f"{error.strerror}; nothing was sent there",
+        code="address-refused",
+        hint=hint,
+        details={
+            "host": error.host,
+            "address": error.address,
+            "now": "metadata" if error.now is None else error.now.name.lower(),
+            "before": None if error.before is None else error.before.name.lower(),
+        },
+    )

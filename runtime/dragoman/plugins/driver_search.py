@@ -1,0 +1,197 @@
+"""The registries' offers combined with installed drivers: search, and details of one driver. Blocks."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from dragoman_api.errors import RegistryError
+from dragoman_api.events import RegistryRecordHidden
+from dragoman_registry.index import browse
+from dragoman_registry.index.documents import read_documents
+from dragoman_registry.validation import Unreadable
+
+from .combined_catalog import find_offer
+from .driver_views import (
+    DriverDetails,
+    DriverListing,
+    DriverVersion,
+    describe_reach,
+    listing_of,
+    plain_permissions,
+    versions_of,
+)
+from .registries import BUNDLED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dragoman_registry.client.generation import Generation
+    from dragoman_registry.client.resolver import Resolution
+    from dragoman_registry.client.store import Store
+    from dragoman_registry.index.browse import Candidate, Summary
+    from dragoman_registry.index.registry import Registry
+
+    from .combined_catalog import Offer
+
+    Pick = Callable[[tuple[Candidate, ...]], Candidate | None]
+
+_reach = cache(describe_reach)
+
+
+def search(
+    store: Store,
+    registries: Sequence[Registry],
+    words: str = "",
+    *,
+    type: str | None = None,  # noqa: A002 - the field's word
+    capability: str | None = None,
+    compatible: bool = False,
+    on_hidden: Callable[[RegistryRecordHidden], None] = lambda _: None,
+) -> tuple[list[DriverListing], dict[str, RegistryError]]:
+    """Find offered or installed drivers, the best match first, equal matches by id.
+
+    An unreadable record does not hide others: `on_hidden` receives it, and an unfiltered list ends with it.
+
+    Returns:
+        Listings, and the failures by name of registry: one that cannot be read does not hide the others.
+
+    Raises:
+        RegistryError: None could be read; the error is that of the first.
+    """
+    installed = {generation.plugin: generation for generation in store.installed()}
+    wanted, pick, found = words.lower().split(), _picker(), list[tuple[int, str, DriverListing]]()
+
+    def keep(rank: int, listing: DriverListing) -> None:
+        if capability in (None, *listing.capabilities) and not (compatible and listing.state == "incompatible"):
+            found.append((-rank, listing.id, listing))
+
+    def hide(registry: str, name: str, reason: str) -> None:
+        on_hidden(RegistryRecordHidden(registry=registry, record=name, reason=reason))
+        if type is None and capability is None and not compatible and all(word in name for word in wanted):
+            found.append((0, name, _unreadable(registry, name, reason)))
+
+    seen, failures = set[str](), dict[str, RegistryError]()
+    for registry in registries:
+        try:
+            rows = browse.read(registry, on_fault=partial(hide, registry.name))
+        except RegistryError as error:
+            failures[registry.name] = error
+            continue
+        for one in rows:
+            # The first registry that has a driver is the one it comes from, whether it matches or not.
+            if (type is None or type in one.types) and one.plugin not in seen and (rank := _rank(wanted, one)):
+                try:
+                    keep(rank, _listing(registry.name, one, installed.get(one.plugin), pick))
+                except Unreadable as error:
+                    hide(registry.name, one.plugin, str(error))
+        seen.update(one.plugin for one in rows)
+    if failures and len(failures) == len(registries):
+        raise next(iter(failures.values()))
+    for plugin in installed.keys() - seen:
+        listing = listing_of(installed[plugin])
+        if (type is None or type in listing.types) and (rank := _rank(wanted, listing)):
+            keep(rank, listing)
+    return [listing for *_, listing in sorted(found, key=itemgetter(0, 1))], failures
+
+
+def _picker() -> Pick:
+    from dragoman_registry.wheels.archive import Host
+
+    return browse.fitting(Host.here())
+
+
+def _rank(words: Sequence[str], one: Summary | DriverListing) -> int:
+    """Return a score for how well words match, 0 if a word is missing: id, its beginning, a name, then the summary."""
+    if not words:
+        return 1
+    names = f"{one.plugin}\n{one.label}\n{' '.join(one.types)}".lower()
+    text = f"{names}\n{one.summary.lower()}"
+    if not all(word in text for word in words):
+        return 0
+    plugin = one.plugin
+    return sum(8 if plugin == word else 4 if plugin.startswith(word) else 2 if word in names else 1 for word in words)
+
+
+def _listing(registry: str, one: Summary, generation: Generation | None, pick: Pick) -> DriverListing:
+    fit = pick(one.candidates)
+    shown = fit or (one.candidates[0] if one.candidates else None)
+    state, version = "available" if fit else "incompatible", shown.version if shown else one.newest
+    if generation is not None:
+        newer = fit is not None and fit.version != generation.version and generation.pin is None
+        state = "update" if newer and generation.state == "installed" else generation.state
+        version = version if state == "update" else generation.version
+    return DriverListing(
+        id=one.plugin,
+        label=one.label,
+        types=one.types,
+        version=version,
+        state=state,
+        reaches=_reach(shown.permissions if shown else ()),
+        summary=one.summary,
+        registry=registry,
+        size=shown.size if shown else 0,
+        capabilities=one.capabilities,
+        excluded_surfaces=one.excluded_surfaces,
+    )
+
+
+def _unreadable(registry: str, name: str, reason: str) -> DriverListing:
+    return DriverListing(
+        id=name, label="", types=(), version="", state="unreadable", reaches="", summary=reason, registry=registry
+    )
+
+
+def describe(
+    store: Store, registries: Sequence[Registry], plugin: str, resolve: Callable[[Offer], Resolution]
+) -> DriverDetails:
+    """Return everything known about a driver; for one that is only installed, the locally known details.
+
+    Raises:
+        PluginNotFoundError: No registry has it and it is not installed.
+    """
+    generation = store.active(plugin)
+    try:
+        offer = find_offer(registries, plugin)
+    except RegistryError:
+        if generation is None:
+            raise
+        return _describe_installed(store, generation)
+    choice, project = resolve(offer), offer.project
+    release = choice.release or project.releases[0]
+    manifest = offer.registry.manifest(release)
+    found = read_documents(release, offer.registry.document)
+    return DriverDetails(
+        listing=_listing(offer.registry.name, browse.summarise(project), generation, _picker()),
+        versions=versions_of(project.releases, installed=generation.version if generation else None),
+        permissions=plain_permissions(manifest.permissions),
+        manifest=manifest,
+        publisher=_publisher(offer),
+        readme=found.readme,
+        changelog=found.changelog,
+        report=found.report,
+        skipped=tuple(f"{entry.version} skipped: {entry.reason}" for entry in choice.skipped),
+    )
+
+
+def _describe_installed(store: Store, generation: Generation) -> DriverDetails:
+    kept = dict.fromkeys(entry.version for entry in store.generations(generation.plugin))
+    vouched = "no one: it runs from its author's working tree" if generation.linked else "checked when it was installed"
+    return DriverDetails(
+        listing=listing_of(generation),
+        versions=tuple(DriverVersion(version=version, installed=version == generation.version) for version in kept),
+        permissions=plain_permissions(generation.manifest.permissions),
+        manifest=generation.manifest,
+        publisher=vouched,
+    )
+
+
+def _publisher(offer: Offer) -> str:
+    """Return the party that vouches for a driver's bytes."""
+    if offer.registry.name == BUNDLED:
+        return "came with dragoman, which holds each of its files to a digest"
+    publisher = offer.registry.publisher(offer.project.project)
+    if publisher is None:
+        return "no one: the registry names no publisher, so it cannot be installed"
+    return f"{publisher.name}, by the key {' or '.join(key[:16] for key in publisher.keys)}"

@@ -1,0 +1,171 @@
+"""Sanitising a driver's answers: own error classes, bounded and harmless texts, marked hints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec.structs import replace
+
+from dragoman_api.changes import Outcome, Plan
+from dragoman_api.columns import Description, Note
+from dragoman_api.connections import Health, Server
+from dragoman_api.console import Answer
+from dragoman_api.errors import (
+    DRIVER,
+    ConfigurationError,
+    DragomanError,
+    DriverError,
+    DriverFaultError,
+    UnsupportedOperationError,
+    tree,
+)
+from dragoman_api.filters import CompiledFilter
+from dragoman_api.grid import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dragoman_worker.wire import Failure
+
+    Clean = Callable[[str], str]
+
+S = TypeVar("S")
+
+SENTENCE, HINT, NAME = 4_000, 500, 200
+"""Maximum lengths of a driver's reasons, hints and names, in characters."""
+
+ERRORS = 400
+"""The lowest HTTP status that means failure."""
+
+NOTES = 5_000
+"""Notes per result; a final note counts those beyond."""
+
+CROSSING = frozenset({*tree(DriverError), ConfigurationError, UnsupportedOperationError, DriverFaultError})
+"""The classes that a driver may raise: server errors, missing settings, unsupported operations, own faults."""
+
+RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CROSSING) | {
+    "address-refused", "build-failed", "bundle-damaged", "change-file-invalid", "conformance-failed",
+    "dependency-missing", "expectation-syntax", "export-running", "extra-missing", "filter-syntax", "inbox-full",
+    "internal", "key-exposed", "key-missing", "length-required", "limit-exceeded", "link-broken", "not-signed",
+    "path-refused", "registry-not-written", "registry-stale", "registry-unreachable", "repair-needed",
+    "resume-refused", "rollback", "root-mismatch", "root-unknown", "sandbox-insufficient", "script-failed",
+    "server-ends", "source-missing", "state-damaged", "state-newer", "state-unreadable", "stopped", "system",
+    "terminated", "tests-not-run", "timed-out", "token-unknown", "undo-unfinished", "upload-conflict",
+    "upload-invalid", "upload-too-large", "upload-too-slow", "usage", "variable-unknown", "work-ended",
+}  # fmt: skip
+"""Codes reserved for the host, because scripts and exit codes depend on them."""
+
+
+def driver_error(failure: Failure, clean: Clean) -> DragomanError:
+    """Build the error for a driver's failure; a driver cannot raise the host's own error classes.
+
+    Args:
+        failure: The failure as received.
+        clean: Removes terminal control sequences and secrets from a text.
+    """
+    family = failure.family or failure.code
+    kind = next((kind for kind in tree(DragomanError) if kind.code == family), DriverError)
+    message, code = _cut(clean(failure.message), SENTENCE), clean(failure.code)
+    if kind not in CROSSING or code in RESERVED:
+        claimed = code if code in RESERVED else kind.code
+        message = f"the driver raised {claimed}, which only the host may raise: {message}"
+        kind = kind if kind in CROSSING else DriverError
+        code = kind.code
+    details = {
+        clean(name): _cut(clean(value), SENTENCE) if isinstance(value, str) else value
+        for name, value in failure.details.items()
+    }
+    error = kind(message, code=code, details=details)
+    error.hint = _cut(clean(failure.hint), HINT)
+    error.hint_from = DRIVER if error.hint else ""
+    return error
+
+
+def received(value: S, clean: Clean, mask: Clean = str) -> S:
+    """Return a result whose driver texts are bounded, harmless and marked; data is unchanged.
+
+    Args:
+        value: Any hook's result.
+        clean: As for `driver_error`.
+        mask: Removes only secrets from a server's error, which may echo the request.
+    """
+    made: Any = value
+    match made:
+        case Page() if made.notes:
+            made = replace(made, notes=_notes(made.notes, clean))
+        case Description() | Plan() if made.notes:
+            made = replace(made, notes=_notes(made.notes, clean))
+        case Answer():
+            made = _answer(made, clean, mask)
+        case Server():
+            notes = [_cut(clean(note), SENTENCE) for note in made.notes[:NAME]]
+            made = Server(_name(made.product, clean), _name(made.version, clean), notes)
+        case Health():
+            made = replace(made, reason=_cut(clean(made.reason), SENTENCE), code=_name(made.code, clean))
+        case CompiledFilter():
+            told = [
+                replace(row, approximations=[_cut(clean(text), SENTENCE) for text in row.approximations])
+                for row in made.rows
+            ]
+            made = replace(made, rows=told)
+        case [Outcome(), *_]:
+            made = [_outcome(each, clean) for each in made]
+    if isinstance(made, Plan):
+        made = replace(made, refusals=[_outcome(each, clean) for each in made.refusals])
+    return made  # type: ignore[no-any-return]
+
+
+def _answer(answer: Answer, clean: Clean, mask: Clean) -> Answer:
+    """Process all answers of one request from the last to the first: each holds the next one."""
+    chain = [answer]
+    while (following := chain[-1].next) is not None:
+        chain.append(following)
+    made: Answer | None = None
+    for each in reversed(chain):
+        echoes = max(each.status, answer.status) >= ERRORS
+        made = replace(
+            each,
+            text=mask(each.text) if echoes else each.text,
+            title=_name(each.title, clean),
+            failed=_cut(clean(each.failed), SENTENCE),
+            notes=_notes(each.notes, clean),
+            page=None if each.page is None else _page(each.page, clean, mask if echoes else None),
+            next=made,
+        )
+    return made or answer
+
+
+def _page(page: Page, clean: Clean, mask: Clean | None) -> Page:
+    page = received(page, clean)
+    if mask is None:
+        return page
+    cells = [[type(cell)(mask(cell)) if isinstance(cell, str) else cell for cell in row] for row in page.cells]
+    return replace(page, cells=cells)
+
+
+def _notes(notes: Sequence[Note], clean: Clean) -> list[Note]:
+    told = [
+        replace(
+            note,
+            code=_name(note.code, clean),
+            reason=_cut(clean(note.reason), SENTENCE),
+            hint=_cut(clean(note.hint), HINT),
+            hint_from=DRIVER if note.hint else "",
+        )
+        for note in notes[:NOTES]
+    ]
+    if (more := len(notes) - NOTES) > 0:
+        told.append(Note(code="notes-cut", reason=f"the driver returned {more:,} more notes, which are hidden"))
+    return told
+
+
+def _outcome(outcome: Outcome, clean: Clean) -> Outcome:
+    return replace(outcome, reason=_cut(clean(outcome.reason), SENTENCE)) if outcome.reason else outcome
+
+
+def _name(text: str, clean: Clean) -> str:
+    return _cut(clean(text), NAME)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}…"

@@ -1,0 +1,125 @@
+"""Resolving approved hosts: every resolved address is checked before a connection to it."""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import socket
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import anyio
+
+from dragoman_registry.addresses import Nearness, canonical, is_literal, is_metadata, nearness
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dragoman.sandbox.launch import Endpoint
+
+_FRESH = 10.0  # seconds for which an answer holds, so that a lookup and the connection after it agree
+
+
+class Place(NamedTuple):
+    """One address of a host, as a socket needs it."""
+
+    family: int
+    address: tuple[Any, ...]
+
+    @property
+    def ip(self) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+        """The address without its port."""
+        return ipaddress.ip_address(self.address[0])
+
+
+class NearerError(OSError):
+    """A name resolves to a nearer address than allowed.
+
+    Attributes:
+        host: The name.
+        address: Its address.
+        now: How near that is; None for an address at which a cloud hands out credentials.
+        before: How near it may lead, having led there before; None where nothing is remembered.
+    """
+
+    def __init__(self, host: str, address: str, *, now: Nearness | None, before: Nearness | None) -> None:
+        self.host, self.address, self.now, self.before = host, address, now, before
+        super().__init__(errno.EACCES, self._reason())
+
+    def _reason(self) -> str:
+        what = "a cloud's credential endpoint" if self.now is None else str(self.now)
+        since = "" if self.now is None or self.before is None else f"; it led to {self.before} before"
+        return f"{self.host} leads to {self.address}, {what}{since}"
+
+
+class AddressResolver:
+    """Compares, looks up and judges the hosts of one connection."""
+
+    def __init__(
+        self, own: Iterable[Endpoint], further: Iterable[Endpoint] = (), *, remembered: dict[str, Nearness] | None
+    ) -> None:
+        """Begin without an answer.
+
+        Args:
+            own: Host and port as a person saved them.
+            further: Those that a driver's manifest names.
+            remembered: Host → how near it was when it was reached; what is reached for the first time is added.
+        """
+        self._own, further = tuple(own), tuple(further)
+        self.remembered = {} if remembered is None else remembered
+        self._endpoints = frozenset((canonical(host), port) for host, port in (*self._own, *further))
+        self._entered = {canonical(host) for host, _ in self._own if is_literal(host)}
+        self._named = {canonical(host) for host, _ in further} - {canonical(host) for host, _ in self._own}
+        self._literal = self._entered | {canonical(host) for host, _ in further if is_literal(host)}
+        self._answers: dict[str, tuple[float, list[Place]]] = {}
+        self._asking: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+
+    def allows(self, host: str, port: int | None) -> bool:
+        """Return whether a host may be reached at a port; None asks for any port."""
+        wanted = canonical(host)
+        return any(wanted == name and port in (None, number) for name, number in self._endpoints)
+
+    async def find(self, host: str) -> list[Place]:
+        """Return the permitted addresses of an approved host.
+
+        Raises:
+            NearerError: It resolves to a nearer address, or to a cloud's credential endpoint.
+            OSError: The lookup failed.
+        """
+        name = canonical(host)
+        async with self._asking[name]:
+            until, places = self._answers.get(name, (0.0, []))
+            if anyio.current_time() >= until:
+                places = await _look_up(name)
+                self._answers[name] = anyio.current_time() + _FRESH, places
+        return self._judged(name, places)
+
+    def note(self, host: str, place: Place) -> None:
+        """Remember that a host was reached at an address."""
+        if (name := canonical(host)) not in self._literal:
+            self.remembered.setdefault(name, nearness(place.ip))
+
+    def forget_answer(self, host: str) -> None:
+        """Look a host up again next time, since nothing answers there."""
+        self._answers.pop(canonical(host), None)
+
+    def _judged(self, name: str, places: list[Place]) -> list[Place]:
+        if name in self._entered:
+            return places
+        before = self.remembered.get(name)
+        bound = Nearness.PRIVATE if name in self._named - self._literal else Nearness.LOOPBACK
+        bound = bound if before is None else before
+        # Drop the nearer addresses from a mixed answer, so adding one later gains nothing.
+        good = [place for place in places if nearness(place.ip) <= bound and not is_metadata(place.ip)]
+        if good or not places:
+            return good
+        now = None if is_metadata(places[0].ip) else nearness(places[0].ip)
+        raise NearerError(name, places[0].address[0], now=now, before=before)
+
+
+async def _look_up(name: str) -> list[Place]:
+    try:
+        infos = await anyio.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except ValueError as error:  # a label of 64 characters, for example
+        raise socket.gaierror(socket.EAI_NONAME, f"{name!r} is not a host name") from error
+    return [*dict.fromkeys(Place(int(family), tuple(address)) for family, _, _, _, address in infos)]

@@ -1,0 +1,163 @@
+"""The broker: the only way from a driver's process to the network, and only to the connection's host and port."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import anyio
+
+from dragoman.sandbox.system import send
+from dragoman_worker.frames import FrameError, FrameReader
+from dragoman_worker.wire import (
+    BROKER_FRAME,
+    MALFORMED,
+    BrokerRequest,
+    Families,
+    Lookup,
+    Opened,
+    Pipe,
+    SocketRefused,
+    decoder,
+)
+
+from .address_resolver import NearerError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dragoman.sandbox.system import Passed
+    from dragoman_worker.wire import BrokerReply, Open
+
+    from .address_resolver import AddressResolver, Place
+
+_CONNECT_SECONDS = 10.0
+_IN_FLIGHT = 8
+_PER_MINUTE = 1_200  # connections; a child that requests more waits
+
+
+class Broker:
+    """Serves one child: checks the host, resolves it, connects, and passes the connected socket on."""
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        resolver: AddressResolver,
+        *,
+        pid: int,
+        on_denied: Callable[[str, int | None], None],
+        on_nearer: Callable[[NearerError, int | None], None],
+        on_fault: Callable[[str], None],
+    ) -> None:
+        sock.settimeout(0)
+        self._socket, self._pid = sock, pid
+        self._resolver = resolver
+        self._on_denied, self._on_nearer, self._on_fault = on_denied, on_nearer, on_fault
+        self._slots = anyio.Semaphore(_IN_FLIGHT)
+
+    async def serve(self) -> None:
+        """Answer requests until the child is gone or misbehaves."""
+        loop, frames, requests = asyncio.get_running_loop(), FrameReader(limit=BROKER_FRAME), decoder(BrokerRequest)
+        minute, served = anyio.current_time(), 0
+        async with anyio.create_task_group() as connecting:
+            while True:
+                try:
+                    # Plain recv: the kernel drops descriptors that a child attaches.
+                    data = await loop.sock_recv(self._socket, BROKER_FRAME)
+                    arrived = [requests.decode(body) for body in frames.feed(data)]
+                except (FrameError, *MALFORMED) as error:
+                    self._on_fault(f"a malformed broker request: {error}")
+                    return
+                except OSError:
+                    return
+                if not data:
+                    return
+                for request in arrived:
+                    if anyio.current_time() - minute > 60:
+                        minute, served = anyio.current_time(), 0
+                    elif (served := served + 1) > _PER_MINUTE:
+                        await anyio.sleep(minute + 60 - anyio.current_time())
+                    if self._allows(request):
+                        await self._slots.acquire()
+                        connecting.start_soon(self._answer, request)
+
+    def _allows(self, request: Lookup | Open) -> bool:
+        # Compared before any lookup: a name could carry data to a name server.
+        port = None if isinstance(request, Lookup) else request.port
+        if self._resolver.allows(request.host, port):
+            return True
+        self._on_denied(request.host, port)
+        self._reply(SocketRefused(request.id, errno.EACCES, "the sandbox does not allow this host and port"))
+        return False
+
+    async def _answer(self, request: Lookup | Open) -> None:
+        try:
+            with anyio.fail_after(_CONNECT_SECONDS):
+                places = await self._resolver.find(request.host)
+                if isinstance(request, Lookup):
+                    self._reply(Families(request.id, tuple(dict.fromkeys(place.family for place in places))))
+                    return
+                found = await self._connected(request, places)
+            with found:
+                self._reply(Opened(request.id), found)
+        except NearerError as error:
+            self._on_nearer(error, None if isinstance(request, Lookup) else request.port)
+            self._reply(SocketRefused(request.id, errno.EACCES, (error.strerror or "")[:500]))
+        except TimeoutError:
+            self._reply(SocketRefused(request.id, errno.ETIMEDOUT, f"no connection within {_CONNECT_SECONDS:g} s"))
+        except OSError as error:
+            self._reply(SocketRefused(request.id, _number(error), (error.strerror or str(error))[:500]))
+        finally:
+            self._slots.release()
+
+    async def _connected(self, request: Open, places: list[Place]) -> socket.socket:
+        if request.family in (socket.AF_INET, socket.AF_INET6):
+            places = [place for place in places if place.family == request.family]
+        failure: OSError | None = None
+        for place in places:
+            try:
+                sock = await _connect(place, request.port)
+            except OSError as error:
+                failure = error
+            else:
+                self._resolver.note(request.host, place)
+                return sock
+        self._resolver.forget_answer(request.host)
+        raise failure or OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+
+    def hand_over(self, call: int, end: Passed) -> None:
+        """Pass the write end of an export's pipe."""
+        self._reply(Pipe(call), end)
+
+    def _reply(self, reply: BrokerReply, passed: Passed | None = None) -> None:
+        try:
+            whole = send(self._socket, reply, passed, to=self._pid)
+        except BlockingIOError:
+            whole = False
+        except OSError:
+            return  # the child is gone; other code handles that
+        if not whole:
+            self._on_fault("requests and read no replies")
+
+
+def _number(error: OSError) -> int:
+    """Return the number that tells the child the error; `getaddrinfo` errors are negative."""
+    if isinstance(error, ConnectionRefusedError):  # its errno is meaningless on Windows
+        return errno.ECONNREFUSED
+    number = error.errno or errno.EHOSTUNREACH
+    return -abs(number) if isinstance(error, socket.gaierror) else number
+
+
+async def _connect(place: Place, port: int) -> socket.socket:
+    sock = socket.socket(place.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        sock.settimeout(0)
+        host, _, *rest = (*place.address, 0, 0)[: 4 if place.family == socket.AF_INET6 else 2]  # Windows needs all
+        await asyncio.get_running_loop().sock_connect(sock, (host, port, *rest))
+    except BaseException:
+        sock.close()
+        raise
+    return sock

@@ -1,0 +1,600 @@
+"""The conformance tests against drivers that each break one promise: the test that holds the promise turns red."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+import pytest
+from api.test_conformance import memory_target
+from msgspec.structs import replace
+
+from dragoman_api.cells import CutText
+from dragoman_api.changes import Delete, Drop, HttpRequest, PlannedRequest
+from dragoman_api.columns import Object, Operator
+from dragoman_api.connections import Health
+from dragoman_api.errors import ConsoleSyntaxError, DragomanError, FilterNotSupportedError
+from dragoman_api.hookspecs import hookimpl
+from dragoman_api.testing import DriverConformance, MemoryDriver
+
+BROKEN: list[tuple[str, type[MemoryDriver]]] = []
+
+
+def breaks(test: str):
+    """Enter a broken driver into the table under the conformance test that has to notice."""
+
+    def enter(driver: type[MemoryDriver]) -> type[MemoryDriver]:
+        BROKEN.append((test, driver))
+        return driver
+
+    return enter
+
+
+class Broken(MemoryDriver):
+    """A driver whose answers can be spoilt one hook at a time."""
+
+    def column(self, column: Any) -> Any:
+        return column
+
+    def page(self, request: Any, page: Any) -> Any:
+        return page
+
+    def plan(self, request: Any, plan: Any) -> Any:
+        return plan
+
+    def _columns(self):
+        return [self.column(column) for column in super()._columns()]
+
+    @hookimpl
+    async def fetch_page(self, request):
+        return self.page(request, await super().fetch_page(request))
+
+    @hookimpl
+    async def plan_change(self, request):
+        return self.plan(request, await super().plan_change(request))
+
+
+# objects --------------------------------------------------------------------------------------------------------------
+
+
+@breaks("test_an_open_connection_is_healthy")
+class SaysIll(MemoryDriver):
+    @hookimpl
+    async def ping(self):
+        return Health(ok=False, reason="unwell")
+
+
+@breaks("test_objects_are_listed_once_each")
+class ListsTwice(MemoryDriver):
+    @hookimpl
+    async def list_objects(self):
+        return [*await super().list_objects(), Object("books")]
+
+
+@breaks("test_objects_are_listed_once_each")
+class MiscountsInTheList(MemoryDriver):
+    @hookimpl
+    async def list_objects(self):
+        return [replace(each, rows=24) for each in await super().list_objects()]
+
+
+@breaks("test_columns_are_unique_and_one_is_the_key")
+class NamesAColumnTwice(Broken):
+    def _columns(self):
+        return [*super()._columns(), super()._columns()[1]]
+
+
+@breaks("test_columns_are_unique_and_one_is_the_key")
+class LetsTheKeyBeEdited(Broken):
+    def column(self, column):
+        return replace(column, read_only=False)
+
+
+@breaks("test_what_a_column_cannot_do_has_a_reason")
+class GivesNoReasons(Broken):
+    def column(self, column):
+        return replace(column, reasons={})
+
+
+@breaks("test_a_missing_object_is_told")
+class DescribesAnything(MemoryDriver):
+    def _fetch(self, name):
+        return []
+
+
+# grid -----------------------------------------------------------------------------------------------------------------
+
+
+@breaks("test_a_page_has_every_described_column")
+class DropsAColumn(Broken):
+    def page(self, request, page):
+        return replace(page, columns=page.columns[:-1], cells=[row[:-1] for row in page.cells])
+
+
+@breaks("test_cells_match_columns_and_keys_match_rows")
+class LosesACell(Broken):
+    def page(self, request, page):
+        return replace(page, cells=[row[:-1] for row in page.cells])
+
+
+@breaks("test_cells_match_columns_and_keys_match_rows")
+class ShiftsTheKeys(Broken):
+    def page(self, request, page):
+        return replace(page, keys=page.keys[1:] + page.keys[:1])
+
+
+@breaks("test_cells_match_columns_and_keys_match_rows")
+class ShowsPythonLists(Broken):
+    def page(self, request, page):
+        return replace(page, cells=[[*row[:-1], ["a"]] for row in page.cells])
+
+
+@breaks("test_chosen_columns_come_in_the_order_asked_for")
+class IgnoresTheChoiceOfColumns(Broken):
+    @hookimpl
+    async def fetch_page(self, request):
+        return await super().fetch_page(replace(request, columns=None))
+
+
+@breaks("test_pages_tile_the_rows")
+class OverlapsPages(Broken):
+    @hookimpl
+    async def fetch_page(self, request):
+        return await super().fetch_page(replace(request, offset=max(0, request.offset - 1)))
+
+
+@breaks("test_cursors_walk_the_same_rows")
+class LosesARowAtACursor(Broken):
+    @hookimpl
+    async def fetch_page(self, request):
+        return await super().fetch_page(replace(request, offset=request.offset + (request.cursor is not None)))
+
+
+@breaks("test_a_page_behind_the_last_row_is_empty")
+class StartsAgainBehindTheEnd(Broken):
+    @hookimpl
+    async def fetch_page(self, request):
+        return await super().fetch_page(replace(request, offset=request.offset % 23))
+
+
+@breaks("test_the_total_of_a_page_and_the_count_are_the_rows")
+class TellsThePageAsTotal(Broken):
+    def page(self, request, page):
+        return replace(page, total=len(page.cells))
+
+
+@breaks("test_the_total_of_a_page_and_the_count_are_the_rows")
+class Miscounts(MemoryDriver):
+    @hookimpl
+    async def count_rows(self, request):
+        return await super().count_rows(request) + 1
+
+
+@breaks("test_a_sort_orders_the_rows")
+class IgnoresTheDirection(Broken):
+    @hookimpl
+    async def fetch_page(self, request):
+        return await super().fetch_page(
+            replace(request, sort=[replace(each, descending=False) for each in request.sort])
+        )
+
+
+@breaks("test_a_sort_orders_the_rows")
+class SortsNumbersAsTexts(Broken):
+    def page(self, request, page):
+        if not request.sort or request.sort[0].column != "price":
+            return page
+        rows = [list(each) for each in zip(page.cells, page.keys, strict=True)]
+        rows.sort(key=lambda each: str(each[0][2]), reverse=request.sort[0].descending)
+        return replace(page, cells=[each[0] for each in rows], keys=[each[1] for each in rows])
+
+
+@breaks("test_a_sort_that_has_no_effect_is_dropped_and_said")
+class DropsASortInSilence(Broken):
+    def page(self, request, page):
+        return replace(page, notes=[])
+
+
+@breaks("test_a_cell_alone_is_the_cell_of_the_page")
+class CutsTheCellAlone(MemoryDriver):
+    @hookimpl
+    async def fetch_cell(self, request):
+        value = await super().fetch_cell(request)
+        return CutText(value[:10_000] + "...") if isinstance(value, str) and len(value) > 10_000 else value
+
+
+@breaks("test_a_cell_alone_is_the_cell_of_the_page")
+class MangledLongNumber(MemoryDriver):
+    @hookimpl
+    async def fetch_cell(self, request):
+        value = await super().fetch_cell(request)
+        return float(value) if type(value) is int else value
+
+
+@breaks("test_a_cell_of_a_missing_row_is_told")
+class ShowsNothingForAMissingRow(MemoryDriver):
+    @hookimpl
+    async def fetch_cell(self, request):
+        return await super().fetch_cell(request) if request.key.id in self.server.objects["books"] else None
+
+
+# filters --------------------------------------------------------------------------------------------------------------
+
+
+@breaks("test_announced_operators_compile")
+class AnnouncesMoreThanItCompiles(Broken):
+    @hookimpl
+    async def describe_object(self, name):
+        described = await super().describe_object(name)
+        return replace(described, columns=[replace(each, operators=(*Operator,)) for each in described.columns])
+
+
+@breaks("test_announced_operators_compile")
+class IsInexactWithoutSayingHow(MemoryDriver):
+    @hookimpl
+    async def compile_filter(self, request):
+        compiled = await super().compile_filter(request)
+        return replace(compiled, rows=[replace(each, exact=False) for each in compiled.rows])
+
+
+@breaks("test_other_operators_are_refused_with_column_operator_and_reason")
+class CompilesMoreThanItAnnounces(Broken):
+    @hookimpl
+    async def describe_object(self, name):
+        described = await super().describe_object(name)
+        return replace(described, columns=[replace(each, operators=each.operators[:2]) for each in described.columns])
+
+
+@breaks("test_other_operators_are_refused_with_column_operator_and_reason")
+class RefusesWithoutAReason(MemoryDriver):
+    @hookimpl
+    async def compile_filter(self, request):
+        try:
+            return await super().compile_filter(request)
+        except FilterNotSupportedError as error:
+            raise FilterNotSupportedError(error.message, details={**error.details, "reason": ""}) from None
+
+
+@breaks("test_an_unknown_column_is_refused")
+class LeavesOutWhatItDoesNotKnow(MemoryDriver):
+    @hookimpl
+    async def compile_filter(self, request):
+        known = [row for row in request.rows if row.column in {column.name for column in self._columns()}]
+        return await super().compile_filter(replace(request, rows=known))
+
+
+@breaks("test_compiling_sends_nothing")
+class AsksTheServerToCompile(MemoryDriver):
+    @hookimpl
+    async def compile_filter(self, request):
+        self.server.send("GET", "/books")
+        return await super().compile_filter(request)
+
+
+def widened(compiled, *operators: Operator):
+    body = json.loads(compiled.body)
+    body["rows"] = [row for row in body["rows"] if row["op"] not in operators]
+    return replace(compiled, body=json.dumps(body))
+
+
+@breaks("test_a_filter_never_widens")
+class RunsWithoutTheRow(MemoryDriver):
+    @hookimpl
+    async def compile_filter(self, request):
+        return widened(await super().compile_filter(request), Operator.GE)
+
+
+@breaks("test_a_filter_never_widens")
+class FiltersPagesAndNotCounts(MemoryDriver):
+    @hookimpl
+    async def count_rows(self, request):
+        return await super().count_rows(replace(request, filter=None))
+
+
+@breaks("test_an_exact_filter_loses_nothing")
+class ComparesBordersOut(MemoryDriver):
+    @hookimpl
+    async def compile_filter(self, request):
+        compiled = await super().compile_filter(request)
+        return replace(compiled, body=compiled.body.replace('"op":">="', '"op":">"'))
+
+
+@breaks("test_all_narrows_and_any_unites")
+class TakesAnyForAll(MemoryDriver):
+    @hookimpl
+    async def compile_filter(self, request):
+        return await super().compile_filter(replace(request, match="any"))
+
+
+@breaks("test_pages_tile_a_filtered_result")
+class OverlapsFilteredPages(Broken):
+    @hookimpl
+    async def fetch_page(self, request):
+        back = 1 if request.filter and request.offset else 0
+        return await super().fetch_page(replace(request, offset=request.offset - back))
+
+
+# changes --------------------------------------------------------------------------------------------------------------
+
+
+@breaks("test_planning_writes_nothing")
+class WritesWhilePlanning(Broken):
+    def plan(self, request, plan):
+        for planned in plan.planned:
+            self._send(planned.request)
+        return plan
+
+
+@breaks("test_applying_sends_exactly_the_planned_requests")
+class SendsAnotherBody(MemoryDriver):
+    def _send(self, request):
+        return super()._send(replace(request, body=json.dumps(json.loads(request.body or "{}"), indent=1)))
+
+
+@breaks("test_applying_sends_exactly_the_planned_requests")
+class SendsOneMore(MemoryDriver):
+    @hookimpl
+    async def apply_change(self, plan):
+        self.server.send("POST", "/refresh")
+        return await super().apply_change(plan)
+
+
+@breaks("test_an_inserted_row_is_there_with_its_values")
+class RoundsWhatItWrites(Broken):
+    def plan(self, request, plan):
+        changed = [
+            replace(
+                each, request=replace(each.request, body=each.request.body and each.request.body.replace("813", "808"))
+            )
+            for each in plan.planned
+        ]
+        return replace(plan, planned=changed)
+
+
+@breaks("test_an_update_changes_the_named_columns_only")
+class WritesOnlyTheNamedColumns(Broken):
+    def plan(self, request, plan):
+        change = request.changes[0]
+        if not hasattr(change, "values") or not hasattr(change, "key") or not plan.planned:
+            return plan
+        body = json.dumps(change.values)
+        return replace(plan, planned=[replace(each, request=replace(each.request, body=body)) for each in plan.planned])
+
+
+@breaks("test_a_read_only_column_is_never_sent")
+class SendsReadOnlyColumns(MemoryDriver):
+    def __init__(self):
+        super().__init__()
+        self.server.kinds = {**self.server.kinds, "made": self.server.kinds["title"]}
+
+    def _columns(self):
+        return [replace(column, read_only=column.key or column.name == "made") for column in super()._columns()]
+
+
+@breaks("test_a_change_of_a_row_that_changed_meanwhile_is_a_conflict")
+class Overwrites(Broken):
+    def plan(self, request, plan):
+        bare = [
+            replace(each, request=replace(each.request, path=each.request.path.split("?")[0])) for each in plan.planned
+        ]
+        return replace(plan, planned=bare)
+
+
+@breaks("test_an_insert_never_overwrites")
+class ReplacesUnasked(Overwrites):
+    pass
+
+
+@breaks("test_a_deleted_row_is_gone")
+class OnlySaysItDeleted(MemoryDriver):
+    def _send(self, request):
+        return (200, {"id": "x"}) if request.method == "DELETE" else super()._send(request)
+
+
+@breaks("test_a_deleted_row_is_gone")
+class DeletesTheObject(Broken):
+    def plan(self, request, plan):
+        return replace(
+            plan,
+            planned=[
+                replace(each, request=replace(each.request, path="/scratch"))
+                if each.request.method == "DELETE"
+                else each
+                for each in plan.planned
+            ],
+        )
+
+
+@breaks("test_every_change_has_one_outcome")
+class ForgetsWhatItRefused(Broken):
+    def plan(self, request, plan):
+        return replace(plan, refusals=[])
+
+
+@breaks("test_every_change_has_one_outcome")
+class ReportsTheFirstOnly(MemoryDriver):
+    @hookimpl
+    async def apply_change(self, plan):
+        return (await super().apply_change(plan))[:1]
+
+
+@breaks("test_changes_of_one_row_are_carried_out_in_order")
+class SendsTheLastOneFirst(Broken):
+    def plan(self, request, plan):
+        bare = [replace(each.request, path=each.request.path.partition("?")[0]) for each in plan.planned]
+        planned = [replace(each, request=sent) for each, sent in zip(plan.planned, bare, strict=True)]
+        return replace(plan, planned=planned[::-1])
+
+
+@breaks("test_an_undo_takes_back_what_was_applied_and_nothing_else")
+class UndoesWhatWasNeverDone(Broken):
+    def plan(self, request, plan):
+        key = getattr(request.changes[0], "key", None)
+        return replace(
+            plan, undo=[Delete(replace(key, guard={})) for _ in plan.planned] if key and request.undo else []
+        )
+
+
+@breaks("test_a_drop_of_more_than_one_object_is_refused")
+class DropsByWildcard(Broken):
+    def plan(self, request, plan):
+        if not isinstance(request.changes[0], Drop) or plan.planned:
+            return plan
+        made = HttpRequest("DELETE", f"/{request.changes[0].object}")
+        return replace(plan, planned=[PlannedRequest(request=made, changes=[0])], refusals=[])
+
+
+# console --------------------------------------------------------------------------------------------------------------
+
+
+@breaks("test_reads_and_writes_are_told_apart")
+class TakesADeleteForARead(MemoryDriver):
+    @hookimpl
+    async def parse_console(self, text):
+        parsed = await super().parse_console(text)
+        return [replace(each, writes=each.writes and each.request.method != "DELETE") for each in parsed]
+
+
+@breaks("test_reads_and_writes_are_told_apart")
+class TakesEverythingForAWrite(MemoryDriver):
+    @hookimpl
+    async def parse_console(self, text):
+        return [replace(each, writes=True) for each in await super().parse_console(text)]
+
+
+@breaks("test_parsing_sends_nothing_and_keeps_order_and_lines")
+class CountsLinesFromZero(MemoryDriver):
+    @hookimpl
+    async def parse_console(self, text):
+        return [replace(each, line=each.line - 1) for each in await super().parse_console(text)]
+
+
+@breaks("test_parsing_sends_nothing_and_keeps_order_and_lines")
+class SendsWhileParsing(MemoryDriver):
+    @hookimpl
+    async def parse_console(self, text):
+        self.server.send("GET", "/")
+        return await super().parse_console(text)
+
+
+@breaks("test_a_comment_makes_no_request_and_breaks_none")
+class TakesACommentForARequest(MemoryDriver):
+    @hookimpl
+    async def parse_console(self, text):
+        return await super().parse_console(replace(text, text=text.text.replace("# expect", "GET /expect?")))
+
+
+@breaks("test_a_syntax_error_says_where")
+class SaysNotWhere(MemoryDriver):
+    @hookimpl
+    async def parse_console(self, text):
+        try:
+            return await super().parse_console(text)
+        except ConsoleSyntaxError as error:
+            raise ConsoleSyntaxError(error.message) from None
+
+
+@breaks("test_a_syntax_error_says_where")
+class SkipsWhatItCannotParse(MemoryDriver):
+    @hookimpl
+    async def parse_console(self, text):
+        try:
+            return await super().parse_console(text)
+        except ConsoleSyntaxError:
+            return []
+
+
+@breaks("test_an_answer_is_of_the_request_that_was_parsed")
+class SendsAnotherPath(MemoryDriver):
+    @hookimpl
+    async def execute_console(self, request):
+        pretty = replace(request.request, path=request.request.path + "?")
+        return replace(await super().execute_console(replace(request, request=pretty)), request=request.request)
+
+
+@breaks("test_an_answer_is_of_the_request_that_was_parsed")
+class AnswersATableWithoutRows(MemoryDriver):
+    @hookimpl
+    async def execute_console(self, request):
+        return replace(await super().execute_console(request), page=None)
+
+
+# exports --------------------------------------------------------------------------------------------------------------
+
+
+class Exporting(MemoryDriver):
+    """A driver whose export can be spoilt part by part."""
+
+    def part(self, part: Any) -> Any:
+        return part
+
+    @hookimpl
+    async def export_rows(self, request):
+        async for part in super().export_rows(request):
+            yield self.part(part)
+
+
+@breaks("test_an_export_is_whole_lines_of_json")
+class BreaksLines(Exporting):
+    def part(self, part):
+        return replace(part, data=part.data[:-1])
+
+
+@breaks("test_an_export_is_whole_lines_of_json")
+class ExportsArrays(Exporting):
+    def part(self, part):
+        return replace(part, data=b"[]\n" * part.rows)
+
+
+@breaks("test_an_export_has_every_row_once")
+class LosesTheLastPart(MemoryDriver):
+    @hookimpl
+    async def export_rows(self, request):
+        async for part in super().export_rows(request):
+            if part.checkpoint != "23":
+                yield part
+
+
+@breaks("test_an_export_under_a_filter_has_what_the_filter_leaves")
+class ExportsEverything(MemoryDriver):
+    @hookimpl
+    async def export_rows(self, request):
+        async for part in super().export_rows(replace(request, filter=None)):
+            yield part
+
+
+@breaks("test_an_exported_row_holds_each_column_where_its_path_says")
+class NamesAnotherPlace(MemoryDriver):
+    @hookimpl
+    async def describe_object(self, name):
+        found = await super().describe_object(name)
+        columns = [replace(each, path=("row", "title")) if each.name == "tags" else each for each in found.columns]
+        return replace(found, columns=columns)
+
+
+@breaks("test_an_exported_row_holds_each_column_where_its_path_says")
+class ExportsRounded(Exporting):
+    def part(self, part):
+        return replace(part, data=part.data.replace(b"9.5", b"9.50000001"))
+
+
+@breaks("test_an_export_goes_on_behind_a_checkpoint")
+class StartsAgain(MemoryDriver):
+    @hookimpl
+    async def export_rows(self, request):
+        async for part in super().export_rows(replace(request, checkpoint=None)):
+            yield part
+
+
+@pytest.mark.parametrize(("name", "driver"), [pytest.param(*each, id=each[1].__name__) for each in BROKEN])
+async def test_a_broken_driver_turns_its_promise_red(name, driver):
+    arguments = {"name": "*"} if "name" in inspect.signature(getattr(DriverConformance, name)).parameters else {}
+    target = await memory_target(driver())
+    with pytest.raises((AssertionError, DragomanError, pytest.fail.Exception)):
+        await getattr(DriverConformance(), name)(target, **arguments)
+
+
+def test_every_promise_is_broken_by_some_driver():
+    promises = {name for name in dir(DriverConformance) if name.startswith("test_")}
+    assert {name for name, _ in BROKEN} == promises

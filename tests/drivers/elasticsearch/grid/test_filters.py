@@ -1,0 +1,510 @@
+"""Filter rows to clauses: what is sent, what is refused, what is approximate, and what the server makes of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.elasticsearch.test_objects import view
+
+from dragoman_api import (
+    CompiledFilter,
+    Explanation,
+    Filter,
+    FilterNotSupportedError,
+    FilterRequest,
+    QueryError,
+    RawQuery,
+)
+from dragoman_api.errors import DragomanError
+from dragoman_elasticsearch.grid.filters import compile_filter
+from dragoman_elasticsearch.server import Features
+
+if TYPE_CHECKING:
+    from wording import Wording
+
+PROPERTIES: dict[str, Any] = {
+    "k": {"type": "keyword"},
+    "t": {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 20}}},
+    "p": {"type": "text"},
+    "i": {"type": "integer"},
+    "u": {"type": "unsigned_long"},
+    "h": {"type": "half_float"},
+    "f": {"type": "double"},
+    "d": {"type": "date"},
+    "e": {"type": "date", "format": "epoch_second"},
+    "b": {"type": "boolean"},
+    "ip": {"type": "ip"},
+    "v": {"type": "version"},
+    "fl": {"type": "flattened"},
+    "nv": {"type": "keyword", "null_value": "none"},
+    "n": {
+        "type": "nested",
+        "properties": {
+            "a": {"type": "keyword"},
+            "q": {"type": "integer"},
+            "in": {"type": "nested", "properties": {"c": {"type": "keyword"}}},
+        },
+    },
+    "m": {"type": "nested", "properties": {"a": {"type": "keyword"}}},
+}
+MODERN, OLD = Features((8, 19, 21)), Features((7, 9, 0))
+
+
+def compiled(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> CompiledFilter:
+    request = FilterRequest(object="x", rows=list(rows), match=match)
+    return compile_filter(request, view({"properties": PROPERTIES}), features, command="dragoman page shop x")
+
+
+def query(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> dict[str, Any]:
+    return json.loads(compiled(*rows, match=match, features=features).body)["query"]  # type: ignore[no-any-return]
+
+
+def explained(*rows: Filter | RawQuery, match: str = "all", features: Features = MODERN) -> list[Explanation]:
+    return compiled(*rows, match=match, features=features).rows
+
+
+def _name(given: object) -> str:
+    """Name a case by its filter row, as the golden wording does."""
+    text = f"{given.column} {given.op} {given.value}" if isinstance(given, Filter) else str(given)
+    return text[:40]
+
+
+def must_not(clause: dict[str, Any]) -> dict[str, Any]:
+    return {"bool": {"must_not": [clause]}}
+
+
+def nested(path: str, clause: dict[str, Any]) -> dict[str, Any]:
+    return {"nested": {"path": path, "query": clause}}
+
+
+def wildcard(field: str, pattern: str) -> dict[str, Any]:
+    return {"wildcard": {field: {"value": pattern, "case_insensitive": True}}}
+
+
+@pytest.mark.parametrize(
+    ("row", "clause"),
+    [
+        (Filter("k", "=", "x"), {"term": {"k": "x"}}),
+        (Filter("t", "=", "x"), {"term": {"t.keyword": "x"}}),
+        (Filter("p", "=", "x y"), {"match_phrase": {"p": "x y"}}),
+        (Filter("i", "=", "5"), {"term": {"i": 5}}),
+        (Filter("i", "=", 5.0), {"term": {"i": 5}}),
+        (Filter("f", "=", "1.10"), {"term": {"f": 1.10}}),
+        (Filter("b", "=", "TRUE"), {"term": {"b": True}}),
+        (Filter("ip", "=", "10.0.0.0/24"), {"term": {"ip": "10.0.0.0/24"}}),
+        (Filter("k", "!=", "x"), must_not({"term": {"k": "x"}})),
+        (Filter("k", "=", ""), {"term": {"k": ""}}),
+        (Filter("i", ">", 5), {"range": {"i": {"gt": 5}}}),
+        (Filter("i", ">=", 5), {"range": {"i": {"gte": 5}}}),
+        (Filter("i", "<", 5), {"range": {"i": {"lt": 5}}}),
+        (Filter("i", "<=", "-5"), {"range": {"i": {"lte": -5}}}),
+        (Filter("k", ">", "m"), {"range": {"k": {"gt": "m"}}}),
+        (Filter("i", "between", "1, 5"), {"range": {"i": {"gte": 1, "lte": 5}}}),
+        (Filter("fl.a", "between", ["1", "5"]), {"range": {"fl.a": {"gte": "1", "lte": "5"}}}),
+        (Filter("t", "contains", "x"), wildcard("t.keyword", "*x*")),
+        (Filter("k", "starts", "x"), wildcard("k", "x*")),
+        (Filter("k", "ends", "x"), wildcard("k", "*x")),
+        (Filter("k", "not-contains", "x"), must_not(wildcard("k", "*x*"))),
+        (Filter("k", "contains", "50%*?\\"), wildcard("k", "*50%\\*\\?\\\\*")),
+        (Filter("k", "contains", "x", case=True), {"wildcard": {"k": {"value": "*x*"}}}),
+        (Filter("k", "=", "x", case=False), {"term": {"k": {"value": "x", "case_insensitive": True}}}),
+        (Filter("p", "contains", "x"), {"match_phrase": {"p": "x"}}),
+        (Filter("i", "in", "1, 2"), {"terms": {"i": [1, 2]}}),
+        (Filter("k", "in", ["a,b", "c"]), {"terms": {"k": ["a,b", "c"]}}),
+        (Filter("k", "not-in", "a"), must_not({"terms": {"k": ["a"]}})),
+        (Filter("t", "null"), must_not({"exists": {"field": "t"}})),
+        (Filter("t", "not-null"), {"exists": {"field": "t"}}),
+        (Filter("k", "empty"), {"term": {"k": ""}}),
+        (
+            Filter("k", "not-empty"),
+            {"bool": {"filter": [{"exists": {"field": "k"}}], "must_not": [{"term": {"k": ""}}]}},
+        ),
+        (Filter("fl.a", "=", "x"), {"term": {"fl.a": "x"}}),
+        (Filter("_id", "in", "1,2"), {"terms": {"_id": ["1", "2"]}}),
+        (Filter("_index", "starts", "Log"), {"wildcard": {"_index": {"value": "log*"}}}),
+        (RawQuery("a:b AND c:>1"), {"query_string": {"query": "a:b AND c:>1", "lenient": True}}),
+    ],
+)
+def test_E34_each_operator_has_its_clause(row: Filter | RawQuery, clause: dict[str, Any]) -> None:
+    assert query(row) == clause
+
+
+@pytest.mark.parametrize(
+    ("row", "bounds"),
+    [
+        (Filter("d", "=", "2024-01"), {"gte": "2024-01||/M", "lt": "2024-01||+1M/M"}),
+        (Filter("d", "=", "2024"), {"gte": "2024||/y", "lt": "2024||+1y/y"}),
+        (Filter("d", ">", "2024-01"), {"gte": "2024-01||+1M/M"}),
+        (Filter("d", ">=", "2024-01"), {"gte": "2024-01||/M"}),
+        (Filter("d", "<", "2024-01"), {"lt": "2024-01||/M"}),
+        (Filter("d", "<=", "2024-01"), {"lt": "2024-01||+1M/M"}),
+        (Filter("d", "between", "2024-01,2024-03"), {"gte": "2024-01||/M", "lt": "2024-03||+1M/M"}),
+        (Filter("d", "between", "2024-01-05,2024-03"), {"gte": "2024-01-05", "lt": "2024-03||+1M/M"}),
+        (Filter("d", ">", "2024-01-05"), {"gt": "2024-01-05"}),
+    ],
+)
+def test_a_month_and_a_year_are_taken_whole(row: Filter, bounds: dict[str, str]) -> None:
+    """The server takes them for their first day; a day, an hour, a minute it takes whole by itself."""
+    assert query(row) == {"range": {"d": bounds}}
+
+
+def test_days_go_as_they_are_and_other_formats_are_left_alone() -> None:
+    assert query(Filter("d", "=", "2024-01-05")) == {"term": {"d": "2024-01-05"}}
+    assert query(Filter("e", "=", "2024")) == {"term": {"e": "2024"}}
+    several = query(Filter("d", "in", "2024-01,2024-02-03"))
+    assert several["bool"]["should"][1] == {"term": {"d": "2024-02-03"}}
+    assert several["bool"]["minimum_should_match"] == 1
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Filter("n", "contains", "A"),
+        Filter("n", "null"),
+        Filter("nope", "=", 1),
+        Filter("k", "regex", "a.*"),
+        Filter("p", ">", "a"),
+        Filter("p", "empty"),
+        Filter("p", "=", ""),
+        Filter("i", "contains", "1"),
+        Filter("d", "starts", "2024"),
+        Filter("b", ">", True),
+        Filter("i", "=", "x"),
+        Filter("i", "=", True),
+        Filter("i", "=", "1_000"),
+        Filter("f", "=", float("nan")),
+        Filter("i", "=", 2**31),
+        Filter("u", "=", -1),
+        Filter("h", "=", 70000),
+        Filter("b", "=", "yes"),
+        Filter("ip", "=", "300.1.1.1"),
+        Filter("ip", ">", "10.0.0.0/8"),
+        Filter("k", "contains", ""),
+        Filter("k", "=", None),
+        Filter("i", "between", "1"),
+        Filter("i", "between", "1,"),
+        Filter("i", "between", [1, None]),
+        Filter("i", "in", []),
+        Filter("k", "in", "a,,b"),
+        Filter("k", "in", ["a", None]),
+        Filter("k", "in", [str(at) for at in range(65_537)]),
+        Filter("k", "in", [str(at) for at in range(1_025)], case=False),
+        Filter("_id", "contains", "x"),
+        Filter("_id", ">", "x"),
+        Filter("_id", "null"),
+        Filter("_index", "=", "log-*"),
+        Filter("_score", ">", 1),
+        Filter("fl.a", "contains", "x"),
+        Filter("fl.a", ">", "x"),
+        Filter("k", "=", "a\ud800"),
+        Filter("k", "=", "x", group="1"),
+        RawQuery("  "),
+    ],
+    ids=_name,
+)
+def test_E24_E34_what_cannot_run_is_refused_with_its_reason(wording: Wording, row: Filter | RawQuery) -> None:
+    """Among them numbers of clauses and terms, `_index` and `_id`, and numbers out of range."""
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compiled(row, Filter("i", "=", 1))
+    wording(caught.value.message)
+    assert caught.value.message.endswith("; nothing was sent")
+    if isinstance(row, Filter):
+        assert (caught.value.details["column"], caught.value.details["operator"]) == (row.column, str(row.op))
+    assert caught.value.details["reason"]
+
+
+def test_a_refusal_names_a_filter_that_works(wording: Wording) -> None:
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compiled(Filter("n", "contains", "A"))
+    wording(caught.value.message)
+    assert caught.value.hint == "dragoman page shop x --filter 'n.a contains A'"
+
+
+def test_all_refused_rows_are_told_at_once(wording: Wording) -> None:
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compiled(Filter("i", "=", "x"), Filter("k", "=", "ok"), Filter("b", "=", "yes"))
+    wording(caught.value.message)
+
+
+def test_another_way_to_join_rows_is_refused(wording: Wording) -> None:
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compiled(Filter("i", "=", 1), match="none")
+    wording(caught.value.message)
+
+
+# joining
+
+
+def test_rows_are_joined_by_all_without_scores_and_by_any_with_a_minimum() -> None:
+    one, two, raw = Filter("i", "=", 1), Filter("k", "!=", "x"), RawQuery("a")
+    clauses = [{"term": {"i": 1}}, must_not({"term": {"k": "x"}})]
+    string = {"query_string": {"query": "a", "lenient": True}}
+    assert query(one, two) == {"bool": {"filter": clauses}}
+    assert query(one, raw, two) == {"bool": {"filter": clauses, "must": [string]}}
+    assert query(one, two, match="any") == {"bool": {"should": clauses, "minimum_should_match": 1}}
+
+
+def test_E35_rows_on_nested_leaves_stand_alone_and_negation_is_outside() -> None:
+    assert query(Filter("n.a", "!=", "x")) == must_not(nested("n", {"term": {"n.a": "x"}}))
+    assert query(Filter("n.a", "null")) == must_not(nested("n", {"exists": {"field": "n.a"}}))
+    both = query(Filter("n.a", "=", "x"), Filter("n.q", ">", 2))
+    assert both["bool"]["filter"] == [nested("n", {"term": {"n.a": "x"}}), nested("n", {"range": {"n.q": {"gt": 2}}})]
+
+
+def test_E35_rows_of_one_element_share_a_wrapper_and_negation_is_inside() -> None:
+    rows = (Filter("n.a", "=", "x", group="1"), Filter("i", "=", 1), Filter("n.q", "!=", 2, group="1"))
+    inner = {"bool": {"filter": [{"term": {"n.a": "x"}}, must_not({"term": {"n.q": 2}})]}}
+    assert query(*rows) == {"bool": {"filter": [nested("n", inner), {"term": {"i": 1}}]}}
+    inner = {"bool": {"should": [{"term": {"n.a": "x"}}, must_not({"term": {"n.q": 2}})], "minimum_should_match": 1}}
+    assert query(*rows, match="any")["bool"]["should"][0] == nested("n", inner)
+    assert [row.same_element for row in explained(*rows)] == [[2], [], [0]]
+
+
+def test_E35_a_lone_row_of_an_element_is_an_ordinary_row() -> None:
+    assert query(Filter("n.a", "!=", "x", group="1")) == query(Filter("n.a", "!=", "x"))
+
+
+def test_E35_elements_of_different_arrays_are_different_and_that_is_said() -> None:
+    rows = (Filter("n.a", "=", "x", group="1"), Filter("m.a", "=", "y", group="1"))
+    assert query(*rows) == query(Filter("n.a", "=", "x"), Filter("m.a", "=", "y"))
+    assert explained(*rows)[0].approximations == ["no other row of element 1 is on 'n'"]
+
+
+def test_nested_in_nested_has_the_outer_array_outside() -> None:
+    assert query(Filter("n.in.c", "=", "x")) == nested("n", nested("n.in", {"term": {"n.in.c": "x"}}))
+
+
+def test_an_array_that_some_indices_lack_is_ignored_there() -> None:
+    found = view({"properties": {"n": PROPERTIES["n"]}}, {"properties": {"k": {"type": "keyword"}}})
+    request = FilterRequest(object="x", rows=[Filter("n.a", "=", "x")])
+    body = json.loads(compile_filter(request, found, MODERN, command="").body)
+    assert body["query"]["nested"]["ignore_unmapped"] is True
+    assert "ignore_unmapped" not in query(Filter("n.a", "=", "x"))["nested"]
+
+
+# explanations
+
+
+@pytest.mark.parametrize(
+    ("row", "clause", "exact"),
+    [
+        (Filter("i", "=", 1), "term i", True),
+        (Filter("n.a", "null"), "nested(n): not exists n.a", True),
+        (Filter("n.in.c", "in", "a,b"), "nested(n.in): terms n.in.c", True),
+        (Filter("k", "!=", "x"), "not term k", False),
+        (Filter("p", "contains", "x"), "match_phrase p", False),
+        (Filter("t", "contains", "x"), "wildcard t.keyword", False),
+        (Filter("t", "=", "x" * 21), "term t.keyword", False),
+        (Filter("t", "=", "x" * 20), "term t.keyword", True),
+        (Filter("k", "contains", "ü"), "wildcard k", False),
+        (Filter("nv", "null"), "not exists nv", False),
+        (Filter("fl", "=", "x"), "term fl", False),
+        (Filter("_id", "=", "x", case=False), "term _id", False),
+        (Filter("d", "in", "2024-01,2024-02"), "range d", True),
+        (Filter("k", "not-empty"), "exists k", True),
+        (RawQuery("x"), "query_string", True),
+        (RawQuery("x AND n.a:5"), "query_string", False),
+    ],
+    ids=_name,
+)
+def test_a_row_is_explained_in_the_servers_words_with_what_is_not_exact(
+    wording: Wording, row: Filter | RawQuery, clause: str, exact: bool
+) -> None:
+    [found] = explained(row)
+    assert found.clause == clause
+    assert found.exact is exact
+    wording(*found.approximations)
+
+
+def test_letter_case_below_7_10_is_compared_and_that_is_said(wording: Wording) -> None:
+    row = Filter("k", "contains", "x")
+    assert query(row, features=OLD) == {"wildcard": {"k": {"value": "*x*"}}}
+    wording(*explained(row, features=OLD)[0].approximations)
+
+
+# on servers
+
+ROWS: list[dict[str, Any]] = [
+    {"k": "Apple", "t": "Red Apple", "p": "a red apple", "i": 1, "f": 1.5, "d": "2024-01-05T10:00:00Z", "b": True,
+     "ip": "10.0.0.1", "n": [{"a": "x", "q": 1}, {"a": "y", "q": 5}]},
+    {"k": "apple*", "t": "Green pear", "p": "a green pear", "i": 2, "f": 2.5, "d": "2024-01-31T23:59:59Z", "b": False,
+     "ip": "10.0.1.1", "n": [{"a": "x", "q": 5}]},
+    {"k": "", "t": "z" * 30, "p": "", "i": 3, "d": "2024-02-01T00:00:00Z", "n": [{"q": 7}], "nv": None},
+    {"i": -4, "k": ["one", "two"], "n": []},
+    {"k": "ÜBER", "d": "2025-03-01"},
+]  # fmt: skip
+
+
+class FilterRules:
+    @pytest.fixture
+    async def books(self, es: Rig) -> str:
+        known = {name: spec for name, spec in PROPERTIES.items() if name not in ("u", "v", "fl")}
+        return await es.index(known, ROWS)
+
+    @pytest.mark.parametrize(
+        ("row", "ids"),
+        [
+            (Filter("k", "=", "Apple"), "0"),
+            (Filter("k", "=", "apple"), ""),
+            (Filter("k", "=", "apple", case=False), "0"),
+            (Filter("k", "contains", "APPLE"), "01"),
+            (Filter("k", "contains", "apple", case=True), "1"),
+            (Filter("k", "ends", "*"), "1"),
+            (Filter("k", "starts", "t"), "3"),
+            (Filter("k", "contains", "ü"), ""),  # ASCII only
+            (Filter("k", "!=", "one"), "0124"),
+            (Filter("k", "empty"), "2"),
+            (Filter("k", "not-empty"), "0134"),
+            (Filter("k", "in", "Apple, two"), "03"),
+            (Filter("t", "=", "Red Apple"), "0"),
+            (Filter("t", "not-contains", "apple"), "1234"),
+            (Filter("t", "null"), "34"),
+            (Filter("t", "not-null"), "012"),  # the parent sees what is over ignore_above
+            (Filter("p", "contains", "red apple"), "0"),
+            (Filter("p", "contains", "apple red"), ""),
+            (Filter("i", ">=", 2), "12"),
+            (Filter("i", "between", [-4, 1]), "03"),
+            (Filter("i", "=", "1.5"), ""),
+            (Filter("f", "<", "2.5"), "0"),
+            (Filter("d", "=", "2024-01"), "01"),
+            (Filter("d", "=", "2024-01-05"), "0"),
+            (Filter("d", ">", "2024-01"), "24"),
+            (Filter("d", "<=", "2024-01"), "01"),
+            (Filter("d", "=", "2024"), "012"),
+            (Filter("d", "in", "2024-02,2025"), "24"),
+            (Filter("b", "=", False), "1"),
+            (Filter("ip", "=", "10.0.0.0/24"), "0"),
+            (Filter("ip", ">", "10.0.0.1"), "1"),
+            (Filter("n.a", "=", "x"), "01"),
+            (Filter("n.a", "!=", "x"), "234"),
+            (Filter("n.a", "null"), "234"),
+            (Filter("n.q", ">", 4), "012"),
+            (Filter("_id", "in", "0,4"), "04"),
+            (Filter("_index", "ends", "-BOOKS"), "01234"),
+            (RawQuery("k:Apple OR i:>2"), "02"),
+        ],
+    )
+    async def test_E34_E36_rows_find_what_they_say(self, es: Rig, books: str, row: Filter | RawQuery, ids: str) -> None:
+        """Among them months and years, and letter case, which is ignored for ASCII letters only."""
+        assert await es.ids(books, row) == list(ids)
+
+    async def test_E35_the_same_element_or_any_element(self, es: Rig, books: str) -> None:
+        apart = (Filter("n.a", "=", "x"), Filter("n.q", "=", 5))
+        bound = tuple(Filter(row.column, row.op, row.value, group="1") for row in apart)
+        assert await es.ids(books, *apart) == ["0", "1"]
+        assert await es.ids(books, *bound) == ["1"]
+        some = (Filter("n.q", "=", 5, group="1"), Filter("n.a", "!=", "x", group="1"))
+        assert await es.ids(books, *some) == ["0"], "inside one element the negation speaks of that element"
+
+    async def test_rows_join_by_all_or_any(self, es: Rig, books: str) -> None:
+        rows = (Filter("i", ">=", 2), Filter("b", "=", False), RawQuery("p:red"))
+        assert await es.ids(books, *rows) == []
+        assert await es.ids(books, *rows[:2]) == ["1"]
+        assert await es.ids(books, *rows, match="any") == ["0", "1", "2"]
+
+    @pytest.mark.parametrize(
+        ("text", "cause"),
+        [
+            ("i:abc", "number_format_exception"),
+            ("i:abc AND k:Apple", "number_format_exception"),
+            ("nosuch:5", "unmapped fields [nosuch]"),
+            ("k:nothing", None),
+            ("nothing", None),  # some fields cannot hold the word, others could
+        ],
+    )
+    async def test_a_raw_row_that_can_find_nothing_says_why(
+        self, es: Rig, books: str, text: str, cause: str | None
+    ) -> None:
+        """`lenient` answers bad values with 200 and no hits."""
+        page = await es.page(books, RawQuery(text))
+        assert page.total == 0
+        assert [(note.code, note.column) for note in page.notes] == [("raw-query-void", "Raw SQL")] * bool(cause)
+        assert all(cause is not None and cause in note.reason for note in page.notes)
+
+    async def test_only_an_empty_page_with_a_raw_row_is_asked_why(self, es: Rig, books: str) -> None:
+        await es.page(books, RawQuery("k:Apple"))
+        await es.page(books, Filter("k", "=", "nothing"))
+        await es.page(books, RawQuery("k:Apple"), offset=10)
+        assert es.sent("POST", "_validate") == []
+
+    async def test_a_syntax_error_is_told_with_its_place(self, es: Rig, books: str) -> None:
+        with pytest.raises(QueryError, match=r"Failed to parse query \[k:\(\]: Cannot parse 'k:\(': Encountered"):
+            await es.page(books, RawQuery("k:("))
+
+    async def test_a_pattern_that_is_too_long_is_told(self, es: Rig, books: str) -> None:
+        if es.fake or es.version < (7, 11):
+            pytest.skip("patterns of any length are taken")
+        with pytest.raises(QueryError) as caught:
+            await es.page(books, Filter("k", "contains", "x" * 2000))
+        assert "pattern is too long" in caught.value.hint
+
+    async def test_a_bad_date_names_the_servers_reason(self, es: Rig, books: str) -> None:
+        with pytest.raises(QueryError, match="failed to parse date field"):
+            await es.page(books, Filter("d", "=", "soon"))
+
+    async def test_a_count_is_of_the_filter(self, es: Rig, books: str) -> None:
+        from dragoman_api import CountRequest
+
+        compiled = await es.filter(books, Filter("i", ">", 0))
+        assert await es.driver.count_rows(CountRequest(object=books, filter=compiled)) == 3
+        assert await es.driver.count_rows(CountRequest(object=books)) == 5
+
+    async def test_a_filter_of_another_object_is_refused(self, es: Rig, books: str) -> None:
+        from dragoman_api import PageRequest
+
+        compiled = await es.filter(books, Filter("i", ">", 0))
+        other = await es.index({"i": {"type": "long"}})
+        before = len(es.sent("POST", "_search"))
+        with pytest.raises(QueryError, match="was compiled for"):
+            await es.driver.fetch_page(PageRequest(object=other, filter=compiled))
+        assert len(es.sent("POST", "_search")) == before
+
+    async def test_flattened_keys(self, es: Rig) -> None:
+        probe = await es.raw("PUT", "/t-probe", {"mappings": {"properties": {"x": {"type": "flattened"}}}})
+        await es.raw("DELETE", "/t-probe")
+        if probe.status != 200:
+            pytest.skip("this build has no flattened fields")
+        name = await es.index({"fl": {"type": "flattened"}}, [{"fl": {"a": "x", "b": "y"}}, {"fl": {"a": "z"}}, {}])
+        assert await es.ids(name, Filter("fl.a", "=", "x")) == ["0"]
+        assert await es.ids(name, Filter("fl.a", "between", "y,zz")) == ["1"]
+        assert await es.ids(name, Filter("fl.b", "null")) == ["1", "2"]
+        assert await es.ids(name, Filter("fl", "contains", "Y")) == ["0"]
+
+
+class TestFiltersOnFake(FilterRules, OnFake):
+    pass
+
+
+class TestFiltersOnServer(FilterRules, OnServer):
+    async def test_expensive_queries_switched_off_are_told(self, es: Rig) -> None:
+        name = await es.index({"k": {"type": "keyword"}}, [{"k": "a"}])
+        setting = "search.allow_expensive_queries"
+        await es.call("PUT", "/_cluster/settings", {"transient": {setting: False}})
+        try:
+            with pytest.raises(QueryError, match="allow_expensive_queries"):
+                await es.page(name, Filter("k", "contains", "a"))
+        finally:
+            await es.call("PUT", "/_cluster/settings", {"transient": {setting: None}})
+
+
+@pytest.mark.fake_only(reason="no engine here refuses or delays one request only")
+@pytest.mark.parametrize("how", ["cut", "hang"])
+async def test_a_reason_that_is_not_to_be_had_does_not_fail_the_page(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman_elasticsearch.driver._WHY_SECONDS", 0.2)
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index({"i": {"type": "long"}}, [{"i": 1}])
+        es.fake.misbehave(how, on=f"/{name}/_validate", times=9)
+        page = await es.page(name, RawQuery("i:abc"))
+        assert (page.total, page.notes) == (0, [])
+        assert es.sent("POST", "_validate")
+
+
+async def test_compiling_without_a_description_is_refused(wording: Wording) -> None:
+    async with on_fake("8.19.21") as es:
+        with pytest.raises(DragomanError) as caught:
+            await es.driver.compile_filter(FilterRequest(object="x", rows=[Filter("a", "=", 1)]))
+        wording(caught.value.message)

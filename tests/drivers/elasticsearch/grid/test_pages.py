@@ -1,0 +1,592 @@
+"""Pages: sorts, totals, the switch past 10,000 rows, windows, and what a page says of itself."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from aiohttp import web
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, connected, on_fake, on_server, profile
+from drivers.elasticsearch.test_objects import view
+from drivers.replies import Answers, reply
+from msgspec import Raw
+from msgspec.structs import replace
+
+from dragoman_api import CountRequest, Filter, Page, PageRequest, QueryError, RawQuery, Sort
+from dragoman_api.errors import ConnectionFailedError, WindowExceededError
+from dragoman_elasticsearch.grid import deep_pages
+from dragoman_elasticsearch.grid.sorting import compile_sort, reverse
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from wording import Wording
+
+TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+
+
+def keys(*sorts: Sort, mappings: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
+    return compile_sort(sorts, view(*mappings))[0]
+
+
+def mapped(**properties: Any) -> dict[str, Any]:
+    return {"properties": properties}
+
+
+# sort keys
+
+
+def test_E25_a_text_sorts_by_its_keyword() -> None:
+    assert list(keys(Sort("t"), mappings=(mapped(t=TEXT),))[0]) == ["t.keyword"]
+
+
+def test_E24_E37_what_does_not_sort_is_dropped_and_reported() -> None:
+    nested = {"type": "nested", "properties": {"a": {"type": "long"}}}
+    found = view(mapped(t={"type": "text"}, n=nested, o={"type": "object"}, k={"type": "keyword"}))
+    asked = [Sort(name) for name in ("_id", "t", "n", "o", "_score", "nope", "k")]
+    compiled, notes = compile_sort(asked, found)
+    assert [next(iter(key)) for key in compiled] == ["k"]
+    assert {note.code for note in notes} == {"sort-dropped"}
+    assert {note.column: note.reason for note in notes} == {
+        "_id": "the server does not sort by _id",
+        "t": "text field without a .keyword subfield",
+        "n": "JSON column of a nested array; sort by one of its leaves",
+        "o": "its values have no order",
+        "_score": "the score orders a page that has no sort",
+        "nope": "there is no such column",
+    }
+
+
+def test_E24_a_nested_leaf_names_its_array() -> None:
+    """Without it 7.17 sorts by nothing and says nothing."""
+    inner = {"type": "nested", "properties": {"c": {"type": "long"}}}
+    found = mapped(n={"type": "nested", "properties": {"a": {"type": "long"}, "in": inner}})
+    assert keys(Sort("n.a"), mappings=(found,))[0]["n.a"]["nested"] == {"path": "n"}
+    assert keys(Sort("n.in.c"), mappings=(found,))[0]["n.in.c"]["nested"] == {"path": "n", "nested": {"path": "n.in"}}
+
+
+def test_a_field_that_some_indices_lack_has_a_type_there() -> None:
+    found = (mapped(k={"type": "keyword"}, t=TEXT), mapped(x={"type": "long"}))
+    assert keys(Sort("k"), Sort("t"), Sort("x"), mappings=found) == [
+        {"k": {"order": "asc", "missing": "_last", "mode": "min", "unmapped_type": "keyword"}},
+        {"t.keyword": {"order": "asc", "missing": "_last", "mode": "min", "unmapped_type": "keyword"}},
+        {"x": {"order": "asc", "missing": "_last", "mode": "min", "unmapped_type": "long"}},
+    ]
+    assert "unmapped_type" not in keys(Sort("k"), mappings=found[:1])[0]["k"]
+
+
+def test_a_half_float_sorts_as_a_double_and_mixed_dates_as_nanoseconds() -> None:
+    assert keys(Sort("h"), mappings=(mapped(h={"type": "half_float"}),))[0]["h"]["numeric_type"] == "double"
+    both = (mapped(d={"type": "date"}), mapped(d={"type": "date_nanos"}))
+    assert keys(Sort("d"), mappings=both)[0]["d"]["numeric_type"] == "date_nanos"
+
+
+def test_no_sort_key_has_a_format() -> None:
+    assert "format" not in keys(Sort("d"), mappings=(mapped(d={"type": "date", "format": "epoch_second"}),))[0]["d"]
+
+
+def test_a_reversed_sort_turns_order_and_missing_and_keeps_the_mode() -> None:
+    forward = [*keys(Sort("k", descending=True), mappings=(mapped(k={"type": "long"}),)), deep_pages.SHARD_DOC]
+    assert reverse(forward) == [
+        {"k": {"order": "asc", "missing": "_first", "mode": "max"}},
+        {"_shard_doc": {"order": "desc"}},
+    ]
+    assert reverse(reverse(forward)) == forward
+
+
+# a page that is right, or says that it is not
+
+
+async def answered(found: dict[str, Any]) -> Page:
+    """Give the page that a driver makes of a search answer."""
+    from dragoman_elasticsearch.grid import pages
+
+    grid = pages.page_query(
+        PageRequest(object="x"), view(mapped(n={"type": "long"})), window=10_000, preference="p", connection="c"
+    )
+    return Answers(reply(found)).run(grid.shallow_page())
+
+
+@pytest.mark.fake_only(reason="no engine here loses a shard on request")
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [({"_shards": {"total": 3, "failed": 1}}, "1 of 3 shards failed"), ({"timed_out": True}, "timed out")],
+)
+async def test_a_partial_answer_is_said(more: dict[str, Any], said: str) -> None:
+    page = await answered({"hits": {"total": {"value": 0, "relation": "eq"}, "hits": []}} | more)
+    assert [note.code for note in page.notes] == ["partial-result"]
+    assert said in page.notes[0].reason
+
+
+async def test_every_search_refuses_partial_results() -> None:
+    async with on_fake("8.19.21") as es:
+        name = await es.index(documents=[{"n": 1}], properties={"n": {"type": "long"}})
+        await es.page(name)
+        await es.page(name, offset=10_000, limit=10)
+        searches = es.sent("POST", "_search")
+        assert searches
+        assert all("allow_partial_search_results=false" in each.path for each in searches)
+
+
+class PageRules:
+    async def test_totals_are_exact_or_left_out(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(20)])
+        page = await es.page(name, limit=5)
+        assert (page.total, page.total_exact, len(page.cells)) == (20, True, 5)
+        assert (await es.page(name, limit=5, total=False)).total is None
+        assert (await es.page(name, Filter("n", "<", 7), limit=5)).total == 7
+
+    async def test_a_page_carries_what_protects_a_change(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
+        await es.call("PUT", f"/{name}/_doc/r?routing=a%2Fb&refresh=true", {"n": 2})
+        keys_ = {key.id: key for key in (await es.page(name)).keys}
+        assert keys_["0"].guard == {"seq_no": 0, "primary_term": 1}
+        assert (keys_["r"].object, keys_["r"].routing) == (name, "a/b")
+
+    async def test_E37_a_dropped_sort_leaves_the_order_unchanged(self, es: Rig) -> None:
+        name = await es.index({"t": {"type": "text"}}, [{"t": text} for text in "cab"])
+        plain = (await es.page(name)).keys
+        page = await es.page(name, sort=[Sort("t"), Sort("_id", descending=True)])
+        assert page.keys == plain
+        assert [note.column for note in page.notes] == ["t", "_id"]
+
+    @pytest.mark.parametrize(
+        ("kind", "values"),
+        [
+            (TEXT, ["b", "a", None, "c"]),
+            ({"type": "long"}, [2**62, -(2**63), None, 7]),
+            ({"type": "half_float"}, [1.5, -2.0, None, 0.25]),
+            ({"type": "double"}, [1e300, -1e300, None, 0.1]),
+            ({"type": "boolean"}, [True, False, None, True]),
+            ({"type": "date"}, ["2024-02-01", "1969-01-01", None, "2024-01-01"]),
+            ({"type": "ip"}, ["10.0.0.2", "9.0.0.1", None, "::1"]),
+        ],
+    )
+    async def test_sorts_order_rows_with_missing_values_last(self, es: Rig, kind: Any, values: list[Any]) -> None:
+        """Both ways, missing values at the end."""
+        documents = [{} if value is None else {"x": value} for value in values]
+        name = await es.index({"x": kind}, documents)
+        for descending in (False, True):
+            page = await es.page(name, sort=[Sort("x", descending=descending)])
+            got = [row["x"] for row in page.rows]
+            assert got[-1] is None
+            known = [value for value in values if value is not None]
+            if kind["type"] != "ip":
+                assert got[:-1] == sorted(known, reverse=descending)
+            else:
+                assert got[:-1] == (["10.0.0.2", "9.0.0.1", "::1"] if descending else ["::1", "9.0.0.1", "10.0.0.2"])
+
+    async def test_E24_nested_leaves_sort(self, es: Rig) -> None:
+        """Without the array's name 7.17 sorts by nothing, 8.x refuses."""
+        properties = {"n": {"type": "nested", "properties": {"q": {"type": "integer"}}}}
+        rows = [{"n": [{"q": 5}, {"q": 1}]}, {"n": [{"q": 3}]}, {"n": []}]
+        name = await es.index(properties, rows)
+        assert await es.ids(name, sort=[Sort("n.q")]) == ["0", "1", "2"]
+        assert await es.ids(name, sort=[Sort("n.q", descending=True)]) == ["0", "1", "2"]
+
+    async def test_no_index_of_an_alias_drops_out_of_a_sort(self, es: Rig) -> None:
+        one = await es.index({"a": {"type": "long"}}, [{"a": 1}])
+        two = await es.index({"b": TEXT}, [{"b": "x"}])
+        alias = f"{one}-both"
+        for name in (one, two):
+            await es.call("POST", "/_aliases", {"actions": [{"add": {"index": name, "alias": alias}}]})
+        for column in ("a", "b"):
+            page = await es.page(alias, sort=[Sort(column)])
+            assert (page.total, len(page.cells)) == (2, 2)
+
+    async def test_E41_the_switch_is_past_row_10000_whatever_the_index_says(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}], settings={"index.max_result_window": 20_000})
+
+        def walked() -> bool:
+            return any("_pit" in each.path or "scroll" in each.path for each in es.log)
+
+        assert (await es.page(name, offset=9_990, limit=10)).notes == []
+        assert not walked()
+        page = await es.page(name, offset=9_991, limit=10)
+        assert walked()
+        assert [note.code for note in page.notes] == ["snapshot"]
+
+    async def test_E42_a_lowered_window_is_the_clusters_error_with_the_remedy(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}], settings={"index.max_result_window": 500})
+        with pytest.raises(WindowExceededError) as caught:
+            await es.page(name, offset=450, limit=100)
+        assert caught.value.message.startswith(
+            f"'{name}' shows its first 500 rows only (index.max_result_window is 500); rows 451 to 550 were asked for."
+        )
+        assert "Result window is too large" in caught.value.message
+        put = f'PUT /{name}/_settings {{"index.max_result_window":10000}}'
+        assert caught.value.hint.startswith(f"dragoman console shop '{put}'")
+        assert "--window index" in caught.value.hint
+        assert (await es.page(name, offset=400, limit=100)).total == 1
+
+    async def test_E42_the_opt_in_reads_the_setting_and_switches_there(self, es: Rig) -> None:
+        documents = [{"n": at} for at in range(130)]
+        name = await es.index({"n": {"type": "long"}}, documents, settings={"index.max_result_window": 50})
+        old = es.driver._profile
+        es.driver._profile = replace(old, options={**old.options, "window": "index"})
+        got = []
+        for offset in range(0, 130, 40):
+            page = await es.page(name, sort=[Sort("n")], offset=offset, limit=40)
+            got += [row["n"] for row in page.rows]
+        assert got == list(range(130))
+
+    @pytest.mark.parametrize(
+        ("kind", "value"),
+        [
+            ("long", lambda at: 2**63 - 1 - at),
+            ("unsigned_long", lambda at: 2**64 - 1 - at),
+            ("double", lambda at: at / 3),
+            ("half_float", lambda at: at % 4 + 0.5),
+            ("date", lambda at: f"2024-01-{1 + at % 28:02}T10:00:00.{at:03}Z"),
+            ("date_nanos", lambda at: f"2024-01-01T10:00:00.{at % 6:09}Z"),
+            ("boolean", lambda at: at % 2 == 0),
+            ("ip", lambda at: f"10.0.0.{at % 5}"),
+            ("keyword", lambda at: f"k{at % 3}"),
+        ],
+    )
+    async def test_no_row_is_lost_to_ties_or_missing_values(self, es: Rig, kind: str, value: Any) -> None:
+        """Sort values go back as they came: sentinels, nanoseconds and integers of 64 bits among them."""
+        if (await es.raw("PUT", "/t-kind", {"mappings": {"properties": {"x": {"type": kind}}}})).status != 200:
+            pytest.skip(f"this build has no {kind}")
+        await es.raw("DELETE", "/t-kind")
+        rows = [{"x": value(at)} if at % 4 else {} for at in range(48)]
+        settings = {"index.max_result_window": 10, "number_of_shards": 3}
+        name = await es.index({"x": {"type": kind}}, rows, settings=settings)
+        old = es.driver._profile
+        es.driver._profile = replace(old, options={**old.options, "window": "index"})
+        for descending in (False, True):
+            sort = [Sort("x", descending=descending)]
+            pages = {at: await es.page(name, sort=sort, offset=at, limit=7) for at in range(7, 48, 7)}
+            keys_ = [key.id for page in pages.values() for key in page.keys]
+            assert len(keys_) == len(set(keys_)) == 41
+            for at in (35, 14, 42):
+                assert (await es.page(name, sort=sort, offset=at, limit=7)).keys == pages[at].keys
+            cells = [row["x"] for page in pages.values() for row in page.rows]
+            assert cells[-12:] == [None] * 12, "missing values come last, as what they are"
+            known = [cell for cell in cells if cell is not None]
+            if kind != "ip":
+                assert known == sorted(known, reverse=descending)
+
+    @pytest.mark.parametrize(("offset", "limit"), [(-1, 10), (0, 0)])
+    async def test_a_negative_offset_is_refused_here(self, es: Rig, offset: int, limit: int) -> None:
+        name = await es.index({"n": {"type": "long"}})
+        with pytest.raises(QueryError, match=rf"{offset}\D+{limit}$"):
+            await es.page(name, offset=offset, limit=limit)
+
+    async def test_an_unknown_column_is_told(self, es: Rig) -> None:
+        name = await es.index({"n": {"type": "long"}})
+        with pytest.raises(QueryError, match="'x', 'y'"):
+            await es.page(name, columns=["n", "x", "y"])
+
+
+class TestPagesOnFake(PageRules, OnFake):
+    pass
+
+
+class TestPagesOnServer(PageRules, OnServer):
+    pass
+
+
+# beyond the window
+
+
+@dataclass(frozen=True)
+class Deep:
+    """A big index, and the window that pages reach by offset."""
+
+    es: Rig
+    name: str
+    window: int
+
+    @property
+    def many(self) -> int:
+        return self.window + self.window * 64 // 1_000
+
+    async def page(self, offset: int, limit: int, *rows: Filter | RawQuery, **more: Any) -> Page:
+        return await self.es.page(self.name, *rows, offset=offset, limit=limit, **{"columns": ["_id"], **more})
+
+    @classmethod
+    async def of(cls, es: Rig, window: int) -> Deep:
+        properties = {
+            "n": {"type": "long"},
+            "g": {"type": "keyword"},
+            "t": {"type": "text"},
+            "h": {"type": "half_float"},
+        }
+        many = cls(es, "", window).many
+        rows = ({"n": at, "g": f"g{at % 7}", "t": "word " * (at % 3), "h": at % 5 + 0.5} for at in range(many))
+        sparse = [{name: value for name, value in row.items() if (row["n"] + len(name)) % 11} for row in rows]
+        settings = {"number_of_shards": 2, "index.max_result_window": window}
+        return cls(es, await es.index(properties, sparse, settings=settings), window)
+
+
+class DeepRules:
+    """One big index per server; the walks of each test are its own."""
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def anyio_backend(cls) -> str:
+        return "asyncio"
+
+    @pytest.mark.parametrize(
+        "sort",
+        [(), (Sort("h"), Sort("g", descending=True))],
+        ids=["unsorted", "sorted"],
+    )
+    async def test_E41_pages_tile_the_result_forward_backward_and_on_jumps(
+        self, big: Deep, sort: tuple[Sort, ...]
+    ) -> None:
+        size = big.window * 133 // 1_000
+
+        async def page(offset: int) -> list[str]:
+            got = await big.page(offset, size, sort=sort)
+            assert got.total == big.many
+            return [str(key.id) for key in got.keys]
+
+        offsets = list(range(0, big.many, size))
+        forward = {offset: await page(offset) for offset in offsets}
+        tiled = [key for offset in offsets for key in forward[offset]]
+        assert len(tiled) == len(set(tiled)) == big.many
+        for offset in reversed(offsets[-3:]):
+            assert await page(offset) == forward[offset]
+        for offset in (big.window + 5, big.many - 4, big.window - 10, big.window + 40):
+            got = await page(offset)
+            assert got == tiled[offset : offset + size]
+        assert await page(big.many + 5) == []
+
+    async def test_E41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: Deep) -> None:
+        """The last page is reached from behind, not by reading everything before it."""
+        if not big.es.driver._features.point_in_time:
+            pytest.skip("scrolls go forward only")
+        await big.es.driver.close()
+        mark = len(big.es.log)
+        page = await big.page(big.many - 10, 100, sort=[Sort("n")])
+        assert len(page.keys) == 10
+        sizes = [json.loads(each.body or "{}").get("size") for each in big.es.log[mark:] if "_search" in each.path]
+        assert sizes == [0, 10]
+
+    async def test_E41_a_reader_who_turns_back_does_not_begin_anew(self, big: Deep) -> None:
+        """From a bookmark, by the reversed sort; below 7.12 out of the rows that are still in hand."""
+        await big.es.driver.close()
+        there = await big.page(big.window + 5, 10, sort=[Sort("n")])
+        mark = len(big.es.log)
+        back = await big.page(big.window - 5, 10, sort=[Sort("n")])
+        assert len({key.id for key in [*back.keys, *there.keys]}) == 20
+        asked = [each for each in big.es.log[mark:] if "search" in each.path]
+        assert len(asked) == (1 if big.es.driver._features.point_in_time else 0)
+
+    async def test_rows_that_are_passed_over_bring_neither_document_nor_id(self, big: Deep) -> None:
+        if not big.es.driver._features.point_in_time:
+            pytest.skip("a scroll shows what it passes over")
+        await big.es.driver.close()
+        mark = len(big.es.log)
+        page = await big.page(big.many // 2, big.window // 2 + 5, sort=[Sort("n")], columns=["n"])
+        assert all(key.id for key in page.keys)
+        bodies = [json.loads(each.body or "{}") for each in big.es.log[mark:] if each.path.startswith("/_search")]
+        passed = [body for body in bodies if body.get("stored_fields") == "_none_"]
+        assert [body["size"] for body in passed] in ([big.many // 2], [big.many - big.many // 2 - big.window // 2 - 5])
+        assert all(body["_source"] is False for body in passed)
+
+    async def test_a_raw_query_keeps_its_order_of_score_past_the_switch(self, big: Deep) -> None:
+        size, half = big.window // 10, big.window // 20
+        raw, columns = RawQuery("n:>=0 OR t:word"), ["_id", "_score"]
+        shallow = await big.page(big.window - size, size, raw, columns=columns)
+        deep = await big.page(big.window - half, size, raw, columns=columns)
+        if big.es.driver._features.point_in_time:  # a scroll computes the same scores and does not show them
+            assert [row["_score"] for row in deep.rows] == sorted((row["_score"] for row in deep.rows), reverse=True)
+        assert [key.id for key in deep.keys][:half] == [key.id for key in shallow.keys][half:]
+
+    async def test_what_a_walk_holds_on_the_server_is_freed(self, big: Deep) -> None:
+        es = big.es
+        for at in range(6):  # more results than walks are kept
+            await big.page(big.window, 5, Filter("n", ">=", at))
+        await es.driver.close()
+        opened = [
+            each for each in es.log if each.method == "POST" and ("/_pit?" in each.path or "?scroll=" in each.path)
+        ]
+        closed = [each for each in es.log if each.method == "DELETE" and each.path in ("/_pit", "/_search/scroll")]
+        assert len(opened) == len(closed)
+
+    async def test_an_expired_context_is_renewed_and_said(self, big: Deep) -> None:
+        es, offset = big.es, big.window + 10
+        before = await big.page(offset, 15, sort=[Sort("g")])
+        [walking] = [each.pager for each in es.driver._pagers.values()]
+        request = walking.close()
+        assert request is not None
+        await es.call(request.method, request.path, request.body)
+        after = await big.page(offset + 15, 15, sort=[Sort("g")])
+        again = await big.page(offset, 15, sort=[Sort("g")])
+        assert again.keys == before.keys
+        assert {key.id for key in after.keys}.isdisjoint(key.id for key in before.keys)
+        said = {note.code for page in (after, again) for note in page.notes}
+        assert "snapshot-renewed" in said or not es.driver._features.point_in_time
+        await es.driver.close()
+
+    async def test_an_object_may_be_described_several_times_at_once(
+        self, big: Deep, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await big.page(big.window, 5)
+        pagers = big.es.driver._pagers
+        [open_pager] = pagers.values()
+        pagers.update({("another", at): open_pager for at in range(2)})  # as other filters' pages leave them
+        free = big.es.driver._free
+
+        async def slowly(held: Any) -> None:
+            await anyio.sleep(0.1)
+            await free(held)
+
+        monkeypatch.setattr(big.es.driver, "_free", slowly)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(4):
+                tasks.start_soon(big.es.driver.describe_object, big.name)
+
+    async def test_describing_an_object_again_lets_its_snapshots_go(self, big: Deep) -> None:
+        await big.page(big.window, 5)
+        await big.es.driver.describe_object(big.name)
+        assert big.es.log[-1].method == "DELETE"
+        assert not big.es.driver._pagers
+
+    async def test_pages_may_span_what_the_server_hands_out_at_once(self, big: Deep) -> None:
+        """A scroll hands out 1,000 rows at once."""
+        await big.es.driver.close()
+        begin, size = big.window - big.window // 50, big.window * 6 // 100
+        whole = await big.page(begin, size, sort=[Sort("g")])
+        await big.es.driver.close()
+        for part in (10, 15, 30, 5):
+            offset = begin + big.window * part // 1_000
+            page = await big.page(offset, size // 2, sort=[Sort("g")])
+            assert page.keys == whole.keys[offset - begin :][: size // 2]
+        await big.es.driver.close()
+
+    async def test_two_pages_at_once_share_a_walk_and_are_both_right(self, big: Deep) -> None:
+        got: dict[int, list[str]] = {}
+
+        async def fetch(offset: int) -> None:
+            page = await big.page(offset, 10, sort=[Sort("n")], columns=["n"])
+            got[offset] = [key.id for key in page.keys]
+
+        async with anyio.create_task_group() as group:
+            for offset in (30, 0, 20, 10):
+                group.start_soon(fetch, big.window + offset)
+        assert len({key for keys_ in got.values() for key in keys_}) == 40
+
+
+class TestDeepOnFake(DeepRules):
+    """With a tenth of the window, which the option takes from the index: the walks are the same."""
+
+    @pytest.fixture(scope="class", params=["8.19.21", "7.10.2"])
+    @classmethod
+    async def big(cls, request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Deep]:
+        async with on_fake(request.param, options={"window": "index"}) as es:
+            yield await Deep.of(es, 1_000)
+
+
+@pytest.mark.live("elasticsearch")
+class TestDeepOnServer(DeepRules):
+    @pytest.fixture(scope="class")
+    @classmethod
+    async def big(cls, live_server: dict[str, Any], anyio_backend: str) -> AsyncIterator[Deep]:
+        async with on_server(live_server) as es:
+            yield await Deep.of(es, 10_000)
+
+
+def test_a_search_after_of_another_length_is_never_sent(wording: Wording) -> None:
+    """The server takes it, and silently loses the ties."""
+    walk = deep_pages.PointInTimePager("x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10_000, "p", pit="1", total=50)
+    with pytest.raises(QueryError) as caught:
+        next(walk._ask(walk._sorted(walk.keys), 10, (Raw(b"1"),), {}))
+    wording(caught.value.message)
+
+
+def test_bookmarks_of_an_expired_context_are_void() -> None:
+    """Sort values mean nothing in another point in time, whose shards hold their documents in other places."""
+    lost = {"type": "search_context_missing_exception", "reason": "No search context found for id [5]"}
+    gone = reply({"error": {"root_cause": [lost], "type": "search_phase_execution_exception", "reason": ""}}, 404)
+    hit = {"_index": "x", "_id": "1", "sort": [1, 1]}
+    pages = [reply({"hits": {"hits": [hit | {"sort": [at, at]}] * 10}}) for at in (1, 2)]
+    answers = Answers(gone, reply({"id": "new"}), reply({"hits": {"total": {"value": 40}, "hits": []}}), *pages)
+    mark = (Raw(b"7"), Raw(b"7"))
+    walk = deep_pages.PointInTimePager(
+        "x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="old", total=40, _bookmarks={10: mark}
+    )
+    assert len(answers.run(walk.fetch(10, 10, {}))) == 10
+    bodies = [json.loads(each.body or "{}") for each in answers.asked]
+    assert bodies[0]["search_after"] == [7, 7]
+    assert "search_after" not in bodies[3], "the new walk begins at the beginning"
+    assert bodies[4]["search_after"] == [1, 1]
+    assert walk.renewed
+
+
+def test_every_walk_ends_in_the_tiebreaker() -> None:
+    for sort in ([], [{"n": {"order": "asc"}}]):
+        walk = deep_pages.PointInTimePager("x", Raw(b"{}"), sort, 10_000, "p", pit="1")
+        assert walk._sorted(walk.keys)[-1] == {"_shard_doc": {"order": "asc"}}
+
+
+@pytest.mark.fake_only(reason="a network that fails in the middle of a walk")
+@pytest.mark.parametrize("version", ["8.19.21", "7.10.2"])
+async def test_a_walk_goes_on_after_the_network_failed(version: str) -> None:
+    async with on_fake(version, options={"window": "index"}) as es:
+        assert es.fake is not None
+        big = await Deep.of(es, 1_000)
+        whole = (await big.page(1_000, 40, sort=[Sort("n")])).keys
+        await es.driver.close()
+        point = es.driver._features.point_in_time
+        es.fake.misbehave("cut", on="/_search" if point else "/_search/scroll", after=2 if point else 0, times=1)
+        with pytest.raises(ConnectionFailedError):
+            await big.page(1_000, 20, sort=[Sort("n")])
+        first = await big.page(1_000, 20, sort=[Sort("n")])
+        second = await big.page(1_020, 20, sort=[Sort("n")])
+        assert [*first.keys, *second.keys] == whole
+
+
+@asynccontextmanager
+async def busy_server(kind: str) -> AsyncIterator[tuple[str, list[str]]]:
+    """Serve just enough to connect; every first request of a path is answered with 429 and this error type."""
+    asked: list[str] = []
+
+    async def answer(request: web.BaseRequest) -> web.Response:
+        asked.append(request.path)
+        headers = {"X-Elastic-Product": "Elasticsearch"}
+        if request.path == "/":
+            return web.json_response({"version": {"number": "8.19.21", "build_flavor": "default"}}, headers=headers)
+        if asked.count(request.path) > 1:
+            return web.json_response({"count": 3}, headers=headers)
+        error = {"type": kind, "reason": "no"}
+        return web.json_response({"error": {"root_cause": [error], **error}, "status": 429}, status=429)
+
+    runner = web.ServerRunner(web.Server(answer))
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.fake_only(reason="no engine here is busy on request")
+async def test_a_busy_server_is_asked_again_and_a_blocked_index_is_not() -> None:
+    request = CountRequest(object="x")
+    async with busy_server("es_rejected_execution_exception") as (url, asked):
+        async with connected(profile(url), version="8.19.21") as es:
+            assert await es.driver.count_rows(request) == 3
+        assert asked.count("/x/_count") == 2
+    async with busy_server("cluster_block_exception") as (url, asked):
+        async with connected(profile(url), version="8.19.21") as es:
+            with pytest.raises(QueryError, match="cluster_block_exception"):
+                await es.driver.count_rows(request)
+        assert asked.count("/x/_count") == 1
+
+
+@pytest.mark.fake_only(reason="no engine here is busy on request")
+async def test_a_write_is_not_sent_again_to_a_busy_server() -> None:
+    async with busy_server("es_rejected_execution_exception") as (url, asked):
+        async with connected(profile(url), version="8.19.21") as es:
+            [found] = await es.console('POST /x/_doc {"n":1}')
+            assert found.status == 429
+        assert asked.count("/x/_doc") == 1

@@ -1,0 +1,111 @@
+"""Conformance of the driver on fakes and on real servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.elasticsearch.rig import OLD, Rig, on_fake, on_server
+
+from dragoman_api.testing import DriverConformance, Target
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+PROPERTIES = {
+    "title": {"type": "text", "fields": {"keyword": {"type": "keyword"}}},
+    "blurb": {"type": "text"},
+    "code": {"type": "keyword"},
+    "pages": {"type": "integer"},
+    "sold": {"type": "long"},
+    "price": {"type": "double"},
+    "in_stock": {"type": "boolean"},
+    "published": {"type": "date"},
+    "address": {"type": "ip"},
+    "author": {"properties": {"name": {"type": "keyword"}, "born": {"type": "integer"}}},
+    "items": {"type": "nested", "properties": {"sku": {"type": "keyword"}, "qty": {"type": "integer"}}},
+    "labels": {"type": "flattened"},
+    "cover": {"type": "binary"},
+    "place": {"type": "geo_point"},
+    "extra": {"type": "object", "enabled": False},
+}
+
+
+def documents(number: int) -> list[dict[str, Any]]:
+    rows = []
+    for at in range(number):
+        row: dict[str, Any] = {
+            "title": f"Book {at} of {number}",
+            "blurb": f"a story about number {at}",
+            "code": f"C{at % 7}",
+            "pages": at * 3,
+            "sold": 2**60 + at,
+            "price": at * 1.25,
+            "in_stock": at % 2 == 0,
+            "published": f"2024-{1 + at % 12:02}-{1 + at % 28:02}T10:00:00Z",
+            "address": f"10.0.0.{at % 250}",
+            "author": {"name": f"Author {at % 5}", "born": 1900 + at % 90},
+            "items": [{"sku": f"S-{at % 9}", "qty": at % 4}, {"qty": at % 3}],
+            "labels": {"shelf": f"s{at % 3}"},
+            "place": {"lat": at % 90, "lon": at % 180},
+            "extra": {"text": "x" * (12_000 if at == 3 else 5)},
+        }
+        rows.append({name: value for name, value in row.items() if (at + len(name)) % 11})
+    return rows
+
+
+async def target_of(es: Rig) -> Target:
+    properties = PROPERTIES
+    if (await es.raw("PUT", "/t-flattened", {"mappings": {"properties": {"x": {"type": "flattened"}}}})).status != 200:
+        properties = PROPERTIES | {"labels": {"type": "object"}}  # builds without the module
+    await es.raw("DELETE", "/t-flattened")
+    name = await es.index(properties, documents(60), settings={"number_of_shards": 2})
+    scratch = await es.index(properties, name="scratch")
+    return Target(
+        driver=es.driver,
+        object=name,
+        rows=60,
+        log=es.log,
+        scratch=scratch,
+        row={"code": "N1", "pages": 12, "price": 2.5, "in_stock": True, "author.name": "Ada"},
+        change={"pages": 13, "author.name": "Grace"},
+        reads=[
+            "GET /_cat/indices?format=json",
+            f'POST /{name}/_search\n{{"size": 1}}',
+            f"GET /{name}/_mapping",
+            "HEAD /",
+        ],
+        writes=[f"DELETE /{name}", f'POST /{name}/_doc\n{{"code": "x"}}', f"POST /{name}/_doc/_search\n{{}}"],
+        broken=[("no method", 1, 1), ('GET /_search\n{"a":}', 2, 6), ("GET //elsewhere/x", 1, 5)],
+    )
+
+
+class TestConformanceOnFake(DriverConformance):
+    @pytest.fixture(scope="class", params=["8.19.21", OLD])
+    async def target(self, request: pytest.FixtureRequest) -> AsyncIterator[Target]:
+        async with on_fake(request.param) as es:
+            yield await target_of(es)
+
+
+@pytest.mark.slow
+class TestConformanceInTheSandbox(DriverConformance):
+    @pytest.fixture(scope="class")
+    async def target(self) -> AsyncIterator[Target]:
+        async with on_fake("8.19.21", confined=True) as es:
+            yield await target_of(es)
+
+
+@pytest.mark.live("elasticsearch")
+class TestConformanceOnServerFromTheSandbox(DriverConformance):
+    @pytest.fixture(scope="class")
+    async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:
+        async with on_server(live_server, confined=True) as es:
+            yield await target_of(es)
+
+
+@pytest.mark.live("elasticsearch")
+class TestConformanceOnServer(DriverConformance):
+    @pytest.fixture(scope="class")
+    async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:
+        async with on_server(live_server) as es:
+            yield await target_of(es)

@@ -1,0 +1,446 @@
+"""Several changes at once: one write a row, many in one bulk request, and what takes them back."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.replies import Answers, reply
+
+from dragoman_api import (
+    ConnectionFailedError,
+    Delete,
+    Drop,
+    HttpRequest,
+    Insert,
+    Json,
+    Outcome,
+    OutcomeStatus,
+    Plan,
+    PlannedRequest,
+    PlanRequest,
+    RowKey,
+    Update,
+)
+from dragoman_elasticsearch.writing import requests
+from dragoman_elasticsearch.writing.apply import Sender
+from dragoman_elasticsearch.writing.requests import planned_requests
+
+if TYPE_CHECKING:
+    from dragoman_api.changes import Change
+
+PROPERTIES: dict[str, Any] = {
+    "code": {"type": "keyword"},
+    "price": {"type": "double"},
+    "author": {"properties": {"name": {"type": "keyword"}}},
+    "items": {"type": "nested", "properties": {"sku": {"type": "keyword"}}},
+    "extra": {"type": "object", "enabled": False},
+}
+APPLIED, SKIPPED, REFUSED = OutcomeStatus.APPLIED, OutcomeStatus.SKIPPED, OutcomeStatus.REFUSED
+CONFLICT, FAILED = OutcomeStatus.CONFLICT, OutcomeStatus.FAILED
+DOCUMENTS = [
+    '{"code":"a","price":1.10,"author":{"name":"Ada"},"extra":{"x":1,"y":2}}',
+    '{"price":2,"author.name":"Bob","items":[{"sku":"s"}]}',
+    '{"code":"\\u00fc","big":9007199254740993}',
+]
+
+
+def known(outcome: Outcome) -> RowKey:
+    assert outcome.key is not None, outcome
+    return outcome.key
+
+
+async def undoing(es: Rig, *changes: Change) -> Plan:
+    return await es.driver.plan_change(PlanRequest(changes=list(changes), undo=True))
+
+
+async def everything(es: Rig, name: str) -> dict[str, tuple[str, str | None]]:
+    """Give every document as its bytes and its routing."""
+    await es.call("POST", f"/{name}/_refresh")
+    found = {}
+    for key in (await es.page(name, limit=1000)).keys:
+        path = f"/{name}/_source/{requests.segment(key.id)}"
+        reply = await es.raw("GET", path + (f"?routing={requests.segment(key.routing)}" if key.routing else ""))
+        found[key.id] = (reply.text, key.routing)
+    return found
+
+
+class ChangeSetRules:
+    @pytest.fixture
+    async def books(self, es: Rig) -> str:
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        await es.call("PUT", f"/{name}/_doc/r?routing=a%2Fb&refresh=true", {"code": "routed"})
+        return name
+
+    async def test_changes_of_several_rows_go_in_one_bulk_request_each_row_guarded(self, es: Rig, books: str) -> None:
+        plan = await es.plan(
+            Update(RowKey(books, "0"), {"author.name": "Grace"}),
+            Update(RowKey(books, "1"), {"author.name": "Grace"}),
+            Delete(RowKey(books, "r", "a/b")),
+            Insert(books, {"code": "n"}, id='n/1%"'),
+            Insert(books, {"code": "n"}),
+            Update(RowKey(books, "2"), {"extra": Json('{"z":1}')}),
+        )
+        lines = [
+            '{"update":{"_id":"0","if_seq_no":0,"if_primary_term":1}}', '{"doc":{"author":{"name":"Grace"}}}',
+            '{"update":{"_id":"1","if_seq_no":1,"if_primary_term":1}}', '{"doc":{"author.name":"Grace"}}',
+            '{"delete":{"_id":"r","if_seq_no":3,"if_primary_term":1,"routing":"a/b"}}',
+            '{"create":{"_id":"n/1%\\""}}', '{"code":"n"}',
+            '{"create":{}}', '{"code":"n"}',
+            '{"index":{"_id":"2","if_seq_no":2,"if_primary_term":1}}',
+            '{"code":"\\u00fc","big":9007199254740993,"extra":{"z":1}}',
+        ]  # fmt: skip
+        request = HttpRequest("POST", f"/{books}/_bulk?refresh=wait_for", "\n".join(lines) + "\n", requests.NDJSON)
+        assert plan.requests == [request]
+        done = await es.driver.apply_change(plan)
+        assert [(each.change, each.status) for each in done] == [(number, APPLIED) for number in range(6)], done
+        assert [each for each in es.log if each.method == "POST" and "_bulk" in each.path] == [request]
+        assert (done[1].id, done[3].id, done[2].key) == ("1", 'n/1%"', None)
+        after = await everything(es, books)
+        assert len(after) == 5
+        assert json.loads(after["1"][0])["author.name"] == "Grace"
+        assert after["2"][0] == lines[-1]
+        [again] = await es.apply(Update(known(done[0]), {"code": "by the key of the outcome"}))
+        assert again.status is APPLIED, again.reason
+
+    async def test_each_row_of_a_bulk_request_has_an_outcome_of_its_own(self, es: Rig, books: str) -> None:
+        stale = {"seq_no": 40, "primary_term": 1}
+        plan = await es.plan(
+            Update(RowKey(books, "0"), {"price": 7}),
+            Update(RowKey(books, "1", None, stale), {"price": 7}),
+            Delete(RowKey(books, "2", None, stale)),
+            Insert(books, {"code": "x"}, id="0x"),
+            Insert(books, {"code": "x"}, id="r"),
+            Update(RowKey(books, "nope"), {"price": 7}),
+            Update(RowKey(books, "0"), {"items.sku": "x"}),
+            Insert(books, {"extra": Json('{"a":1}')}, id="y"),
+            Drop("*"),
+        )
+        await es.call("PUT", f"/{books}/_doc/0x?refresh=true", {})
+        done = sorted([*plan.refusals, *await es.driver.apply_change(plan)], key=lambda each: each.change)
+        statuses = [APPLIED, CONFLICT, CONFLICT, CONFLICT, CONFLICT, REFUSED, SKIPPED, APPLIED, REFUSED]
+        assert [each.status for each in done] == statuses, done
+        assert [each.change for each in done] == list(range(9))
+        assert done[1].reason == "changed since it was read (seq_no 40 → 1)"
+        assert done[3].reason == "a row with this id exists already"
+        after = await everything(es, books)
+        assert [after[key][0] for key in ("1", "2")] == DOCUMENTS[1:]
+
+    async def test_a_row_the_server_refuses_fails_alone(self, es: Rig) -> None:
+        name = await es.index({"d": {"type": "date"}})
+        done = await es.apply(*(Insert(name, {"d": text}, id=text) for text in ("2024-01-01", "soon", "2024-01-02")))
+        assert [each.status for each in done] == [APPLIED, FAILED, APPLIED]
+        assert "failed to parse field [d] of type [date]" in done[1].reason
+        assert not done[1].doubt
+
+    async def test_several_changes_of_a_row_are_one_write_that_has_the_effect_of_all(self, es: Rig, books: str) -> None:
+        zero, one, two = (RowKey(books, each) for each in "012")
+        [page] = [each for each in (await es.page(books)).keys if each.id == "2"]
+        plan = await es.plan(
+            Update(zero, {"price": 2, "code": "b"}), Update(zero, {"price": 3}),
+            Delete(one), Insert(books, {"code": "new"}, id="1"), Update(one, {"price": 4}),
+            Insert(books, {"code": "n"}, id="n"), Update(RowKey(books, "n"), {"author.name": "N"}),
+            Insert(books, {"code": "gone"}, id="g"), Delete(RowKey(books, "g")),
+            Update(two, {"price": 5}), Update(page, {"extra": Json('{"a":1}')}), Delete(page),
+        )  # fmt: skip
+        assert [each.by_row for each in plan.planned] == [[[0, 1], [2, 3, 4], [5, 6], [9, 10, 11]]]
+        done = await es.driver.apply_change(plan)
+        assert {each.status for each in done} == {APPLIED}, done
+        assert [(each.change, each.status) for each in plan.refusals] == [(7, SKIPPED), (8, SKIPPED)]
+        after = {key: json.loads(text) for key, (text, _) in (await everything(es, books)).items()}
+        assert (after["0"]["price"], after["0"]["code"]) == (3, "b")
+        assert after["1"] == {"code": "new", "price": 4}
+        assert after["n"] == {"code": "n", "author": {"name": "N"}}
+        assert sorted(after) == ["0", "1", "n", "r"]
+
+    async def test_a_change_that_an_earlier_one_leaves_no_room_for_is_refused(self, es: Rig, books: str) -> None:
+        zero = RowKey(books, "0")
+        plan = await es.plan(
+            Delete(zero), Update(zero, {"price": 2}), Delete(zero),
+            Insert(books, {"code": "n"}, id="n"), Insert(books, {"code": "m"}, id="n"),
+            Update(RowKey(books, "1"), {"price": 1}),
+            Update(RowKey(books, "1", None, {"seq_no": 77, "primary_term": 1}), {"price": 2}),
+        )  # fmt: skip
+        assert [(each.change, each.status) for each in plan.refusals] == [
+            (1, REFUSED), (2, REFUSED), (4, REFUSED), (6, CONFLICT),
+        ]  # fmt: skip
+        assert [row for each in plan.planned for row in each.by_row] == [[0], [3], [5]]
+
+    async def test_one_row_under_two_names_is_one_row(self, es: Rig, books: str) -> None:
+        alias = f"{books}-alias"
+        await es.call("POST", "/_aliases", {"actions": [{"add": {"index": books, "alias": alias}}]})
+        done = await es.apply(Update(RowKey(alias, "0"), {"price": 8}), Update(RowKey(books, "0"), {"code": "z"}))
+        assert {each.status for each in done} == {APPLIED}, done
+        after = json.loads(await es.source(books, "0"))
+        assert (after["price"], after["code"]) == (8, "z")
+
+    async def test_a_row_keeps_its_routing_though_the_change_does_not_name_it(self, es: Rig, books: str) -> None:
+        """On one shard the row is found without it, and a plain PUT would store it without."""
+        [outcome] = await es.apply(Update(RowKey(books, "r"), {"extra": Json('{"a":1}')}))
+        assert (outcome.status, known(outcome).routing) == (APPLIED, "a/b")
+        text, routing = (await everything(es, books))["r"]
+        assert (json.loads(text), routing) == ({"code": "routed", "extra": {"a": 1}}, "a/b")
+
+    async def test_a_document_of_several_lines_goes_by_itself_and_keeps_its_bytes(self, es: Rig, books: str) -> None:
+        text = '{\n  "code": "x",\r\n  "price": 1.0\n}'
+        plan = await es.plan(
+            Insert(books, {"code": "a"}, id="a"),
+            Insert(books, id="m", document=text),
+            Insert(books, {"code": "b"}, id="b"),
+        )
+        assert [each.path.partition("?")[0] for each in plan.requests] == [f"/{books}/_doc/m", f"/{books}/_bulk"]
+        assert {each.status for each in await es.driver.apply_change(plan)} == {APPLIED}
+        assert await es.source(books, "m") == text
+
+    async def test_a_bulk_request_revives_no_index(self, es: Rig, books: str) -> None:
+        plan = await es.plan(*(Update(RowKey(books, key), {"price": 2}) for key in "012"))
+        await es.call("DELETE", f"/{books}")
+        done = await es.driver.apply_change(plan)
+        assert [(each.status, each.doubt) for each in done] == [(FAILED, False)] * 3
+        assert all(each.reason.startswith("not sent: ") for each in done)
+        assert (await es.raw("HEAD", f"/{books}")).status == 404
+
+    async def test_one_odd_row_does_not_spoil_the_request_of_the_others(self, es: Rig, books: str) -> None:
+        """The server refuses a whole bulk request for an id of 513 bytes, or for half a guard."""
+        done = await es.apply(
+            Insert(books, {"code": "x"}, id="x" * 513),
+            Update(RowKey(books, "y" * 513), {"code": "x"}),
+            Update(RowKey(books, ""), {"code": "x"}),
+            Update(RowKey(books, "0", None, {"seq_no": 0}), {"code": "x"}),
+            Update(RowKey(books, "1"), {"code": "x"}),
+            Insert(books, {"code": "x"}, id="ü" * 256),
+            Insert(books, {"code": "x"}, id="i", guard={"seq_no": 0, "primary_term": 1}),
+            Insert(books, {"code": "x"}, id="i", document="{}"),
+            Insert(books, id="i", document="[1]"),
+        )
+        statuses = [REFUSED, REFUSED, SKIPPED, REFUSED, APPLIED, APPLIED, REFUSED, REFUSED, REFUSED]
+        assert [each.status for each in done] == statuses, done
+
+    # undo
+
+    async def test_what_is_planned_can_be_taken_back_exactly(self, es: Rig, books: str) -> None:
+        """Updates, removed and added fields, a replaced object, deletes with routing, new rows: all bytes return."""
+        before = await everything(es, books)
+        plan = await undoing(
+            es,
+            Update(RowKey(books, "0"), {"price": 2.5, "author.name": "Grace", "items": [{"sku": "t"}]}),
+            Update(RowKey(books, "1"), {"extra": Json('{"new":[1.10]}')}),
+            Delete(RowKey(books, "2")),
+            Delete(RowKey(books, "r", "a/b")),
+            Insert(books, {"code": "with"}, id="n"),
+            Insert(books, {"code": "without"}),
+            Insert(books, {"code": "over"}, id="0x", replace=True),
+        )
+        done = await es.driver.apply_change(plan)
+        assert {each.status for each in done} == {APPLIED}, done
+        assert await everything(es, books) != before
+        assert len(plan.undo) == 7
+        taken_back = await es.apply(*plan.undo)
+        assert {each.status for each in taken_back} == {APPLIED}, taken_back
+        assert await everything(es, books) == before
+
+    async def test_the_undo_of_what_was_not_applied_changes_nothing(self, es: Rig, books: str) -> None:
+        before = await everything(es, books)
+        plan = await undoing(
+            es,
+            Update(RowKey(books, "0"), {"price": 2.5}),
+            Delete(RowKey(books, "2")),
+            Insert(books, {"code": "with"}, id="n"),
+            Insert(books, {"code": "over"}, id="1", replace=True),
+        )
+        done = await es.apply(*plan.undo)
+        assert {each.status for each in done} <= {CONFLICT, REFUSED}, done
+        assert await everything(es, books) == before
+
+    async def test_the_undo_does_not_touch_what_somebody_changed_since(self, es: Rig, books: str) -> None:
+        plan = await undoing(
+            es,
+            Update(RowKey(books, "0"), {"price": 2.5}),
+            Update(RowKey(books, "1"), {"price": 2.5}),
+            Insert(books, {"code": "n"}, id="n"),
+            Delete(RowKey(books, "2")),
+        )
+        await es.driver.apply_change(plan)
+        for key in ("0", "n", "2"):
+            await es.call("PUT", f"/{books}/_doc/{key}?refresh=true", {"code": "somebody's"})
+        done = await es.apply(*plan.undo)
+        assert [each.status for each in done] == [CONFLICT, APPLIED, CONFLICT, CONFLICT], done
+        after = await everything(es, books)
+        assert [json.loads(after[key][0]) for key in ("0", "n", "2")] == [{"code": "somebody's"}] * 3
+
+    async def test_a_full_write_with_a_guard_takes_the_place_of_that_row_only(self, es: Rig, books: str) -> None:
+        key = next(each for each in (await es.page(books)).keys if each.id == "0")
+        change = Insert(books, id="0", replace=True, guard=key.guard, document='{"code":"1.0"}')
+        [first, second] = [*await es.apply(change), *await es.apply(change)]
+        assert (first.status, second.status) == (APPLIED, CONFLICT)
+        missing = Insert(books, {"code": "x"}, id="nope", replace=True, guard=key.guard)
+        [third] = await es.apply(missing)
+        assert third.status is CONFLICT
+        assert await es.source(books, "0") == '{"code":"1.0"}'
+
+
+class TestChangeSetsOnFake(ChangeSetRules, OnFake):
+    pass
+
+
+class TestChangeSetsOnServer(ChangeSetRules, OnServer):
+    async def test_what_is_taken_from_a_data_stream_comes_back_through_the_stream(self, es: Rig) -> None:
+        if es.version < (8, 0):
+            pytest.skip("this build has no data streams")
+        stream = f"t-undo-{time.time_ns()}"  # these builds have no way to remove one
+        mappings = {"properties": {"@timestamp": {"type": "date"}, "n": {"type": "long"}}}
+        template = {"settings": {"number_of_replicas": 0}, "mappings": mappings}
+        body = {"index_patterns": [stream], "data_stream": {}, "template": template}
+        await es.call("PUT", f"/_index_template/{stream}", body)
+        try:
+            created = await es.raw("POST", f"/{stream}/_doc?refresh=true", {"@timestamp": "2024-01-01", "n": 1})
+            if created.status != 201:
+                pytest.skip(f"this build makes no data streams: {created.text[:100]}")
+            [key] = (await es.page(stream)).keys
+            plan = await undoing(es, Delete(key), Insert(stream, {"@timestamp": "2024-01-02"}, id="new"))
+            [gone, new] = await es.driver.apply_change(plan)
+            assert (gone.status, new.status) == (APPLIED, APPLIED)
+            assert isinstance(plan.undo[0], Insert)
+            assert plan.undo[0].object == stream
+            done = await es.apply(plan.undo[0], Delete(known(new)))  # no row can be read by the stream's name
+            assert [each.status for each in done] == [APPLIED, APPLIED], done
+            assert [row["n"] for row in (await es.page(stream)).rows] == [1]
+        finally:
+            await es.raw("DELETE", f"/_data_stream/{stream}")
+            await es.raw("DELETE", f"/_index_template/{stream}")
+
+
+# a server that is busy, or goes away
+
+SETTINGS = reply({"books": {"settings": {}}})
+DONE = {"_index": "books", "result": "updated", "_seq_no": 9, "_primary_term": 1, "_shards": {"failed": 0}}
+BUSY = {"status": 429, "error": {"type": "es_rejected_execution_exception", "reason": "rejected execution"}}
+BLOCKED = {"status": 429, "error": {"type": "cluster_block_exception", "reason": "index [books] blocked by: [12]"}}
+MOVED = {"status": 409, "error": {
+    "type": "version_conflict_engine_exception",
+    "reason": "[b]: version conflict, required seqNo [1], primary term [1]. current document has seqNo [9] and x",
+}}  # fmt: skip
+
+
+def bulk(*keys: str) -> Plan:
+    made = [
+        requests.RowWrite(action="update", index="books", id=key, body='{"doc":{"a":1}}', changes=[at])
+        for at, key in enumerate(keys)
+    ]
+    return Plan(planned=[planned for planned, _ in planned_requests(made)])
+
+
+def items(*told: dict[str, Any]) -> Any:
+    return reply({"errors": True, "items": [{"update": each} for each in told]})
+
+
+def found(*sources: dict[str, Any]) -> Any:
+    return reply({"docs": [{"_index": "books", "_id": "b", "found": True, "_seq_no": 9, "_primary_term": 1,
+                            "_source": each} for each in sources]})  # fmt: skip
+
+
+def test_rows_that_a_busy_server_turned_away_are_sent_again_and_no_others() -> None:
+    sending = Sender(bulk("a", "b", "c"))
+    first = Answers(SETTINGS, items({**DONE, "_id": "a", "status": 200}, {"_id": "b", **BUSY}, {"_id": "c", **BLOCKED}))
+    assert first.run(sending.send())
+    again = Answers(items({**DONE, "_id": "b", "status": 200}))
+    assert not again.run(sending.send())
+    assert again.asked[0].body == '{"update":{"_id":"b"}}\n{"doc":{"a":1}}\n'
+    assert [(each.change, each.status) for each in sending.outcomes] == [(0, APPLIED), (1, APPLIED), (2, FAILED)]
+
+
+def test_a_line_ends_where_json_ends_it_and_nowhere_else() -> None:
+    made = [
+        requests.RowWrite(action="create", index="books", id=f"\u2028{at}", body='{"a":"\u2028\x85"}', changes=[at])
+        for at in range(2)
+    ]
+    sending = Sender(Plan(planned=[planned for planned, _ in planned_requests(made)]))
+    told = [{"create": {"_id": f"\u2028{at}", **BUSY}} for at in range(2)]
+    assert Answers(SETTINGS, reply({"items": told})).run(sending.send())
+    [again] = sending.waiting
+    assert again.request.body == "".join(write.lines() for write in made)
+
+
+def test_a_row_that_stays_turned_away_has_failed_and_says_why() -> None:
+    sending = Sender(bulk("a", "b"))
+    assert Answers(SETTINGS, items({"_id": "a", **BUSY}, {"_id": "b", **BUSY})).run(sending.send())
+    assert Answers(items({"_id": "a", **BUSY}, {"_id": "b", **BUSY})).run(sending.send())
+    assert [(each.status, each.doubt) for each in sending.outcomes] == [(FAILED, False)] * 2
+    assert "rejected execution" in sending.outcomes[0].reason
+
+
+def test_a_conflict_on_the_second_attempt_is_told_from_a_change_that_had_arrived() -> None:
+    for source, status in (({"a": 1, "z": 2}, APPLIED), ({"a": 3}, CONFLICT)):
+        sending = Sender(bulk("a", "b"))
+        Answers(SETTINGS, items({**DONE, "_id": "a", "status": 200}, {"_id": "b", **BUSY})).run(sending.send())
+        Answers(items({"_id": "b", **MOVED}), found(source)).run(sending.send())
+        assert [each.status for each in sending.outcomes] == [APPLIED, status]
+
+
+def test_a_whole_request_that_was_turned_away_is_sent_again() -> None:
+    sending = Sender(bulk("a", "b"))
+    busy = reply({"error": BUSY["error"], "status": 429}, 429)
+    assert Answers(SETTINGS, busy).run(sending.send())
+    again = Answers(items({**DONE, "_id": "a", "status": 200}, {**DONE, "_id": "b", "status": 200}))
+    assert not again.run(sending.send())
+    assert {each.status for each in sending.outcomes} == {APPLIED}
+
+
+def test_an_answer_about_other_rows_leaves_all_in_doubt() -> None:
+    sending = Sender(bulk("a", "b"))
+    Answers(SETTINGS, items({**DONE, "_id": "a", "status": 200}), found({"a": 2}, {"a": 2})).run(sending.send())
+    assert [(each.status, each.doubt) for each in sending.outcomes] == [(FAILED, True)] * 2
+
+
+async def test_rows_of_a_lost_answer_are_looked_up_and_told_as_they_are() -> None:
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        changes: list[Change] = [
+            Update(RowKey(name, "0"), {"price": 9}),
+            Delete(RowKey(name, "1")),
+            Insert(name, {"code": "n"}, id="n"),
+        ]
+        plan = await es.plan(*changes)
+        es.fake.misbehave("cut", on=f"/{name}/_bulk")
+        done = await es.driver.apply_change(plan)
+        assert [each.status for each in done] == [APPLIED] * 3
+        assert all("its answer was lost" in each.reason for each in done)
+        es.fake.behave()
+        plan = await es.plan(Update(RowKey(name, "0"), {"price": 10}), Insert(name, {"code": "m"}, id="m"))
+        es.fake.misbehave("drop", on=f"/{name}/_bulk")
+        done = await es.driver.apply_change(plan)
+        assert [(each.status, each.doubt) for each in done] == [(FAILED, True)] * 2
+        assert all(each.reason.startswith("it is not known whether it was applied: ") for each in done)
+
+
+async def test_a_request_that_never_left_raises_before_the_first_outcome_and_is_one_after_it() -> None:
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        plan = await es.plan(*(Update(RowKey(name, key), {"price": 9}) for key in "012"))
+        single = await es.plan(Update(RowKey(name, "0"), {"price": 9}))
+        twice = Plan(
+            planned=[*single.planned, *(PlannedRequest(request=each, changes=[1]) for each in single.requests)]
+        )
+        await es.fake.__aexit__(None, None, None)
+        es.made.clear()
+        for each in (plan, single, twice):
+            with pytest.raises(ConnectionFailedError):
+                await es.driver.apply_change(each)
+
+
+def test_a_bulk_request_has_bounds() -> None:
+    made = [
+        requests.RowWrite(
+            action="create", index="books", id=str(at), body=json.dumps({"a": "x" * 100_000}), changes=[at]
+        )
+        for at in range(50)
+    ]
+    planned = [each for each, _ in planned_requests(made)]
+    assert len(planned) == 2
+    assert all(len(each.request.body or "") <= requests.BULK_BYTES for each in planned)
+    assert [number for each in planned for number in each.changes] == list(range(50))

@@ -1,0 +1,318 @@
+"""Pages: REST or GraphQL, the same cells; the window said before it is hit; the three rules of right pages."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from drivers.replies import Answers, reply
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
+from drivers.weaviate.test_conformance import objects
+from drivers.weaviate.views import view
+
+from dragoman_api import CellRequest, CountRequest, Filter, FilterRequest, PageRequest, QueryError, Sort
+from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
+from dragoman_weaviate.grid import pages
+from dragoman_weaviate.grid.filters import compile_filter
+
+COUNT = {"data": {"Aggregate": {"Book": [{"meta": {"count": 3}}]}}}
+EMPTY = {"data": {"Get": {"Book": []}}}
+OFF = {"error": [{"message": "graphql api is disabled"}]}
+
+
+def asked(*rows: Filter, sort=(), answers=None, of=None, **more):
+    """Fetch a page from canned answers and give what was asked for."""
+    seen = of or view()
+    compiled = compile_filter(FilterRequest(object="Book", rows=list(rows)), seen) if rows else None
+    plain = not rows and not any(each.column in ("title", "uuid", "pages") for each in sort)
+    answers = answers or Answers(reply({"objects": []} if plain else EMPTY), reply(COUNT))
+    page = answers.run(pages.page(PageRequest(object="Book", filter=compiled, sort=list(sort), **more), seen))
+    return page, answers.asked
+
+
+def query(requests) -> str:
+    return json.loads(requests[0].body)["query"]
+
+
+# W2, W21: which way ---------------------------------------------------------------------------------------------------
+
+
+def test_a_page_of_all_rows_is_read_by_rest():
+    """W2, W21: `limit` is always sent, since its default is a setting of the server."""
+    _, requests = asked(limit=25)
+    assert str(requests[0]) == "GET /v1/objects?class=Book&limit=25&include=vector"
+    _, requests = asked(limit=25, offset=50, columns=["title"])
+    assert str(requests[0]) == "GET /v1/objects?class=Book&limit=25&offset=50"
+
+
+def test_a_filtered_or_sorted_page_is_read_by_graphql():
+    """W2, W21."""
+    for page in (asked(Filter("pages", ">", 1)), asked(sort=[Sort("title")])):
+        assert page[1][0].path == "/v1/graphql"
+        assert query(page[1]).startswith("{Get{Book(limit:100,")
+
+
+def test_a_lone_clause_is_sent_twice():
+    """W21, rule 1: alone it would stop reading before the rows are sorted."""
+    _, requests = asked(Filter("pages", ">", 1))
+    clause = '{path:["pages"],operator:GreaterThan,valueInt:1}'
+    assert f"where:{{operator:And,operands:[{clause},{clause}]}}" in query(requests)
+
+
+def test_several_clauses_are_sent_once():
+    """W21, rule 1."""
+    _, requests = asked(Filter("pages", ">", 1), Filter("price", "<", 2))
+    assert query(requests).count("GreaterThan") == 1
+
+
+def test_the_last_sort_key_is_the_id():
+    """W21, rule 2: with several shards, ties double rows."""
+    assert 'sort:[{path:["_id"],order:asc}]' in query(asked(Filter("pages", ">", 1))[1])
+    _, requests = asked(sort=[Sort("title", descending=True)])
+    assert 'sort:[{path:["title"],order:desc},{path:["_id"],order:asc}]' in query(requests)
+    _, requests = asked(sort=[Sort("uuid", descending=True)])
+    assert 'sort:[{path:["_id"],order:desc}]' in query(requests)
+
+
+def test_every_sorted_property_is_selected():
+    """W21, rule 3: the merge of shards sorts by what is selected."""
+    _, requests = asked(sort=[Sort("title"), Sort("pages")], columns=["uuid"])
+    assert re.search(r"\{title pages _additional\{id", query(requests))
+
+
+def test_a_count_goes_along_with_its_page():
+    page, requests = asked(Filter("pages", ">", 1))
+    assert page.total == 3
+    assert (
+        query(requests[1:]) == '{Aggregate{Book(where:{path:["pages"],operator:GreaterThan,valueInt:1}){meta{count}}}}'
+    )
+    assert len(asked(total=False, answers=Answers(reply({"objects": []})))[1]) == 1
+
+
+def test_every_type_is_selected_with_its_parts():
+    types = TYPES | {"by": {"dataType": ["Author", "Editor"]}}
+    text = query(asked(Filter("pages", ">", 1), of=view(types))[1])
+    assert "place{latitude longitude}" in text
+    assert "phone{input internationalFormatted nationalFormatted national valid countryCode defaultCountry}" in text
+    assert "author{name born}" in text
+    assert "by{...on Author{__typename _additional{id}} ...on Editor{__typename _additional{id}}}" in text
+    assert "_additional{id creationTimeUnix lastUpdateTimeUnix vector}" in text
+
+
+def test_vectors_are_asked_for_only_where_they_are_shown():
+    assert "vector" not in query(asked(Filter("pages", ">", 1), columns=["pages"])[1])
+    named = view({"t": "text"}, vectorConfig={"front": {}, "back": {}})
+    assert "vectors{front back}" in query(asked(Filter("t", "=", "tea"), of=named)[1])
+
+
+# W39: the window ------------------------------------------------------------------------------------------------------
+
+
+def test_the_window_is_said_before_the_server_is_asked():
+    """W39: row 10,000 is the last; the message names the setting and what to do."""
+    for rows in ([], [Filter("pages", ">", 1)]):
+        with pytest.raises(WindowExceededError) as caught:
+            asked(*rows, offset=9_950, limit=51, answers=Answers())
+        assert "QUERY_MAXIMUM_RESULTS" in caught.value.message
+        assert caught.value.details["window"] == 10_000
+        assert "export" in caught.value.hint
+    asked(offset=9_950, limit=50)
+
+
+def test_a_lower_limit_of_the_server_is_told_with_its_number():
+    """W39: it says it in words."""
+    text = (
+        "msg:offset or limit code:400 err:query maximum results exceeded: the total limit calculated from the provided "
+        "offset '0' and limit '100' exceeds the configured value for QUERY_MAXIMUM_RESULTS '50'."
+    )
+    with pytest.raises(WindowExceededError) as caught:
+        asked(answers=Answers(reply({"error": [{"message": text}]}, status=422), reply(COUNT)))
+    assert (caught.value.details["window"], caught.value.details["asked"]) == (50, 100)
+
+
+def test_a_cursor_reaches_past_the_window_without_a_filter():
+    """W39."""
+    _, requests = asked(offset=20_000, cursor=key(1))
+    assert str(requests[0]) == f"GET /v1/objects?class=Book&limit=100&after={key(1)}&include=vector"
+    for more in ({"sort": [Sort("title")]}, {}):
+        rows = [] if more else [Filter("pages", ">", 1)]
+        with pytest.raises(QueryError, match="cursor"):
+            asked(*rows, cursor=key(1), answers=Answers(), **more)
+
+
+@pytest.mark.parametrize(("offset", "limit"), [(-1, 10), (0, 0), (0, -5)])
+def test_a_page_of_nothing_is_refused(wording, offset, limit):
+    """The server answers negative numbers with 200 and an empty body."""
+    with pytest.raises(QueryError) as caught:
+        asked(offset=offset, limit=limit, answers=Answers())
+    wording(caught.value.message)
+
+
+# what goes wrong ------------------------------------------------------------------------------------------------------
+
+
+def test_without_graphql_pages_of_all_rows_work_and_the_total_is_unknown():
+    page, _ = asked(answers=Answers(reply({"objects": []}), reply(OFF, status=422)))
+    assert page.total is None
+    assert [note.code for note in page.notes] == ["total-unknown"]
+
+
+def test_without_graphql_a_filter_says_so_and_what_still_works(wording):
+    with pytest.raises(QueryError) as caught:
+        asked(Filter("pages", ">", 1), answers=Answers(reply(OFF, status=422), reply(OFF, status=422)))
+    assert caught.value.code == "graphql-unavailable"
+    wording(caught.value.hint)
+
+
+def test_partial_data_with_errors_is_an_error(wording):
+    """A 200 with errors is no page."""
+    body = {"data": {"Get": {"Book": [{"_additional": {"id": key(0)}}]}}, "errors": [{"message": "a shard is down"}]}
+    with pytest.raises(QueryError) as caught:
+        asked(Filter("pages", ">", 1), answers=Answers(reply(body), reply(COUNT)))
+    wording(caught.value.message)
+
+
+@pytest.mark.parametrize("body", ["", "<html>", "[]", '{"objects": 7}'])
+def test_a_success_with_another_body_is_an_error(body):
+    with pytest.raises(QueryError):
+        asked(answers=Answers(reply(body), reply(COUNT)))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"title": "a"}, {"_additional": {}}, {"_additional": 1}, {"strange": 1, "_additional": {"id": "a"}},
+        {"_additional": {"id": "a", "creationTimeUnix": "x"}}, {"phone": 1, "_additional": {"id": "a"}},
+    ],
+)  # fmt: skip
+def test_rows_of_another_form_than_was_asked_for_are_an_error(wording, row):
+    strange = Answers(reply({"data": {"Get": {"Book": [row]}}}), reply(COUNT))
+    with pytest.raises(QueryError) as caught:
+        asked(Filter("pages", ">", 1), answers=strange, of=view({"pages": "int", "phone": "phoneNumber"}), total=True)
+    wording(caught.value.hint)
+
+
+@pytest.mark.parametrize("counted", [{"Other": [{"meta": {"count": 3}}]}, {"Book": [{"meta": {}}]}, {"Book": 3}])
+def test_a_count_of_another_form_leaves_the_total_unknown_and_is_an_error_where_it_is_asked_for(counted):
+    answer = reply({"data": {"Aggregate": counted}})
+    page, _ = asked(answers=Answers(reply({"objects": []}), answer), total=True)
+    assert (page.total, [note.code for note in page.notes]) == (None, ["total-unknown"])
+    with pytest.raises(QueryError):
+        Answers(answer).run(pages.count(CountRequest(object="Book"), view()))
+
+
+def test_a_right_that_graphql_wants_is_named(wording):
+    text = "due to GraphQL introspection, this role must have the permission to `read_collections` on `*`: rbac: no"
+    refused = reply({"error": [{"message": text}]}, status=403)
+    with pytest.raises(AccessDeniedError) as caught:
+        asked(Filter("pages", ">", 1), answers=Answers(refused, refused))
+    wording(caught.value.hint)
+
+
+def test_columns_that_do_not_sort_are_dropped_and_said():
+    names = ["shelf", "tags", "sizes", "place", "phone", "cover", "author", "vector", "nope"]
+    page, requests = asked(sort=[Sort(name) for name in names])
+    assert [note.column for note in page.notes if note.code == "sort-dropped"] == names
+    assert requests[0].path.startswith("/v1/objects")
+
+
+class Rules:
+    @pytest.mark.parametrize("shards", [1, 3])
+    async def test_cells_are_the_same_whichever_way_they_came(self, wv: Rig, shards: int):
+        """W21: REST and GraphQL; small integers, so that nothing is read again."""
+        rows = [each | {"pages": 1, "sizes": [1]} for each in objects(30)]
+        name = await wv.collection(TYPES, rows, shards=shards)
+        plain = await wv.page(name)
+        mark = len(wv.log)
+        found = await wv.page(name, Filter("pages", "=", 1), sort=[Sort("title")])
+        assert not [each for each in wv.log[mark:] if each.path.startswith(f"/v1/objects/{name}/")]
+        assert {row["uuid"]: row.to_dict() for row in found.rows} == {row["uuid"]: row.to_dict() for row in plain.rows}
+        assert {each.id: each for each in found.keys} == {each.id: each for each in plain.keys}
+
+    async def test_integers_that_graphql_loses_are_read_again(self, wv: Rig):
+        """W21: beyond 32 bits they are null there, in arrays and objects too; the page says it."""
+        types = {"i": "int", "many": "int[]", "t": "text"}
+        inner = [{"name": "k", "dataType": ["int"]}, {"name": "t", "dataType": ["text"]}]
+        types |= {"o": {"dataType": ["object"], "nestedProperties": inner}}
+        rows = [
+            {"t": "x", "i": 2**31, "many": [1], "o": {"k": 1, "t": "a"}},
+            {"t": "x", "i": 1, "many": [1, -(2**40)], "o": {"k": 1}},
+            {"t": "x", "i": 1, "o": {"k": 2**53}},
+            {"t": "x", "o": {"t": "only"}},
+        ]
+        name = await wv.collection(types, rows)
+        plain, found = await wv.page(name), await wv.page(name, Filter("t", "=", "x"))
+        assert [row.to_dict() for row in found.rows] == [row.to_dict() for row in plain.rows]
+        assert [note.code for note in found.notes] == ["integers-repaired"]
+        assert {row["i"] for row in found.rows} == {2**31, 1, None}
+
+    async def test_missing_integers_do_not_cost_a_request_each(self, wv: Rig):
+        """One search tells which rows hold what GraphQL could not say."""
+        rows = [{"t": "tea"} | ({"i": 2**40} if at == 7 else {} if at % 2 else {"i": at}) for at in range(60)]
+        name = await wv.collection({"i": "int", "t": "text"}, rows)
+        mark = len(wv.log)
+        found = await wv.page(name, Filter("t", "=", "tea"))
+        assert {row.key.id: row["i"] for row in found.rows} == {key(at): row.get("i") for at, row in enumerate(rows)}
+        assert [each.path for each in wv.log[mark:] if each.method == "GET"][1:] == [f"/v1/objects/{name}/{key(7)}"]
+
+    async def test_a_page_goes_on_where_a_cursor_points(self, wv: Rig):
+        """W39."""
+        name = await wv.collection({"i": "int"}, [{"i": at} for at in range(25)])
+        seen, cursor = [], None
+        while True:
+            page = await wv.driver.fetch_page(PageRequest(object=name, limit=10, offset=len(seen), cursor=cursor))
+            seen += [each.id for each in page.keys]
+            if (cursor := page.next) is None:
+                break
+        assert seen == sorted(key(at) for at in range(25))
+
+    async def test_a_count_is_exact(self, wv: Rig):
+        name = await wv.collection({"i": "int"}, [{"i": at % 5} for at in range(25)], shards=3)
+        compiled = await wv.filter(name, Filter("i", ">", 2))
+        assert await wv.driver.count_rows(CountRequest(object=name, filter=compiled)) == 10
+        assert await wv.driver.count_rows(CountRequest(object=name)) == 25
+
+    async def test_a_whole_vector_is_one_cell(self, wv: Rig):
+        """W10: a JSON array of numbers, whole however long."""
+        name = await wv.collection({"i": "int"}, [{"i": 1, "vector": [0.1] * 2000}])
+        [row] = (await wv.page(name)).rows
+        assert json.loads(row["vector"]) == [0.1] * 2000
+        assert not row.is_cut("vector")
+        assert await wv.driver.fetch_cell(CellRequest(key=row.key, column="vector")) == row["vector"]
+
+    async def test_a_missing_row_and_a_dropped_collection_are_told(self, wv: Rig):
+        name = await wv.collection({"i": "int"}, [{"i": 1}])
+        [row] = (await wv.page(name)).rows
+        await wv.call("DELETE", f"/v1/objects/{name}/{row.key.id}")
+        with pytest.raises(RowNotFoundError):
+            await wv.driver.fetch_cell(CellRequest(key=row.key, column="i"))
+        await wv.call("DELETE", f"/v1/schema/{name}")
+        with pytest.raises(ObjectNotFoundError):
+            await wv.driver.fetch_page(PageRequest(object=name))
+
+    async def test_a_collection_that_changed_under_us_says_so(self, wv: Rig):
+        name = await wv.collection({"i": "int", "gone": "text"}, [{"i": 1}])
+        compiled = await wv.filter(name, Filter("i", ">", 0))
+        await wv.call("DELETE", f"/v1/schema/{name}")
+        await wv.call("POST", "/v1/schema", {"class": name, "properties": [{"name": "i", "dataType": ["int"]}]})
+        with pytest.raises(QueryError, match="gone") as caught:
+            await wv.driver.fetch_page(PageRequest(object=name, filter=compiled))
+        assert "describe it again" in caught.value.hint
+        assert (await wv.page(name, Filter("i", ">", 0))).cells == []
+
+    async def test_awkward_values_come_through_filters(self, wv: Rig):
+        """W12: quotes, backslashes, line breaks, emoji, wildcards."""
+        texts = ['say "hi"', "back\\slash", "two\nlines", "emoji😀end", "star*", "q?", "tab\there", "ünï", "$var {x}"]
+        name = await wv.collection({"t": {"dataType": ["text"], "tokenization": "field"}}, [{"t": t} for t in texts])
+        for number, text in enumerate(texts):
+            assert await wv.numbers(name, Filter("t", "=", text)) == [number]
+            assert await wv.numbers(name, Filter("t", "in", [text])) == [number]
+
+
+class TestPagesOnFake(OnFake, Rules):
+    pass
+
+
+class TestPagesOnServer(OnServer, Rules):
+    pass

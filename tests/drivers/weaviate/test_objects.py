@@ -1,0 +1,200 @@
+"""What can be browsed: collections and their columns."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from drivers.replies import Answers, reply
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
+from drivers.weaviate.views import view
+
+from dragoman_api import Filter
+from dragoman_api.errors import ObjectNotFoundError, QueryError
+from dragoman_weaviate import objects
+from dragoman_weaviate.server import Features
+
+SCHEMA = {"classes": [{"class": "Zoo"}, {"class": "Art"}, {"class": "Mix", "multiTenancyConfig": {"enabled": True}}]}
+
+
+def listed(counts, *, aliases=None, status=200):
+    answers = Answers(reply(SCHEMA), reply(aliases or {"aliases": []}), reply(counts, status=status))
+    return answers, answers.run(objects.list_objects(Features()))
+
+
+def test_collections_are_listed_by_name_with_their_counts():
+    """W8: from `GET /v1/schema`, which gives another order each time."""
+    one = [{"meta": {"count": 1}}]
+    answers, found = listed({"data": {"Aggregate": {"Art": one, "Zoo": one}}})
+    assert [(each.name, each.rows, each.kind) for each in found] == [
+        ("Art", 1, "collection"),
+        ("Mix", None, "collection"),
+        ("Zoo", 1, "collection"),
+    ]
+    assert answers.asked[0].path == "/v1/schema"
+    assert "Mix" not in answers.asked[2].body  # a count of a collection with tenants needs one
+
+
+def test_collections_are_listed_where_nothing_can_be_counted():
+    """W8: GraphQL switched off, or not allowed to this key."""
+    _, found = listed({"error": [{"message": "graphql api is disabled"}]}, status=422)
+    assert [each.rows for each in found] == [None, None, None]
+
+
+def test_aliases_are_listed_behind_the_collections():
+    _, found = listed({"data": {"Aggregate": {}}}, aliases={"aliases": [{"alias": "Now", "class": "Art"}]})
+    assert (found[-1].name, found[-1].kind) == ("Now", "alias")
+
+
+def test_a_database_without_collections_is_empty_and_no_failure():
+    """W8: GraphQL has no provider then."""
+    answers = Answers(reply({"classes": []}), reply({}, status=403))
+    assert answers.run(objects.list_objects(Features())) == []
+
+
+def test_the_uuid_is_the_first_column_and_the_vector_the_last(wording):
+    """W10: both read-only."""
+    columns = view().describe().columns
+    first, last = columns[0], columns[-1]
+    assert (first.name, first.key, first.read_only, first.sortable) == ("uuid", True, True, True)
+    assert (last.name, last.kind, last.read_only) == ("vector", "json", True)
+    wording(last.reasons["edit"])
+
+
+def test_columns_are_the_properties_in_the_order_of_the_schema():
+    """W11: type is the server's own word."""
+    columns = view().describe().columns[1:-1]
+    assert [column.name for column in columns] == list(TYPES)
+    assert {column.name: (column.type, column.kind) for column in columns} == {
+        "title": ("text", "text"),
+        "code": ("text", "text"),
+        "pages": ("int", "number"),
+        "price": ("number", "number"),
+        "available": ("boolean", "boolean"),
+        "published": ("date", "date"),
+        "shelf": ("uuid", "text"),
+        "tags": ("text[]", "json"),
+        "sizes": ("int[]", "json"),
+        "place": ("geoCoordinates", "geo"),
+        "phone": ("phoneNumber", "json"),
+        "cover": ("blob", "binary"),
+        "author": ("object", "json"),
+    }
+
+
+def test_properties_that_are_called_like_our_columns_are_qualified():
+    """W10: neither hides the other."""
+    names = [column.name for column in view({"uuid": "text", "vector": "int", "x": "int"}).describe().columns]
+    assert names == ["uuid", "properties.uuid", "properties.vector", "x", "vector"]
+
+
+def test_a_cross_reference_is_a_property():
+    """W9: shown as JSON, neither filtered nor edited in the grid."""
+    column = view({"by": {"dataType": ["Author", "Editor"]}}).describe().columns[1]
+    assert (column.name, column.type, column.kind, column.read_only) == ("by", "Author, Editor", "json", True)
+    assert not column.operators
+    assert "append" in column.reasons["edit"]
+
+
+def test_the_structure_is_the_servers_own():
+    seen = view()
+    assert json.loads(seen.describe().structure)["class"] == "Book"
+
+
+def test_a_collection_with_tenants_says_so(wording):
+    """W33: and an export, a page or a count without one is refused before anything is sent."""
+    seen = view(multiTenancyConfig={"enabled": True})
+    assert [note.code for note in seen.describe().notes] == ["tenants"]
+    with pytest.raises(QueryError) as caught:
+        seen.tenant(None)
+    assert caught.value.code == "tenant-required"
+    assert seen.tenant("ann") == "ann"
+    with pytest.raises(QueryError) as caught:
+        view().tenant("ann")
+    wording(caught.value.message)
+
+
+@pytest.mark.parametrize("name", ["no such", "a/b", "../schema", "Book?x", "", "x" * 300, "A{B}"])
+def test_a_name_that_is_none_never_reaches_a_path(name):
+    with pytest.raises(ObjectNotFoundError):
+        Answers().run(objects.view(name, Features()))
+
+
+@pytest.mark.parametrize("bad", ["a b", "a){b", "1st", "x" * 232])
+def test_names_that_cannot_stand_in_graphql_are_refused(wording, bad):
+    definition = {"class": "Book", "properties": [{"name": bad, "dataType": ["text"]}]}
+    with pytest.raises(QueryError) as caught:
+        Answers(reply(definition)).run(objects.view("Book", Features()))
+    wording(caught.value.message)
+
+
+class Rules:
+    async def test_a_collection_is_an_object_and_its_rows_have_a_uuid(self, wv: Rig):
+        """W1."""
+        name = await wv.collection({"title": "text"}, [{"title": "a"}, {"title": "b"}])
+        objects = {each.name: each for each in await wv.driver.list_objects()}
+        assert objects[name].rows == 2
+        page = await wv.page(name)
+        assert sorted(each.id for each in page.keys) == sorted([key(0), key(1)])
+        assert {each.object for each in page.keys} == {name}
+
+    async def test_names_are_listed_in_order(self, wv: Rig):
+        """W8: the server's own order is random."""
+        for letter in "CAB":
+            await wv.collection({"t": "text"}, name=letter)
+        names = [each.name for each in await wv.driver.list_objects()]
+        assert names == sorted(names)
+
+    async def test_named_vectors_are_shown_as_an_object(self, wv: Rig):
+        """W10: in one column; by REST and by GraphQL alike."""
+        config = {each: {"vectorizer": {"none": {}}, "vectorIndexType": "flat"} for each in ("front", "back")}
+        both, one = {"front": [1.5, 0.1], "back": [1e-7]}, {"front": [1, 2]}
+        rows = [{"t": "alpha", "vectors": both}, {"t": "beta", "vectors": one}]
+        name = await wv.collection({"t": "text"}, rows, vectorConfig=config)
+        for page in (await wv.page(name), await wv.page(name, Filter("t", "in", "alpha,beta"))):
+            cells = {row["t"]: json.loads(row["vector"]) for row in page.rows}
+            assert cells == {"alpha": both, "beta": one}
+
+    async def test_properties_called_uuid_and_vector_keep_their_values(self, wv: Rig):
+        """W10: in pages of both kinds, in filters and in changes."""
+        row = {"uuid": "mine", "vector": 7, "vector_": 8}
+        name = await wv.collection({"uuid": "text", "vector": "int", "vector_": "int"}, [{"properties": row}])
+        for filters in ([], [Filter("properties.vector", "=", 7)]):
+            [found] = (await wv.page(name, *filters)).rows
+            assert (found["uuid"], found["properties.uuid"], found["properties.vector"]) == (key(0), "mine", 7)
+        assert await wv.ids(name, Filter("uuid", "=", key(0)), Filter("properties.uuid", "=", "mine")) == [key(0)]
+
+    async def test_a_cross_reference_is_shown_as_json(self, wv: Rig):
+        """W9: by REST and by GraphQL alike."""
+        author = await wv.collection({"n": "text"}, [{"n": "Ada"}], name="Author")
+        beacon = {"beacon": f"weaviate://localhost/{author}/{key(0)}"}
+        name = await wv.collection({"t": "text", "by": author}, [{"t": "alpha", "by": [beacon]}, {"t": "beta"}])
+        plain, filtered = await wv.page(name), await wv.page(name, Filter("t", "in", "alpha,beta"))
+        cells = [{row["t"]: row["by"] for row in page.rows} for page in (plain, filtered)]
+        assert cells[0] == cells[1]
+        assert json.loads(cells[0]["alpha"])[0]["beacon"] == beacon["beacon"]
+        assert cells[0]["beta"] is None
+
+    async def test_a_collection_is_browsed_by_its_alias(self, wv: Rig):
+        """The rows say the collection's own name, so that a change finds them."""
+        name = await wv.collection({"t": "text"}, [{"t": "alpha"}])
+        await wv.call("POST", "/v1/aliases", {"alias": f"{name}Now", "class": name})
+        try:
+            assert f"{name}Now" in [each.name for each in await wv.driver.list_objects() if each.kind == "alias"]
+            page = await wv.page(f"{name}Now", Filter("t", "=", "alpha"))
+            assert [each.object for each in page.keys] == [name]
+            assert (await wv.driver.describe_object(f"{name}Now")).notes[0].code == "alias"
+        finally:
+            await wv.call("DELETE", f"/v1/aliases/{name}Now")
+
+    async def test_a_missing_collection_is_told(self, wv: Rig):
+        with pytest.raises(ObjectNotFoundError):
+            await wv.driver.describe_object("NoSuchCollection")
+
+
+class TestCollectionsOnFake(OnFake, Rules):
+    pass
+
+
+class TestCollectionsOnServer(OnServer, Rules):
+    pass

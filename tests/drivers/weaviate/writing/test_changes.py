@@ -1,0 +1,375 @@
+"""Changes: exact requests, one row each, nothing overwritten and nothing made by accident."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from drivers.replies import Answers, reply
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, connected, key
+from drivers.weaviate.views import view
+
+from dragoman_api import Delete, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
+from dragoman_api.cells import CutText, Json
+from dragoman_api.changes import Change, Drop
+from dragoman_api.errors import ConnectionFailedError
+from dragoman_weaviate.server import Features
+from dragoman_weaviate.writing.apply import apply_plan
+from dragoman_weaviate.writing.plan import plan_changes
+
+ROW = key(5)
+GUARDED = RowKey("Book", ROW, None, {"lastUpdateTimeUnix": 5})
+STORED = {"class": "Book", "id": ROW, "lastUpdateTimeUnix": 5, "properties": {"title": "old"}}
+
+
+def plan(*wanted: Change, replies: Any = (), by_query: bool = False, **more: Any) -> Plan:
+    answers = Answers(reply(view(**more).structure), *replies)
+    made = answers.run(plan_changes(PlanRequest(changes=list(wanted)), Features(), by_query=by_query))
+    assert not [each for each in answers.asked if each.method not in ("GET", "HEAD")]
+    return made
+
+
+def refused(wanted: Change, **more: Any) -> str:
+    made = plan(wanted, **more)
+    assert made.planned == []
+    [outcome] = made.refusals
+    assert outcome.status is OutcomeStatus.REFUSED
+    return outcome.reason
+
+
+def sent(wanted: Change, **more: Any) -> str:
+    made = plan(wanted, **more)
+    assert made.refusals == []
+    return str(made.requests[0])
+
+
+# W22: new rows --------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_row_has_an_id_only_if_one_was_typed():
+    """W22."""
+    assert sent(Insert("Book", {"title": "tea"})) == ('POST /v1/objects\n{"class":"Book","properties":{"title":"tea"}}')
+    for typed in (Insert("Book", {}, ROW.upper()), Insert("Book", {"uuid": ROW})):
+        assert sent(typed) == f'POST /v1/objects\n{{"class":"Book","id":"{ROW}","properties":{{}}}}'
+    assert "not a uuid" in refused(Insert("Book", {}, "17"))
+
+
+def test_a_row_of_a_tenant_says_whose_it_is():
+    """W33: in the body of a write, in the query of a deletion."""
+    tenants = {"multiTenancyConfig": {"enabled": True}}
+    body = json.loads(sent(Insert("Book", {}, tenant="ann"), **tenants).partition("\n")[2])
+    assert body == {"class": "Book", "properties": {}, "tenant": "ann"}
+    assert '"tenant":"ann"' in sent(Update(RowKey("Book", ROW, "ann"), {"title": "x"}), **tenants)
+    assert sent(Delete(RowKey("Book", ROW, "a&b")), **tenants) == f"DELETE /v1/objects/Book/{ROW}?tenant=a%26b"
+    assert "none was named" in refused(Insert("Book", {}), **tenants)
+    assert "has no tenants" in refused(Insert("Book", {}, tenant="ann"))
+
+
+def test_a_whole_document_goes_out_as_it_stands():
+    text = '{"pages": 1.0,  "title":"tea"}'
+    assert sent(Insert("Book", id=ROW, document=text)).endswith(f'"properties":{text}}}')
+    assert "no property nope" in refused(Insert("Book", document='{"nope":1}'))
+    assert "either" in refused(Insert("Book", {"title": "x"}, document="{}"))
+    assert refused(Insert("Book", document="[1"))
+
+
+def test_replacing_puts_what_is_there_and_posts_what_is_not():
+    there, gone = [reply("", status=204)], [reply("", status=404)]
+    wanted = Insert("Book", {"title": "tea"}, ROW, replace=True)
+    assert sent(wanted, replies=there).startswith(f"PUT /v1/objects/Book/{ROW}\n")
+    assert sent(wanted, replies=gone).startswith("POST /v1/objects\n")
+
+
+# W23: edits -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_patches_the_changed_properties_with_class_and_id_in_the_body():
+    """W23: the server takes the collection from the body, whatever the path says."""
+    assert sent(Update(GUARDED, {"title": "new", "pages": None})) == (
+        f"PATCH /v1/objects/{ROW}?class=Book\n"
+        f'{{"class":"Book","id":"{ROW}","properties":{{"title":"new","pages":null}}}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "stored"),
+    [
+        ("title", "tea", "tea"),
+        ("title", Json('["a"]'), '["a"]'),
+        ("pages", "12", 12),
+        ("pages", 12.0, 12),
+        ("price", "2", 2.0),
+        ("available", "0", False),
+        ("published", "2024-05-01T10:00:00Z", "2024-05-01T10:00:00Z"),
+        ("shelf", "ABCDEF0011112222333344445555FFFF", "abcdef00-1111-2222-3333-44445555ffff"),
+        ("tags", Json('["a","b"]'), ["a", "b"]),
+        ("tags", [], []),
+        ("sizes", "[1, 2]", [1, 2]),
+        ("place", '{"latitude": 1, "longitude": 2.5}', {"latitude": 1.0, "longitude": 2.5}),
+        (
+            "phone",
+            Json('{"input":"020","defaultCountry":"nl","valid":false}'),
+            {"input": "020", "defaultCountry": "nl"},
+        ),
+        ("cover", "aGVsbG8=", "aGVsbG8="),
+        ("author", Json('{"name":"Ada","born":1815}'), {"name": "Ada", "born": 1815}),
+        ("author", {"born": None, "name": "Ada"}, {"name": "Ada"}),
+        ("author", None, None),
+    ],
+)
+def test_a_value_is_stored_by_its_type(column, given, stored):
+    """W23: an int never as 1.0, a phone without what the server computes."""
+    body = json.loads(sent(Update(GUARDED, {column: given})).partition("\n")[2])
+    assert body["properties"] == {column: stored}
+    assert type(body["properties"][column]) is type(stored)
+
+
+@pytest.mark.parametrize(
+    ("column", "given", "reason"),
+    [
+        ("nope", 1, "no such column"),
+        ("uuid", ROW, "cannot be changed"),
+        ("vector", "[1]", "never written back"),
+        ("pages", "1.5", "not an integer"),
+        ("pages", 2**63, "64 bits"),
+        ("published", "2024-05-01", "RFC 3339"),
+        ("shelf", "x", "not a uuid"),
+        ("tags", "a,b", "JSON"),
+        ("tags", '{"a":1}', "JSON array"),
+        ("tags", ["a", None], "no null"),
+        ("tags", [["a"]], "a text"),
+        ("sizes", [1, "x"], "not an integer"),
+        ("place", '{"latitude": 1}', "latitude"),
+        ("phone", '{"input": "020", "extra": 1}', "computes the rest"),
+        ("cover", "no base64!", "base64"),
+        ("cover", "", "base64"),
+        ("author", '{"name": "Ada", "age": 3}', "no key age"),
+        ("author", "[1]", "JSON object"),
+        ("author", '{"born": 1.5}', "not an integer"),
+        ("title", CutText("abc..."), "only the beginning"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_refused(column, given, reason):
+    """W23: an unknown property or key would be made by the server."""
+    assert reason in refused(Update(GUARDED, {column: given}))
+
+
+def test_every_fault_of_a_row_is_told_at_once():
+    reason = refused(Update(GUARDED, {"nope": 1, "pages": "x"}))
+    assert "no such column" in reason
+    assert "not an integer" in reason
+
+
+def test_nested_keys_are_checked_at_every_depth():
+    inner = [{"name": "deep", "dataType": ["object[]"], "nestedProperties": [{"name": "k", "dataType": ["int"]}]}]
+    types = {"o": {"dataType": ["object"], "nestedProperties": inner}}
+    assert "no key deep.z" in refused(Update(GUARDED, {"o": {"deep": [{"k": 1}, {"z": 1}]}}), types=types)
+
+
+def test_a_reference_is_not_edited_in_the_grid():
+    """W9: a PATCH would append to it."""
+    assert "append" in refused(Update(GUARDED, {"by": "[]"}), types={"by": "Author"})
+
+
+def test_what_a_write_costs_or_loses_is_said():
+    config = {"vectorConfig": {"v": {"vectorizer": {"text2vec-x": {}}}}}
+    assert [note.code for note in plan(Update(GUARDED, {"title": "x"}), **config).notes] == ["revectorised"]
+    assert [note.code for note in plan(Update(GUARDED, {"pages": 2**53 + 1})).notes] == ["integer-rounded"]
+    assert plan(Update(GUARDED, {"pages": 2**53})).notes == []
+
+
+# W24: deletions -------------------------------------------------------------------------------------------------------
+
+
+def test_a_deletion_names_the_collection_in_its_path():
+    """W24: the parameter of the other route is ignored, and the uuid would go from every collection."""
+    assert sent(Delete(GUARDED)) == f"DELETE /v1/objects/Book/{ROW}"
+
+
+def test_the_route_of_the_letter_is_taken_only_where_it_hits_one_row():
+    """W24."""
+    schema = reply({"classes": [{"class": "Book"}, {"class": "Other"}]})
+    gone, there = reply("", status=404), reply("", status=204)
+    letter = sent(Delete(GUARDED), replies=[schema, gone], by_query=True)
+    assert letter == f"DELETE /v1/objects/{ROW}?class=Book"
+    assert "Other may hold" in refused(Delete(GUARDED), replies=[schema, there], by_query=True)
+    shared = reply({"classes": [{"class": "Book"}, {"class": "Mix", "multiTenancyConfig": {"enabled": True}}]})
+    assert "has tenants" in refused(Delete(GUARDED), replies=[shared], by_query=True)
+
+
+@pytest.mark.parametrize("change", [Update(RowKey("Book", ""), {"title": "x"}), Delete(RowKey("Book", ""))])
+def test_a_change_without_a_uuid_is_skipped(change):
+    """W27: nothing is sent, and the reason is told."""
+    answers = Answers()
+    made = answers.run(plan_changes(PlanRequest(changes=[change]), Features(), by_query=False))
+    assert (made.planned, answers.asked) == ([], [])
+    assert [(each.status, each.reason) for each in made.refusals] == [("skipped", "the row has no uuid")]
+
+
+def test_a_drop_takes_the_exact_name_of_one_collection():
+    assert sent(Drop("Book")) == "DELETE /v1/schema/Book"
+    assert "exact name" in refused(Drop("Now"))
+
+
+# applying -------------------------------------------------------------------------------------------------------------
+
+
+def applied(wanted: Change, *replies: Any, **more: Any) -> tuple[Any, list[str]]:
+    made = plan(wanted, **more)
+    answers = Answers(*replies)
+    [outcome] = answers.run(apply_plan(made, Features()))
+    return outcome, [f"{each.method} {each.path}" for each in answers.asked]
+
+
+def test_a_row_is_compared_just_before_it_is_patched():
+    """W23: the server compares nothing."""
+    row, known = f"/v1/objects/Book/{ROW}", reply(view().structure)
+    outcome, asked = applied(Update(GUARDED, {"title": "new"}), known, reply(STORED), reply("", status=204))
+    assert (outcome.status, outcome.reason) == ("applied", "")
+    assert asked == ["GET /v1/schema/Book", f"GET {row}", f"PATCH /v1/objects/{ROW}?class=Book"]
+    newer = STORED | {"lastUpdateTimeUnix": 6}
+    outcome, asked = applied(Update(GUARDED, {"title": "new"}), known, reply(newer))
+    assert (outcome.status, asked[-1]) == ("conflict", f"GET {row}")
+    assert "5 → 6" in outcome.reason
+    outcome, _ = applied(Update(GUARDED, {"title": "new"}), known, reply("", status=404))
+    assert (outcome.status, outcome.reason) == ("conflict", "the row was deleted since it was read")
+
+
+def test_several_changes_of_one_row_are_carried_out_in_their_order():
+    made = plan(Update(GUARDED, {"title": "one"}), Update(GUARDED, {"pages": 2}))
+    mine = STORED | {"lastUpdateTimeUnix": 9}
+    answers = Answers(reply(view().structure), reply(STORED), reply("", status=204), reply(mine), reply("", status=204))
+    assert [each.status for each in answers.run(apply_plan(made, Features()))] == ["applied", "applied"]
+
+
+def test_a_property_that_went_meanwhile_is_not_made_anew():
+    """The collection was dropped and made again with fewer properties."""
+    less = view({"pages": "int"}).structure
+    for change in (Update(GUARDED, {"title": "new"}), Insert("Book", {"title": "new"})):
+        outcome, asked = applied(change, reply(less))
+        assert (outcome.status, len(asked)) == ("conflict", 1)
+        assert "no property title any more" in outcome.reason
+
+
+def test_a_collection_that_went_meanwhile_is_not_made_anew():
+    outcome, asked = applied(Insert("Book", {"title": "new"}), reply("", status=404))
+    assert (outcome.status, asked) == ("failed", ["GET /v1/schema/Book"])
+
+
+def test_a_401_in_the_middle_is_an_outcome():
+    """W35: and it is known that nothing was written."""
+    known, key_gone = reply(view().structure), reply({"code": 401, "message": "unauthorized: invalid api key"}, 401)
+    outcome, _ = applied(Insert("Book", {"title": "new"}), known, key_gone)
+    assert outcome.status == "failed"
+    assert outcome.reason.startswith("Authentication failed: ")
+
+
+def test_an_answer_that_makes_no_sense_leaves_doubt():
+    outcome, _ = applied(Insert("Book", {"title": "new"}), reply(view().structure), reply(""))
+    assert (outcome.status, outcome.doubt) == ("failed", True)
+
+
+def test_a_server_that_dies_after_the_first_change_leaves_doubt():
+    made = plan(Insert("Book", {"title": "one"}), Insert("Book", {"title": "two"}))
+    run = apply_plan(made, Features())
+    next(run)
+    run.send([reply(view().structure)])
+    run.send([reply(STORED)])
+    with pytest.raises(StopIteration) as end:
+        run.throw(ConnectionFailedError("gone", details={"sent": True}))
+    assert [(each.status, each.doubt) for each in end.value.value] == [("applied", False), ("failed", True)]
+    run = apply_plan(made, Features())
+    next(run)
+    with pytest.raises(ConnectionFailedError):
+        run.throw(ConnectionFailedError("gone"))
+
+
+def test_a_missing_collection_is_refused_and_not_made():
+    made = Answers(reply("", status=404)).run(
+        plan_changes(PlanRequest(changes=[Insert("Nope", {})]), Features(), by_query=False)
+    )
+    assert "no collection" in made.refusals[0].reason
+
+
+class Rules:
+    async def test_a_row_lives_its_life(self, wv: Rig):
+        """W22, W23, W24."""
+        name = await wv.collection(TYPES)
+        values: dict[str, Any] = {
+            "title": "Tea", "pages": 12, "price": 2.5, "available": True, "published": "2024-05-01T10:00:00Z",
+            "shelf": ROW, "tags": ["alpha"], "sizes": [2**40], "place": {"latitude": 1.5, "longitude": 2.5},
+            "phone": {"input": "0171 1234567", "defaultCountry": "DE"}, "cover": "aGVsbG8=",
+            "author": {"name": "Ada", "born": 1815},
+        }  # fmt: skip
+        [made] = await wv.apply(Insert(name, values, ROW))
+        assert (made.status, made.id) == ("applied", ROW), made.reason
+        assert made.key is not None
+        [changed] = await wv.apply(Update(made.key, {"pages": 13, "tags": None, "author": {"name": "Grace"}}))
+        assert changed.status == "applied", changed.reason
+        stored = (await wv.stored(name, ROW) or {})["properties"]
+        assert (stored["title"], stored["pages"], stored["author"]) == ("Tea", 13, {"name": "Grace"})
+        assert "tags" not in stored
+        [stale] = await wv.apply(Delete(made.key))
+        assert (stale.status, await wv.stored(name, ROW) is not None) == ("conflict", True)
+        [row] = (await wv.page(name)).rows
+        [gone] = await wv.apply(Delete(row.key))
+        assert (gone.status, await wv.stored(name, ROW)) == ("applied", None)
+        [again] = await wv.apply(Delete(row.key))
+        assert (again.status, again.reason) == ("conflict", "the row was deleted since it was read")
+
+    async def test_an_insert_never_overwrites(self, wv: Rig):
+        """W22: the batch endpoint would, without a word."""
+        name = await wv.collection({"t": "text"}, [{"t": "old", "id": ROW}])
+        [outcome] = await wv.apply(Insert(name, {"t": "new"}, ROW))
+        assert (outcome.status, outcome.reason) == ("conflict", "a row with this uuid exists already")
+        [outcome] = await wv.apply(Insert(name, {"t": "new"}, ROW, replace=True))
+        assert outcome.status == "applied", outcome.reason
+        assert ((await wv.stored(name, ROW)) or {})["properties"] == {"t": "new"}
+
+    async def test_a_uuid_in_two_collections_is_deleted_in_one(self, wv: Rig):
+        """W24."""
+        first = await wv.collection({"t": "text"}, [{"t": "one", "id": ROW}])
+        second = await wv.collection({"t": "text"}, [{"t": "two", "id": ROW}])
+        [outcome] = await wv.apply(Delete(RowKey(second, ROW)))
+        assert outcome.status == "applied"
+        assert [await wv.stored(each, ROW) is None for each in (first, second)] == [False, True]
+
+    async def test_the_route_of_the_letter_refuses_a_uuid_in_two_collections(self, wv: Rig):
+        """W24: it would delete both."""
+        first = await wv.collection({"t": "text"}, [{"t": "one", "id": ROW}])
+        second = await wv.collection({"t": "text"}, [{"t": "two", "id": ROW}, {"t": "only"}])
+        given = msgspec.structs.replace(wv.driver._profile, options={"delete_route": "query"})
+        async with connected(given) as letter:
+            outcomes = await letter.apply(Delete(RowKey(second, ROW)), Delete(RowKey(second, key(1))))
+        assert [each.status for each in outcomes] == ["refused", "applied"], outcomes
+        assert first in outcomes[0].reason
+        assert await wv.stored(first, ROW) is not None
+
+    async def test_nothing_is_added_to_a_schema_by_accident(self, wv: Rig):
+        """W23: auto-schema is on, and would make properties and nested keys."""
+        name = await wv.collection(TYPES)
+        before = await wv.call("GET", f"/v1/schema/{name}")
+        outcomes = await wv.apply(
+            Insert(name, {"nope": 1}),
+            Insert(name, {"author": {"name": "Ada", "age": 3}}),
+            Insert(name, document='{"author":{"age":3}}'),
+            Insert(f"{name}Typo", {"title": "x"}),
+        )
+        assert [each.status for each in outcomes] == ["refused"] * 4
+        assert await wv.call("GET", f"/v1/schema/{name}") == before
+        assert (await wv.raw("GET", f"/v1/schema/{name}Typo")).status == 404
+
+    async def test_a_collection_is_dropped_by_its_exact_name(self, wv: Rig):
+        name = await wv.collection({"t": "text"})
+        assert [each.status for each in await wv.apply(Drop(name[:-1]), Drop(name))] == ["refused", "applied"]
+        assert (await wv.raw("GET", f"/v1/schema/{name}")).status == 404
+
+
+class TestChangesOnFake(OnFake, Rules):
+    pass
+
+
+class TestChangesOnServer(OnServer, Rules):
+    pass

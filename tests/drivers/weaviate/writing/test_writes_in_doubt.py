@@ -1,0 +1,134 @@
+"""Answers to writes: which of them leave it open whether the server did the work, and what is said then."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.replies import Answers, reply
+from drivers.weaviate.rig import Rig, connected, key, ordinary, profile
+from drivers.weaviate.views import view
+from drivers.weaviate.writing.test_changes import GUARDED, ROW, STORED, plan
+
+from dragoman_api import ConnectionFailedError, Delete, Drop, Insert, QueryError, RowKey, Update
+from dragoman_weaviate import errors
+from dragoman_weaviate.server import Features
+from dragoman_weaviate.writing.apply import apply_plan
+from fakes.proxy import Proxy
+from fakes.weaviate import FakeWeaviate
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+DOUBT = "it is not known whether it was applied: "
+KNOWN = reply(view().structure)
+
+
+@pytest.mark.parametrize(
+    ("status", "doubt"),
+    [(500, True), (502, True), (503, True), (504, True), (520, True), (408, True)]
+    + [(status, False) for status in (301, 400, 401, 403, 404, 405, 413, 415, 422, 429)],
+)
+def test_one_function_says_which_answers_leave_a_write_in_doubt(status: int, doubt: bool) -> None:
+    assert errors.unsure(reply("", status)) is doubt
+    for change, read in ((Insert("Book", {"title": "x"}), []), (Update(GUARDED, {"title": "x"}), [reply(STORED)])):
+        answers = Answers(KNOWN, *read, reply("<html>", status))
+        [outcome] = answers.run(apply_plan(plan(change), Features()))
+        assert (outcome.status, outcome.doubt) == ("failed", doubt)
+        assert outcome.reason.startswith(DOUBT) is doubt
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        QueryError("the answer is longer than 10 bytes", details={"limit": 10}),
+        ConnectionFailedError("no whole answer", details={"sent": True}),
+    ],
+)
+def test_a_first_write_whose_answer_is_lost_is_an_outcome_in_doubt(error: Any) -> None:
+    run = apply_plan(plan(Insert("Book", {"title": "one"}), Insert("Book", {"title": "two"})), Features())
+    next(run)
+    run.send([KNOWN])
+    run.throw(error)
+    with pytest.raises(StopIteration) as end:
+        run.send([reply(STORED)])
+    assert [(each.status, each.doubt) for each in end.value.value] == [("failed", True), ("applied", False)]
+
+
+def test_a_lost_answer_to_the_read_before_a_write_leaves_no_doubt() -> None:
+    run = apply_plan(plan(Insert("Book", {"title": "one"}), Update(GUARDED, {"title": "x"})), Features())
+    next(run)
+    run.send([KNOWN])
+    run.send([reply(STORED)])
+    with pytest.raises(StopIteration) as end:
+        run.throw(ConnectionFailedError("no whole answer", details={"sent": True}))
+    assert [(each.status, each.doubt) for each in end.value.value] == [("applied", False), ("failed", False)]
+    assert end.value.value[1].reason.startswith("not sent: ")
+
+
+def test_a_proxys_404_does_not_say_that_the_row_is_gone() -> None:
+    answers = Answers(KNOWN, reply(STORED), reply("<html>not found</html>", 404))
+    [outcome] = answers.run(apply_plan(plan(Update(GUARDED, {"title": "x"})), Features()))
+    assert (outcome.status, outcome.doubt, "deleted" in outcome.reason) == ("failed", False, False)
+
+
+class LostAnswerRules:
+    """A proxy stands before the server: what it loses, the server did."""
+
+    proxy: Proxy
+
+    @pytest.mark.parametrize(("kind", "status"), [("lost", 502), ("lost", 504), ("cut", 0), ("garbage", 0)])
+    async def test_a_write_whose_answer_is_lost_stays_in_doubt(self, wv: Rig, kind: Any, status: int) -> None:
+        name = await wv.collection({"t": "text"}, [{"t": "a"}, {"t": "b"}])
+        changes = {
+            "/v1/objects": Insert(name, {"t": "new"}, ROW),
+            f"/v1/objects/{key(0)}": Update(RowKey(name, key(0)), {"t": "changed"}),
+            f"/v1/objects/{name}/{key(1)}": Delete(RowKey(name, key(1))),
+            f"/v1/schema/{name}": Drop(name),
+        }
+        for path, change in changes.items():
+            if kind == "cut" and not isinstance(change, Insert):
+                continue  # the other answers have no body
+            made = await wv.plan(change)
+            self.proxy.misbehave(kind, on=path, after=int(isinstance(change, Delete)), status=status)
+            done = await wv.driver.apply_change(made)
+            self.proxy.behave()
+            assert [(each.status, each.doubt) for each in done] == [("failed", True)], change
+            assert done[0].reason.startswith(DOUBT)
+        if kind == "lost":
+            assert (await wv.raw("GET", f"/v1/schema/{name}")).status == 404
+
+    @pytest.mark.parametrize(("status", "doubt"), [(502, True), (504, True), (429, False)])
+    async def test_a_write_of_the_console_is_in_doubt_by_the_same_table(
+        self, wv: Rig, status: int, doubt: bool
+    ) -> None:
+        name = await wv.collection({"t": "text"})
+        self.proxy.misbehave("lost", on="/v1/objects", status=status)
+        [answer] = await wv.console("POST /v1/objects " + json.dumps({"class": name, "properties": {"t": "x"}}))
+        assert [note.code for note in answer.notes] == ["http-error", *["in-doubt"] * doubt]
+        [answer] = await wv.console("GET /v1/objects")
+        assert [note.code for note in answer.notes] == ["http-error"]
+
+
+class TestLostAnswersOfFake(LostAnswerRules):
+    @pytest.fixture
+    async def wv(self) -> AsyncIterator[Rig]:
+        async with (
+            FakeWeaviate() as fake,
+            Proxy(upstream=fake.url) as self.proxy,
+            connected(profile(self.proxy.url)) as rig,
+        ):
+            yield rig
+
+
+class TestLostAnswersOfServer(LostAnswerRules):
+    pytestmark = pytest.mark.live("weaviate")
+
+    @pytest.fixture
+    async def wv(self, live_server: dict[str, Any]) -> AsyncIterator[Rig]:
+        ordinary(live_server)
+        if live_server["tls"] or live_server["access"] != "open":
+            pytest.skip("the proxy speaks plain HTTP, to an engine without keys")
+        async with Proxy(upstream=live_server["url"]) as self.proxy, connected(profile(self.proxy.url)) as rig:
+            yield rig

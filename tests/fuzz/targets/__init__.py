@@ -1,0 +1,1 @@
+"""The targets, by the part of the product they belong to."""

@@ -1,0 +1,225 @@
+"""Collecting: nothing that is active, was active before, is pinned, is run from or is being installed goes away."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+import pytest
+
+import wheelhouse
+from dragoman_api.errors import PluginNotFoundError, RegistryError
+from dragoman_registry.client.garbage import collect
+from dragoman_registry.client.trees import leasing
+from installing import Place, passes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dragoman_registry.wheels.manifest import Manifest
+
+pytestmark = pytest.mark.slow
+
+VERSIONS = ("1.0.0", "2.0.0", "3.0.0")
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    """Have three versions installed, one after the other."""
+    made = Place(tmp_path, [wheelhouse.Driver(version=version).write(tmp_path / "wheels") for version in VERSIONS])
+    for version in VERSIONS:
+        made.install(pinned=version)
+    return made
+
+
+def versions(place: Place) -> list[str]:
+    return [one.version for one in place.store.generations("demo")]
+
+
+def test_only_what_nobody_goes_back_to_is_collected(place: Place):
+    oldest = place.store.generations("demo")[-1]
+    size = sum(path.stat().st_size for path in oldest.trees[0].rglob("*") if path.is_file())
+    for dry_run in (True, False):
+        [one] = collect(place.store, dry_run=dry_run)
+        assert (one.plugin, one.version, one.path, one.size) == ("demo", "1.0.0", oldest.trees[0], size)
+        assert oldest.trees[0].exists() is dry_run
+        assert versions(place) == (["3.0.0", "2.0.0", "1.0.0"] if dry_run else ["3.0.0", "2.0.0"])
+    assert collect(place.store) == []
+    assert place.leftovers() == []
+    assert place.store.rollback("demo").version == "2.0.0"
+
+
+def test_a_pinned_generation_stays(place: Place):
+    place.store.set_pin("demo", version="1.0.0")
+    assert collect(place.store) == []
+
+
+def test_the_trees_of_a_removed_driver_are_collected(place: Place):
+    place.store.remove("demo")
+    assert len(collect(place.store)) == 3
+    assert place.store.trees.digests() == []
+
+
+def test_a_tree_that_two_drivers_share_stays_with_the_other(tmp_path: Path):
+    library = wheelhouse.Wheel("tinylib", files={"tinylib/__init__.py": b""}).write(tmp_path / "wheels")
+    drivers = [wheelhouse.Driver(name, dependencies=[wheelhouse.dependency(library)]) for name in ("one", "two")]
+    for driver in drivers:
+        driver.requires.append("tinylib")
+    place = Place(tmp_path, [library, *(driver.write(tmp_path / "wheels") for driver in drivers)])
+    one, two = place.install("one"), place.install("two")
+    assert one.trees[1] == two.trees[1]
+    place.store.remove("one")
+    assert [entry.path for entry in collect(place.store)] == [one.trees[0]]
+    assert place.store.verify(two) == []
+
+
+def test_an_abandoned_tree_is_collected(place: Place):
+    """A crash between keeping a tree and activating it leaves one that no generation names."""
+    with place.store.trees.staging() as staging:
+        (staging / "new").mkdir()
+        digest = place.store.trees.keep(staging / "new")
+    assert digest in [one.path.name for one in collect(place.store)]
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from dragoman_registry.client.store import Store
+from dragoman_registry.client.trees import leasing
+with leasing(Store(Path(sys.argv[1])).generations("demo")[-1].trees):
+    print("held", flush=True)
+    time.sleep(50)
+"""
+
+
+def test_a_leased_tree_stays_until_its_holder_ends_also_by_a_crash(place: Place):
+    command = [sys.executable, "-c", HOLDER, place.root / "home"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            assert collect(place.store) == collect(place.store, dry_run=True) == []
+            assert versions(place)[-1] == "1.0.0"
+        finally:
+            holder.kill()
+    assert [one.version for one in collect(place.store)] == ["1.0.0"]
+
+
+def test_a_lease_on_what_was_collected_is_refused_and_creates_nothing(place: Place):
+    trees = place.store.generations("demo")[-1].trees
+    collect(place.store)
+    with pytest.raises(RegistryError) as caught, leasing(trees):
+        pass
+    assert caught.value.code == "integrity-failed"
+    assert str(trees[0]) in caught.value.message
+    assert not trees[0].exists()
+
+
+def test_what_was_collected_meanwhile_is_not_gone_back_to(place: Place, monkeypatch: pytest.MonkeyPatch):
+    oldest = place.store.generations("demo")[-1]
+    monkeypatch.setattr(place.store, "verify", lambda generation: [])
+    collect(place.store)
+    with pytest.raises(PluginNotFoundError, match=r"1\.0\.0"):
+        place.store.reactivate(oldest)
+    assert place.store.active("demo").version == "3.0.0"
+
+
+def test_a_sweep_during_an_installation_waits_for_it(place: Place, tmp_path: Path):
+    """The new tree has its name already, and no generation names it yet."""
+    place.publish(wheelhouse.Driver(version="4.0.0").write(tmp_path / "w2"))
+    swept: list[str] = []
+
+    def sweep() -> None:
+        swept.extend(one.version for one in collect(place.store))
+
+    async def meanwhile(trees: tuple[Path, ...], manifest: Manifest) -> None:
+        thread.start()
+        await anyio.sleep(0.2)
+        assert thread.is_alive()
+        assert swept == []
+        await passes(trees, manifest)
+
+    thread = threading.Thread(target=sweep)
+    made = anyio.run(partial(place.start, place.resolve(), smoke_test=meanwhile))
+    thread.join(30)
+    assert made.version == "4.0.0"
+    assert place.store.verify(made) == []
+    assert sorted(swept) == ["1.0.0", "2.0.0"]
+
+
+RACE = """
+import sys
+from pathlib import Path
+from dragoman_registry.client.garbage import collect
+from dragoman_registry.client.store import Store
+store = Store(Path(sys.argv[1]))
+while not Path(sys.argv[2]).exists():
+    collect(store)
+"""
+
+
+@pytest.mark.slow
+def test_installers_and_sweepers_never_take_anything_from_each_other(place: Place, tmp_path: Path):
+    stop = tmp_path / "stop"
+    sweepers = [subprocess.Popen([sys.executable, "-c", RACE, place.root / "home", stop]) for _ in range(2)]
+    try:
+        end, turns = time.monotonic() + 10, 0
+        while time.monotonic() < end:
+            for version in VERSIONS:
+                made = place.install(pinned=version)
+                with leasing(made.trees):
+                    assert place.store.verify(made) == []
+                    assert place.store.active("demo").trees[0].is_dir()
+            turns += 1
+        assert turns > 2
+    finally:
+        stop.touch()
+        assert [sweeper.wait(30) for sweeper in sweepers] == [0, 0]
+
+
+def test_killed_while_collecting_leaves_what_is_in_use_and_the_rest_for_the_next(place: Place):
+    code = (
+        "import os, sys, shutil; from pathlib import Path; from dragoman_registry.client import garbage, trees\n"
+        "trees.remove_tree = lambda root: os._exit(9)\n"
+        "from dragoman_registry.client.store import Store; garbage.collect(Store(Path(sys.argv[1])))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, place.root / "home"], check=False, timeout=50)
+    assert done.returncode == 9
+    assert versions(place) == ["3.0.0", "2.0.0"]
+    assert all(place.store.verify(one) == [] for one in place.store.generations("demo"))
+    assert len(place.leftovers()) == 1
+    collect(place.store)
+    with place.store.trees.staging():
+        pass
+    assert place.leftovers() == []
+
+
+def test_a_place_without_anything_is_not_touched(tmp_path: Path):
+    place = Place(tmp_path)
+    assert collect(place.store) == []
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another user is needed, who may not write")
+def test_a_home_that_cannot_be_written_is_named(shared_path: Path):
+    place = Place(shared_path, [wheelhouse.Driver(version=v).write(shared_path / "w") for v in VERSIONS])
+    for version in VERSIONS:
+        place.install(pinned=version)
+    code = (
+        "import os, sys, urllib.parse; from pathlib import Path; from dragoman_registry.client.garbage import collect\n"
+        "from dragoman_registry.client.store import Store; os.setuid(65534)\n"
+        "try: collect(Store(Path(sys.argv[1])))\n"
+        "except Exception as error: print(type(error).__name__, error.code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, place.root / "home"], check=False, capture_output=True, text=True, timeout=50
+    )
+    assert done.stdout == "InstallError install-failed\n", done.stderr
+    assert len(place.store.generations("demo")) == 3

@@ -1,0 +1,103 @@
+"""Drafts of files that a killed process was replacing: the next writer of the file removes them, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dragoman.sandbox.reach.reached import Reached
+from dragoman.settings import write_atomically
+from dragoman_registry.addresses import Nearness
+from dragoman_registry.client.garbage import collect
+from dragoman_registry.client.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from dragoman_registry.files import replacing
+with replacing(Path(sys.argv[1])) as file:
+    file.write(b"half")
+    file.flush()
+    os.kill(os.getpid(), 9)
+"""
+OWN = ("state.db.kept", "state.db", "plugins.lock", "links.json")
+OTHERS = (
+    ".state.db.kept.tmp",
+    ".state.db.kept.new.tmp",
+    ".notes.4711.tmp",
+    "state.db.kept.4711.tmp",
+    ".state.db-4711.tmp",
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store(tmp_path / "data")
+    made.set_note("a", 1)
+    return made
+
+
+def kill_while_replacing(file: Path) -> Path:
+    """Return the draft that is left."""
+    before = {*file.parent.iterdir()}
+    subprocess.run([sys.executable, "-c", KILLED, file], check=False, timeout=30)
+    [draft] = {*file.parent.iterdir()} - before
+    assert draft.read_bytes() == b"half"
+    return draft
+
+
+def planted(store: Store) -> tuple[set[Path], set[Path]]:
+    """Leave drafts of today and of before, and what only looks like them."""
+    dead = {store.root / f".{name}.4711.tmp" for name in OWN}
+    others = {store.root / name for name in OTHERS}
+    for path in dead | others:
+        path.write_bytes(b"half")
+    (store.root / ".state.db.1.tmp").mkdir()
+    return dead | {kill_while_replacing(store.root / "state.db.kept")}, others | {store.root / ".state.db.1.tmp"}
+
+
+def test_they_are_collected_with_what_nobody_uses(store: Store):
+    dead, others = planted(store)
+    assert {one.path for one in collect(store, dry_run=True)} == dead
+    assert all(path.exists() for path in dead)
+    found = collect(store)
+    assert {(one.path, one.size, one.plugin) for one in found} == {(path, 4, "") for path in dead}
+    assert not [path for path in dead if path.exists()]
+    assert all(path.exists() for path in others)
+    assert collect(store) == []
+    assert store.note("a") == 1
+
+
+def test_each_change_removes_those_of_the_state(store: Store):
+    dead, others = planted(store)
+    store.set_note("a", 2)
+    assert not [path for path in dead if path.exists()]
+    assert all(path.exists() for path in others)
+
+
+def test_nothing_is_collected_where_there_is_nothing(tmp_path: Path):
+    assert collect(Store(tmp_path / "none")) == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_is_remembered_of_addresses_leaves_none(tmp_path: Path):
+    reached = Reached(tmp_path / "reached.json")
+    draft = kill_while_replacing(tmp_path / "reached.json")
+    reached.note("shop", {"h": Nearness.PUBLIC})
+    assert not draft.exists()
+
+
+def test_a_draft_with_secrets_goes_when_it_is_old_enough_that_nobody_writes_it(tmp_path: Path):
+    file = tmp_path / "secrets.toml"
+    old, young = kill_while_replacing(file), kill_while_replacing(file)
+    os.utime(old, (at := time.time() - 7_200, at))
+    write_atomically(file, b"new", mode=0o600)
+    assert sorted(tmp_path.iterdir()) == sorted([file, young])

@@ -1,0 +1,279 @@
+"""References in `connections.toml`: tables, never texts; what older files hold is recorded as a person says."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import tomllib
+
+import pytest
+
+from dragoman import references
+from dragoman.connections import Connections, SavedConnection
+from dragoman.migration import find_texts, record
+from dragoman.references import MAX_SECRET, STORED, Reference, resolve, typed
+from dragoman.settings import find_paths
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.forms import FieldKind, FormField
+
+SECRET, FILE = FieldKind.SECRET, FieldKind.FILE
+
+
+@pytest.fixture
+def file():
+    path = find_paths().connections
+    path.parent.mkdir(parents=True)
+    return path
+
+
+@pytest.fixture
+def connections():
+    return Connections(find_paths())
+
+
+def form(**kinds):
+    return [FormField(name=name, label=name, kind=kind) for name, kind in kinds.items()]
+
+
+EVERY = {
+    "a": Reference("env", "KEY"),
+    "b": Reference("file", "~/key"),
+    "c": Reference("command", "pass show shop"),
+    "d": Reference("keyring", "shop/me"),
+    "e": STORED,
+    "f": Reference("path", "/etc/ca.pem"),
+}
+
+
+def test_every_reference_is_written_as_a_table_and_read_back(connections, file):
+    connections.save(SavedConnection(name="shop", type="t", values=EVERY))
+    assert connections.get("shop").values == EVERY
+    lines = file.read_text().splitlines()
+    assert lines[:5] == ["format = 2", "", "[shop]", 'type = "t"', 'a = { env = "KEY" }']
+    assert "e = { stored = true }" in lines
+
+
+def test_a_text_stays_a_text_whatever_it_looks_like(connections, file):
+    file.write_text('[shop]\ntype = "t"\na = "command:touch x"\nb = "env:HOME"\n')
+    assert connections.get("shop").values == {"a": "command:touch x", "b": "env:HOME"}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "{}", '{ env = "" }', "{ env = true }", "{ stored = false }", '{ stored = "yes" }', '{ url = "x" }',
+        '{ env = "A", command = "b" }', '{ env = { file = "x" } }', '["env:A"]', "1.5",
+    ],
+)  # fmt: skip
+def test_a_table_that_is_no_reference_is_refused_and_shows_those_that_are(connections, file, table):
+    file.write_text(f'[shop]\ntype = "t"\nkey = {table}\n')
+    with pytest.raises(ConfigurationError, match=r"\[shop\] key") as caught:
+        connections.get("shop")
+    assert '{ command = "…" }' in caught.value.hint
+
+
+@pytest.mark.parametrize("text", ["hunter2", "env:", "env: ", "stored:shop.key", "path:/etc/passwd", "ENV:x", ""])
+def test_a_typed_text_that_names_no_place_is_no_reference(text):
+    assert typed(text) is None
+
+
+ENDLESS = shlex.join([sys.executable, "-c", "import os\nwhile True: os.write(1, b'x' * 65536)"])
+
+
+def test_a_command_that_prints_without_an_end_is_ended_at_a_bound():
+    with pytest.raises(ConfigurationError, match="printed more than 65,536 bytes") as caught:
+        resolve(Reference("command", ENDLESS), where="key of 'shop'")
+    assert "key of 'shop'" in caught.value.message
+    assert "x" * 100 not in str(caught.value)
+
+
+def test_a_command_that_prints_as_much_as_may_be_is_taken_and_one_byte_more_is_not():
+    def printing(count):
+        program = f"import sys; sys.stdout.write('x' * {count})"
+        return resolve(Reference("command", shlex.join([sys.executable, "-c", program])), where="x")
+
+    assert len(printing(MAX_SECRET)) == MAX_SECRET
+    with pytest.raises(ConfigurationError, match="printed more than 65,536 bytes"):
+        printing(MAX_SECRET + 1)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("import sys; sys.exit(3)", "exit status 3"),
+        ("import os; os.kill(os.getpid(), 9)", "exit status -9"),
+        ("import os; os.write(1, bytes([255, 254]))", "other than text"),
+        ("import os, time; os.close(1); time.sleep(60)", "0.5 s"),
+        ("import time; time.sleep(60)", "0.5 s"),
+    ],
+)
+def test_a_command_that_fails_is_told_with_how(monkeypatch, program, reason):
+    monkeypatch.setattr(references, "COMMAND_SECONDS", 0.5 if "sleep" in program else 30)
+    with pytest.raises(ConfigurationError, match=reason):
+        resolve(Reference("command", shlex.join([sys.executable, "-c", program])), where="x")
+
+
+def test_a_command_that_is_not_there_is_told():
+    for command in ("/no/such/program", "'unbalanced", "a\0b"):
+        with pytest.raises(ConfigurationError, match="failed"):
+            resolve(Reference("command", command), where="x")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other pipes")
+def test_a_pipe_is_no_file_with_a_secret_and_a_link_is_followed_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "secret").write_text("s3cret\n")
+    (tmp_path / "link").symlink_to("secret")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    assert resolve(Reference("file", str(tmp_path / "link")), where="x") == "s3cret"
+    for name in ("pipe", "to-pipe"):
+        with pytest.raises(ConfigurationError, match=f"{name} is not a regular file"):
+            resolve(Reference("file", str(tmp_path / name)), where="x")
+
+
+def test_a_file_that_is_swapped_after_it_was_found_is_not_read(tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "other").write_text("other")
+    found = references.regular_file(str(tmp_path / "mine"), where="x")
+    (tmp_path / "other").replace(tmp_path / "mine")
+    with pytest.raises(ConfigurationError, match="no longer the same file"):
+        references.read_file(found, where="x", limit=100)
+
+
+@pytest.mark.parametrize(
+    ("reference", "reason"),
+    [
+        (Reference("file", "/dev/zero"), "/dev/zero is not a regular file"),
+        (Reference("file", "/"), "a folder"),
+        (Reference("file", "large"), f"larger than {MAX_SECRET:,} bytes"),
+        (Reference("path", "/etc/hostname"), "names no secret"),
+    ],
+)
+def test_a_secret_is_read_from_a_regular_file_of_moderate_size(tmp_path, monkeypatch, reference, reason):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "large").write_bytes(b"x" * (MAX_SECRET + 1))
+    with pytest.raises(ConfigurationError, match=reason):
+        resolve(reference, where="x")
+
+
+def test_no_command_runs_that_stands_in_a_file_which_others_can_write(connections, file, tmp_path):
+    connections.save(SavedConnection(name="shop", type="t", values={}))
+    command = Reference("command", f"touch {tmp_path / 'executed'}")
+    file.chmod(0o666)
+    with pytest.raises(ConfigurationError, match="so that every user can write it"):
+        connections.secret(command, connection="shop", field="key")
+    assert not (tmp_path / "executed").exists()
+    file.chmod(0o644)
+    connections.secret(command, connection="shop", field="key")
+    assert (tmp_path / "executed").exists()
+
+
+# texts of older files -------------------------------------------------------------------------------------------------
+
+
+def older(file, name, **values):
+    """Write a connection into a file of the first format."""
+    lines = [f"[{name}]", 'type = "t"', *(f'{key} = "{value}"' for key, value in values.items())]
+    file.write_text("\n".join([*([file.read_text()] if file.exists() else []), *lines, ""]))
+
+
+def test_only_what_gives_no_more_than_was_typed_for_that_field_is_recorded_without_asking(connections, file):
+    values = {key: f"stored:shop.{key}" for key in ("mine", "missing")}
+    values |= {"others": "stored:attic.mine", "text": "env:A", "key": "env:A", "ca": "/etc/ca.pem", "out": "hunter2"}
+    older(file, "shop", **values)
+    connections.store_secret("shop", "mine", "s3cret")
+    kinds = {"mine": SECRET, "missing": SECRET, "others": SECRET, "text": FieldKind.TEXT, "key": SECRET, "ca": FILE}
+    found = find_texts(connections.get("shop"), form(**kinds, out=SECRET), connections)
+    assert found.certain == {"mine": STORED}
+    assert found.uncertain == {"key": Reference("env", "A"), "ca": Reference("path", "/etc/ca.pem")}
+    connections.save(found.recorded, replace=True)
+    assert connections.secret(STORED, connection="shop", field="mine") == "s3cret"
+
+
+def test_recording_keeps_comments_order_and_every_other_line(connections, file):
+    before = '# mine\n[shop] # the shop\ntype = "t"\nkey = "env:A" # of the vault\nport = 1\n\n[old]\ntype = "t" # x\n'
+    file.write_text(before)
+    found = find_texts(connections.get("shop"), form(key=SECRET), connections)
+    connections.save(found.recorded, replace=True)
+    after = before.replace('"env:A"', '{ env = "A" }')
+    assert file.read_text() == after.replace("# mine\n", "# mine\nformat = 2\n\n")
+
+
+def test_in_a_file_of_todays_format_no_text_is_asked_about(connections, file):
+    connections.save(SavedConnection(name="shop", type="t", values={"key": "command:touch x", "ca": "/etc/ca.pem"}))
+    assert not find_texts(connections.get("shop"), form(key=SECRET, ca=FILE), connections)
+
+
+def test_a_file_keeps_its_first_format_as_long_as_another_connection_may_hold_a_reference_as_a_text(connections, file):
+    older(file, "old", key="env:A")
+    connections.save(SavedConnection(name="shop", type="t", values={"x": 1}))
+    assert "format" not in file.read_text()
+    found = find_texts(connections.get("old"), form(key=SECRET), connections)
+    record(found, connections)
+    assert connections.get("old").values == {"key": Reference("env", "A")}
+    assert file.read_text().startswith("format = 2\n")
+
+
+def test_a_connection_that_an_older_file_calls_format_stays_one(connections, file):
+    older(file, "format", key="env:A")
+    connections.save(SavedConnection(name="shop", type="t", values={"x": 1}))
+    assert [each.name for each in connections.list()] == ["format", "shop"]
+
+
+def test_a_file_of_a_later_format_is_refused_and_left_alone(connections, file):
+    file.write_text('format = 3\n[shop]\ntype = "t"\n')
+    for act in (connections.list, lambda: connections.save(SavedConnection(name="x", type="t", values={}))):
+        with pytest.raises(ConfigurationError, match=r"has format 3; .* up to 2"):
+            act()
+    assert file.read_text() == 'format = 3\n[shop]\ntype = "t"\n'
+
+
+def test_a_secret_stored_under_an_older_text_outlives_a_change_of_its_connection(connections):
+    connections.save(SavedConnection(name="shop", type="t", values={"key": "stored:shop.key"}))
+    connections.store_secret("shop", "key", "s3cret")
+    connections.save(SavedConnection(name="shop", type="t", values={"key": "stored:shop.key", "x": 1}), replace=True)
+    assert connections.stored("shop", "key")
+
+
+def test_quotes_and_line_breaks_in_a_reference_come_back_as_they_were(connections):
+    values = {"key": Reference("command", "printf 'a \"b\" \\ \n'"), "ca": Reference("path", '/tmp/it\'s "x"')}
+    connections.save(SavedConnection(name="shop", type="t", values=values))
+    assert connections.get("shop").values == values
+
+
+def test_a_name_that_could_not_stand_in_a_command_to_paste_is_refused_when_it_is_read(connections, file):
+    file.write_text('["x; touch y"]\ntype = "t"\n')
+    [hidden] = connections.sifted()[1].values()
+    assert "cannot name a connection" in hidden.message
+    with pytest.raises(ConfigurationError, match="cannot name a connection"):
+        connections.get("x; touch y")
+
+
+def test_what_was_changed_while_a_person_was_asked_stays_as_it_is(connections, file):
+    file.write_text('[shop]\ntype = "t"\nkey = "env:A"\n')
+    found = find_texts(connections.get("shop"), form(key=SECRET), connections)
+    file.write_text('[shop]\ntype = "t"\nkey = "env:B"\n')
+    record(found, connections)
+    assert connections.get("shop").values == {"key": "env:B"}
+
+
+@pytest.mark.parametrize("text", ['shop = "x"', "[[shop]]\na = 1", "shop = 5"])
+def test_what_is_no_table_of_a_connections_secrets_is_none_and_stays_where_it_is_anothers(connections, file, text):
+    connections.save(SavedConnection(name="shop", type="t", values={}))
+    secrets = file.with_name("secrets.toml")
+    secrets.write_text(text)
+    secrets.chmod(0o600)
+    with pytest.raises(ConfigurationError, match="key of 'shop': its stored secret is missing"):
+        connections.secret(STORED, connection="shop", field="key")
+    connections.store_secret("other", "key", "y")
+    assert tomllib.loads(secrets.read_text())["shop"] == tomllib.loads(text)["shop"]
+    connections.store_secret("shop", "key", "x")
+    assert connections.secret(STORED, connection="shop", field="key") == "x"
+    assert connections.secret(STORED, connection="other", field="key") == "y"
+
+
+def test_a_command_to_paste_runs_nothing_that_a_reference_names():
+    with pytest.raises(ConfigurationError) as caught:
+        resolve(Reference("env", "A; touch pwned #"), where="x")
+    assert shlex.split(caught.value.hint) == ["export", "A; touch pwned #=…"]

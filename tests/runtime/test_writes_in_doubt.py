@@ -1,0 +1,131 @@
+"""A write that went out and whose answer did not come back: it is said, and the hint is not to send it again."""
+
+from __future__ import annotations
+
+import pytest
+
+import wheelhouse
+from dragoman import Insert
+from dragoman_api import hookimpl
+from dragoman_api.changes import HttpRequest
+from dragoman_api.console import ConsoleRequest
+from dragoman_api.errors import DragomanError, Refused
+from dragoman_worker.hooks import HOOKS
+from slow_cases import mostly_slow
+
+CODE = """
+import os
+from dragoman_api import Answer, errors, hookimpl
+from dragoman_api.console import AnswerKind
+from dragoman_api.grid import Page
+from dragoman_api.columns import Column
+from dragoman_api.testing.memory import MemoryDriver
+
+
+class Driver(MemoryDriver):
+    def fail(self, how):
+        if how == "crash":
+            os._exit(5)
+        if how == "bug":
+            raise KeyError("took")
+        if how == "gone":
+            raise errors.ConnectionFailedError("no whole answer", details={"sent": True})
+        if how == "unreached":
+            raise errors.ConnectionFailedError("connection refused", details={"sent": False, "doubt": True})
+        if how == "denied":
+            raise errors.AccessDeniedError("read only")
+        if how == "endless":
+            raise errors.QueryError("the answer is longer than 10 bytes", hint="ask for less", details={"limit": 10})
+
+    @hookimpl
+    async def execute_console(self, request):
+        self.fail(how := request.request.path[1:])
+        said = {"kind": AnswerKind.TEXT, "status": 200, "request": request.request}
+        if how == "long":
+            said |= {"text": "x" * (80 << 20)}
+        if how == "wide":
+            columns = [Column(name="a", type="text")]
+            said |= {"kind": AnswerKind.GRID, "page": Page(columns=columns, cells=[["x" * (5 << 20)]])}
+        return "no answer at all" if how == "nonsense" else Answer(**said)
+
+    @hookimpl
+    async def apply_change(self, plan):
+        self.fail(plan.changes[0].values["title"] if plan.changes else "")
+        return await super().apply_change(plan)
+"""
+DOUBT = "it is not known whether it was applied: "
+
+
+class Guard:
+    @hookimpl
+    async def before_call(self, call):
+        if call.requests and call.requests[0].path == "/vetoed":
+            raise Refused("not today")
+
+
+@pytest.fixture
+def open_doubtful(make_runtime):
+    def make():
+        driver = wheelhouse.Driver("doubtful", code=CODE, hooks=list(HOOKS))
+        return make_runtime(driver, use=[Guard()])
+
+    return make
+
+
+async def failure(call):
+    with pytest.raises(DragomanError) as caught:
+        await call
+    return caught.value
+
+
+def request(path, *, writes=True):
+    return ConsoleRequest(request=HttpRequest(method="POST", path=f"/{path}"), writes=writes)
+
+
+LOST = {
+    "long": "driver-fault",
+    "wide": "driver-fault",
+    "nonsense": "driver-fault",
+    "bug": "driver-fault",
+    "crash": "driver-crashed",
+    "gone": "connection-failed",
+    "endless": "query-failed",
+}
+
+
+@pytest.mark.parametrize("path", mostly_slow(LOST, fast=LOST.keys() - {"wide"}))
+async def test_a_console_write_whose_answer_is_lost_is_said_to_be_in_doubt(open_doubtful, path):
+    async with open_doubtful() as runtime, runtime.open("doubtful") as session:
+        assert (await session.execute(request("well"))).status == 200
+        error = await failure(session.execute(request(path)))
+        assert (error.code, error.details["doubt"]) == (LOST[path], True)
+        assert error.message == str(error)
+        assert error.message.startswith(f"{error.prefix}the write was handed over, and {DOUBT}")
+        assert (error.hint, error.hint_from) == ("check the result before sending it again", "")
+        error = await failure(session.execute(request(path, writes=False)))
+        assert (error.code, error.details.get("doubt")) == (LOST[path], None)
+        assert DOUBT not in error.message
+
+
+async def test_a_console_write_that_was_not_sent_or_was_answered_with_no_leaves_no_doubt(open_doubtful):
+    async with open_doubtful() as runtime, runtime.open("doubtful") as session:
+        for path in ("unreached", "denied", "vetoed"):
+            error = await failure(session.execute(request(path)))
+            assert DOUBT not in error.message
+            assert "doubt" not in error.details
+        large = ConsoleRequest(request=HttpRequest(method="POST", path="/", body="x" * (64 << 20)), writes=True)
+        error = await failure(session.execute(large))
+        assert "cannot be sent" in error.message or "are allowed" in error.message
+        assert (error.details["sent"], error.details.get("doubt")) == (False, None)
+
+
+@pytest.mark.parametrize("how", ["crash", "bug", "gone"])
+async def test_a_change_whose_answer_is_lost_is_said_to_be_in_doubt(open_doubtful, how):
+    async with open_doubtful() as runtime, runtime.open("doubtful") as session:
+        plan = await session.plan(Insert("books", {"title": how}))
+        error = await failure(session.apply(plan))
+        assert (error.code, error.details["doubt"]) == (LOST[how], True)
+        assert DOUBT in error.message
+        assert error.hint == "check the result before sending it again"
+        plan = await session.plan(Insert("books", {"title": "unreached"}))
+        assert "doubt" not in (await failure(session.apply(plan))).details

@@ -1,0 +1,39 @@
+"""A proxy in front of a server, fake or real, that can lose answers after the server did the work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp import web
+from yarl import URL
+
+from fakes.serving import FakeServer
+
+_OWN = ("Content-Length", "Transfer-Encoding", "Connection", "Date", "Server")
+
+
+@dataclass
+class Proxy(FakeServer):
+    """A server that passes every request on, unless it is told to misbehave.
+
+    Attributes:
+        upstream: the address of the server behind it.
+    """
+
+    upstream: str = ""
+
+    async def answer(self, request: web.BaseRequest, path: str, query: str, raw: bytes) -> web.Response:
+        """Pass a request on, and its answer back, byte for byte."""
+        url = URL(self.upstream + path + (f"?{query}" if query else ""), encoded=True)
+        headers = {name: value for name, value in request.headers.items() if name not in ("Host", "Content-Length")}
+        async with (
+            aiohttp.ClientSession(auto_decompress=False) as session,
+            session.request(request.method, url, data=raw or None, headers=headers, allow_redirects=False) as reply,
+        ):
+            body = await reply.read()
+        answer = web.Response(body=body, status=reply.status)
+        for name, value in reply.headers.items():
+            if name not in _OWN:
+                answer.headers[name] = value
+        return answer

@@ -1,0 +1,159 @@
+"""The level is what was enforced and tested, and a policy refuses what lies below it."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from dragoman.sandbox import missing_layers
+from dragoman.sandbox.levels import Level, achievable_level, assess, enforce
+from dragoman.sandbox.system import LAYERS
+from dragoman_api.errors import SandboxError
+from dragoman_worker.lockdown import kernel, landlock, limits
+from dragoman_worker.wire import Sandboxed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROBES = dict.fromkeys(
+    ("fs_read", "fs_write", "udp", "unix", "tcp", "fork", "exec", "signals", "host_memory", "memory"), True
+)
+GOOD = Sandboxed(layers=LAYERS, failures={}, landlock_abi=7, probes=PROBES, missing=())
+STATUS = "Name:\tx\nNoNewPrivs:\t1\nSeccomp:\t2\nCapInh:\t0000000000000000\nCapPrm:\t0\nCapEff:\t0\n"
+NO_LANDLOCK = msgspec.structs.replace(
+    GOOD, layers=("limits", "capabilities", "seccomp"), landlock_abi=0, probes={**PROBES, "fs_read": False},
+    failures={"landlock": "ENOSYS"},
+)  # fmt: skip
+
+
+def test_everything_enforced_tested_and_confirmed_is_full() -> None:
+    report = assess(GOOD, status=STATUS, policy="auto")
+    assert (report.level, str(report)) == (Level.FULL, "full")
+    assert report.permissions["network"].by == ("seccomp", "broker")
+    assert report.permissions["fs_metadata"].state == "not_enforced", "stat stays visible and is always said"
+    assert report.permissions["cpu"].state == "limited"
+
+
+@pytest.mark.parametrize("probe", sorted(PROBES))
+def test_one_failed_probe_is_never_full(probe: str) -> None:
+    told = msgspec.structs.replace(GOOD, probes={**PROBES, probe: False})
+    report = assess(told, status=STATUS, policy="auto")
+    assert report.level is not Level.FULL
+    assert report.missing
+
+
+@pytest.mark.parametrize("probe", sorted(PROBES))
+def test_a_probe_that_was_not_made_does_not_count(probe: str) -> None:
+    told = msgspec.structs.replace(GOOD, probes={name: True for name in PROBES if name != probe})
+    assert assess(told, status=STATUS, policy="auto").level is not Level.FULL
+
+
+@pytest.mark.parametrize("name", ["NoNewPrivs", "Seccomp", "CapEff", "CapPrm", "CapInh"])
+def test_what_the_kernel_does_not_confirm_is_missing(name: str) -> None:
+    value = "0" if name in ("NoNewPrivs", "Seccomp") else "00000000a80425fb"
+    status = "\n".join(line for line in STATUS.splitlines() if not line.startswith(name)) + f"\n{name}:\t{value}\n"
+    report = assess(GOOD, status=status, policy="auto")
+    assert report.level is Level.PARTIAL
+    assert name in str(report)
+
+
+def test_an_unreadable_status_is_unverified_and_not_passed() -> None:
+    report = assess(GOOD, status=None, policy="auto")
+    assert report.level is Level.PARTIAL
+    assert "unverified" in str(report)
+
+
+def test_without_landlock_it_is_partial_and_says_why() -> None:
+    report = assess(NO_LANDLOCK, status=STATUS, policy="auto")
+    assert str(report) == "partial: no Landlock in this kernel"
+    assert report.permissions["fs_read"].state == "not_enforced"
+    assert report.remedies[0].startswith("Landlock: ENOSYS: ")
+    enforce(report, policy="auto", trusted=False)
+
+
+def test_without_landlock_and_with_a_readable_host_it_is_no_sandbox() -> None:
+    told = msgspec.structs.replace(NO_LANDLOCK, probes={**NO_LANDLOCK.probes, "host_memory": False})
+    report = assess(told, status=STATUS, policy="auto")
+    assert report.level is Level.PROCESS
+    with pytest.raises(SandboxError) as caught:
+        enforce(report, policy="auto", trusted=False)
+    assert caught.value.code == "sandbox-insufficient"
+
+
+def test_an_untrusted_driver_is_refused_without_the_network_half() -> None:
+    told = Sandboxed(layers=("limits",), failures={"seccomp": "EINVAL"}, landlock_abi=0, probes={}, missing=())
+    report = assess(told, status=STATUS, policy="auto")
+    assert report.level is Level.PROCESS
+    with pytest.raises(SandboxError) as caught:
+        enforce(report, policy="auto", trusted=False)
+    assert caught.value.code == "sandbox-insufficient"
+    assert "seccomp" in caught.value.message
+    enforce(report, policy="auto", trusted=True)
+
+
+def test_require_refuses_everything_below_full_and_names_what_is_missing() -> None:
+    with pytest.raises(SandboxError, match="no Landlock in this kernel") as caught:
+        enforce(assess(NO_LANDLOCK, status=STATUS, policy="require"), policy="require", trusted=True)
+    assert caught.value.hint
+
+
+def test_off_claims_nothing() -> None:
+    told = Sandboxed(layers=(), failures={}, landlock_abi=7, probes={}, missing=())
+    report = assess(told, status=None, policy="off")
+    assert str(report) == "process: switched off"
+    enforce(report, policy="off", trusted=False)
+
+
+def test_the_achievable_level_is_a_promise_without_permissions() -> None:
+    report = achievable_level()
+    assert report is achievable_level(), "looked up once"
+    assert report.permissions == {}
+    assert (report.level is Level.FULL) == (not report.missing)
+
+
+def test_a_filter_that_the_host_lent_its_child_confirms_nothing() -> None:
+    """In a container every process is filtered already; only one filter more is the lock-down's own."""
+    own, child = (STATUS + f"Seccomp_filters:\t{count}\n" for count in (1, 2))
+    assert assess(GOOD, status=child, own=own, policy="auto").level is Level.FULL
+    report = assess(GOOD, status=own, own=own, policy="auto")
+    assert (report.level, report.missing) == (Level.PARTIAL, ("the kernel does not confirm Seccomp_filters",))
+
+
+def test_a_kernel_that_runs_landlock_and_answers_as_if_not_is_filtered(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    modules = tmp_path / "lsm"
+    monkeypatch.setattr(missing_layers, "_LOADED", modules)
+    modules.write_text("capability,yama,selinux")
+    assert "5.13" in missing_layers.missing_layer("landlock", "ENOSYS").remedy
+    modules.write_text("capability,landlock,yama")
+    cause, remedy = missing_layers.missing_layer("landlock", "ENOSYS")
+    assert cause == "Landlock is refused (ENOSYS)"
+    assert "container" in remedy
+
+
+def test_a_machine_without_a_table_of_calls_gives_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "NUMBERS", {})
+    monkeypatch.setattr(limits, "NUMBERS", {})
+    monkeypatch.setattr(kernel, "MACHINE", "riscv64")
+    achievable_level.cache_clear()
+    try:
+        report = achievable_level()
+    finally:
+        achievable_level.cache_clear()
+    assert report.level is Level.PROCESS
+    assert "no lock-down on riscv64" in report.missing
+
+
+@pytest.mark.parametrize(
+    ("abi", "rights"),
+    [
+        (1, (0x1FFF,)), (2, (0x3FFF,)), (3, (0x7FFF,)), (4, (0x7FFF, 3)), (5, (0xFFFF, 3)), (6, (0xFFFF, 3, 3)),
+        (8, (0xFFFF, 3, 3)), (9, (0x1FFFF, 3, 3)), (12, (0x1FFFF, 3, 3)),
+    ],
+)  # fmt: skip
+def test_a_ruleset_handles_what_each_version_of_landlock_has(abi: int, rights: tuple[int, ...]) -> None:
+    assert struct.unpack(f"={len(rights)}Q", landlock.ruleset_of(abi)) == rights
