@@ -48,7 +48,7 @@ check: $(BUNDLE) ## ruff and its format, mypy, import contracts
 	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
-	@$(BIN)/python -m docs.demo.sample
+	@$(BIN)/python -m docs.demo.sample_cluster
 
 servers: $(STAMP) ## start real engines and print where they are
 	@$(BIN)/python tests/servers start all

@@ -47,13 +47,13 @@ MAY_BLOCK = {
     "dragoman/runtime.py": {"__init__"},
     "dragoman/settings.py": {"find_paths"},
     # a child must be started by the main thread: the signal of its parent's death follows the starting thread
-    "dragoman/sandbox/child.py": {"__init__"},
+    "dragoman/sandbox/bare_process.py": {"__init__"},
     "<frozen importlib._bootstrap>": {"_find_and_load"},
 }
 
 
 LONGEST = (
-    "registry/publisher/test_leftovers.py",
+    "registry/publisher/test_interrupted_writes.py",
     "system/test_first_hour.py",
     "registry/publisher/test_one_publisher.py",
     "registry/publisher/test_serve_attacked.py",

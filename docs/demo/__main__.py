@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from . import sample
+from . import sample_cluster
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,9 +48,9 @@ class Cluster:
 
 
 @asynccontextmanager
-async def sample_cluster() -> AsyncIterator[Cluster]:
+async def fake_cluster() -> AsyncIterator[Cluster]:
     """Serve the sample cluster on a free port."""
-    async with aclosing(sample.serve("8.19.21", sample.free_port(9200))) as ports:
+    async with aclosing(sample_cluster.serve("8.19.21", sample_cluster.free_port(9200))) as ports:
         async for port in ports:
             what = "a sample cluster on this machine"
             yield Cluster("127.0.0.1", port, https=False, user="", password="", prefix="", what=what)
@@ -61,7 +61,7 @@ async def sample_cluster() -> AsyncIterator[Cluster]:
 async def real_cluster(url: str) -> AsyncIterator[Cluster]:
     """Load the sample into a real cluster, and remove it afterwards."""
     parts = urlsplit(url)
-    await sample.load(url, prefix=REAL_PREFIX, verify=False)
+    await sample_cluster.load(url, prefix=REAL_PREFIX, verify=False)
     try:
         https = parts.scheme == "https"
         port = parts.port or (443 if https else 80)
@@ -69,7 +69,7 @@ async def real_cluster(url: str) -> AsyncIterator[Cluster]:
         yield Cluster(parts.hostname or "localhost", port, https, *names)
     finally:
         with anyio.CancelScope(shield=True):
-            await sample.remove(url, prefix=REAL_PREFIX, verify=False)
+            await sample_cluster.remove(url, prefix=REAL_PREFIX, verify=False)
 
 
 class Story:
@@ -202,7 +202,7 @@ async def tell() -> None:
     async with AsyncExitStack() as stack:
         temporary = tempfile.TemporaryDirectory(prefix="dragoman-demo-", ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(temporary))
-        cluster = await stack.enter_async_context(real_cluster(url) if url else sample_cluster())
+        cluster = await stack.enter_async_context(real_cluster(url) if url else fake_cluster())
         await tell_story(folder, cluster)
     print(f"\n{BOLD}The demo took {time.monotonic() - began:.0f} s and left no process running.{OFF}")
     print("To try it:  make sample  (in one terminal)   source .venv/bin/activate; dragoman connections add shop")

@@ -8,7 +8,7 @@ import sys
 def main() -> int:
     """Run the command line and return its exit code."""
     if sys.argv[1:] == ["--version"]:  # answered before a parser is imported
-        from dragoman.versions import installed_version
+        from dragoman.installed_versions import installed_version
 
         sys.stdout.write(f"dragoman {installed_version('dragoman')}\n")
         return 0

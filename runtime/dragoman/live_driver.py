@@ -18,7 +18,7 @@ from dragoman_registry.client.trees import leasing
 from dragoman_worker.hooks import HOOKS
 
 from .background import background
-from .sandbox.process import Worker
+from .sandbox.driver_process import Worker
 from .sandbox.proxy import DriverProxy
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dragoman_registry.client.generation import Generation
 
     from ._hooks import Hooks
-    from .sandbox.process import Launch
+    from .sandbox.driver_process import Launch
     from .sandbox.reach.address_resolver import NearerError
     from .sandbox.reach.reached import Reached
     from .sandbox.spare import Spare

@@ -26,8 +26,8 @@ from .plugins.install_on_open import InstallOnOpen
 from .profiles import check_values, make_profile, open_files
 from .questions import Question
 from .references import Reference
+from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
-from .sandbox.process import Launch
 from .sandbox.reach.address_resolver import NearerError
 from .sandbox.reach.grants import granted
 from .sandbox.spare import Spare

@@ -35,7 +35,7 @@ from fake_network import Names
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dragoman.sandbox.child import Child
+    from dragoman.sandbox.bare_process import Child
 
 SENTINEL = sys.argv[2] if len(sys.argv) > 2 else ""
 _AT_ONCE = 6

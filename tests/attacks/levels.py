@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dragoman.sandbox import child, export_pipe
-from dragoman.sandbox.process import Worker
+from dragoman.sandbox import bare_process, export_pipe
+from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.reach.address_resolver import AddressResolver
 from dragoman.sandbox.reach.broker import Broker
 from dragoman_worker import frames, values
@@ -48,13 +48,13 @@ def boot(layers: tuple[str, ...]) -> str:
     """Give the child's program text, with layers that do nothing and say nothing of it."""
     changes = "; ".join(IN_CHILD[layer] for layer in layers if layer in IN_CHILD)
     modules = "from dragoman_worker.lockdown import landlock, limits, seccomp, selftest"
-    return child.BOOT.replace("from dragoman_worker.main", f"{modules}; {changes}; from dragoman_worker.main")
+    return bare_process.BOOT.replace("from dragoman_worker.main", f"{modules}; {changes}; from dragoman_worker.main")
 
 
 def replace_by_nothing(layers: tuple[str, ...]) -> None:
     """Take layers out of this host and of every child that it starts from now on."""
     if set(layers) & IN_CHILD.keys():
-        child.BOOT = boot(layers)  # type: ignore[attr-defined]
+        bare_process.BOOT = boot(layers)  # type: ignore[attr-defined]
     if "hiding" in layers:
         limits.hide_memory = lambda: None
     if "comparison" in layers:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.attacks.levels import boot
 
-from dragoman.sandbox import Launch, Worker, achievable_level, child
+from dragoman.sandbox import Launch, Worker, achievable_level, bare_process
 from dragoman_api.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ async def test_where_full_is_required_such_a_start_is_refused(
 ) -> None:
     if layers == ("capabilities",) and os.geteuid() != 0:
         pytest.skip("NOT SHOWN HERE: an ordinary user has no capabilities to drop")
-    monkeypatch.setattr(child, "BOOT", boot(layers))
+    monkeypatch.setattr(bare_process, "BOOT", boot(layers))
     printed: list[str] = []
     with pytest.raises(SandboxError) as caught:
         async with Worker(launch, on_log=printed.append):
@@ -54,7 +54,7 @@ async def test_where_the_network_half_does_nothing_an_untrusted_driver_never_sta
 ) -> None:
     from dataclasses import replace
 
-    monkeypatch.setattr(child, "BOOT", boot(layers))
+    monkeypatch.setattr(bare_process, "BOOT", boot(layers))
     printed: list[str] = []
     with pytest.raises(SandboxError):
         async with Worker(replace(launch, policy="auto"), on_log=printed.append):

@@ -19,7 +19,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/support")]
 import aiohttp
 import anyio
 from benchmarks.compare import introduce, measure_async, report
-from docs.demo import sample
+from docs.demo import sample_cluster
 
 from dragoman import Runtime, SavedConnection
 from fakes.elasticsearch import FakeElasticsearch
@@ -40,17 +40,17 @@ async def cluster(url: str | None, port: int | None):
         yield "127.0.0.1", port, "orders"
         return
     parts = urlsplit(url)
-    await sample.load(url, prefix=PREFIX)
+    await sample_cluster.load(url, prefix=PREFIX)
     try:
         yield parts.hostname, parts.port, f"{PREFIX}orders"
     finally:
-        await sample.remove(url, prefix=PREFIX)
+        await sample_cluster.remove(url, prefix=PREFIX)
 
 
 async def request_of_a_page(runtime: Runtime, index: str) -> tuple[str, str, bytes]:
     """Record the request that a page sends, on a fake of its own."""
     async with FakeElasticsearch(version="8.19.21") as fake:
-        await sample.load(fake.url, prefix=index.removesuffix("orders"))
+        await sample_cluster.load(fake.url, prefix=index.removesuffix("orders"))
         runtime.connections.save(SavedConnection(name="fake", type="elasticsearch", values={"port": fake.port}))
         async with runtime.open("fake") as session:
             await session.page(index, limit=100)

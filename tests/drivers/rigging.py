@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 import wheelhouse
-from dragoman.sandbox.process import Launch, Worker
+from dragoman.sandbox.driver_process import Launch, Worker
 from dragoman.sandbox.proxy import DriverProxy
 from dragoman_api import (
     CompiledFilter,

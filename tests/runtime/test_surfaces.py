@@ -15,7 +15,7 @@ import wheelhouse
 from dragoman.connections import SavedConnection
 from dragoman.plugins import Plugins
 from dragoman.runtime import Runtime
-from dragoman.sandbox.process import Worker
+from dragoman.sandbox.driver_process import Worker
 from dragoman.session import Session
 from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
 from dragoman_worker.hooks import HOOKS

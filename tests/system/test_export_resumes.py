@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from docs.demo import sample
+from docs.demo import sample_cluster
 from pyarrow import parquet
 
 from fakes.elasticsearch import FakeElasticsearch
@@ -31,7 +31,7 @@ def cluster():
     with start_blocking_portal() as portal:
         server = FakeElasticsearch(version="8.19.21")
         with portal.wrap_async_context_manager(server):
-            portal.call(sample.load, server.url)
+            portal.call(sample_cluster.load, server.url)
             yield server
 
 

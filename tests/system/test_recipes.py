@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from anyio.from_thread import start_blocking_portal
-from docs.demo import sample
+from docs.demo import sample_cluster
 
 from fakes.elasticsearch import FakeElasticsearch
 from stranger import ROOT, stranger
@@ -27,7 +27,7 @@ def clusters():
     with start_blocking_portal() as portal:
         full, empty = (portal.wrap_async_context_manager(FakeElasticsearch(version="8.19.21")) for _ in "12")
         with full as source, empty as target:
-            portal.call(sample.load, source.url)
+            portal.call(sample_cluster.load, source.url)
             yield source, target
 
 

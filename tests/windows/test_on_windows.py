@@ -42,7 +42,7 @@ def run(*words: str, status: int = 0, home: Path | None = None) -> str:
 
 @pytest.fixture(scope="module")
 def port() -> Iterator[int]:
-    command = [sys.executable, "-m", "docs.demo.sample", "--port", "0", "--json"]
+    command = [sys.executable, "-m", "docs.demo.sample_cluster", "--port", "0", "--json"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as sample:
         assert sample.stdout is not None
         yield json.loads(sample.stdout.readline())["port"]

@@ -15,7 +15,7 @@ from dragoman_api.connections import Profile, Secrets
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dragoman.sandbox.child import Child
+    from dragoman.sandbox.bare_process import Child
 
 HEAD = """
 from __future__ import annotations

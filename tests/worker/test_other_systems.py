@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox import child, levels, measured_level
+from dragoman.sandbox import bare_process, levels, measured_level
 from dragoman_api.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -39,11 +39,11 @@ HOST = """
 import json, sys
 from pathlib import Path
 import anyio
-from dragoman.sandbox import Launch, Worker, achievable_level, child, measured_level
+from dragoman.sandbox import Launch, Worker, achievable_level, bare_process, measured_level
 from dragoman_api.errors import DragomanError
 from dragoman_api.exports import ExportRequest
 
-child.BOOT = ELSEWHERE + child.BOOT
+bare_process.BOOT = ELSEWHERE + bare_process.BOOT
 
 async def main():
     launch = dict(driver="tiny:Driver", trees=(Path(sys.argv[1]),), trusted=True)
@@ -137,6 +137,6 @@ def test_no_other_system_is_given_more_than_a_process(system: str, name: str, mo
 
 
 def test_a_process_that_cannot_even_start_says_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child, "BOOT", "raise RuntimeError('there is \x1b[31mno room')")
+    monkeypatch.setattr(bare_process, "BOOT", "raise RuntimeError('there is \x1b[31mno room')")
     with pytest.raises(SandboxError, match="RuntimeError: there is no room"):
         measured_level.__wrapped__()

@@ -16,7 +16,7 @@ import pytest
 
 from dragoman._hooks import Hooks
 from dragoman.references import NamedFile, regular_file
-from dragoman.sandbox import DriverProxy, levels, lockdown_plan, process
+from dragoman.sandbox import DriverProxy, driver_process, levels, lockdown_plan
 from dragoman_api.cells import CutText, Json
 from dragoman_api.connections import Health, Server
 from dragoman_api.errors import (
@@ -320,7 +320,7 @@ async def test_a_file_that_is_swapped_while_its_driver_starts_is_not_granted(
     certificate, private = tmp_path / "client.pem", tmp_path / "id_rsa"
     certificate.write_text("pem")
     private.write_text("PRIVATE")
-    configure = process.configure
+    configure = driver_process.configure
 
     def configured_then_swapped(*given: Any) -> Any:
         """Swap at the worst moment: after the host looked, and before the child does."""
@@ -333,7 +333,7 @@ async def test_a_file_that_is_swapped_while_its_driver_starts_is_not_granted(
             private.rename(certificate) if by == "another file" else certificate.symlink_to(private)
         return config
 
-    monkeypatch.setattr(process, "configure", configured_then_swapped)
+    monkeypatch.setattr(driver_process, "configure", configured_then_swapped)
     async with workshop.attempting("return open(name).read()", files=(await named(certificate),)) as worker:
         for path in (certificate, certificate / "id_rsa", private):
             with pytest.raises(DriverFaultError, match=r"PermissionError|NotADirectory|FileNotFound|IsADirectory"):

@@ -41,7 +41,7 @@ from dragoman_api import (
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 from dragoman_api.exchanges import carry_out
 
-from . import errors, objects, read_or_write, search, server
+from . import connect, error_answers, objects, read_or_write, search
 from .console import answers
 from .console.parser import parse
 from .exporting import parallel, slices
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from dragoman_api.exchanges import Reply
 
     from .columns.view import View
-    from .exchange import Exchange
+    from .http_requests import Exchange
 
 T = TypeVar("T")
 
@@ -80,7 +80,7 @@ class Driver:
     def __init__(self) -> None:
         self._views: dict[str, View] = {}
         self._pagers: OrderedDict[str, _OpenPager] = OrderedDict()
-        self._features = server.Features()
+        self._features = connect.Features()
         self._preference = pages.preference()
 
     # connection
@@ -88,16 +88,16 @@ class Driver:
     @hookimpl
     async def connect(self, profile: Profile, http: Http) -> Server:
         """See `dragoman_api.hookspecs.DriverSpec.connect`."""
-        server.check_key(profile)
+        connect.check_key(profile)
         self._http, self._profile = http, profile
-        found, self._features = await self._run(server.identify(profile))
+        found, self._features = await self._run(connect.identify(profile))
         return found
 
     @hookimpl
     async def ping(self) -> Health:
         """See `dragoman_api.hookspecs.DriverSpec.ping`."""
         try:
-            return await self._run(server.ping())
+            return await self._run(connect.ping())
         except DragomanError as error:
             return Health(ok=False, reason=error.message)
 
@@ -240,7 +240,7 @@ class Driver:
         try:
             return await carry_out(exchange, partial(self._send, pauses=pauses, limit=limit))
         except AuthenticationError as error:
-            raise server.credentials_rejected(error, self._profile) from error
+            raise connect.credentials_rejected(error, self._profile) from error
 
     async def _send(self, request: HttpRequest, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> Reply:
         """Send one request; retry a read after a pause if the server is busy."""
@@ -252,7 +252,7 @@ class Driver:
             reply = await self._http.request(
                 request.method, request.path, body=request.body, content_type=kind, read=read, limit=limit
             )
-            if not (pause and read and errors.busy(reply)):
+            if not (pause and read and error_answers.busy(reply)):
                 break
             await anyio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter
         return reply

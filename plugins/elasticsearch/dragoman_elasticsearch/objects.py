@@ -12,10 +12,10 @@ from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, QueryError, RowNotFoundError
 from dragoman_api.exchanges import encode
 
-from . import errors
+from . import error_answers
 from .columns import mapping
-from .exchange import NDJSON, Exchange, get, post, segment, target
 from .hits import Hit, StoredHit
+from .http_requests import NDJSON, Exchange, get, post, segment, target
 from .search import SearchAnswer, documents
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def list_objects() -> Exchange[list[Object]]:
     if reply.status == 403:  # _cat needs a cluster privilege; field capabilities name every index that may be read
         listed = [_Listed(name) for name in sorted((yield from _readable()))]
     else:
-        listed = errors.decode(reply, list[_Listed])
+        listed = error_answers.decode(reply, list[_Listed])
     shown = [each for each in listed if not each.index.startswith(".")]
     if len(shown) > MAX_OBJECTS:
         raise QueryError(
@@ -72,7 +72,7 @@ def list_objects() -> Exchange[list[Object]]:
 
 def _readable() -> Exchange[list[str]]:
     reply = yield HttpRequest("GET", "/*/_field_caps?fields=_id")
-    return errors.decode(reply, mapping.FieldCaps).indices
+    return error_answers.decode(reply, mapping.FieldCaps).indices
 
 
 def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
@@ -82,7 +82,7 @@ def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
         batch = names[start : start + _BATCH]
         lines = (encode({"index": name}) + '\n{"size":0,"track_total_hits":true}\n' for name in batch)
         reply = yield HttpRequest("POST", "/_msearch", "".join(lines), NDJSON)
-        answers = errors.decode(reply, _Counts).responses
+        answers = error_answers.decode(reply, _Counts).responses
         if len(answers) != len(batch):
             raise QueryError(f"the server answered {len(answers)} of {len(batch)} searches for row counts")
         rows |= {name: None if each.partial() else each.count for name, each in zip(batch, answers, strict=True)}
@@ -101,8 +101,8 @@ def view(name: str) -> Exchange[View]:
     mapped = yield get(f"/{target(name)}/_mapping")
     caps = yield post(f"/{target(name)}/_field_caps?fields=*")
     hidden = mapped.status == 403 and caps.status == 200
-    mappings = None if hidden else errors.decode(mapped, dict[str, mapping.IndexMapping])
-    return mapping.read(name, mappings, errors.decode(caps, mapping.FieldCaps))
+    mappings = None if hidden else error_answers.decode(mapped, dict[str, mapping.IndexMapping])
+    return mapping.read(name, mappings, error_answers.decode(caps, mapping.FieldCaps))
 
 
 def index_settings(name: str) -> Exchange[Mapping[str, IndexSettings] | None]:
@@ -113,7 +113,7 @@ def index_settings(name: str) -> Exchange[Mapping[str, IndexSettings] | None]:
     """
     reply = yield get(f"/{target(name)}/_settings/{_SETTINGS}?flat_settings=true")
     try:
-        found = errors.decode(reply, dict[str, IndexSettings])
+        found = error_answers.decode(reply, dict[str, IndexSettings])
     except AccessDeniedError:
         return None
     if not found:

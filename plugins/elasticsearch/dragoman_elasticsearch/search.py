@@ -14,9 +14,9 @@ from dragoman_api import Note
 from dragoman_api.cells import widened
 from dragoman_api.errors import QueryError
 
-from . import errors
-from .exchange import Exchange, post, raw, target
+from . import error_answers
 from .hits import Count, DecodedHit
+from .http_requests import Exchange, post, raw, target
 
 if TYPE_CHECKING:
     from dragoman_api import HttpRequest
@@ -102,19 +102,19 @@ def documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bo
     """
     found, rewritten, body = yield from _documents(request, decoder)
     if not body.isascii():
-        errors.parsed(body, Raw)
+        error_answers.parsed(body, Raw)
     return found, rewritten
 
 
 def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bool, bytes]]:
-    body = errors.check((yield request))
+    body = error_answers.check((yield request))
     for read in (bytes, widened, mended, lambda text: widened(mended(text))):
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return decoder.decode(read(body)), read not in (bytes, widened), body
     # If asked to filter its answer, the server rewrites the documents.
     path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
     reply = yield msgspec.structs.replace(request, path=path)
-    return errors.decode(reply, decoder), True, reply.body
+    return error_answers.decode(reply, decoder), True, reply.body
 
 
 def mended(body: bytes) -> bytes:
@@ -138,7 +138,7 @@ def search(path: str, body: dict[str, Any], decoder: Decoder[SearchAnswer[H]]) -
     """
     found, rewritten, text = yield from _documents(post(path, body), decoder)
     if found.hits is _NO_HITS:  # taken for an empty one, it would end an export early
-        raise QueryError("the server answered a search without 'hits'", hint=errors.PROXY)
+        raise QueryError("the server answered a search without 'hits'", hint=error_answers.PROXY)
     if len(found.hits.hits) > (asked := body.get("size", len(found.hits.hits))):
         raise QueryError(f"the server returned {len(found.hits.hits):,} rows instead of {asked:,}")
     odd = rewritten or b"\n" in text or b"\r" in text
@@ -157,7 +157,7 @@ def count(name: str, query: Raw) -> Exchange[int]:
         QueryError: Some shards did not count.
     """
     reply = yield post(f"/{target(name)}/_count", {"query": query})
-    answer = errors.decode(reply, _Count)
+    answer = error_answers.decode(reply, _Count)
     if answer.shards.failed:
         raise QueryError(f"{answer.shards.failed} of {answer.shards.total} shards failed: the count is too low")
     return answer.count

@@ -7,8 +7,8 @@ import msgspec
 from dragoman_api import HttpRequest
 from dragoman_api.exchanges import encode
 
-from . import errors
-from .exchange import Exchange, target
+from . import error_answers
+from .http_requests import Exchange, target
 
 KEEP_ALIVE = "2m"
 """How long the server keeps an unused context; each request renews it."""
@@ -22,7 +22,7 @@ def open_context(name: str, preference: str = "", keep_alive: str = KEEP_ALIVE) 
     """Open a point in time and return its id; ids grow with the shards, so they go into bodies only."""
     more = f"&preference={preference}" if preference else ""
     reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{more}")
-    return errors.decode(reply, _Opened).id
+    return error_answers.decode(reply, _Opened).id
 
 
 def close_context(pit: str) -> HttpRequest:

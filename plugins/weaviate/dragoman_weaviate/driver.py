@@ -36,7 +36,7 @@ from dragoman_api import (
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 from dragoman_api.exchanges import carry_out
 
-from . import objects, read_or_write, server
+from . import connect, objects, read_or_write
 from .console import answers
 from .console.parser import parse
 from .exporting.export import ExportReader, IdRange, Piece
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from dragoman_api.exchanges import Reply
 
     from .columns.view import View
-    from .exchange import Exchange
+    from .http_requests import Exchange
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class Driver:
 
     def __init__(self) -> None:
         self._views: dict[str, View] = {}
-        self._features = server.Features()
+        self._features = connect.Features()
 
     # connection
 
@@ -75,16 +75,16 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.connect`."""
         self._http, self._profile = http, profile
         try:
-            found, self._features = await self._run(server.identify())
+            found, self._features = await self._run(connect.identify())
         except (AuthenticationError, ConnectionFailedError) as error:
-            raise server.advise(error, profile) from error
+            raise connect.advise(error, profile) from error
         return found
 
     @hookimpl
     async def ping(self) -> Health:
         """See `dragoman_api.hookspecs.DriverSpec.ping`."""
         try:
-            return await self._run(server.ping())
+            return await self._run(connect.ping())
         except DragomanError as error:
             return Health(ok=False, reason=error.message, code=error.code)
 
@@ -201,7 +201,7 @@ class Driver:
         try:
             return await carry_out(exchange, self._send_all)
         except AuthenticationError as error:
-            raise server.credentials_rejected(error, self._profile) from error
+            raise connect.credentials_rejected(error, self._profile) from error
 
     async def _send_all(self, requests: Sequence[HttpRequest]) -> list[Reply]:
         if len(requests) == 1:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from . import errors
+from . import error_answers
 from .columns.field_types import Family, Field, family_of
 from .columns.schema import Count
-from .exchange import Exchange, ask, post
+from .http_requests import Exchange, ask, post
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -171,7 +171,7 @@ def objects(reply: Reply, view: View) -> list[dict[str, Any]]:
     answer = _read(reply)
     found = answer.data.get.get(view.target) if answer.data and answer.data.get else None
     if answer.errors or found is None:
-        raise errors.refused(_texts(answer), status=reply.status)
+        raise error_answers.refused(_texts(answer), status=reply.status)
     return found
 
 
@@ -185,7 +185,7 @@ def counted(reply: Reply) -> dict[str, int]:
     data = answer.data.aggregate if answer.data else None
     counts = {name: each[0].meta.count for name, each in (data or {}).items() if each}
     if not counts:
-        raise errors.refused(_texts(answer), status=reply.status)
+        raise error_answers.refused(_texts(answer), status=reply.status)
     return counts
 
 
@@ -193,7 +193,7 @@ def counted_of(reply: Reply, name: str) -> int:
     """Read the count of one collection. Raises DragomanError where it was not counted."""
     counts = counted(reply)
     if name not in counts:
-        raise errors.refused([f"the answer counts {', '.join(counts)}, not {name}"], status=reply.status)
+        raise error_answers.refused([f"the answer counts {', '.join(counts)}, not {name}"], status=reply.status)
     return counts[name]
 
 
@@ -204,7 +204,7 @@ def count_of(view: View, where: Where | None, tenant: str | None) -> Exchange[in
 
 
 def _read(reply: Reply) -> _Answer:
-    return errors.decode(reply, _answer)
+    return error_answers.decode(reply, _answer)
 
 
 def _texts(answer: _Answer) -> list[str]:

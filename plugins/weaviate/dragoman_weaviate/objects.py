@@ -10,15 +10,15 @@ from dragoman_api import DragomanError, Object, QueryError
 from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import ObjectNotFoundError
 
-from . import errors, graphql
+from . import error_answers, graphql
 from .columns.schema import Collection, Schema, is_collection
 from .columns.view import View
-from .exchange import Exchange, ask, get
+from .http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .server import Features
+    from .connect import Features
 
 _BATCH = 100  # collections counted by one request
 
@@ -37,7 +37,7 @@ _definition = msgspec.json.Decoder(Collection)
 def list_objects(features: Features) -> Exchange[list[Object]]:
     """List collections by name (W8): the server's order varies."""
     replies = yield [get("/v1/schema"), *([get("/v1/aliases")] if features.aliases else [])]
-    found = sorted(errors.decode(replies[0], Schema).classes or [], key=lambda each: each.name)
+    found = sorted(error_answers.decode(replies[0], Schema).classes or [], key=lambda each: each.name)
     if len(found) > MAX_OBJECTS:
         raise QueryError(
             f"the server lists {len(found):,} collections; {MAX_OBJECTS:,} can be shown",
@@ -46,7 +46,7 @@ def list_objects(features: Features) -> Exchange[list[Object]]:
     counts = yield from _counts([each.name for each in found if not each.tenancy.enabled and is_collection(each.name)])
     aliases: list[_Alias] = []
     if features.aliases and replies[1].status == 200:  # without the right to read aliases, none are shown
-        aliases = errors.decode(replies[1], _Aliases).aliases or []
+        aliases = error_answers.decode(replies[1], _Aliases).aliases or []
     return [
         *(Object(each.name, counts.get(each.name), kind="collection") for each in found),
         *(Object(name, kind="alias") for name in sorted(each.alias for each in aliases)),
@@ -78,9 +78,9 @@ def view(name: str, features: Features) -> Exchange[View]:
     reply = yield from ask(get(f"/v1/schema/{name}"))
     if reply.status == 404:
         raise missing
-    collection = errors.decode(reply, _definition)
+    collection = error_answers.decode(reply, _definition)
     if odd := collection.odd:
-        told = errors.shorten(", ".join(map(repr, odd)))
+        told = error_answers.shorten(", ".join(map(repr, odd)))
         raise QueryError(f"'{name}' has {len(odd):,} names that cannot be part of a request: {told}")
     if collection.name.lower() != name.lower() and not features.aliases:
         raise QueryError(f"the server returned the collection '{collection.name}' instead of '{name}'")

@@ -12,10 +12,10 @@ from dragoman_api import RowKey
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.exchanges import encode
 
-from . import errors, graphql
+from . import error_answers, graphql
 from .columns.field_types import Family, Field, family_of
 from .columns.schema import Count
-from .exchange import Exchange, ask, get, object_path
+from .http_requests import Exchange, ask, get, object_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,7 +82,7 @@ def read_list(reply: Reply, view: View, tenant: str | None) -> list[StoredObject
         raise ObjectNotFoundError(
             f"the collection '{view.target}' is gone", hint="list the existing ones: dragoman objects"
         )
-    found = errors.decode(reply, _list).objects or []
+    found = error_answers.decode(reply, _list).objects or []
     for each in found:
         if each.collection != view.target or (each.tenant or tenant) != tenant:
             where = f"'{each.collection}'" + (f", tenant '{each.tenant}'" if each.tenant else "")
@@ -104,7 +104,7 @@ def read_one(reply: Reply, collection: str, key: str) -> StoredObject | None:
     """
     if reply.status == 404:
         return None
-    item = errors.decode(reply, _item)
+    item = error_answers.decode(reply, _item)
     if item.collection != collection or item.id.lower() != (key or _made(item.id)).lower():
         asked = f"{collection}/{key}".rstrip("/")
         raise QueryError(f"the server returned the object '{item.collection}/{item.id}' instead of '{asked}'")
@@ -132,7 +132,9 @@ def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Stor
         return _from_graphql(found, view)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         reason = f"the answer does not have the requested form: {type(error).__name__}: {error}"
-        raise QueryError(errors.shorten(reason), hint="describe the collection again: it may have changed") from error
+        raise QueryError(
+            error_answers.shorten(reason), hint="describe the collection again: it may have changed"
+        ) from error
 
 
 def _from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[StoredObject], Suspects]:

@@ -33,7 +33,7 @@ from dragoman_registry.wheels.checks import inspect
 from dragoman_registry.wheels.metadata_checks import WheelReport
 from dragoman_registry.wheels.wheel_file import project_of
 
-from . import leftovers
+from . import interrupted_writes
 from .folder import Own, add_digest_names, write_index, write_wheel, writing
 from .merge import immutable, merged, releases, wheels
 
@@ -370,12 +370,12 @@ def _working(path: Path, keys: Path | None, sign: Path | None, now: datetime | N
         raise ConfigurationError(f"{path} is not a registry", hint="make one: dragoman registry init FOLDER")
     with writing(path), locked(path):
         desk = _Desk(path, keys, sign, now)
-        if leftovers.is_unfinished(path):
-            leftovers.sweep(path, leftovers.in_use(path, desk.catalog, desk.repository))
+        if interrupted_writes.is_unfinished(path):
+            interrupted_writes.sweep(path, interrupted_writes.in_use(path, desk.catalog, desk.repository))
             if desk.repository.can_sign(*ONLINE):  # killed work may have left pages newer than the catalog
                 every = {project.project for project in desk.catalog.projects}
                 write_index(path, desk.repository, desk.catalog, types=desk.types, changed=every)
-        with leftovers.recorded(path):
+        with interrupted_writes.recorded(path):
             yield desk
 
 
@@ -436,7 +436,7 @@ class _Desk:
             names += [wheel, *(f"{wheel}.{kind}" for kind in ("metadata", "driver.json", "report.json"))]
             names += [f"targets/docs/{project}/{version}/{name}.md" for name in ("README", "CHANGELOG")]
             names += [f"targets/simple/{project}/index.{kind}" for kind in ("html", "v1+json")]
-        leftovers.record(self._path, names)
+        interrupted_writes.record(self._path, names)
 
     def publish(
         self, found: Mapping[Path, WheelReport], more: Mapping[str, Mapping[str, bytes]], catalog: Catalog
@@ -458,7 +458,9 @@ class _Desk:
             files = write_wheel(self._path, path, report, more.get(path.name, {}))
             if path in drivers:
                 signed[publishers[drivers[path]]] |= files
-        leftovers.record(self._path, [f"metadata/{repository.next_version(role)}.{role}.json" for role in signed])
+        interrupted_writes.record(
+            self._path, [f"metadata/{repository.next_version(role)}.{role}.json" for role in signed]
+        )
         waiting = [role for role, files in signed.items() if repository.submit(role, files)]
         if repository.can_sign(*ONLINE):
             there = repository.pending()

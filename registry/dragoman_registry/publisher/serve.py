@@ -16,7 +16,7 @@ from dragoman_registry.trust.keys import Keys, beside
 from dragoman_registry.trust.repository import Repository
 
 from .folder import belongs
-from .uploads import Uploads
+from .upload_requests import Uploads
 
 if TYPE_CHECKING:
     from asyncio import Task, TimerHandle, Transport

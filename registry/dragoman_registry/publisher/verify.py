@@ -19,7 +19,7 @@ from dragoman_registry.validation import Fault
 from dragoman_registry.wheels.checks import inspect
 
 from .folder import Own, index_files, place_of, reader
-from .leftovers import find, in_use
+from .interrupted_writes import find, in_use
 from .merge import releases
 from .pages import pages
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from dragoman.installed_versions import installed_version
 from dragoman.sandbox.levels import enforce
 from dragoman.sandbox.machine_level import measured_level
-from dragoman.versions import installed_version
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import write
 from dragoman_worker.hooks import HOOKS

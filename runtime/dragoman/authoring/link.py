@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman.sandbox.process import Launch
+from dragoman.sandbox.driver_process import Launch
 from dragoman.sandbox.reach.grants import granted
 from dragoman.sandbox.smoke import smoke_test
 from dragoman_registry.client.installer import unpack

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from dragoman.references import regular_file
-from dragoman.sandbox.process import Launch, Worker
+from dragoman.sandbox.driver_process import Launch, Worker
 from dragoman.sandbox.proxy import DriverProxy
 from dragoman.sandbox.reach.grants import granted
 from dragoman_api.errors import ConfigurationError

@@ -268,7 +268,7 @@ class PluginInstaller:
         return generation
 
     async def _smoke_test(self, trees: tuple[Path, ...], manifest: Manifest, *, trusted: bool) -> None:
-        from dragoman.sandbox.process import Launch
+        from dragoman.sandbox.driver_process import Launch
         from dragoman.sandbox.reach.grants import granted
         from dragoman.sandbox.smoke import smoke_test
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.to_thread
 
-from dragoman.versions import installed_version
+from dragoman.installed_versions import installed_version
 from dragoman_api import events
 from dragoman_api.calls import Call
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError

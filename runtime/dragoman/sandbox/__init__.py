@@ -6,11 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .driver_process import Worker
     from .host_imports import find_host_imports
     from .launch import Launch
     from .levels import Level, Policy, SandboxReport, achievable_level
     from .machine_level import measured_level
-    from .process import Worker
     from .proxy import DriverProxy
     from .spare import Spare
 
@@ -21,7 +21,7 @@ _HOME = {
     "Policy": "levels",
     "SandboxReport": "levels",
     "Spare": "spare",
-    "Worker": "process",
+    "Worker": "driver_process",
     "achievable_level": "levels",
     "find_host_imports": "host_imports",
     "measured_level": "machine_level",

@@ -14,7 +14,7 @@ from dragoman_worker.frames import FROM_CHILD, FrameError, receive
 from dragoman_worker.wire import Sandboxed
 
 from . import levels
-from .child import Child
+from .bare_process import Child
 from .host_imports import find_host_imports
 from .launch import Launch, configure
 from .log import harmless

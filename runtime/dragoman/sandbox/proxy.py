@@ -13,7 +13,7 @@ from dragoman_worker.hooks import HOOKS
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from .process import Worker
+    from .driver_process import Worker
 
 
 class DriverProxy(SimpleNamespace):

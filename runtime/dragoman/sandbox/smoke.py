@@ -8,7 +8,7 @@ import anyio
 
 from dragoman_api.errors import DriverFaultError
 
-from .process import Worker
+from .driver_process import Worker
 
 if TYPE_CHECKING:
     from dragoman_registry.wheels.manifest import Manifest

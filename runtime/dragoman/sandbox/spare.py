@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .child import Child
+from .bare_process import Child
 
 if TYPE_CHECKING:
     from types import TracebackType

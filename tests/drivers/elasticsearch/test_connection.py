@@ -12,7 +12,7 @@ from drivers.replies import Answers, reply
 from dragoman_api import AuthenticationError, ConnectionFailedError, HttpRequest, Profile, Server
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
-from dragoman_elasticsearch import errors, server
+from dragoman_elasticsearch import connect, error_answers
 from fakes.certificates import Certificates, make_certificates
 from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 HEADER = {"X-Elastic-Product": "Elasticsearch"}
 
 
-def about(number: str = "8.19.21", *, tagline: str = server.TAGLINE, **version: str) -> dict[str, Any]:
+def about(number: str = "8.19.21", *, tagline: str = connect.TAGLINE, **version: str) -> dict[str, Any]:
     return {"name": "n1", "version": {"number": number, "build_flavor": "default", **version}, "tagline": tagline}
 
 
-def identified(*answers: Any, **options: Any) -> tuple[Server, server.Features]:
+def identified(*answers: Any, **options: Any) -> tuple[Server, connect.Features]:
     given = Profile(name="shop", type="elasticsearch", host="h", port=9200, options=options)
-    return Answers(*answers).run(server.identify(given))
+    return Answers(*answers).run(connect.identify(given))
 
 
 # E3: which servers are taken
@@ -164,7 +164,7 @@ def test_E10_a_key_in_clear_is_recognised_and_the_encoding_offered(wording: Word
         name="s", type="e", host="h", port=1, auth_scheme=AuthScheme.API_KEY, secrets=Secrets(values={"api_key": "a:b"})
     )
     with pytest.raises(ConfigurationError) as caught:
-        server.check_key(given)
+        connect.check_key(given)
     wording(caught.value.message)
     assert "base64" in caught.value.hint
 
@@ -192,7 +192,7 @@ async def test_E39_rejected_credentials_say_so_and_advise_https(wording: Wording
 
 def test_E39_over_https_the_advice_is_about_the_credentials() -> None:
     given = Profile(name="shop", type="e", host="h", port=1, ssl_mode=SslMode.PREFERRED)
-    error = server.credentials_rejected(AuthenticationError("no"), given)
+    error = connect.credentials_rejected(AuthenticationError("no"), given)
     assert "HTTPS" not in error.hint
     assert error.message == "Authentication failed: Auth Method None was rejected by h:1 (401): no"
 
@@ -401,7 +401,7 @@ class TestConnectionOnServer(OnServer):
     ],
 )  # fmt: skip
 def test_errors_are_classified_by_type_and_keep_the_useful_text(status: int, body: Any, kind: str, text: str) -> None:
-    error = errors.exception(errors.read(reply(body, status)))
+    error = error_answers.exception(error_answers.read(reply(body, status)))
     assert (error.code, text in error.message) == (kind, True), error.message
 
 
@@ -411,7 +411,7 @@ def test_the_text_of_a_query_error_comes_from_the_shard() -> None:
     root = [{"type": "query_shard_exception", "reason": "Failed to parse query [k:(]"}]
     body = {"error": {"root_cause": root, "type": "search_phase_execution_exception", "reason": "all shards failed",
                       "failed_shards": [shard]}}  # fmt: skip
-    message = errors.exception(errors.read(reply(body, 400))).message
+    message = error_answers.exception(error_answers.read(reply(body, 400))).message
     expected = "Elasticsearch error: query_shard_exception: Failed to parse query [k:(]: Cannot parse 'k:('"
     assert message == expected
 
@@ -429,15 +429,15 @@ def test_the_text_of_a_query_error_comes_from_the_shard() -> None:
 )
 def test_waiting_is_decided_by_type_not_by_429(status: int, kind: str, *, busy: bool) -> None:
     body = {"error": {"root_cause": [{"type": kind, "reason": "r"}], "type": kind, "reason": "r"}}
-    assert errors.busy(reply(body, status)) is busy
+    assert error_answers.busy(reply(body, status)) is busy
 
 
 def test_too_many_scrolls_say_what_to_do_on_every_version() -> None:
     for status, kind in ((500, "exception"), (429, "too_many_scroll_contexts_exception")):
         text = "Trying to create too many scroll contexts. Must be less than or equal to: [500]."
         body = {"error": {"root_cause": [{"type": kind, "reason": text}], "type": kind, "reason": text}}
-        assert text in errors.exception(errors.read(reply(body, status))).message
+        assert text in error_answers.exception(error_answers.read(reply(body, status))).message
 
 
 def test_requests_are_what_they_say() -> None:
-    assert next(server.ping()) == HttpRequest("GET", "/")
+    assert next(connect.ping()) == HttpRequest("GET", "/")

@@ -15,7 +15,7 @@ from drivers.replies import Answers, reply
 from dragoman_api import Delete, DragomanError, Drop, Insert, PageRequest, Plan, PlanRequest, QueryError, RowKey, Update
 from dragoman_api.cells import widened
 from dragoman_api.grid import MAX_ROWS
-from dragoman_elasticsearch import errors, objects, server
+from dragoman_elasticsearch import connect, error_answers, objects
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.console import answers
 from dragoman_elasticsearch.console.parser import parse
@@ -312,12 +312,12 @@ def test_a_limit_that_is_none_ends_an_export(limit: int) -> None:
 @pytest.mark.parametrize(
     "reading",
     [
-        lambda: Answers(reply({"version": {"number": f"{DIGITS}.1"}})).run(server.identify(profile("http://h:1"))),
+        lambda: Answers(reply({"version": {"number": f"{DIGITS}.1"}})).run(connect.identify(profile("http://h:1"))),
         lambda: Answers(reply([{"index": "a", "store.size": "²"}]), reply({"responses": [{}]})).run(
             objects.list_objects()
         ),
-        lambda: errors.check(reply({}, 429, {"Retry-After": DIGITS})),
-        lambda: errors.check(reply({}, 429, {"Retry-After": "²"})),
+        lambda: error_answers.check(reply({}, 429, {"Retry-After": DIGITS})),
+        lambda: error_answers.check(reply({}, 429, {"Retry-After": "²"})),
     ],
 )
 def test_a_number_of_a_server_is_bounded_before_it_is_read(reading: Any) -> None:
@@ -374,7 +374,7 @@ def test_no_byte_of_an_answer_is_scanned_again_and_again(text: bytes) -> None:
 def test_blanks_in_a_reason_cost_no_more_than_their_length() -> None:
     began = time.process_time()
     body = {"error": {"type": "x", "reason": f"a{' ' * 100_000}b Was expecting one of: c"}, "status": 400}
-    assert errors.exception(errors.read(reply(body, 400))).message.endswith("a b")
+    assert error_answers.exception(error_answers.read(reply(body, 400))).message.endswith("a b")
     assert time.process_time() - began < 2
 
 

@@ -29,7 +29,7 @@ from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNot
 from dragoman_api.exports import ExportForm
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.testing.target import hooks_of
-from dragoman_weaviate import errors, server
+from dragoman_weaviate import connect, error_answers
 from dragoman_weaviate.driver import Driver
 from fakes.certificates import Certificates, make_certificates
 from fakes.weaviate import FakeWeaviate, Role, User
@@ -99,7 +99,7 @@ def test_what_it_cannot_do_is_not_claimed():
 
 def identified(meta: Any, own: Any = None) -> Any:
     answers = Answers(reply(meta), own or reply("", status=401))
-    found = answers.run(server.identify())
+    found = answers.run(connect.identify())
     assert [each.path for each in answers.asked] == ["/v1/meta", "/v1/users/own-info"]
     return found
 
@@ -109,7 +109,7 @@ def test_the_version_comes_from_a_request_that_needs_the_key():
     found, features = identified(META)
     assert (found.product, found.version, found.notes) == ("Weaviate", "1.38.11", [])
     assert features.negation
-    assert not server.Features((1, 32, 0)).negation
+    assert not connect.Features((1, 32, 0)).negation
 
 
 def test_an_old_version_is_taken_with_a_warning():
@@ -139,7 +139,7 @@ def test_what_the_roles_allow_is_said(wording: Wording):
 def test_a_rejected_key_says_so_with_the_prefix_and_what_the_hosted_service_needs(wording: Wording, said):
     """W34, W36."""
     given = profile("http://h:8080", **keyed("wrong"))
-    error = server.credentials_rejected(AuthenticationError(said), given)
+    error = connect.credentials_rejected(AuthenticationError(said), given)
     assert error.message.startswith("Authentication failed: the API key was rejected by h:8080 (401)")
     assert said in error.message
     wording(error.hint)
@@ -148,10 +148,10 @@ def test_a_rejected_key_says_so_with_the_prefix_and_what_the_hosted_service_need
 def test_a_missing_key_and_a_key_too_many_are_told_apart(wording: Wording):
     """W36: a server without authentication answers 401 to any key, with a text of its own."""
     missing = AuthenticationError("anonymous access not enabled. Please authenticate through one of …")
-    error = server.credentials_rejected(missing, profile("http://h:8080"))
+    error = connect.credentials_rejected(missing, profile("http://h:8080"))
     wording(error.message, error.hint)
     extra = AuthenticationError("no authentication scheme is configured (API Key or OIDC), but an 'Authorization' …")
-    error = server.credentials_rejected(extra, profile("http://h:8080", **keyed("k")))
+    error = connect.credentials_rejected(extra, profile("http://h:8080", **keyed("k")))
     wording(error.message, error.hint)
 
 
@@ -159,9 +159,9 @@ def test_a_missing_key_and_a_key_too_many_are_told_apart(wording: Wording):
 def test_the_hosted_service_needs_https_and_a_key(host):
     """W34: said when the connection fails, and only for it."""
     given = Profile(name="l", type="weaviate", host=host, port=443)
-    assert server.HOSTED_HINT in server.advise(ConnectionFailedError("refused", hint="look"), given).hint
+    assert connect.HOSTED_HINT in connect.advise(ConnectionFailedError("refused", hint="look"), given).hint
     other = Profile(name="l", type="weaviate", host="db.example", port=443)
-    assert server.advise(ConnectionFailedError("refused", hint="look"), other).hint == "look"
+    assert connect.advise(ConnectionFailedError("refused", hint="look"), other).hint == "look"
 
 
 def test_an_empty_key_is_refused_before_anything_is_sent(wording: Wording):
@@ -190,7 +190,7 @@ def test_an_empty_key_is_refused_before_anything_is_sent(wording: Wording):
     ],
 )  # fmt: skip
 def test_every_shape_of_error_is_understood(status, body, code, text):
-    error = errors.exception(reply(body, status))
+    error = error_answers.exception(reply(body, status))
     assert error.code == code
     assert text in error.message
 

@@ -28,12 +28,12 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.grid import MAX_ROWS
-from dragoman_weaviate import objects, server
+from dragoman_weaviate import connect, objects
+from dragoman_weaviate.connect import Features
 from dragoman_weaviate.console import answers
 from dragoman_weaviate.console.parser import parse
 from dragoman_weaviate.exporting.export import ExportReader
 from dragoman_weaviate.grid import pages
-from dragoman_weaviate.server import Features
 from dragoman_weaviate.writing.apply import apply_plan
 from dragoman_weaviate.writing.plan import plan_changes
 
@@ -211,13 +211,13 @@ def test_a_limit_that_is_none_ends_an_export(limit: int) -> None:
 @pytest.mark.parametrize("version", [f"{DIGITS}.1", "٣.٤"])
 def test_a_version_is_bounded_before_it_is_read(wording: Wording, version: str) -> None:
     with pytest.raises(DragomanError) as caught:
-        Answers(reply({"version": version}), reply({})).run(server.identify())
+        Answers(reply({"version": version}), reply({})).run(connect.identify())
     wording(caught.value.message)
 
 
 @pytest.mark.parametrize("roles", [[{"permissions": ["x"]}], [{"permissions": 5}], ["x"], 5])
 def test_what_an_odd_answer_says_of_rights_is_nothing(roles: Any) -> None:
-    found, _ = Answers(reply({"version": "1.38.11"}), reply({"roles": roles})).run(server.identify())
+    found, _ = Answers(reply({"version": "1.38.11"}), reply({"roles": roles})).run(connect.identify())
     assert found.notes == []
 
 

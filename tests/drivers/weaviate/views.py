@@ -10,7 +10,7 @@ from drivers.weaviate.rig import INDEXED, TYPES, properties
 
 from dragoman_weaviate.columns import schema
 from dragoman_weaviate.columns.view import View
-from dragoman_weaviate.server import Features
+from dragoman_weaviate.connect import Features
 
 
 def view(

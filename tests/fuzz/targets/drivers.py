@@ -28,15 +28,15 @@ from dragoman_api import (
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import DragomanError
 from dragoman_api.exports import ExportForm
-from dragoman_elasticsearch import objects, search, server
+from dragoman_elasticsearch import connect, objects, search
 from dragoman_elasticsearch.columns import mapping
 from dragoman_elasticsearch.console import answers as es_answers
 from dragoman_elasticsearch.exporting import export as es_exports
 from dragoman_elasticsearch.grid import deep_pages, pages
 from dragoman_elasticsearch.writing.apply import Sender
+from dragoman_weaviate import connect as wv_server
 from dragoman_weaviate import graphql
 from dragoman_weaviate import objects as wv_objects
-from dragoman_weaviate import server as wv_server
 from dragoman_weaviate.columns import schema
 from dragoman_weaviate.columns.view import View as WvView
 from dragoman_weaviate.console import answers as wv_answers
@@ -151,7 +151,7 @@ _ERROR = {
     },
     "status": 400,
 }
-_ROOT = {"name": "n", "version": {"number": "8.19.21", "build_flavor": "default"}, "tagline": server.TAGLINE}
+_ROOT = {"name": "n", "version": {"number": "8.19.21", "build_flavor": "default"}, "tagline": connect.TAGLINE}
 _CAT = [{"index": "books", "store.size": "12"}, {"index": ".hidden", "store.size": None}]
 _BULK = {
     "errors": True,
@@ -210,7 +210,7 @@ def _es_page(**more: Any) -> Callable[[], Exchange]:
     def page() -> Exchange:
         request = PageRequest(object="books", sort=[Sort("price")], **more)
         grid = pages.page_query(request, view, window=1_000, preference="p", connection="c")
-        return grid.deep_page(grid.pager(server.Features((8, 0, 0)))) if grid.deep else grid.shallow_page()
+        return grid.deep_page(grid.pager(connect.Features((8, 0, 0)))) if grid.deep else grid.shallow_page()
 
     return page
 
@@ -268,7 +268,7 @@ def _es_operations() -> dict[str, Callable[[], Exchange]]:
         "page": _es_page(columns=["title", "price", "o.p", "items.sku", "r", "flat.a", "_score"], total=True),
         "deep": _es_page(offset=5_000, limit=10),
         "describe": _es_described,
-        "identify": lambda: server.identify(_PROFILE),
+        "identify": lambda: connect.identify(_PROFILE),
         "list": objects.list_objects,
         "cell": lambda: pages.fetch_cell(CellRequest(key=key, column="o.p"), view),
         "runtime-cell": lambda: pages.fetch_cell(CellRequest(key=key, column="r"), view),

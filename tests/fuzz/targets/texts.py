@@ -19,7 +19,7 @@ from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.changes import HttpRequest
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.publisher.serve import _negotiated
-from dragoman_registry.publisher.uploads import phrase as reason_phrase
+from dragoman_registry.publisher.upload_requests import phrase as reason_phrase
 
 from ..grammar import SECTION, json_of, pasted, split, text
 from ..target import Bounds, Broken, Target
@@ -304,6 +304,6 @@ TARGETS = (
            grammar=lambda: st.tuples(pasted(_ROW, glue=("", " ", " ")), pasted(_ROW, most=2), pasted(_ROW,
            most=2)).map(SECTION.join)),
     Target(name="accept-header", make=_accept,
-           parses="dragoman_registry.publisher.serve:_negotiated, dragoman_registry.publisher.uploads:phrase",
+           parses="dragoman_registry.publisher.serve:_negotiated, dragoman_registry.publisher.upload_requests:phrase",
     grammar=lambda: pasted(_ACCEPT, glue=("",))),
 )  # fmt: skip

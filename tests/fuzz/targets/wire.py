@@ -277,8 +277,8 @@ def _asks() -> SearchStrategy[bytes]:
 _TAKEN = (*values.FAULTS, FrameError)
 _WIRE = Bounds(seconds=0.3, mb_per_kb=1, largest=400_000)
 TARGETS = (
-    Target(name="frames-to-host", parses="dragoman.sandbox.process:Worker._receive", make=_to_host, grammar=_streams,
-    bounds=_WIRE),
+    Target(name="frames-to-host", parses="dragoman.sandbox.driver_process:Worker._receive", make=_to_host,
+    grammar=_streams, bounds=_WIRE),
     Target(name="driver-results", parses="dragoman_worker.values:Assembly, dragoman.cli.output", make=_answers,
     grammar=_results,
            allowed=_TAKEN, bounds=_WIRE),

@@ -21,7 +21,7 @@ import wheelhouse
 from dragoman_api.errors import ConfigurationError, PluginNotFoundError, WheelRejectedError
 from dragoman_registry.index.registry import Registry
 from dragoman_registry.publisher import inbox as inboxes
-from dragoman_registry.publisher import publish, uploads
+from dragoman_registry.publisher import publish, upload_requests
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust.keys import own_key
 from hostile_wheels import HOSTILE, many_faults
@@ -610,9 +610,9 @@ def test_the_reason_phrase_of_a_wheel_with_many_faults_is_made_once_through_them
             return super().__len__()
 
     reasons = [Counted(f"code: {number}") for number in range(5_000)]
-    phrase = uploads.phrase([*reasons])
+    phrase = upload_requests.phrase([*reasons])
     assert len(phrase) < 1_500
     assert phrase.startswith("code: 0; code: 1; ")
     assert phrase.endswith(" more")
     assert Counted.looks < 3 * len(reasons)
-    assert uploads.phrase(["a" * 5_000, "b"]) == "a" * 900 + "; and 1 more"
+    assert upload_requests.phrase(["a" * 5_000, "b"]) == "a" * 900 + "; and 1 more"

@@ -18,7 +18,7 @@ import pytest
 import wheelhouse
 from dragoman_registry import isolation
 from dragoman_registry.publisher import inbox as inboxes
-from dragoman_registry.publisher import serve, uploads
+from dragoman_registry.publisher import serve, upload_requests
 from dragoman_registry.publisher.inbox import Inbox
 from slow_cases import mostly_slow
 from uploading import (
@@ -52,7 +52,7 @@ def told() -> list[Any]:
 
 @pytest.mark.timeout(180)
 def test_a_wheel_that_takes_for_ever_holds_nobody_up_and_is_refused(tmp_path, root, told, monkeypatch):
-    monkeypatch.setattr(uploads, "judge", judge_for_ever)
+    monkeypatch.setattr(upload_requests, "judge", judge_for_ever)
     timers = []
 
     class Kept(threading.Timer):
@@ -123,7 +123,7 @@ def dialled(url: str) -> socket.socket:
 
 @pytest.mark.timeout(60)
 def test_a_client_that_trickles_is_cut_off_and_holds_no_other(tmp_path, root, told, monkeypatch):
-    monkeypatch.setattr(uploads, "STALL", 1.0)
+    monkeypatch.setattr(upload_requests, "STALL", 1.0)
     with served(root, tokens=TOKENS, on_event=told.append) as url, contextlib.ExitStack() as stack:
         body = form(wheel(tmp_path / "w2"))
         for _ in range(6):
@@ -137,7 +137,7 @@ def test_a_client_that_trickles_is_cut_off_and_holds_no_other(tmp_path, root, to
 
 @pytest.mark.timeout(60)
 def test_a_body_slower_than_its_rate_is_cut_off(tmp_path, root, told, monkeypatch):
-    monkeypatch.setattr(uploads, "STALL", 1.0)
+    monkeypatch.setattr(upload_requests, "STALL", 1.0)
     with served(root, tokens=TOKENS, on_event=told.append) as url:
         body = form(wheel(tmp_path / "w2"))
         with open_upload(url, body, length=100 << 20) as connection, contextlib.suppress(OSError):

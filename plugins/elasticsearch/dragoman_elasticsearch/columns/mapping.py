@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from dragoman_api import Note
 from dragoman_api.errors import ObjectNotFoundError
-from dragoman_elasticsearch import errors
+from dragoman_elasticsearch import error_answers
 
 from .field_types import Family, Field, family_of
 from .view import View, column
@@ -100,7 +100,8 @@ def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -
     for index, each in indices.items():
         distinct.setdefault(bytes(each.mappings), []).append(index)
     decoded = [
-        errors.parsed(text, dict[str, Any]) if mappings is not None else _from_caps(caps.fields) for text in distinct
+        error_answers.parsed(text, dict[str, Any]) if mappings is not None else _from_caps(caps.fields)
+        for text in distinct
     ]
     merged: dict[str, list[_Leaf]] = {}
     for one in decoded:

@@ -12,7 +12,7 @@ from dragoman_api.cells import widened
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.exchanges import decode, indented
 from dragoman_api.grid import MAX_ROWS
-from dragoman_elasticsearch import errors, read_or_write
+from dragoman_elasticsearch import error_answers, read_or_write
 from dragoman_elasticsearch.grid.cells import parse, show
 from dragoman_elasticsearch.search import Shards, Total
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from dragoman_api import ConsoleRequest, HttpRequest
     from dragoman_api.exchanges import Reply
-    from dragoman_elasticsearch.exchange import Exchange
+    from dragoman_elasticsearch.http_requests import Exchange
 
 JsonRow = dict[str, Raw]
 MAX_PARTS = 16
@@ -84,8 +84,8 @@ def execute(asked: ConsoleRequest) -> Exchange[Answer]:
             )
             notes.append(Note(code="answer-rewritten", reason=reason))
     answer = _shape(request, reply, notes)
-    if asked.writes and not 200 <= reply.status < 300 and (fault := errors.read(reply)).unsure:
-        notes.append(Note(code="in-doubt", reason=f"{errors.DOUBT}{errors.exception(fault).message}"))
+    if asked.writes and not 200 <= reply.status < 300 and (fault := error_answers.read(reply)).unsure:
+        notes.append(Note(code="in-doubt", reason=f"{error_answers.DOUBT}{error_answers.exception(fault).message}"))
     return answer
 
 
@@ -111,7 +111,7 @@ def _shape(request: HttpRequest, reply: Reply, notes: list[Note]) -> Answer:
             text = "\n".join([f"HTTP {reply.status}", *headers])
         answer = Answer(kind=AnswerKind.TEXT, status=reply.status, request=request, text=text)
     if not 200 <= reply.status < 300 and request.method != "HEAD":
-        reason = errors.exception(errors.read(reply)).message
+        reason = error_answers.exception(error_answers.read(reply)).message
         notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {reason}"))
     return msgspec.structs.replace(answer, notes=notes)
 
@@ -198,7 +198,7 @@ def _hidden(found: _Body, reply: Reply) -> str:
     """Return the failures that an answer with status 200 hides."""
     said = []
     if bytes(found.error):
-        said.append(errors.exception(errors.read(reply)).message)
+        said.append(error_answers.exception(error_answers.read(reply)).message)
     if found.errors:
         failed = [item.error for each in found.items for item in each.values() if bytes(item.error)]
         said.append(f"{len(failed)} of {len(found.items)} items failed{_first(failed)}")
@@ -217,6 +217,6 @@ def _first(failures: list[Raw]) -> str:
     for failure in map(msgspec.json.decode, failures):
         inner = failure.get("reason") or failure.get("cause") if isinstance(failure, dict) else None
         cause = inner if isinstance(inner, dict) else failure
-        text = errors.read(_Part(msgspec.json.encode({"error": cause}))).text
+        text = error_answers.read(_Part(msgspec.json.encode({"error": cause}))).text
         return f"; the first: {text}" if text else ""
     return ""

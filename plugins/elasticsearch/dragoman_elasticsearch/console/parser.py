@@ -12,7 +12,7 @@ import msgspec
 from dragoman_api import ConsoleRequest, HttpRequest
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_elasticsearch import read_or_write
-from dragoman_elasticsearch.exchange import NDJSON
+from dragoman_elasticsearch.http_requests import NDJSON
 
 _TOKEN = re.compile(
     r"""

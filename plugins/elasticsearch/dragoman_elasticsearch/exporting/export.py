@@ -13,7 +13,7 @@ from dragoman_api import ExportPart, HttpRequest
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.exchanges import decode, encode
 from dragoman_api.exports import ExportForm
-from dragoman_elasticsearch.exchange import Exchange, post, target
+from dragoman_elasticsearch.http_requests import Exchange, post, target
 from dragoman_elasticsearch.search import mended, search
 from dragoman_elasticsearch.search_contexts import close_context, open_context
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-    from dragoman_elasticsearch.exchange import Exchange
+    from dragoman_elasticsearch.http_requests import Exchange
 
     from .slices import Slice
 

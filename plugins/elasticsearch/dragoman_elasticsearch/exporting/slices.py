@@ -11,8 +11,8 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman_api.errors import ConnectionFailedError, QueryError, WindowExceededError
-from dragoman_elasticsearch import errors
-from dragoman_elasticsearch.exchange import Exchange, target
+from dragoman_elasticsearch import error_answers
+from dragoman_elasticsearch.http_requests import Exchange, target
 from dragoman_elasticsearch.search import SearchAnswer, search
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class Slice:
 
     def _behind(self, last: ExportDocument) -> Bookmark:
         """Return the bookmark of a row, which must come after the previous one."""
-        mark: Bookmark = errors.parsed(bytes(last.sort), _mark)
+        mark: Bookmark = error_answers.parsed(bytes(last.sort), _mark)
         if isinstance(self.mark, tuple) and mark <= self.mark:
             raise QueryError(f"the export is incomplete: the server repeated rows after {self.mark}")
         return mark
@@ -186,7 +186,7 @@ class Slice:
     def _again(self, error: DragomanError, asked: int) -> float:
         """Decide by the error whether to retry: with fewer rows, later, or not at all."""
         source, details = self.source, error.details
-        if details.get("type") == errors.CONTEXT_LOST:
+        if details.get("type") == error_answers.CONTEXT_LOST:
             raise QueryError(
                 f"the server no longer holds the state of '{source.name}' for this export (kept for {source.hold})",
                 hint="export again; if the output takes longer than that, raise the keep-alive",

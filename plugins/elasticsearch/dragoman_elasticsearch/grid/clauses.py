@@ -13,7 +13,7 @@ from . import filter_values
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman_elasticsearch.server import Features
+    from dragoman_elasticsearch.connect import Features
 
 Clause = dict[str, "Any"]
 

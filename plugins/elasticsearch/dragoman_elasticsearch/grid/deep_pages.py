@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from dragoman_api.errors import QueryError
-from dragoman_elasticsearch import errors
-from dragoman_elasticsearch.exchange import Exchange, target
+from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.hits import DecodedHit
+from dragoman_elasticsearch.http_requests import Exchange, target
 from dragoman_elasticsearch.search import READ, SearchAnswer, search
 from dragoman_elasticsearch.search_contexts import KEEP_ALIVE, close_context, close_scroll, open_context
 
@@ -78,7 +78,7 @@ class PointInTimePager(_Result):
                     yield from self._open()
                 return (yield from self._fetch(offset, limit, options))
             except QueryError as error:
-                if last or error.details.get("type") != errors.CONTEXT_LOST:
+                if last or error.details.get("type") != error_answers.CONTEXT_LOST:
                     raise
                 # Bookmarks are valid in their own point in time only.
                 self.pit, self.renewed = "", True
@@ -185,7 +185,7 @@ class ScrollPager(_Result):
             try:
                 return (yield from self._fetch(offset, limit, options))
             except QueryError as error:
-                if error.details.get("type") != errors.CONTEXT_LOST:
+                if error.details.get("type") != error_answers.CONTEXT_LOST:
                     raise
                 self.scroll, self.renewed = "", True
                 return (yield from self._fetch(offset, limit, options))

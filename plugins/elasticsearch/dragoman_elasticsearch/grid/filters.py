@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dragoman_elasticsearch.columns.view import View
-    from dragoman_elasticsearch.server import Features
+    from dragoman_elasticsearch.connect import Features
 
 
 class FilterBody(msgspec.Struct, frozen=True):

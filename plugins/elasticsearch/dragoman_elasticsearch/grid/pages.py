@@ -17,11 +17,11 @@ from dragoman_api.cells import widened
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
 from dragoman_api.exchanges import encode
-from dragoman_elasticsearch import errors
+from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns.field_types import Family, Field
 from dragoman_elasticsearch.columns.view import View, column
-from dragoman_elasticsearch.exchange import Exchange, get, post, target
 from dragoman_elasticsearch.hits import DecodedHit
+from dragoman_elasticsearch.http_requests import Exchange, get, post, target
 from dragoman_elasticsearch.objects import document
 from dragoman_elasticsearch.search import MATCH_ALL, READ, search
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dragoman_api import Cell, CellRequest, CompiledFilter
-    from dragoman_elasticsearch.server import Features
+    from dragoman_elasticsearch.connect import Features
 
 WINDOW = 10_000
 """Rows that are reached by offset; deep pages start after them (E41). Fixed, whatever the index's setting."""
@@ -204,7 +204,7 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
             raise RowNotFoundError(f"'{request.key.object}' holds no document '{request.key.id}'")
     else:
         stored = yield from document(request.key.object, request.key.id, request.key.routing)
-        source = errors.parsed(widened(bytes(stored.source)), DOCUMENT) if bytes(stored.source) else None
+        source = error_answers.parsed(widened(bytes(stored.source)), DOCUMENT) if bytes(stored.source) else None
         if source is None and reader.needs_source:
             raise QueryError("the index does not keep documents (_source), so the cell cannot be read")
         hit = DecodedHit(index=stored.index, id=stored.id, source=source)
@@ -249,7 +249,7 @@ def window_setting(name: str) -> Exchange[int]:
     """Read how far an object is reached by offset: the smallest `index.max_result_window` of its indices."""
     path = "_settings/index.max_result_window?include_defaults=true&flat_settings=true"
     reply = yield get(f"/{target(name)}/{path}")
-    answer = errors.decode(reply, dict[str, dict[str, dict[str, str]]])
+    answer = error_answers.decode(reply, dict[str, dict[str, dict[str, str]]])
     setting = "index.max_result_window"  # set values are under `settings`, all others under `defaults`; strings
     values = (each.get("settings", {}).get(setting) or each["defaults"][setting] for each in answer.values())
     return min((int(value) for value in values), default=WINDOW)
@@ -282,7 +282,7 @@ class _Validated(msgspec.Struct, frozen=True):
 def why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
     """Ask the server why a Raw row finds nothing: `lenient` turns bad values and patterns into an empty 200."""
     reply = yield post(f"/{target(name)}/_validate/query?explain=true", {"query": query})
-    texts = [each.explanation or each.error for each in errors.decode(reply, _Validated).explanations]
+    texts = [each.explanation or each.error for each in error_answers.decode(reply, _Validated).explanations]
     causes = list(dict.fromkeys(cause for text in texts for cause in _causes(text)))
     return [
         Note(code="raw-query-void", column="Raw SQL", reason=f"a part of it can match nothing: {cause}")

@@ -24,7 +24,7 @@ from dragoman_api import (
     RowKey,
 )
 from dragoman_api.errors import RowNotFoundError
-from dragoman_elasticsearch import errors, objects, read_or_write
+from dragoman_elasticsearch import error_answers, objects, read_or_write
 from dragoman_elasticsearch.hits import Count
 
 from . import requests
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
     from dragoman_api.exchanges import Reply
-    from dragoman_elasticsearch.exchange import Exchange
     from dragoman_elasticsearch.hits import StoredHit
+    from dragoman_elasticsearch.http_requests import Exchange
 
 _SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
 _GONE = "the row was deleted since it was read"
@@ -174,7 +174,7 @@ class Sender:
         if not drop and here and written.result in _RESULTS[row.action] and written.error is None:
             return _applied(row, written)
         said = f"{written.index}/{written.id} {written.result}".strip(" /") or "nothing of it"
-        reason = f"{errors.DOUBT}the answer says {said}"
+        reason = f"{error_answers.DOUBT}the answer says {said}"
         return Outcome(change=0, status=_FAILED, id=row.id, reason=reason, doubt=True)
 
     def _tell(self, row: _Row, outcome: Outcome) -> None:
@@ -185,7 +185,7 @@ class Sender:
         sent = error.details.get("sent") is not False
         if isinstance(error, ConnectionFailedError) and not self._outcomes and not sent:
             raise error
-        reason = f"{errors.DOUBT if sent else 'not sent: '}{error.message}"
+        reason = f"{error_answers.DOUBT if sent else 'not sent: '}{error.message}"
         for row in rows:
             self._tell(row, Outcome(change=0, status=_FAILED, id=row.id, reason=reason, doubt=sent))
         if sent:
@@ -207,21 +207,21 @@ class Sender:
                 at = hit[0].key if isinstance(hit, tuple) else None
                 self._tell(row, Outcome(change=0, status=OutcomeStatus.APPLIED, id=key, reason=_AGAIN, key=at))
             elif not before.doubt and (holds or not isinstance(hit, (tuple, RowNotFoundError))):
-                reason = f"{errors.DOUBT}{before.reason}, and {_SAME if holds else _UNREAD}"
+                reason = f"{error_answers.DOUBT}{before.reason}, and {_SAME if holds else _UNREAD}"
                 self._tell(row, replace(before, reason=reason, doubt=True))
 
 
-def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, errors.ErrorAnswer | None]]:
+def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, error_answers.ErrorAnswer | None]]:
     """Return the answer for each row, and its error if the row was not written."""
     if not 200 <= reply.status < 300:
         written = _Written()
         with suppress(QueryError):  # a deletion of a missing row says `not_found`, and has no error
-            written = errors.parsed(reply.body, _Written)
-        return [(written, errors.read(reply))] * len(planned.by_row)
+            written = error_answers.parsed(reply.body, _Written)
+        return [(written, error_answers.read(reply))] * len(planned.by_row)
     try:
         if not planned.rows:
-            return [(errors.decode(reply, _Written), None)]
-        told = [written for item in errors.decode(reply, _Bulk).items for written in item.values()]
+            return [(error_answers.decode(reply, _Written), None)]
+        told = [written for item in error_answers.decode(reply, _Bulk).items for written in item.values()]
     except QueryError as error:
         error.details["sent"] = True
         raise
@@ -229,7 +229,9 @@ def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, erro
         number = sum(each.status > 0 for each in told)
         reason = f"the answer tells the outcome of {number} rows in place of {len(planned.rows)}"
         raise QueryError(reason, details={"sent": True})
-    return [(each, None if 200 <= each.status < 300 else errors.describe(each.status, each.error)) for each in told]
+    return [
+        (each, None if 200 <= each.status < 300 else error_answers.describe(each.status, each.error)) for each in told
+    ]
 
 
 def _about(row: _Row, written: _Written) -> bool:
@@ -248,7 +250,7 @@ def _applied(row: _Row, written: _Written) -> Outcome:
     return Outcome(change=0, status=OutcomeStatus.APPLIED, id=written.id, reason="; ".join(reasons), key=key)
 
 
-def _failure(row: _Row, written: _Written, fault: errors.ErrorAnswer) -> Outcome:
+def _failure(row: _Row, written: _Written, fault: error_answers.ErrorAnswer) -> Outcome:
     status, reason = OutcomeStatus.CONFLICT, _GONE
     doubt = fault.unsure
     if fault.conflict and "document already exists" in fault.text:
@@ -258,7 +260,7 @@ def _failure(row: _Row, written: _Written, fault: errors.ErrorAnswer) -> Outcome
     elif fault.conflict and "no document was found" not in fault.text:
         reason = fault.text
     elif not (fault.conflict or fault.type == "document_missing_exception" or written.result == "not_found"):
-        status, reason = _FAILED, f"{errors.DOUBT if doubt else ''}{errors.exception(fault).message}"
+        status, reason = _FAILED, f"{error_answers.DOUBT if doubt else ''}{error_answers.exception(fault).message}"
     return Outcome(change=0, status=status, id=row.id, reason=reason, doubt=doubt)
 
 

@@ -28,8 +28,8 @@ from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFo
 from dragoman_api.exchanges import encode
 from dragoman_elasticsearch import objects
 from dragoman_elasticsearch.columns.view import View
-from dragoman_elasticsearch.exchange import Exchange, segment
 from dragoman_elasticsearch.hits import StoredHit
+from dragoman_elasticsearch.http_requests import Exchange, segment
 
 from . import edited_values
 from .planned_rows import NotSentError, PlannedRow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman_api import HttpRequest, PlannedRequest
 from dragoman_api.changes import Change, Insert
 from dragoman_api.exchanges import encode
-from dragoman_elasticsearch.exchange import NDJSON, segment, target
+from dragoman_elasticsearch.http_requests import NDJSON, segment, target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -11,16 +11,16 @@ import msgspec
 from dragoman_api import QueryError
 from dragoman_api.cells import MAX_DIGITS
 from dragoman_api.errors import RowNotFoundError
-from dragoman_elasticsearch import errors
-from dragoman_elasticsearch.exchange import post, target
+from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.hits import StoredHit
+from dragoman_elasticsearch.http_requests import post, target
 from dragoman_elasticsearch.search import documents
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman_api import DragomanError
-    from dragoman_elasticsearch.exchange import Exchange
+    from dragoman_elasticsearch.http_requests import Exchange
 
 
 def digest(document: bytes) -> str:
@@ -83,7 +83,7 @@ def _read(name: str, key: str, doc: _Found, *, exact: bool) -> tuple[StoredHit, 
     if doc.id != key:
         return QueryError(f"the server answered the document {doc.id!r} in place of {key!r}")
     if doc.error is not None:
-        return errors.exception(errors.describe(400, doc.error))
+        return error_answers.exception(error_answers.describe(400, doc.error))
     if not doc.found:
         return RowNotFoundError(f"'{name}' holds no document '{doc.id}'", hint="reload the page")
     if bytes(doc.source)[:1] not in (b"", b"{"):

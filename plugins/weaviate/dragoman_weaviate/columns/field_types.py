@@ -12,7 +12,7 @@ from dragoman_api import Operator as Op
 from .schema import InvertedIndex, Property
 
 if TYPE_CHECKING:
-    from dragoman_weaviate.server import Features
+    from dragoman_weaviate.connect import Features
 
 
 class Family(StrEnum):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Column, Description, Note, QueryError
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_weaviate import errors
-from dragoman_weaviate.server import Features
+from dragoman_weaviate import error_answers
+from dragoman_weaviate.connect import Features
 
 from .field_types import Family, Field, family_of
 from .schema import Collection
@@ -91,7 +91,7 @@ class View:
             QueryError: One is needed and missing, or given where there are none.
         """
         if self.collection.tenancy.enabled and not name:
-            raise errors.tenant_required(f"the rows of '{self.name}' belong to tenants, and none was named")
+            raise error_answers.tenant_required(f"the rows of '{self.name}' belong to tenants, and none was named")
         if name and not self.collection.tenancy.enabled:
             raise QueryError(f"'{self.name}' has no tenants, and {name!r} was named", code="tenant-unknown")
         return name or None

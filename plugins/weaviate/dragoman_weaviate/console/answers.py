@@ -13,9 +13,9 @@ from dragoman_api import Answer, AnswerKind, Column, ColumnKind, DragomanError, 
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.exchanges import decode, indented
 from dragoman_api.grid import MAX_ROWS
-from dragoman_weaviate import errors, objects
-from dragoman_weaviate.exchange import Exchange, ask
+from dragoman_weaviate import error_answers, objects
 from dragoman_weaviate.grid.cells import cell
+from dragoman_weaviate.http_requests import Exchange, ask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dragoman_api import ConsoleRequest, HttpRequest
     from dragoman_api.exchanges import Reply
     from dragoman_weaviate.columns.view import View
-    from dragoman_weaviate.server import Features
+    from dragoman_weaviate.connect import Features
 
 JsonRow = dict[str, Any]
 _NO_TABLE = (LookupError, TypeError, ValueError, AttributeError)
@@ -54,8 +54,8 @@ def execute(asked: ConsoleRequest, features: Features) -> Exchange[Answer]:
     request = asked.request
     reply = yield from ask(request)
     notes = _notes(request, reply)
-    if asked.writes and errors.unsure(reply):
-        notes.append(Note(code="in-doubt", reason=f"{errors.DOUBT}{errors.exception(reply).message}"))
+    if asked.writes and error_answers.unsure(reply):
+        notes.append(Note(code="in-doubt", reason=f"{error_answers.DOUBT}{error_answers.exception(reply).message}"))
     failed, grids = "", []
     if 200 <= reply.status < 300:
         failed, tables = _read(request, reply)
@@ -77,7 +77,7 @@ def execute(asked: ConsoleRequest, features: Features) -> Exchange[Answer]:
 def _notes(request: HttpRequest, reply: Reply) -> list[Note]:
     notes = []
     if not 200 <= reply.status < 300 and request.method != "HEAD":
-        notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {errors.exception(reply).message}"))
+        notes.append(Note(code="http-error", reason=f"HTTP {reply.status}: {error_answers.exception(reply).message}"))
     if request.path.startswith("/v1/graphql/batch"):
         notes.append(Note(code="batch-without-key", reason="the server runs the parts of a batch without the key"))
     return notes
@@ -115,7 +115,7 @@ def _aliased(body: str) -> bool:
 
 
 def _failed(answer: _GraphQL) -> str:
-    text = errors.shorten("; ".join(dict.fromkeys(error.message for error in answer.errors or [])))
+    text = error_answers.shorten("; ".join(dict.fromkeys(error.message for error in answer.errors or [])))
     return f"{text}; named fragments inside a collection fail on this server" if _FRAGMENTS in text else text
 
 

@@ -12,12 +12,12 @@ from dragoman_api import DragomanError, ExportPart, ExportRequest, QueryError
 from dragoman_api.errors import WindowExceededError
 from dragoman_api.exchanges import decode, encode
 from dragoman_api.exports import ExportForm
-from dragoman_weaviate import errors, graphql, stored_objects
+from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family
 from dragoman_weaviate.columns.view import View
-from dragoman_weaviate.exchange import Exchange, ask, get
 from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.grid.filters import where_of
+from dragoman_weaviate.http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -196,7 +196,7 @@ class ExportReader:
             include="vector" if self.vectors else None,
             tenant=self.tenant,
         )
-        return errors.decode((yield from ask(request)), _list).objects or []
+        return error_answers.decode((yield from ask(request)), _list).objects or []
 
     def _found(self, span: IdRange) -> Exchange[list[_Row]]:
         edges = [("GreaterThan", span.position), ("LessThanEqual", span.bound)]

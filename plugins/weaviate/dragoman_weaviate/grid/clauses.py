@@ -12,8 +12,8 @@ from dragoman_weaviate.columns.field_types import EMPTINESS, LISTS, NEGATED, NUL
 from . import filter_values
 
 if TYPE_CHECKING:
+    from dragoman_weaviate.connect import Features
     from dragoman_weaviate.graphql import Where
-    from dragoman_weaviate.server import Features
 
 
 _COMPARE = {

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
-from dragoman_weaviate import errors, graphql, stored_objects
+from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family, Field
 from dragoman_weaviate.columns.view import View
-from dragoman_weaviate.exchange import Exchange, ask, get, object_path
 from dragoman_weaviate.graphql import Where
+from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 
 from .cells import cell, cells
 from .filters import where_of
@@ -54,7 +54,7 @@ class _PageQuery:
             raise QueryError("a cursor goes through all rows in the order of their uuids: no filter, no sort")
         reach = asked.limit + (0 if asked.cursor is not None else asked.offset)
         if reach > WINDOW:
-            raise errors.window_exceeded(reach, WINDOW)
+            raise error_answers.window_exceeded(reach, WINDOW)
 
     def page(self) -> Exchange[Page]:
         """Fetch the page, and the total if requested."""

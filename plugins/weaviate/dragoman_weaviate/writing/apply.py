@@ -20,8 +20,8 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.changes import Delete, Drop
-from dragoman_weaviate import errors, objects, stored_objects
-from dragoman_weaviate.exchange import Exchange, ask, get, object_path
+from dragoman_weaviate import error_answers, objects, stored_objects
+from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 
 from . import edited_values
 from .plan import other_holders
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from dragoman_api.changes import Change
     from dragoman_api.exchanges import Reply
     from dragoman_weaviate.columns.view import View
-    from dragoman_weaviate.server import Features
+    from dragoman_weaviate.connect import Features
 
 _GONE = "the row was deleted since it was read"
 
@@ -113,7 +113,7 @@ def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
             doubt = error.details.get("sent") is not False
             if not outcomes and not doubt and isinstance(error, ConnectionFailedError):
                 raise
-            reason = f"{errors.DOUBT if doubt else 'not sent: '}{error.message}"
+            reason = f"{error_answers.DOUBT if doubt else 'not sent: '}{error.message}"
             outcomes.append(Outcome(change=number, status=OutcomeStatus.FAILED, reason=reason, doubt=doubt))
     return outcomes
 
@@ -131,8 +131,8 @@ def _row(request: HttpRequest) -> _Body:
 def _outcome(number: int, request: HttpRequest, row: _Body, reply: Reply) -> Outcome:
     drop = request.path.startswith("/v1/schema/")
     status, reason, key, found, doubt = OutcomeStatus.APPLIED, "", None, None if drop else row.id or None, ""
-    if errors.unsure(reply):
-        doubt = errors.exception(reply).message
+    if error_answers.unsure(reply):
+        doubt = error_answers.exception(reply).message
     elif not 200 <= reply.status < 300:
         status, reason = _failure(reply)
     elif request.method in ("POST", "PUT"):
@@ -143,15 +143,15 @@ def _outcome(number: int, request: HttpRequest, row: _Body, reply: Reply) -> Out
         else:
             key, found = (item.key(row.tenant), item.id) if item else (None, found)
     elif reply.status != (200 if drop else 204) or reply.body:
-        doubt = f"the answer is HTTP {reply.status} and says {errors.message(reply) or 'nothing'}"
+        doubt = f"the answer is HTTP {reply.status} and says {error_answers.message(reply) or 'nothing'}"
     if doubt:
-        status, reason = OutcomeStatus.FAILED, f"{errors.DOUBT}{doubt}"
+        status, reason = OutcomeStatus.FAILED, f"{error_answers.DOUBT}{doubt}"
     return Outcome(change=number, status=status, id=found, reason=reason, key=key, doubt=bool(doubt))
 
 
 def _failure(reply: Reply) -> tuple[OutcomeStatus, str]:
-    if reply.status == 422 and "already exists" in errors.message(reply):
+    if reply.status == 422 and "already exists" in error_answers.message(reply):
         return OutcomeStatus.CONFLICT, "a row with this uuid exists already"
     if reply.status == 404 and not reply.body:  # a path that a proxy does not know has a page
         return OutcomeStatus.CONFLICT, _GONE
-    return OutcomeStatus.FAILED, errors.exception(reply).message
+    return OutcomeStatus.FAILED, error_answers.exception(reply).message

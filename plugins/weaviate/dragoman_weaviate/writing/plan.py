@@ -22,10 +22,10 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.exchanges import decode, encode
-from dragoman_weaviate import errors, objects
+from dragoman_weaviate import error_answers, objects
 from dragoman_weaviate.columns.schema import Schema
-from dragoman_weaviate.exchange import Exchange, ask, get, object_path, with_query
 from dragoman_weaviate.grid import filter_values
+from dragoman_weaviate.http_requests import Exchange, ask, get, object_path, with_query
 
 from . import edited_values
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dragoman_api import RowKey
     from dragoman_api.changes import Change
     from dragoman_weaviate.columns.view import View
-    from dragoman_weaviate.server import Features
+    from dragoman_weaviate.connect import Features
 
 
 class _NotSentError(Exception):
@@ -191,7 +191,7 @@ def other_holders(collection: str, key: str) -> Exchange[str]:
     The server deletes a uuid in every collection, and answers 422 as soon as one of them has tenants.
     """
     reply = yield from ask(get("/v1/schema"))
-    others = [each for each in errors.decode(reply, Schema).classes or [] if each.name != collection]
+    others = [each for each in error_answers.decode(reply, Schema).classes or [] if each.name != collection]
     if shared := [each.name for each in others if each.tenancy.enabled]:
         return f"'{shared[0]}' has tenants, and then the server deletes no object without its collection"
     replies = yield [HttpRequest("HEAD", object_path(each.name, key)) for each in others]

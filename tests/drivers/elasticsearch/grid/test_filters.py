@@ -19,8 +19,8 @@ from dragoman_api import (
     RawQuery,
 )
 from dragoman_api.errors import DragomanError
+from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid.filters import compile_filter
-from dragoman_elasticsearch.server import Features
 
 if TYPE_CHECKING:
     from wording import Wording

@@ -11,7 +11,7 @@ from drivers.elasticsearch.writing.test_change_sets import BLOCKED, BUSY, DONE, 
 from drivers.replies import Answers, reply
 
 from dragoman_api import Delete, Drop, Insert, OutcomeStatus, PlanRequest, QueryError, RowKey, Update
-from dragoman_elasticsearch import errors
+from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.writing.apply import Sender
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.proxy import Proxy
@@ -68,9 +68,9 @@ def test_one_function_says_which_answers_leave_a_write_in_doubt(
     status: int, error: dict[str, str] | None, doubt: bool
 ) -> None:
     """For a whole request and for one row of a bulk request alike."""
-    assert errors.describe(status, error).unsure is doubt
+    assert error_answers.describe(status, error).unsure is doubt
     whole = reply({"error": error, "status": status} if error else "<html>", status)
-    assert errors.read(whole).unsure is doubt
+    assert error_answers.read(whole).unsure is doubt
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from drivers.weaviate.views import view
 from drivers.weaviate.writing.test_changes import GUARDED, ROW, STORED, plan
 
 from dragoman_api import ConnectionFailedError, Delete, Drop, Insert, QueryError, RowKey, Update
-from dragoman_weaviate import errors
-from dragoman_weaviate.server import Features
+from dragoman_weaviate import error_answers
+from dragoman_weaviate.connect import Features
 from dragoman_weaviate.writing.apply import apply_plan
 from fakes.proxy import Proxy
 from fakes.weaviate import FakeWeaviate
@@ -31,7 +31,7 @@ KNOWN = reply(view().structure)
     + [(status, False) for status in (301, 400, 401, 403, 404, 405, 413, 415, 422, 429)],
 )
 def test_one_function_says_which_answers_leave_a_write_in_doubt(status: int, doubt: bool) -> None:
-    assert errors.unsure(reply("", status)) is doubt
+    assert error_answers.unsure(reply("", status)) is doubt
     for change, read in ((Insert("Book", {"title": "x"}), []), (Update(GUARDED, {"title": "x"}), [reply(STORED)])):
         answers = Answers(KNOWN, *read, reply("<html>", status))
         [outcome] = answers.run(apply_plan(plan(change), Features()))

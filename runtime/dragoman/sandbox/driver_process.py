@@ -27,7 +27,7 @@ from dragoman_worker.hooks import EXPORT, HOOKS
 from dragoman_worker.wire import Cancel, Config, Credit, Failure, HookCall, Ready, Sandboxed, Secret
 
 from . import border, levels, system
-from .child import Child
+from .bare_process import Child
 from .export_pipe import ExportReply
 from .host_imports import find_host_imports
 from .launch import Launch as Launch

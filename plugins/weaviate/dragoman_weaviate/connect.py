@@ -12,8 +12,8 @@ from dragoman_api import AuthenticationError, DragomanError, Health, Profile, Qu
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ServerNotSupportedError
 
-from . import errors
-from .exchange import Exchange, ask, get
+from . import error_answers
+from .http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
     from dragoman_api.exchanges import Reply
@@ -85,9 +85,9 @@ def identify() -> Exchange[tuple[Server, Features]]:
     """
     meta, own = yield [get("/v1/meta"), get("/v1/users/own-info")]
     if meta.status in (401, 403):
-        raise errors.exception(meta)
+        raise error_answers.exception(meta)
     try:
-        number = errors.decode(meta, _Meta).version
+        number = error_answers.decode(meta, _Meta).version
         match = _VERSION.match(number)
     except QueryError:
         match = None
@@ -104,7 +104,7 @@ def identify() -> Exchange[tuple[Server, Features]]:
 def _rights(own: Reply) -> list[str]:
     """Return notes on the key's rights, known only with role-based access: no rights at all, or read only."""
     try:
-        roles = errors.decode(own, _Own).roles
+        roles = error_answers.decode(own, _Own).roles
     except DragomanError:
         roles = None
     if roles is None:
@@ -117,7 +117,7 @@ def _rights(own: Reply) -> list[str]:
 
 def ping() -> Exchange[Health]:
     """Check the connection; the readiness endpoints would ignore the key (W25, W35)."""
-    errors.check((yield from ask(get("/v1/meta"))))
+    error_answers.check((yield from ask(get("/v1/meta"))))
     return Health(ok=True)
 
 

@@ -14,7 +14,7 @@ import aiohttp
 import anyio
 from yarl import URL
 
-from . import data
+from . import bookshop
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -51,11 +51,11 @@ async def load(url: str, *, prefix: str = "", verify: bool = True) -> list[str]:
 
 
 async def _load_one(session: aiohttp.ClientSession, name: str, index: str, created: list[str]) -> None:
-    settings = {"number_of_shards": data.SHARDS[name], "number_of_replicas": 0}
-    body = {"settings": settings, "mappings": {"properties": data.MAPPINGS[name]}}
+    settings = {"number_of_shards": bookshop.SHARDS[name], "number_of_replicas": 0}
+    body = {"settings": settings, "mappings": {"properties": bookshop.MAPPINGS[name]}}
     await _send(session, "PUT", f"/{index}", json.dumps(body).encode())
     created.append(index)
-    for part in data.bulk_bodies(name):
+    for part in bookshop.bulk_bodies(name):
         answer = await _send(session, "POST", f"/{index}/_bulk", part, "application/x-ndjson")
         if answer["errors"]:
             first = next(item for item in answer["items"] if "error" in next(iter(item.values())))

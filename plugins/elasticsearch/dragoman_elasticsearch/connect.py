@@ -11,8 +11,8 @@ from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
 from dragoman_api.exchanges import decode
 
-from . import errors
-from .exchange import Exchange, get
+from . import error_answers
+from .http_requests import Exchange, get
 
 if TYPE_CHECKING:
     from typing import Any
@@ -74,7 +74,7 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
     reply = yield get("/")
     if reply.status == 403:
         return (yield from _limited())
-    about = _about(errors.check(reply))
+    about = _about(error_answers.check(reply))
     version = about.get("version")
     version = version if isinstance(version, dict) else {}
     number, flavor = str(version.get("number") or ""), str(version.get("build_flavor") or "")
@@ -126,7 +126,7 @@ def _limited() -> Exchange[tuple[Server, Features]]:
     # A key without the cluster privilege `monitor` may still read; any valid credential gets 200 here.
     reply = yield get("/_security/_authenticate")
     if reply.status == 401:
-        errors.check(reply)
+        error_answers.check(reply)
     if reply.status != 200:
         raise _refusal(f"a server that says 403 to GET / and {reply.status} to GET /_security/_authenticate")
     # 401 and 403 never carry the product header; every other answer does from 7.14 on.
@@ -153,5 +153,5 @@ def ping() -> Exchange[Health]:
     """Check the connection with a request that needs its credentials; 403 counts as alive."""
     reply = yield get("/")
     if reply.status != 403:
-        errors.check(reply)
+        error_answers.check(reply)
     return Health(ok=True)
