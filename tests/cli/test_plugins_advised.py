@@ -14,7 +14,7 @@ from dragoman.plugins import Registries, advisories
 from dragoman.plugins.advisories import WEB_SECONDS, AdvisoryCache
 from dragoman.settings import find_paths
 from dragoman_registry.client.store import Store
-from dragoman_registry.publisher import publish
+from dragoman_registry.publisher import marks, publish
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_p
         return fresh.standing(store.active("demo")).quarantined, bool(paths)
 
     def mark(status, reason=""):
-        publish.mark(team, project="demo", version="1.0.0", status=status, reason=reason)
+        marks.mark(team, project="demo", version="1.0.0", status=status, reason=reason)
 
     assert quarantined() == (None, True)
     mark("quarantined", "sends data elsewhere")
@@ -88,7 +88,7 @@ def test_a_folder_that_could_not_be_read_is_asked_again_though_nothing_in_it_cha
     house("registry", "add", str(team))
     house("plugins", "install", "demo")
     store, registries = Store(house.home / "data"), Registries(find_paths(house.home))
-    publish.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
+    marks.mark(team, project="demo", version="1.0.0", status="quarantined", reason="sends data elsewhere")
     away = [(file, file.rename(tmp_path / file.name)) for file in (team / "targets").glob("*.advisories")]
 
     def quarantined():

@@ -12,7 +12,7 @@ import wheelhouse
 from command_line import Machine
 from dragoman_api.errors import ConfigurationError, DragomanError
 from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import publish
+from dragoman_registry.publisher import acceptance, marks, publish, publishers
 from dragoman_registry.publisher.mirror import Mirrored, mirror
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
@@ -133,7 +133,7 @@ def test_a_publishers_path_that_leads_out_is_left_out_of_a_mirror_and_of_what_is
     repository = Repository(case.root, Keys(beside(case.root), case.key("acme")))
     repository.submit("pub-acme", signed)
     with pytest.raises(DragomanError) as caught:
-        publish.accept(case.root)
+        acceptance.accept(case.root)
     assert {code for code, _ in caught.value.faults} == {"name"}
     sign_as(case, "pub-acme", signed, case.key("acme"))
     before = files(case)
@@ -197,11 +197,11 @@ def test_a_link_in_the_folder_of_a_mirror_leads_nothing_out_of_it(case: Case, tm
 @pytest.mark.parametrize(
     "call",
     [
-        lambda root, key: publish.add_publisher(root, OUT, key=key, projects=["x"]),
-        lambda root, key: publish.add_publisher(root, "new", key=key, projects=[OUT]),
-        lambda root, key: publish.add_publisher(root, "new", key=key, projects=[MARKUP]),
-        lambda root, key: publish.add_publisher(root, "new", key=key, projects=["x"], types=[OUT]),
-        lambda root, key: publish.mark(
+        lambda root, key: publishers.add_publisher(root, OUT, key=key, projects=["x"]),
+        lambda root, key: publishers.add_publisher(root, "new", key=key, projects=[OUT]),
+        lambda root, key: publishers.add_publisher(root, "new", key=key, projects=[MARKUP]),
+        lambda root, key: publishers.add_publisher(root, "new", key=key, projects=["x"], types=[OUT]),
+        lambda root, key: marks.mark(
             root, project="demo", version="1.0.0", status="deprecated", reason="old", replaced_by=MARKUP
         ),
     ],

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from crashing import Bomb, child
 from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import publish
+from dragoman_registry.publisher import acceptance, publish, signing
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import beside
@@ -54,9 +54,9 @@ def main(folder: Path, scenario: str) -> None:
         if scenario == "publish":
             publish.build([wheel], to=root, sign=acme)
         elif scenario == "accept":
-            publish.accept(root)
+            acceptance.accept(root)
         elif scenario == "rotate":
-            publish.sign(root, rotate=["targets", "index", "timestamp", "root"])
+            signing.sign(root, rotate=["targets", "index", "timestamp", "root"])
         else:
             publish.build([driver(case.folder)], to=root)
 

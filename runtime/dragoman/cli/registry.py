@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dragoman.plugins import Registries
     from dragoman.settings import RegistryEntry
     from dragoman_registry.index.catalog import Release
-    from dragoman_registry.publisher.publish import Status
+    from dragoman_registry.publisher.marks import Status
 
     from .options import Options
 
@@ -150,11 +150,11 @@ def _rows(releases: list[Release], there: Mapping[str, str]) -> list[list[str]]:
 @click.pass_obj
 def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
     """Check and offer what publishers have newly signed; a refused one does not stop the others (exit code 4)."""
-    from dragoman_registry.publisher import publish
+    from dragoman_registry.publisher import acceptance, publish
     from dragoman_registry.publisher.inbox import Inbox
 
     inbox = Inbox(folder)
-    done = publish.accept_each(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
+    done = acceptance.accept_each(folder, keys=keys, uploads=[inbox.path(upload) for upload in inbox.waiting()])
     inbox.sweep()
     rows = _rows(done.releases, publish.published(folder))
     rows += [["refused", fault.where, f"{fault.code}: {fault.reason}"] for fault in done.refused]
@@ -185,9 +185,9 @@ def add_publisher(
     keys: Path | None,
 ) -> None:
     """Let the holder of a key publish projects; the key of a known publisher is replaced."""
-    from dragoman_registry.publisher import publish
+    from dragoman_registry.publisher import publishers
 
-    who = publish.add_publisher(folder, name, key=key, projects=projects, types=types, rebind=rebind, keys=keys)
+    who = publishers.add_publisher(folder, name, key=key, projects=projects, types=types, rebind=rebind, keys=keys)
     done = " ".join([who.name, "may publish", ", ".join(projects) or "as before,", f"with the key {who.keys[0][:12]}…"])
     options.result({"publisher": who, "projects": projects, "types": types}, done)
 
@@ -212,9 +212,9 @@ def mark(
     keys: Path | None,
 ) -> None:
     """Mark a version: yanked, deprecated, quarantined, or active again."""
-    from dragoman_registry.publisher import publish
+    from dragoman_registry.publisher import marks
 
-    one = publish.mark(
+    one = marks.mark(
         folder, project=id_, version=version, status=status, reason=reason, replaced_by=replaced_by, keys=keys
     )
     options.result({"marked": one, "status": status}, f"{one.plugin} {one.version} is {status}")
@@ -233,9 +233,9 @@ def sign(
     options: Options, folder: Path, sign: Path | None, rotate: tuple[str, ...], days: int | None, keys: Path | None
 ) -> None:
     """Renew signatures that expire soon; hosts reject a registry whose signatures have expired."""
-    from dragoman_registry.publisher import publish
+    from dragoman_registry.publisher import signing
 
-    done = publish.sign(folder, keys=keys, sign=sign, rotate=rotate, days=days)
+    done = signing.sign(folder, keys=keys, sign=sign, rotate=rotate, days=days)
     options.result(
         {"signed": done}, f"signed {', '.join(done)}" if done else "No signature expires soon. Nothing was changed."
     )

@@ -32,7 +32,7 @@ from dragoman_api.errors import (
 from dragoman_registry.client import installer, lockfile
 from dragoman_registry.client.store import Store
 from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import publish
+from dragoman_registry.publisher import marks, publish
 from hostile_wheels import HOSTILE, library_with_commands, many_faults
 from installing import Place, passes
 
@@ -157,7 +157,7 @@ def test_a_closed_set_is_one_tree_per_wheel(place: Place, tmp_path: Path):
 
 def test_a_fresh_machine_with_the_lock_gets_the_same_bytes(place: Place, tmp_path: Path):
     old = place.store.active("demo")
-    publish.mark(place.root / "registry", project="demo", version="1.0.0", status="yanked", reason="old")
+    marks.mark(place.root / "registry", project="demo", version="1.0.0", status="yanked", reason="old")
     fresh = Place(place.root)
     fresh.store = Store(tmp_path / "fresh")
     (tmp_path / "fresh").mkdir()
@@ -294,7 +294,7 @@ def test_an_index_that_promises_less_than_the_manifest_asks_for_is_refused(place
 @pytest.mark.usefixtures("unchanged")
 def test_no_fitting_release_says_why_for_each(place: Place):
     for version in ("1.0.0", "2.0.0"):
-        publish.mark(place.root / "registry", project="demo", version=version, status="yanked", reason=f"bad {version}")
+        marks.mark(place.root / "registry", project="demo", version=version, status="yanked", reason=f"bad {version}")
     with pytest.raises(IncompatibleReleaseError, match=r"2\.0\.0.*bad 2\.0\.0.*1\.0\.0.*bad 1\.0\.0"):
         place.install()
 

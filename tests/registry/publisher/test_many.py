@@ -10,8 +10,8 @@ import pytest
 
 import wheelhouse
 from dragoman_registry.index.catalog import Catalog
+from dragoman_registry.publisher import acceptance, merge, publish, publishers
 from dragoman_registry.publisher import inbox as inboxes
-from dragoman_registry.publisher import merge, publish
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust import repository, roles
 from dragoman_registry.trust.keys import own_key
@@ -54,12 +54,12 @@ def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: 
         for n in range(count):
             key = own_key(tmp_path / f"{count}-{n}.pem")
             public = key.with_suffix(".pub")
-            publish.add_publisher(root, f"p{n}", key=public, projects=[f"dragoman-d{n}"], types=[f"d{n}"])
+            publishers.add_publisher(root, f"p{n}", key=public, projects=[f"dragoman-d{n}"], types=[f"d{n}"])
             wheel = wheelhouse.Driver(f"d{n}").write(tmp_path / "w")
             publish.build([wheel], to=root, sign=key, keys=tmp_path / "none")
         with monkeypatch.context() as patch:
             calls = counted(patch, repository.Repository, "_parse")
-            assert len(publish.accept(root)) == count
+            assert len(acceptance.accept(root)) == count
             reads.append(calls[0])
     fixed = (3 * reads[0] - reads[1]) / 2  # what does not depend on how many there are
     assert reads[1] - fixed <= 3.5 * (reads[0] - fixed), reads

@@ -14,11 +14,12 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import WheelRejectedError
 from dragoman_registry import isolation
-from dragoman_registry.publisher import publish
+from dragoman_registry.publisher import acceptance, publish, publishers, signing
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.trust.keys import Keys, own_key
 from dragoman_registry.trust.repository import Repository
+from dragoman_registry.validation import Fault
 from slow_cases import mostly_slow
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def team(tmp_path: Path) -> Path:
     publish.init(root)
     for name in ("good", "bad"):
         key = own_key(tmp_path / f"{name}.pem").with_suffix(".pub")
-        publish.add_publisher(root, name, key=key, projects=[f"dragoman-{name}"], types=[name])
+        publishers.add_publisher(root, name, key=key, projects=[f"dragoman-{name}"], types=[name])
         publish.build([wheelhouse.Driver(name).write(tmp_path / "w")], to=root, sign=tmp_path / f"{name}.pem")
     return root
 
@@ -86,17 +87,17 @@ def test_a_garbage_role_file_stops_its_own_publisher_alone(kind: str, team: Path
     submit(team, "good")
     GARBAGE[kind](newest(team))
     with pytest.raises(WheelRejectedError) as caught:
-        publish.accept(team)
+        acceptance.accept(team)
     [(code, said)] = caught.value.faults
     assert (code, said.partition(":")[0]) == ("unreadable", "metadata/9.pub-bad.json")
     assert offered(team) == {NEXT}
     assert os.path.lexists(newest(team)), "it is left where it is"
     assert [fault.where for fault in verify(team)] == ["metadata/9.pub-bad.json"]
     publish.build([wheelhouse.Driver("own").write(team.parent / "own")], to=team)
-    publish.sign(team)
+    signing.sign(team)
     Inbox(team).signed()
     submit(team, "bad")  # its author goes on, with the next number
-    assert publish.accept(team) != []
+    assert acceptance.accept(team) != []
     assert len(offered(team)) == 2
 
 
@@ -104,7 +105,7 @@ def test_an_old_role_under_a_new_number_stops_its_own_publisher_alone(team: Path
     submit(team, "good")
     shutil.copy(newest(team, version=1), newest(team))
     with pytest.raises(WheelRejectedError) as caught:
-        publish.accept(team)
+        acceptance.accept(team)
     [(code, said)] = caught.value.faults
     assert code == "version"
     assert said.startswith("pub-bad: ")
@@ -116,7 +117,7 @@ def test_an_old_role_under_a_new_number_stops_its_own_publisher_alone(team: Path
 def test_a_name_that_is_no_version_of_a_role_is_no_submission(name: str, team: Path):
     submit(team, "good")
     (team / "metadata" / name).write_bytes(b"{}")
-    assert [release.version for release in publish.accept(team)] == ["1.1.0"]
+    assert [release.version for release in acceptance.accept(team)] == ["1.1.0"]
 
 
 def sign_for(root: Path, change: Callable[[Repository], None]) -> None:
@@ -150,7 +151,7 @@ def test_an_odd_statement_stops_its_own_publisher_alone(path: str, hashes: dict[
     submit(team, "good")
     sign_for(team, with_target(path, hashes))
     with pytest.raises(WheelRejectedError):
-        publish.accept(team)
+        acceptance.accept(team)
     assert offered(team) == {NEXT}
 
 
@@ -161,7 +162,7 @@ def test_a_wheel_that_the_checks_stumble_over_stops_its_own_publisher_alone(team
     wheel = driver.write(team.parent / "odd")
     sign_wheel(team, wheel)
     with pytest.raises(WheelRejectedError) as caught:
-        publish.accept(team)
+        acceptance.accept(team)
     assert all(wheel.name in said or "pub-bad" in said for _, said in caught.value.faults)
     assert offered(team) == {NEXT}
     with pytest.raises(WheelRejectedError, match=wheel.name):
@@ -185,7 +186,7 @@ def test_a_wheel_that_takes_for_ever_is_given_up_and_the_others_go_through(team:
         "pub-bad", {"wheels/dragoman-bad/dragoman_bad-1.1.0-py3-none-any.whl": b"x"}
     )
     with pytest.raises(WheelRejectedError):
-        publish.accept(team)
+        acceptance.accept(team)
     assert offered(team) == {NEXT}
 
 
@@ -207,7 +208,7 @@ def test_a_garbage_record_in_the_inbox_hides_itself_alone(team: Path, dragoman: 
     os.mkfifo(box.folder / "b-1.whl/upload.json")
     (box.folder / "d-1.whl/upload.json").write_bytes(b'{"file":"\xb2"}')
     submit(team, "good")
-    assert [release.version for release in publish.accept(team, uploads=map(box.path, box.waiting()))] == ["1.1.0"]
+    assert [release.version for release in acceptance.accept(team, uploads=map(box.path, box.waiting()))] == ["1.1.0"]
     assert {fault.where for fault in box.damaged()} == {"a-1.whl", "b-1.whl", "d-1.whl"}
     assert "a-1.whl" in dragoman("registry", "inbox", team).said
     assert box.drop("a-1.whl") is None
@@ -241,5 +242,5 @@ def test_work_apart_ends_at_its_bounds_and_the_next_piece_goes_on(monkeypatch):
             assert caught.value.code == "work-ended"
             assert work.call(len, "four") == 4
         with pytest.raises(WheelRejectedError) as refused:
-            work.call(publish.refuse, [publish.Fault("x", "y")])
+            work.call(publish.refuse, [Fault("x", "y")])
         assert refused.value.faults == (("x", "y"),)

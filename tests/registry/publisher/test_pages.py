@@ -24,7 +24,7 @@ from dragoman_registry.index.browse import standing
 from dragoman_registry.index.catalog import Catalog, Project, Release
 from dragoman_registry.index.documents import read_documents
 from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import publish
+from dragoman_registry.publisher import marks, publish
 from dragoman_registry.publisher.pages import pages, rendering
 from dragoman_registry.publisher.pages.escaping import address, clean, embedded, markdown
 from dragoman_registry.publisher.verify import verify
@@ -261,17 +261,17 @@ def test_a_page_that_was_damaged_is_made_again(tmp_path: Path, sample: Path):
 
 
 def test_marks_are_told_on_the_page_with_their_reasons(sample: Path):
-    marks: set[str] = set()
+    held_against: set[str] = set()
     page = Parsed((sample / "drivers/dragoman-meili.html").read_text())
     for release in Registry("r", str(sample)).releases("meili"):
         if held := standing(release):
-            marks.add(held[0])
+            held_against.add(held[0])
             assert ": ".join(held) in page.text
-    assert marks == {"yanked", "quarantined"}
+    assert held_against == {"yanked", "quarantined"}
     wheels = [a["href"] for t, a in page.elements if t == "a" and (a["href"] or "").endswith(".whl")]
     assert len(wheels) == 2, "nothing leads to what is quarantined"
-    publish.mark(sample, project="meili", version="1.2.0", status="quarantined", reason="too")
-    publish.mark(sample, project="meili", version="1.1.0", status="quarantined", reason="three")
+    marks.mark(sample, project="meili", version="1.2.0", status="quarantined", reason="too")
+    marks.mark(sample, project="meili", version="1.1.0", status="quarantined", reason="three")
     text = Parsed((sample / "drivers/dragoman-meili.html").read_text()).text
     assert re.search(r"1\.2\.0\b.{1,9}\bquarantined:\stoo\b", text)
     assert "1.2.0 withdrawn" in Parsed((sample / "index.html").read_text()).text
@@ -301,7 +301,7 @@ def test_a_report_that_cannot_be_read_is_none(data: bytes):
 def test_a_manifest_that_cannot_be_read_takes_no_page_with_it(sample: Path, data: bytes):
     [sidecar] = (sample / "targets/wheels/dragoman-files").glob("dragoman_files-*.driver.json")
     sidecar.write_bytes(data)
-    publish.mark(sample, project="files", version=sidecar.name.split("-")[1], status="deprecated", reason="old")
+    marks.mark(sample, project="files", version=sidecar.name.split("-")[1], status="deprecated", reason="old")
     assert "deprecated: old" in Parsed((sample / "drivers/dragoman-files.html").read_text()).text
 
 

@@ -20,8 +20,8 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, PluginNotFoundError, WheelRejectedError
 from dragoman_registry.index.registry import Registry
+from dragoman_registry.publisher import acceptance, marks, publish, publishers, upload_requests
 from dragoman_registry.publisher import inbox as inboxes
-from dragoman_registry.publisher import publish, upload_requests
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust.keys import own_key
 from hostile_wheels import HOSTILE, many_faults
@@ -155,7 +155,7 @@ def test_all_that_a_registry_consists_of_is_given_and_nothing_that_merely_lies_i
     root, driver = tmp_path / "team", wheelhouse.Driver().write(tmp_path / "w")
     papers = {"CHANGELOG.md": b"# Changes", "report.json": b"{}"}
     publish.build([driver, wheelhouse.library().write(tmp_path / "w")], to=root, beside={driver.name: papers})
-    publish.mark(root, project="demo", version="1.0.0", status="deprecated", reason="old")
+    marks.mark(root, project="demo", version="1.0.0", status="deprecated", reason="old")
     own = sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
     assert any(name.endswith("report.json") for name in own)
     folders = {path.relative_to(root) for path in root.rglob("*") if path.is_dir()} | {Path()}
@@ -436,7 +436,7 @@ def signed(tmp_path):
     """A registry whose keys are elsewhere, with an author who may publish a driver."""
     root, key = tmp_path / "team", own_key(tmp_path / "alice.pem")
     publish.init(root)
-    publish.add_publisher(root, "alice", key=key.with_suffix(".pub"), projects=["dragoman-demo"], types=["demo"])
+    publishers.add_publisher(root, "alice", key=key.with_suffix(".pub"), projects=["dragoman-demo"], types=["demo"])
     (tmp_path / "team.keys").rename(tmp_path / "safe")
     return root
 
@@ -448,7 +448,7 @@ def test_an_upload_is_published_once_its_author_has_signed_for_these_bytes(tmp_p
         assert post(url, form(driver))[0] == 200
     assert box.signed() == {}
     assert [each["signed"] for each in dragoman("registry", "inbox", signed, "--json").json["waiting"]] == [None]
-    assert publish.accept(signed, keys=keys, uploads=[box.path(box.waiting()[0])]) == []
+    assert acceptance.accept(signed, keys=keys, uploads=[box.path(box.waiting()[0])]) == []
     shutil.copytree(signed, tmp_path / "copy")
     publish.build([driver], to=tmp_path / "copy", sign=tmp_path / "alice.pem")
     [role] = {path.name for path in (tmp_path / "copy/metadata").iterdir()} - {
@@ -478,7 +478,7 @@ def test_a_signature_for_other_bytes_accepts_no_upload(tmp_path, signed):
     box = Inbox(signed)
     assert box.signed() == {}
     with pytest.raises(WheelRejectedError) as caught:
-        publish.accept(signed, keys=tmp_path / "safe", uploads=[box.path(box.waiting()[0])])
+        acceptance.accept(signed, keys=tmp_path / "safe", uploads=[box.path(box.waiting()[0])])
     assert "digest-mismatch" in {code for code, _ in caught.value.faults}
     assert publish.published(signed) == {}
 

@@ -18,7 +18,7 @@ import trust_attacks
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, IntegrityError, RegistryError, TrustError, WheelRejectedError
 from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import publish
+from dragoman_registry.publisher import acceptance, marks, publish, publishers, signing
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust import Pinned
@@ -133,8 +133,8 @@ def test_without_the_keys_nothing_is_changed_and_the_folder_of_keys_is_named(cas
     beside(case.root).rename(case.folder / "away")
     before = {file: file.read_bytes() for file in case.root.rglob("*") if file.is_file()}
     for work in (
-        lambda: publish.mark(case.root, project="demo", version="1.0.0", status="yanked", reason="old"),
-        lambda: publish.accept(case.root),
+        lambda: marks.mark(case.root, project="demo", version="1.0.0", status="yanked", reason="old"),
+        lambda: acceptance.accept(case.root),
         lambda: publish.build([driver(case.folder, "2.0.0")], to=case.root),
     ):
         with pytest.raises(ConfigurationError) as caught:
@@ -154,9 +154,9 @@ def test_what_an_author_signs_waits_until_it_is_accepted(case: Case):
     assert case.client().catalog() == before
     assert "1.1.0" not in (case.root / "targets/simple/dragoman-demo/index.html").read_text()
     assert verify(case.root) == []
-    [release] = publish.accept(case.root, keys=keys)
+    [release] = acceptance.accept(case.root, keys=keys)
     assert (release.plugin, release.version) == ("demo", "1.1.0")
-    assert publish.accept(case.root, keys=keys) == []
+    assert acceptance.accept(case.root, keys=keys) == []
     assert case.install() == "1.1.0"
     assert verify(case.root) == []
 
@@ -168,9 +168,9 @@ def test_an_upload_that_its_author_signed_is_taken_in(case: Case):
     for file in place.parent.glob("*-1.1.0-*"):
         file.unlink()
     with pytest.raises(WheelRejectedError) as caught:
-        publish.accept(case.root, keys=keys)
+        acceptance.accept(case.root, keys=keys)
     assert "not-a-wheel" in codes(caught)
-    publish.accept(case.root, keys=keys, uploads=[wheel])
+    acceptance.accept(case.root, keys=keys, uploads=[wheel])
     assert case.install() == "1.1.0"
 
 
@@ -180,17 +180,17 @@ def test_the_fault_of_one_publisher_does_not_hold_up_another(case: Case):
     repository.submit("pub-other", {"wheels/dragoman-demo/x": b"mine"})
     publish.build([driver(case.folder, "1.1.0")], to=case.root, sign=case.key("acme"))
     with pytest.raises(WheelRejectedError) as caught:
-        publish.accept(case.root, keys=keys)
+        acceptance.accept(case.root, keys=keys)
     assert codes(caught) == {"delegation"}
     role = case.root / "metadata/1.pub-acme.json"
     shutil.copy(role, role.with_name("9.pub-other.json"))
     with pytest.raises(WheelRejectedError) as caught:
-        publish.accept(case.root, keys=keys)
+        acceptance.accept(case.root, keys=keys)
     assert "signature" in codes(caught)
     role.with_name("9.pub-other.json").unlink()
     assert case.install() == "1.1.0"
     publish.build([driver(case.folder, "1.1.0", "other")], to=case.root, sign=case.key("other"))
-    assert [release.plugin for release in publish.accept(case.root, keys=keys)] == ["other"]
+    assert [release.plugin for release in acceptance.accept(case.root, keys=keys)] == ["other"]
 
 
 def test_a_project_or_a_type_that_nobody_was_given_cannot_be_published(case: Case):
@@ -202,7 +202,7 @@ def test_a_project_or_a_type_that_nobody_was_given_cannot_be_published(case: Cas
         publish.build([driver(case.folder, name="third")], to=case.root, sign=case.key("acme"))
     assert codes(caught) == {"no-publisher", "type-not-bound"}
     public = case.key("acme").with_suffix(".pub")
-    publish.add_publisher(case.root, "acme", key=public, projects=["dragoman_third"], types=["third"])
+    publishers.add_publisher(case.root, "acme", key=public, projects=["dragoman_third"], types=["third"])
     publish.build([driver(case.folder, name="third")], to=case.root, sign=case.key("acme"))
     assert case.client().publisher("dragoman-third").name == "acme"
     assert case.install() == "1.0.0", "what they had stays theirs"
@@ -211,20 +211,20 @@ def test_a_project_or_a_type_that_nobody_was_given_cannot_be_published(case: Cas
 def test_a_project_of_one_publisher_cannot_be_given_to_another(case: Case):
     public = own_key(case.folder / "x.pem").with_suffix(".pub")
     with pytest.raises(ConfigurationError, match=r"dragoman-demo.*acme"):
-        publish.add_publisher(case.root, "squatter", key=public, projects=["Dragoman.Demo"])
+        publishers.add_publisher(case.root, "squatter", key=public, projects=["Dragoman.Demo"])
     with pytest.raises(ConfigurationError, match=r"'\.\./x'"):
-        publish.add_publisher(case.root, "../x", key=public, projects=["x"])
+        publishers.add_publisher(case.root, "../x", key=public, projects=["x"])
 
 
 def test_a_type_is_taken_from_the_project_that_serves_it_only_when_that_is_said(case: Case):
     public = own_key(case.folder / "x.pem").with_suffix(".pub")
     with pytest.raises(ConfigurationError, match=r"'demo'.*dragoman-demo") as caught:
-        publish.add_publisher(case.root, "late", key=public, projects=["Dragoman.Late"], types=["late", "demo"])
+        publishers.add_publisher(case.root, "late", key=public, projects=["Dragoman.Late"], types=["late", "demo"])
     assert caught.value.hint.startswith("--rebind")
     assert "'late'" not in caught.value.message, "no other project serves it"
     assert case.client().types()["demo"] == "dragoman-demo"
-    publish.add_publisher(case.root, "acme", key=case.key("acme").with_suffix(".pub"), projects=[], types=["demo"])
-    publish.add_publisher(
+    publishers.add_publisher(case.root, "acme", key=case.key("acme").with_suffix(".pub"), projects=[], types=["demo"])
+    publishers.add_publisher(
         case.root, "late", key=public, projects=["dragoman-late"], types=["late", "demo"], rebind=True
     )
     assert {case.client().types()[kind] for kind in ("late", "demo")} == {"dragoman-late"}
@@ -233,13 +233,13 @@ def test_a_type_is_taken_from_the_project_that_serves_it_only_when_that_is_said(
 def test_a_publisher_gets_another_key_and_signs_anew_what_was_accepted(case: Case):
     case.release("1.1.0")
     new = own_key(case.folder / "new.pem")
-    publish.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=[])
+    publishers.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=[])
     [fault] = verify(case.root)
     assert (fault.code, fault.where) == ("signature", "metadata/pub-acme")
     with pytest.raises(TrustError):
         case.install()
-    assert publish.sign(case.root, sign=new) == ["pub-acme"]
-    publish.accept(case.root)
+    assert signing.sign(case.root, sign=new) == ["pub-acme"]
+    acceptance.accept(case.root)
     assert verify(case.root) == []
     assert case.install() == "1.1.0"
     publish.build([driver(case.folder, "1.2.0")], to=case.root, sign=new)
@@ -291,28 +291,28 @@ def test_a_library_is_vouched_for_by_the_author_whose_manifest_names_it(case: Ca
 
 
 def test_a_folder_ends_after_a_year_and_is_renewed(case: Case):
-    publish.sign(case.root, now=NOW - timedelta(days=364), days=365)
+    signing.sign(case.root, now=NOW - timedelta(days=364), days=365)
     assert case.install() == "1.0.0"
-    publish.sign(case.root, now=NOW - timedelta(days=366), days=364)
+    signing.sign(case.root, now=NOW - timedelta(days=366), days=364)
     with pytest.raises(TrustError) as caught:
         case.install()
     assert caught.value.code == "registry-stale"
     assert "registry sign" in caught.value.hint
     assert {fault.code for fault in verify(case.root)} == {"expired"}
-    assert set(publish.sign(case.root)) >= {"timestamp", "snapshot", "index"}
+    assert set(signing.sign(case.root)) >= {"timestamp", "snapshot", "index"}
     assert case.install() == "1.0.0"
-    assert publish.sign(case.root) == []
+    assert signing.sign(case.root) == []
 
 
 def test_what_is_installed_goes_on_when_everything_has_expired(case: Case):
     case.install()
-    publish.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    signing.sign(case.root, days=7, now=NOW - timedelta(days=30))
     assert case.place.store.active("demo").version == "1.0.0"
 
 
 def test_expired_signatures_are_accepted_where_policy_says_so_and_that_is_told(case: Case):
     told: list[str] = []
-    publish.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    signing.sign(case.root, days=7, now=NOW - timedelta(days=30))
     assert case.install(allow_stale=True, on_stale=told.append) == "1.0.0"
     assert told
     (case.root / "metadata/1.pub-acme.json").write_bytes((case.root / "metadata/1.pub-other.json").read_bytes())
@@ -331,7 +331,7 @@ def test_a_role_gets_new_keys_and_clients_follow_by_themselves(role: str, case: 
     before = set(Keys(beside(case.root)).signers())
     old = Repository(case.root, Keys(beside(case.root)))
     old_keys = old._authority(role).get_delegated_role(role).keyids
-    publish.sign(case.root, rotate=[role])
+    signing.sign(case.root, rotate=[role])
     new = Repository(case.root, Keys(beside(case.root)))
     new_keys = new._authority(role).get_delegated_role(role).keyids
     assert not set(old_keys) & set(new_keys)
@@ -344,7 +344,7 @@ def test_a_role_gets_new_keys_and_clients_follow_by_themselves(role: str, case: 
 
 
 def test_a_newer_root_may_be_the_one_to_start_from(case: Case):
-    publish.sign(case.root, rotate=["root"])
+    signing.sign(case.root, rotate=["root"])
     newest = Repository(case.root, Keys(beside(case.root))).root_digest
     assert newest != case.pin
     assert client(case.root, case.folder / "fresh", root=newest, first_use=False).types()
@@ -352,7 +352,7 @@ def test_a_newer_root_may_be_the_one_to_start_from(case: Case):
 
 def test_an_unknown_role_cannot_be_rotated(case: Case):
     with pytest.raises(ConfigurationError, match="'pub-acme'") as caught:
-        publish.sign(case.root, rotate=["pub-acme"])
+        signing.sign(case.root, rotate=["pub-acme"])
     own = {"root", "targets", "index", "advisories", "snapshot", "timestamp"}
     assert own <= set(re.findall(r"\w+", caught.value.hint))
 
@@ -476,7 +476,7 @@ def is_superseded(root: Path, name: str) -> bool:
 def test_the_bundled_drivers_are_pinned_and_a_changed_file_is_named(tmp_path: Path):
     pin = runpy.run_path(str(wheelhouse.ROOT / "plugins/bundle.py"))["pin"]
     folder = wheelhouse.registry(tmp_path / "bundled", [wheelhouse.Driver().write(tmp_path / "w")])
-    publish.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago, and nobody minds
+    signing.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago, and nobody minds
     pin(folder, label="development", root="0" * 64)
     registry = Registry("bundled", str(folder), trust=Pinned(folder))
     [release] = registry.releases("demo")

@@ -1,0 +1,148 @@
+"""Accepts what publishers submitted: each is judged alone, in a separate process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dragoman_api.errors import RegistryError
+from dragoman_registry.index.catalog import Release
+from dragoman_registry.isolation import Apart
+from dragoman_registry.trust.roles import ONLINE
+from dragoman_registry.validation import Fault
+from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.metadata_checks import WheelReport
+from dragoman_registry.wheels.wheel_file import project_of
+
+from .edit import editing
+from .folder import write_index, write_wheel
+from .merge import immutable, merged, releases, wheels
+from .publish import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+    from tuf.api.metadata import Metadata, TargetFile, Targets
+
+    from dragoman_registry.index.catalog import Catalog
+
+    from .edit import Edit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """The result of accepting publishers' submissions.
+
+    Attributes:
+        releases: The new releases.
+        refused: Every fault of the refused submissions, which stay where they are.
+    """
+
+    releases: list[Release]
+    refused: list[Fault]
+
+
+def accept(
+    path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = (), now: datetime | None = None
+) -> list[Release]:
+    """Accept submissions as `accept_each` does, and raise if any publisher was refused.
+
+    Raises:
+        WheelRejectedError: A publisher was refused; the error lists every fault. The other submissions are accepted.
+    """
+    done = accept_each(path, keys=keys, uploads=uploads, now=now)
+    refuse(done.refused)
+    return done.releases
+
+
+def accept_each(
+    path: Path, *, keys: Path | None = None, uploads: Iterable[Path] = (), now: datetime | None = None
+) -> Acceptance:
+    """Check the publishers' new submissions, then add them to the index, snapshot and timestamp.
+
+    Each publisher is judged alone, with the wheels in a separate process, so one submission cannot block another.
+
+    Args:
+        path: The registry.
+        keys: Folder of keys; by default beside the registry.
+        uploads: Wheels that arrived another way; those that a publisher signed are added.
+        now: The time of publication.
+
+    Raises:
+        ConfigurationError: A key is missing. Otherwise raises as `build`.
+    """
+    with Apart() as apart, editing(path, keys, now=now) as edit:
+        edit.repository.expect(*ONLINE)
+        before, touched = {wheel.file for wheel in wheels(edit.catalog)}, set[str]()
+        catalog, arrived = edit.catalog, {upload.name: upload for upload in uploads}
+        refused = [Fault("unreadable", reason, file) for file, reason in edit.repository.unreadable().items()]
+        for role, metadata in edit.repository.pending().items():
+            found, following, faults = _judge(edit, role, metadata, arrived, catalog, apart)
+            if faults:
+                refused += faults
+                continue
+            edit.record(found)
+            for file, report in found.items():
+                write_wheel(path, file, report, {})
+                touched.add(project_of(file.name))
+            edit.repository.adopt(role, metadata)
+            catalog = following
+        write_index(path, edit.repository, catalog, changed=touched)
+    new = [one for one in releases(catalog) if {wheel.file for wheel in one.wheels} - before]
+    return Acceptance(releases=new, refused=refused)
+
+
+def _judge(
+    edit: Edit, role: str, metadata: Metadata[Targets], arrived: Mapping[str, Path], catalog: Catalog, apart: Apart
+) -> tuple[dict[Path, WheelReport], Catalog, list[Fault]]:
+    """Judge a publisher's submission, and return the catalog extended with it if there is no fault."""
+    found: dict[Path, WheelReport] = {}
+    try:
+        faults = [Fault(code, reason, role) for code, reason in edit.repository.problems(role, metadata)]
+        if not faults:
+            found, faults = _signed_wheels(edit, metadata.signed.targets, arrived, apart)
+        faults = faults or [*immutable(catalog, found), *edit.claims(found)]
+        following, conflicts = (catalog, []) if faults else merged(catalog, found, edit.stamp)
+    except Exception as error:  # noqa: BLE001 - one publisher's bytes must not stop the others
+        return {}, catalog, [Fault("unreadable", f"It cannot be checked: {type(error).__name__}: {error}.", role)]
+    return found, following, [*faults, *conflicts]
+
+
+def _signed_wheels(
+    edit: Edit, waiting: Mapping[str, TargetFile], arrived: Mapping[str, Path], apart: Apart
+) -> tuple[dict[Path, WheelReport], list[Fault]]:
+    """Inspect the signed wheels of a publisher that await acceptance, and the libraries they name."""
+    there = {wheel.file for wheel in wheels(edit.catalog)}
+    found: dict[Path, WheelReport] = {}
+    faults: list[Fault] = []
+    for target in waiting:
+        folder, _, name = target.rpartition("/")
+        if name.endswith(".whl") and name not in there:
+            path = edit.path / "targets" / target
+            path = path if path.is_file() else arrived.get(name, path)
+            report = _looked_at(path, apart, driver=True)
+            faults += [replace(fault, where=name) for fault in report.faults]
+            if not report.faults and report.sha256 != waiting[target].hashes["sha256"]:
+                faults.append(Fault("digest-mismatch", f"Its digest {report.sha256} is not the signed one.", name))
+            beside = waiting.get(f"{target}.driver.json")
+            if beside is None or beside.length != len(report.manifest_data):
+                faults.append(Fault("manifest", f"{folder}/{name}.driver.json is not signed with it.", name))
+            found[path] = report
+    for report in list(found.values()):
+        for dependency in report.manifest.dependencies if report.manifest else ():
+            path = edit.path / "targets/wheels" / project_of(dependency.file) / dependency.file
+            path = path if path.is_file() else arrived.get(dependency.file, path)
+            if dependency.file not in there and path.is_file():
+                found[path] = _looked_at(path, apart, driver=False)
+                faults += [replace(fault, where=path.name) for fault in found[path].faults]
+    return found, faults
+
+
+def _looked_at(path: Path, apart: Apart, *, driver: bool) -> WheelReport:
+    """Inspect a wheel in a separate process; if that has to be stopped, report it as a fault of the wheel."""
+    try:
+        return apart.call(inspect, path, native=True, driver=driver)
+    except RegistryError as error:
+        return WheelReport(faults=[Fault(error.code, f"The check was stopped: {error.message}.")])
