@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from . import bare_process
+from . import child
 from .child import HEAD, OURS, Told
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Server:
                 folder = self._folder / str(os.getpid())
                 folder.mkdir()
                 os.chdir(folder)
-                bare_process.serve(self.target, reading, writing, folder, self._dump.fileno())
+                child.serve(self.target, reading, writing, folder, self._dump.fileno())
             except BaseException:
                 traceback.print_exc()
             finally:
@@ -158,5 +158,5 @@ class Server:
             _, _, rest = line.partition('File "')
             file, _, rest = rest.partition('", line ')
             if file.startswith(OURS):
-                return bare_process.place(file, rest.partition(" in ")[2])
+                return child.place(file, rest.partition(" in ")[2])
         return "?"

@@ -34,7 +34,7 @@ from dragoman_elasticsearch.console import answers as es_answers
 from dragoman_elasticsearch.exporting import export as es_exports
 from dragoman_elasticsearch.grid import deep_pages, pages
 from dragoman_elasticsearch.writing.apply import Sender
-from dragoman_weaviate import connect as wv_server
+from dragoman_weaviate import connect as wv_connect
 from dragoman_weaviate import graphql
 from dragoman_weaviate import objects as wv_objects
 from dragoman_weaviate.columns import schema
@@ -331,7 +331,7 @@ _LANES = {"lanes": [["", "80"], ["80", ""]]}
 
 def _wv_view() -> WvView:
     text = json.dumps(_CLASS)
-    return WvView("Article", msgspec.json.decode(text, type=schema.Collection), text, wv_server.Features())
+    return WvView("Article", msgspec.json.decode(text, type=schema.Collection), text, wv_connect.Features())
 
 
 def _wv_export(checkpoint: str | None = None, columns: list[str] | None = None) -> Callable[[], Exchange]:
@@ -348,7 +348,7 @@ def _wv_export(checkpoint: str | None = None, columns: list[str] | None = None) 
 
 
 def _wv_described() -> Exchange:
-    view = yield from wv_objects.view("Article", wv_server.Features())
+    view = yield from wv_objects.view("Article", wv_connect.Features())
     if odd := [each.prop for each in view.fields.values() if each.prop and not _NAME.fullmatch(each.prop)]:
         raise Broken(f"query: names are none: {odd[:3]!r}")
     page = yield from wv_paging.page(PageRequest(object="Article", sort=[Sort("title")], total=True), view)
@@ -365,17 +365,17 @@ def _wv_apply() -> Exchange:
     plan = Plan(
         planned=[PlannedRequest(request=each, changes=[at]) for at, each in enumerate(planned)], changes=changes
     )
-    return wv_outcomes.apply_plan(plan, wv_server.Features())
+    return wv_outcomes.apply_plan(plan, wv_connect.Features())
 
 
 def _wv_operations() -> dict[str, Callable[[], Exchange]]:
-    view, features = _wv_view(), wv_server.Features()
+    view, features = _wv_view(), wv_connect.Features()
     key = RowKey("Article", _OBJECT["id"], None, {})
     return {
         "page": lambda: wv_paging.page(PageRequest(object="Article", total=True, limit=1), view),
         "sorted": lambda: wv_paging.page(PageRequest(object="Article", sort=[Sort("title")], total=True), view),
         "describe": _wv_described,
-        "identify": wv_server.identify,
+        "identify": wv_connect.identify,
         "list": lambda: wv_objects.list_objects(features),
         "cell": lambda: wv_paging.fetch_cell(CellRequest(key=key, column="vector"), view),
         "count": lambda: wv_paging.count(CountRequest(object="Article"), view),

@@ -545,6 +545,8 @@ class TestChangesOnServer(ChangeRules, OnServer):
     async def test_arrays_of_an_index_for_logs_are_not_edited(self, es: Rig) -> None:
         if es.version < (8, 17):
             pytest.skip("the mode came with 8.17")
+        if es.version >= (9, 0):
+            pytest.skip("the build of 9.5.3 lacks the native zstd library that the mode needs there")
         properties = {"@timestamp": {"type": "date"}, "code": {"type": "keyword"}}
         name = await es.index(properties, [{"@timestamp": "2024-01-01"}], settings={"index.mode": "logsdb"})
         [outcome] = await es.apply(Update(RowKey(name, "0"), {"code": ["z", "y", "z"]}))
