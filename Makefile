@@ -21,8 +21,8 @@ $(STAMP): pyproject.toml plugins/api/pyproject.toml tests/requirements.txt tests
 	fi
 	@touch $@
 
-$(BUNDLE): $(STAMP) runtime/bundle_drivers.py $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
-	@$(BIN)/python runtime/bundle_drivers.py runtime/dragoman/bundled
+$(BUNDLE): $(STAMP) plugins/bundle.py $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
+	@$(BIN)/python plugins/bundle.py runtime/dragoman/bundled
 
 setup: $(BUNDLE) ## the environment, the driver wheels and the bundled registry
 
@@ -60,7 +60,7 @@ bench: $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 release: $(STAMP) ## signed drivers inside the host's wheel, in dist; KEYS=DIR for a real one, else for development
-	@$(BIN)/python runtime/bundle_drivers.py runtime/dragoman/bundled $(if $(KEYS),--keys "$(KEYS)")
+	@$(BIN)/python plugins/bundle.py runtime/dragoman/bundled $(if $(KEYS),--keys "$(KEYS)")
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 	@cd plugins/api && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist

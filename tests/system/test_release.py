@@ -16,7 +16,7 @@ import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
-bundle = runpy.run_path(str(ROOT / "runtime/bundle_drivers.py"))["bundle"]
+bundle = runpy.run_path(str(ROOT / "plugins/bundle.py"))["bundle"]
 OFFLINE = ["unshare", "--map-root-user", "--net"]
 
 

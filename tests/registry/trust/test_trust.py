@@ -474,7 +474,7 @@ def is_superseded(root: Path, name: str) -> bool:
 
 
 def test_the_bundled_drivers_are_pinned_and_a_changed_file_is_named(tmp_path: Path):
-    pin = runpy.run_path(str(wheelhouse.ROOT / "runtime/bundle_drivers.py"))["pin"]
+    pin = runpy.run_path(str(wheelhouse.ROOT / "plugins/bundle.py"))["pin"]
     folder = wheelhouse.registry(tmp_path / "bundled", [wheelhouse.Driver().write(tmp_path / "w")])
     signing.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago, and nobody minds
     pin(folder, label="development", root="0" * 64)

@@ -1,8 +1,8 @@
-"""Build the wheels of the first-party drivers, and the registry folder that the host ships: `FOLDER [--keys DIR]`.
+"""Build the first-party driver wheels and the registry folder that the host ships: `bundle.py FOLDER [--keys DIR]`.
 
 Without a release's keys, the wheels are signed with throwaway keys and the folder is labelled development.
 """
-# ruff: noqa: T201 - a script prints
+# ruff: noqa: INP001, T201 - a script prints
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dragoman_registry.trust.interface import PINS
 from dragoman_registry.trust.keys import Keys
 from dragoman_registry.trust.repository import Repository
 
-PLUGINS = Path(__file__).parents[1] / "plugins"
+PLUGINS = Path(__file__).parent
 DRIVERS = ("elasticsearch", "weaviate")
 STAMP = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)  # pinned, so it does not expire
 
