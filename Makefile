@@ -34,7 +34,7 @@ test: check ## lint, types, contracts and the default tests
 
 slow: $(BUNDLE) ## the tests that take long: an author's way, kills and resumptions of whole commands
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
-	@command -v chromedriver >/dev/null || echo "THE PAGES WERE NOT LOOKED AT: here is no chromium with chromedriver"
+	@command -v chromedriver >/dev/null || echo "Browser tests skipped: chromedriver not found."
 
 fuzz: $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)
