@@ -91,7 +91,7 @@ def test_no_driver_can_be_imported_beside_the_host(tmp_path):
 
 
 def imports_of(path: Path) -> set[str]:
-    """Give what a module imports anywhere in it, by absolute name."""
+    """Return what a module imports anywhere in it, by absolute name."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -107,7 +107,7 @@ def test_exactly_one_module_of_the_host_knows_pluggy():
 
 
 def packaging_names(path: Path) -> set[str]:
-    """Give what a module takes from packaging, but for types."""
+    """Return what a module takes from packaging, but for types."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     types = {id(inner) for node in typing for inner in ast.walk(node)}

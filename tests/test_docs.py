@@ -101,7 +101,7 @@ def test_python_examples_parse_and_import_what_exists(page):
 
 
 def shell_lines() -> list[tuple[str, list[str]]]:
-    """Give the words of every `dragoman` command that a page shows as typed, with the page's name."""
+    """Return the words of every `dragoman` command that a page shows as typed, with the page's name."""
     found = []
     for page, name in zip(PAGES, NAMES, strict=True):
         for text in fenced(page, "console"):

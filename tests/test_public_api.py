@@ -20,7 +20,7 @@ BY_POSITION = {
 
 
 def functions() -> list[tuple[str, object]]:
-    """Give every public function, and every public method of a public class, by a name to read."""
+    """Return every public function, and every public method of a public class, by a name to read."""
     found = {}
     for package in (dragoman, dragoman_api):
         for name in package.__all__:

@@ -27,13 +27,13 @@ NO_WORDS = re.compile(r"^(`.*`|\|.*\||<!--.*-->|)$", re.MULTILINE)
 
 
 def entries(*pages: str) -> dict[str, str]:
-    """Give what stands below each heading of some pages."""
+    """Return what stands below each heading of some pages."""
     text = "\n".join((REFERENCE / f"{page}.md").read_text(encoding="utf-8") for page in pages)
     return dict(HEADING.findall(text))
 
 
 def rows(text: str) -> dict[str, str]:
-    """Give the last cell of each row of the tables in a text, by its first."""
+    """Return the last cell of each row of the tables in a text, by its first."""
     cells = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in text.splitlines() if line.startswith("| ")]
     return {row[0].replace("\\|", "|").replace("&emsp;", "").strip("` "): row[-1] for row in cells}
 
@@ -43,7 +43,7 @@ def has_words(text: str) -> bool:
 
 
 def commands() -> list[tuple[str, click.Command]]:
-    """Give every command by its whole name."""
+    """Return every command by its whole name."""
 
     def walk(command, name):
         if not isinstance(command, click.Group):
@@ -115,7 +115,7 @@ def rules() -> dict[str, str]:
 
 
 def said(path: Path) -> str:
-    """Give the text of a page, or the names, comments and docstrings of a module."""
+    """Return the text of a page, or the names, comments and docstrings of a module."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return text

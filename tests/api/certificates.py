@@ -24,7 +24,7 @@ class Certificates:
         return str(self.folder / f"{name}.pem")
 
     def server(self, name: str, *, clients: str = "", newest: ssl.TLSVersion = _NEWEST) -> ssl.SSLContext:
-        """Give a server's context; `clients` names the CA whose clients alone may enter."""
+        """Return a server's context; `clients` names the CA whose clients alone may enter."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.maximum_version = newest
         context.load_cert_chain(self.pem(name))

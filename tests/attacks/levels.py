@@ -45,7 +45,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
 
 
 def boot(layers: tuple[str, ...]) -> str:
-    """Give the child's program text, with layers that do nothing and say nothing of it."""
+    """Return the child's program text, with layers that do nothing and say nothing of it."""
     changes = "; ".join(IN_CHILD[layer] for layer in layers if layer in IN_CHILD)
     modules = "from dragoman_worker.lockdown import landlock, limits, seccomp, selftest"
     return bare_process.BOOT.replace("from dragoman_worker.main", f"{modules}; {changes}; from dragoman_worker.main")

@@ -76,7 +76,7 @@ class Tree:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """Give every file below a folder, but for what Python caches."""
+    """Return every file below a folder, but for what Python caches."""
     found = (file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
     return {str(file.relative_to(folder)): file.read_bytes() for file in found}
 
@@ -124,7 +124,7 @@ def free_port() -> int:
 
 @contextmanager
 def serving(tree: Tree) -> Iterator[int]:
-    """Serve the fake of a tree in a process of its own, and give its port."""
+    """Serve the fake of a tree in a process of its own, and yield its port."""
     port = free_port()
     words = [sys.executable, str(tree["tests/fake.py"]), "--port", str(port)]
     server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -23,7 +23,7 @@ SECRET = "-----BEGIN OPENSSH PRIVATE KEY-----"
 
 @pytest.fixture
 def key(tmp_path):
-    """Give a file that no folder but its own may give away."""
+    """Return a file that no folder but its own may give away."""
     file = tmp_path / "home/.ssh/id_rsa"
     file.parent.mkdir(parents=True)
     file.write_text(SECRET)

@@ -23,7 +23,7 @@ DIGEST = re.compile(r"--root ([0-9a-f]{64})")
 
 
 def commands() -> list[str]:
-    """Give what the page has a reader type, in order."""
+    """Return what the page has a reader type, in order."""
     blocks = re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [line[2:] for block in blocks for line in block.splitlines() if line.startswith("$ ")]
 

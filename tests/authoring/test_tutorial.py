@@ -19,7 +19,7 @@ MARK = "\x02"
 
 
 def steps(port: int) -> list[tuple[str, list[str]]]:
-    """Give what the page has a reader type, in order, each with the lines it shows; a file to save is a command too."""
+    """Return the commands of the page in order, each with its expected lines; a file to save is a command too."""
     text, found = PAGE.read_text(encoding="utf-8").replace("7700", str(port)), []
     for block in FENCE.finditer(text):
         if block["kind"] == "console":

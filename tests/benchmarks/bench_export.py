@@ -165,7 +165,7 @@ async def plain_loop(url: str, index: str, file: Path) -> Figures:
 
 
 def used(pid: int) -> tuple[float, float]:
-    """Give the seconds of CPU and the greatest memory, in MB, of a running process."""
+    """Return the seconds of CPU and the greatest memory, in MB, of a running process."""
     stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK"), int(status["VmHWM"].split()[0]) / 1024
@@ -231,7 +231,7 @@ SIDES: dict[str, Callable[[str, str, Path], Awaitable[Figures]]] = {
 
 
 def tool(name: str, at: str, *fetch: str) -> str | None:
-    """Give the path of a tool: from the environment, from the cache, or fetched into it where that can be done."""
+    """Return the path of a tool: from the environment, from the cache, or fetched into it where that can be done."""
     if given := os.environ.get(name.upper()):
         return given
     if not (CACHE / at).exists() and shutil.which(fetch[0]):
@@ -241,7 +241,7 @@ def tool(name: str, at: str, *fetch: str) -> str | None:
 
 
 def python_with_client(version: str) -> str | None:
-    """Give an interpreter that has elasticsearch-py in the server's major version."""
+    """Return an interpreter that has elasticsearch-py in the server's major version."""
     major = int(version.split(".")[0])
     folder = CACHE / f"elasticsearch-py-{major}"
     client = "lib/*/site-packages/elasticsearch"

@@ -35,7 +35,7 @@ def nothing():
 
 @asynccontextmanager
 async def cluster(url: str | None, port: int | None):
-    """Give address and index of the cluster that both sides ask."""
+    """Yield address and index of the cluster that both sides ask."""
     if url is None:
         yield "127.0.0.1", port, "orders"
         return

@@ -99,7 +99,7 @@ Act = Callable[[], Awaitable[Any]]
 
 
 async def timed(act: Act, times: int) -> list[float]:
-    """Give the seconds of some runs of one act."""
+    """Return the seconds of some runs of one act."""
     seconds = []
     for _ in range(times):
         began = time.perf_counter()
@@ -129,7 +129,7 @@ def starting(launch: Launch, spare: Spare | None = None) -> Act:
 
 
 async def starts(launch: Launch, times: int, spare: Spare | None = None) -> list[float]:
-    """Give the seconds from nothing, or from a warm spare, to the first answer."""
+    """Return the seconds from nothing, or from a warm spare, to the first answer."""
     start = starting(launch, spare)
     for _ in range(times):
         if spare is not None:

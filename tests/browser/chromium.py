@@ -87,7 +87,7 @@ class Browser:
         return self._send("POST", "/execute/sync", {"script": script, "args": list(arguments)})
 
     def command(self, name: str, **parameters: object) -> Any:
-        """Give a command of the DevTools protocol."""
+        """Send a command of the DevTools protocol."""
         return self._send("POST", "/goog/cdp/execute", {"cmd": name, "params": parameters})
 
     def resize(self, width: int, height: int, *, dark: bool = False, script: bool = True) -> None:
@@ -120,11 +120,11 @@ class Browser:
         self._send("POST", f"/element/{found[ELEMENT]}/click")
 
     def texts(self, selector: str) -> list[str]:
-        """Give the text of each element as it is rendered."""
+        """Return the text of each element as it is rendered."""
         return self.run("return [...document.querySelectorAll(arguments[0])].map((e) => e.innerText)", selector)
 
     def requests(self) -> list[str]:
-        """Give the address of every request since the last call."""
+        """Return the address of every request since the last call."""
         found = []
         for entry in self._send("POST", "/se/log", {"type": "performance"}):
             message = json.loads(entry["message"])["message"]
@@ -133,7 +133,7 @@ class Browser:
         return found
 
     def complaints(self) -> list[str]:
-        """Give what the page wrote to the console since the last call: errors, refusals of the policy."""
+        """Return what the page wrote to the console since the last call: errors, refusals of the policy."""
         return [entry["message"] for entry in self._send("POST", "/se/log", {"type": "browser"})]
 
     def forget(self) -> None:

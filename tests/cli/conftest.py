@@ -61,14 +61,14 @@ def shop(furnished):
 
 @pytest.fixture
 def own(furnished, tmp_path):
-    """Give a copy of the furnished home, for what changes it."""
+    """Return a copy of the furnished home, for what changes it."""
     shutil.copytree(furnished.home, tmp_path / "own")
     return Machine(tmp_path / "own")
 
 
 @pytest.fixture
 def empty(store, tmp_path):
-    """Give a home that knows the registry and nothing else."""
+    """Return a home that knows the registry and nothing else."""
     house = Machine(tmp_path / "empty")
     (house.home / "config").mkdir(parents=True)
     entry = f'[[registries]]\nname = "team"\nlocation = "{store}"\n'

@@ -26,7 +26,7 @@ def names(monkeypatch) -> Names:
 
 @pytest.fixture
 def port():
-    """Give the port of a server that says hello."""
+    """Yield the port of a server that says hello."""
 
     def greet():
         with suppress(OSError):
@@ -44,7 +44,7 @@ def port():
 
 @pytest.fixture
 def house(tmp_path, names, port):
-    """Give a home with a connection whose name led to a public address when it was saved."""
+    """Return a home with a connection whose name led to a public address when it was saved."""
     driver = wheelhouse.Driver(code=CODE, hooks=["connect", "describe_object"]).write(tmp_path / "wheels")
     made = Machine(tmp_path / "home")
     made("registry", "add", wheelhouse.registry(tmp_path / "team", [driver]))

@@ -31,7 +31,7 @@ def added(offered, tmp_path_factory):
 
 @pytest.fixture
 def known(added, tmp_path):
-    """Give a copy of that home."""
+    """Return a copy of that home."""
     shutil.copytree(added.home, tmp_path / "known")
     return Machine(tmp_path / "known")
 

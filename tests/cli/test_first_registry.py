@@ -24,7 +24,7 @@ def team(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def other(tmp_path: Path) -> Path:
-    """Give the second registry: it has the same driver, newer and another publisher's, and one that it alone has."""
+    """Return the second registry: it has the same driver, newer and another publisher's, and one that it alone has."""
     wheels = [wheelhouse.Driver(name, "9.0.0", summary="theirs").write(tmp_path / "w2") for name in ("demo", "alone")]
     return wheelhouse.registry(tmp_path / "other", wheels)
 

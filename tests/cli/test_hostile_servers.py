@@ -199,7 +199,7 @@ def _children():
 
 @pytest.fixture
 def hurried(monkeypatch):
-    """Give every call of a driver two seconds: an attack that would last until the deadline need not last long."""
+    """Limit every call of a driver to two seconds: an attack that would last until the deadline need not last long."""
     for hook, kind in HOOKS.items():
         if hook not in ("connect", "close"):  # a new process has the time it needs on a busy machine
             monkeypatch.setitem(HOOKS, hook, kind._replace(seconds=2.0))

@@ -28,7 +28,7 @@ async def before_call(call):
 
 @pytest.fixture
 def shop(furnished):
-    """Give the furnished home; here every command opens its connection by itself."""
+    """Return the furnished home; here every command opens its connection by itself."""
     return furnished
 
 

@@ -22,14 +22,14 @@ GREEDY = ["net:connection", "secrets:connection", "net:host=example.org"]
 
 @pytest.fixture
 def team(tmp_path):
-    """Give a registry of this test's own, with a small driver in two versions."""
+    """Return a registry of this test's own, with a small driver in two versions."""
     wheels = [wheelhouse.Driver(version=version).write(tmp_path / "wheels") for version in ("1.0.0", "1.1.0")]
     return wheelhouse.registry(tmp_path / "team", wheels)
 
 
 @pytest.fixture
 def house(tmp_path, team):
-    """Give a home that knows the registry and has a connection saved; nothing is installed."""
+    """Return a home that knows the registry and has a connection saved; nothing is installed."""
     made = Machine(tmp_path / "home")
     made("registry", "add", team)
     (made.home / "config" / "connections.toml").write_text('[shop]\ntype = "demo"\n')
@@ -41,7 +41,7 @@ def opened(house, *words, code=0):
 
 
 def refused(house, error, *words, code=1):
-    """Open the connection in vain, and give what is told to do about it."""
+    """Fail to open the connection, and return the hint."""
     done = opened(house, *words, code=code)
     assert f"error[{error}]" in done.err, done.err
     [hint] = re.findall(r"^  try: (.*)$", done.err, re.MULTILINE)

@@ -14,7 +14,7 @@ from dragoman_registry.publisher import marks
 
 
 def entry(registry, project, version="1.0.0"):
-    """Give what a lock says of a release."""
+    """Return what a lock says of a release."""
     [release] = [one for one in Registry("x", str(registry)).releases(project) if one.version == version]
     return lockfile.lock_release(release)
 
@@ -31,7 +31,7 @@ def installed(house):  # noqa: F811
 
 
 def skipped(house, *words):  # noqa: F811
-    """Sync, and give why which drivers were skipped."""
+    """Sync, and return the skipped drivers with their reasons."""
     done = house("plugins", "sync", "--json", *words, code=1).json
     return {plugin: error["message"] for plugin, error in done["skipped"].items()}
 

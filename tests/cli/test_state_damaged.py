@@ -85,7 +85,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a home in which a driver is installed in two versions, pinned, and another is disabled."""
+    """Return a home in which a driver is installed in two versions, pinned, and another is disabled."""
     made = tmp_path_factory.mktemp("state")
     wheels = [wheelhouse.Driver(version=version).write(made / "w") for version in ("1.0.0", "1.1.0")]
     wheels.append(wheelhouse.Driver("off").write(made / "w"))

@@ -73,7 +73,7 @@ ROOMS = ("driver", "registry")  # for authors and operators: folders of theirs, 
 
 
 def names(command, name=""):
-    """Give every command by its whole name."""
+    """Return every command by its whole name."""
     if not isinstance(command, click.Group):
         return {name.strip()}
     context = click.Context(command)
@@ -129,7 +129,7 @@ def prepare(own, name):
 
 
 def snapshot(own):
-    """Give what is installed and configured."""
+    """Return what is installed and configured."""
     state = own("plugins", "list", "--json").json
     files = [own.home / "config/connections.toml", own.home / "config/config.toml", own.home / "data/plugins.lock"]
     return state, [file.read_bytes() for file in files if file.exists()]

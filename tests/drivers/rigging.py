@@ -89,7 +89,7 @@ class Rig:
     async def ids(
         self, name: str, *rows: Filter | RawQuery, match: str = "all", sort: Sequence[Sort] = ()
     ) -> list[str]:
-        """Give the ids that a filter leaves; in order where a sort is given, else sorted."""
+        """Return the ids that a filter leaves; in order where a sort is given, else sorted."""
         page = await self.page(name, *rows, match=match, sort=sort, limit=1000)
         found = [key.id for key in page.keys]
         return found if sort else sorted(found)
@@ -111,7 +111,7 @@ class Rig:
         return [await self.driver.execute_console(each) for each in parsed]
 
     def sent(self, method: str = "", path: str = "") -> list[HttpRequest]:
-        """Give what the driver has sent, by method and a part of the path."""
+        """Return what the driver has sent, by method and a part of the path."""
         return [each for each in self.log or () if each.method.startswith(method) and path in each.path]
 
     async def remove(self) -> None:

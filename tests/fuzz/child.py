@@ -159,7 +159,7 @@ def _reset_peak() -> None:
 
 
 def _memory(name: str) -> int:
-    """Give a figure of this process, in KiB."""
+    """Return a figure of this process, in KiB."""
     with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123 - quick
         return next(int(line.split()[1]) for line in status if line.startswith(name))
 

@@ -49,7 +49,7 @@ class Finding:
 
     @property
     def key(self) -> str:
-        """Give what stands in the list of what is known."""
+        """Return the list of known findings."""
         return f"{self.kind} {self.where}"
 
     @property
@@ -114,7 +114,7 @@ class Search:
         self.report = Report(target=self.target.name)
 
     def run(self, seconds: float) -> Report:
-        """Search for so long; give what was seen."""
+        """Search for so long; return what was seen."""
         began = time.monotonic()
         end = began + seconds
         self._minimising = min(_MINIMISING, seconds / 2)
@@ -211,7 +211,7 @@ class Search:
 
 
 def keep(search: Search) -> int:
-    """Write the findings, and the smallest inputs that reach most, beside what is kept; give how many are new."""
+    """Write the findings, and the smallest inputs that reach most, beside what is kept; return how many are new."""
     folder, kept = CORPUS / search.target.name, corpus(search.target.name)
     new = {each.file: each.data for each in search.report.findings.values()}
     with Server(search.target) as server:

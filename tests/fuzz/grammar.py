@@ -98,7 +98,7 @@ def _edited(draw: DrawFn, value: Any) -> Any:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Give every place in a value: what holds it, and where."""
+    """Yield every place in a value: what holds it, and where."""
     entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in entries:
         yield value, key

@@ -32,11 +32,11 @@ class Bounds:
     largest: int = 64 * KB
 
     def time(self, size: int) -> float:
-        """Give the seconds that an input of so many bytes may take."""
+        """Return the seconds that an input of so many bytes may take."""
         return self.seconds + self.seconds_per_kb * size / KB
 
     def memory(self, size: int) -> float:
-        """Give the MB that an input of so many bytes may take."""
+        """Return the MB that an input of so many bytes may take."""
         return self.mb + self.mb_per_kb * size / KB
 
 

@@ -26,7 +26,7 @@ def names(monkeypatch) -> Names:
 
 @pytest.fixture
 async def port():
-    """Give the port of a server that says hello, wherever it is reached."""
+    """Yield the port of a server that says hello, wherever it is reached."""
 
     async def greet(stream):
         async with stream:
@@ -40,7 +40,7 @@ async def port():
 
 @pytest.fixture
 async def place(make_runtime, names, port):
-    """Open a connection whose name leads somewhere; give what was asked and tried."""
+    """Open a connection whose name leads somewhere; yield what was asked and tried."""
     asked, runtimes = [], []
 
     class Place:

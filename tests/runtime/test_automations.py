@@ -30,7 +30,7 @@ KEY = RowKey(object="books", id="7")
 
 @pytest.fixture
 def open_memory(make_runtime, tmp_path, monkeypatch):
-    """Give a function that makes a runtime with the memory driver and a `config.toml`."""
+    """Return a function that makes a runtime with the memory driver and a `config.toml`."""
     homes = (tmp_path / f"home{number}" for number in range(9))
 
     def make(config, *, code=MEMORY, **options):

@@ -159,7 +159,7 @@ async def test_the_undo_file_is_whole_on_the_disk_before_the_first_write(shop, m
 
 
 def dying(shop, *, on, after_it):
-    """Give a session whose driver's process ends in the nth part: before it is sent, or after."""
+    """Return a session whose driver's process ends in the nth part: before it is sent, or after."""
 
     class Dying(type(shop.es.driver)):
         parts = 0

@@ -118,7 +118,7 @@ def requests(*lines: int) -> list[ConsoleRequest]:
 
 
 def verdicts(*rows: str, text: str = BODY, status: int = 200) -> list[str]:
-    """Give what was got instead, empty for what holds."""
+    """Return what was got instead, empty for what holds."""
     [read] = expectations.read("GET /\n" + "\n".join(f"# expect {row}" for row in rows), requests(1))
     answer = Answer(kind=AnswerKind.JSON, status=status, request=HttpRequest("GET", "/"), text=text)
     return [each.got for each in expectations.judge(answer, read)]

@@ -288,7 +288,7 @@ async def test_nothing_is_written_into_a_part_that_another_user_put_there_to_rea
 
 
 def state(path: Path) -> list[int]:
-    """Give all that `lstat` tells but the time of access, which reading the other name of a hard link changes."""
+    """Return all that `lstat` tells but the time of access, which reading the other name of a hard link changes."""
     found = path.lstat()
     return [found.st_ino, found.st_mode, found.st_nlink, found.st_uid, found.st_gid, found.st_size,
             found.st_mtime_ns, found.st_ctime_ns]  # fmt: skip

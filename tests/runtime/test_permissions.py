@@ -98,7 +98,7 @@ def opened(make_runtime):
 
 @pytest.fixture
 async def greeting():
-    """Give the port of a server that says hello and nothing more."""
+    """Yield the port of a server that says hello and nothing more."""
 
     async def greet(stream):
         async with stream:

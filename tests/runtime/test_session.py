@@ -49,7 +49,7 @@ def memory():
 
 @pytest.fixture
 def open_memory(make_runtime):
-    """Give a function that makes a runtime with the memory driver."""
+    """Return a function that makes a runtime with the memory driver."""
     return lambda **options: make_runtime(memory(), **options)
 
 

@@ -200,7 +200,7 @@ def prepared(name, runtime):
 
 
 def state(runtime):
-    """Give everything that is kept about what is installed."""
+    """Return everything that is kept about what is installed."""
     store = runtime.plugins._store
     return [*store.installed(), *store.generations("memory")], store.lock_file.exists() and store.lock_file.read_text()
 

@@ -67,7 +67,7 @@ def build_once(folder: Path, build: Callable[[Path], None]) -> bool:
 
 @contextmanager
 def run_folder(name: str) -> Iterator[Path]:
-    """Give a server a private folder that goes away with it.
+    """Yield a private folder for a server, and remove it afterwards.
 
     The owner holds a lock in it, so a folder whose owner was killed is known by its free lock and swept by the next
     run.

@@ -98,7 +98,7 @@ class Process:
 
 
 def die_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """Give the code a child runs before its command, so that Linux signals it when its parent is gone."""
+    """Return the code a child runs before its command, so that Linux signals it when its parent is gone."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl  # found here: nothing may be loaded between fork and exec

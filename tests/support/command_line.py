@@ -86,11 +86,11 @@ class Machine:
     portal: BlockingPortal | None = None
 
     def words(self, *words: object) -> list[str]:
-        """Give the words that start a command as a process."""
+        """Return the words that start a command as a process."""
         return [sys.executable, "-m", "dragoman", *map(str, words)]
 
     def variables(self, **more: str) -> dict[str, str]:
-        """Give the environment of a command."""
+        """Return the environment of a command."""
         if self.bare:
             given = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(self.home.parent)}
         else:
@@ -114,7 +114,7 @@ class Machine:
         return _checked(self._process(self._split(words), typed, self.variables(**variables)), code)
 
     def beside(self, **changes: Any) -> Machine:
-        """Give a machine that differs in some attributes."""
+        """Return a machine that differs in some attributes."""
         return replace(self, **changes)
 
     def _split(self, words: tuple[object, ...]) -> list[str]:

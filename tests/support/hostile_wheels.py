@@ -227,7 +227,7 @@ def _python(folder: Path) -> Path:
 
 
 def _renamed_inside(data: bytearray) -> None:
-    """Give a file one name in the directory and another in the header before its data."""
+    """Return a file one name in the directory and another in the header before its data."""
     at = data.rindex(f"{PACKAGE}/driver.py".encode())
     data[at : at + len(PACKAGE)] = b"dragoman_demi"
 

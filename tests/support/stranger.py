@@ -17,14 +17,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def stranger(folder: Path, **more: Any) -> Machine:
-    """Give a stranger's machine: a folder as its HOME, nothing of the tests' environment, commands as processes."""
+    """Return a stranger's machine: a folder as its HOME, nothing of the tests' environment, commands as processes."""
     folder.mkdir(parents=True, exist_ok=True)
     return Machine(folder / "dragoman", **{"inside": False, "bare": True, **more})
 
 
 @contextmanager
 def serve_sample():
-    """Serve the sample cluster in a process of its own, and give its port."""
+    """Serve the sample cluster in a process of its own, and yield its port."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests/support")])}
     server = subprocess.Popen(
         [sys.executable, "-m", "docs.demo.sample_cluster", "--port", "0", "--json"],

@@ -122,7 +122,7 @@ class Case:
         return json.loads((self.root / "targets/catalog").read_bytes())
 
     def listed(self, wheel: Path, *, like: str = "1.0.0") -> bytes:
-        """Give a catalog that lists a wheel."""
+        """Return a catalog that lists a wheel."""
         catalog, report = self.catalog(), publish.inspect(wheel)
         [project] = [each for each in catalog["projects"] if each["plugin"] == "demo"]
         [entry] = [each for each in project["releases"] if each["version"] == like]
@@ -554,7 +554,7 @@ def sign_as(case: Case, role: str, files: dict[str, bytes], key: Path) -> None:
 
 
 def attempt(one: Attack, folder: Path, *, http: bool) -> str:
-    """Run an attack; give the code of the error it ends with, or the version that is installed."""
+    """Run an attack; return the code of the error it ends with, or the version that is installed."""
     case = Case(folder, http=http)
     with case.context as case.location:
         try:

@@ -33,7 +33,7 @@ def served(root, **options):
 
 
 def ask(url, path, *, method="GET", body=None, **headers):
-    """Send a request exactly as it is written, and give status, reason, headers and body."""
+    """Send a request exactly as it is written, and return status, reason, headers and body."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=30)
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)
@@ -86,7 +86,7 @@ def files(folder):
 
 
 def left(root):
-    """Give what lies in the inbox, drafts included."""
+    """Return what lies in the inbox, drafts included."""
     return files(Inbox(root).folder)
 
 
@@ -115,7 +115,7 @@ def eventually(check):
 
 @contextmanager
 def command(root, tmp_path, *more, limit=None):
-    """Run the server as a person does, and give the process and what it said first."""
+    """Run the server as a person does, and yield the process and what it said first."""
     token = tmp_path / "token"
     token.write_text(TOKENS["alice"] + "\n")
     machine = Machine(tmp_path / "home")

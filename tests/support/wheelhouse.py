@@ -49,7 +49,7 @@ class Driver:
 
 
 def manifest(name: str = "demo", **changes: object) -> dict[str, Any]:
-    """Give a valid manifest of a small driver."""
+    """Return a valid manifest of a small driver."""
     return {
         "manifest_version": 1,
         "id": name,
@@ -157,7 +157,7 @@ class Wheel:
 
 
 def zip_entry(name: str) -> zipfile.ZipInfo:
-    """Give an entry with a fixed time and an ordinary mode."""
+    """Return an entry with a fixed time and an ordinary mode."""
     info = zipfile.ZipInfo(name, (2020, 2, 2, 0, 0, 0))
     info.compress_type = zipfile.ZIP_DEFLATED
     info.external_attr = 0o100644 << 16
@@ -165,7 +165,7 @@ def zip_entry(name: str) -> zipfile.ZipInfo:
 
 
 def hashed(data: bytes, algorithm: str = "sha256") -> tuple[str, str]:
-    """Give digest and size as a row of RECORD has them."""
+    """Return digest and size as a row of RECORD has them."""
     digest = base64.urlsafe_b64encode(hashlib.new(algorithm, data).digest()).rstrip(b"=").decode()
     return f"{algorithm}={digest}", str(len(data))
 
@@ -211,7 +211,7 @@ def library(
 
 
 def dependency(path: Path) -> dict[str, str]:
-    """Give the line of a manifest that names a wheel."""
+    """Return the line of a manifest that names a wheel."""
     return {"file": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 

@@ -146,7 +146,7 @@ def fake(portal):
 
 @pytest.fixture
 def broken(fake):
-    """Give the fake server, and mend it afterwards."""
+    """Yield the fake server, and mend it afterwards."""
     yield fake
     fake.behave()
 
@@ -233,7 +233,7 @@ def start(shell, *words, **more):
 
 
 def children(process):
-    """Give the processes that one has started."""
+    """Return the processes that one has started."""
     return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
@@ -289,14 +289,14 @@ def two_releases(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def installed(two_releases, tmp_path_factory):
-    """Give a home in which the older version is installed."""
+    """Return a home in which the older version is installed."""
     shell = save(tmp_path_factory.mktemp("installed"), {"old": {"type": "demo", "port": 1}}, [two_releases])
     shell("dragoman plugins install demo --version 0.9.0")
     return shell
 
 
 def damaged(installed, two_releases, tmp_path):
-    """Give a copy of the home and of the registry, to be spoilt."""
+    """Return a copy of the home and of the registry, to be spoilt."""
     copy(two_releases, tmp_path / "registry")
     shutil.copytree(installed.home / "data", tmp_path / "home/dragoman/data")
     return save(tmp_path / "home", {"old": {"type": "demo", "port": 1}}, [tmp_path / "registry"])

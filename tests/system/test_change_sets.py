@@ -41,7 +41,7 @@ def machine(cluster, tmp_path_factory):
 
 @pytest.fixture
 def shell(machine, cluster, tmp_path):
-    """Give a shell in a folder of its own, and an index `big` with rows that no partial update could write back."""
+    """Yield a shell in a folder of its own, and an index `big` with rows that no partial update could write back."""
     send(cluster, "PUT", "/big", {"mappings": {"properties": {"price": {"type": "double"}, "n": {"type": "long"}}}})
     lines = "".join(f'{{"index":{{"_id":"{at}"}}}}\n{{"price": {at}.10,"n":{at}}}\n' for at in range(ROWS))
     send(cluster, "POST", "/big/_bulk?refresh=true", lines)
@@ -58,7 +58,7 @@ def send(server, method, path, body=None):
 
 
 def stored(server):
-    """Give every document's bytes by id."""
+    """Return every document's bytes by id."""
     send(server, "POST", "/big/_refresh")
     answer = send(server, "POST", "/big/_search", {"size": 10_000, "track_total_hits": True})
     found = dict(re.findall(r'"_id":"([^"]+)".*?"_source":(\{.*?\})', answer))

@@ -57,7 +57,7 @@ def alive(processes):
 
 
 def listening(pids):
-    """Give the addresses on which processes listen."""
+    """Return the addresses on which processes listen."""
     sockets = set()
     for pid in pids:
         for link in Path(f"/proc/{pid}/fd").glob("*"):

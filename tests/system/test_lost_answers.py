@@ -39,7 +39,7 @@ class Place:
             return answer.read().decode()
 
     def stored(self):
-        """Give every document's bytes by id, straight from the server."""
+        """Return every document's bytes by id, straight from the server."""
         self.send("POST", f"/{self.name}/_refresh")
         hits = json.loads(self.send("POST", f"/{self.name}/_search", {"size": 1000, "_source": False}))["hits"]["hits"]
         return {hit["_id"]: self.send("GET", f"/{self.name}/_source/{hit['_id'].replace('/', '%2F')}") for hit in hits}
@@ -56,7 +56,7 @@ class Place:
         return path
 
     def breaking(self, kind, *, also_reads, **more):
-        """Give what loses the answers to three requests of several, and all that is read then."""
+        """Return what loses the answers to three requests of several, and all that is read then."""
 
         def between():
             times = None if kind == "twice" else 3

@@ -28,7 +28,7 @@ def run(*words: object, cwd: Path, **options: object) -> subprocess.CompletedPro
 
 
 def closure(name: str, found: set[str]) -> set[str]:
-    """Give a distribution's own dependencies, and theirs."""
+    """Return a distribution's own dependencies, and theirs."""
     for line in requires(name) or ():
         requirement = Requirement(line)
         if (requirement.marker is None or requirement.marker.evaluate({"extra": ""})) and requirement.name not in found:

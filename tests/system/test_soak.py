@@ -155,7 +155,7 @@ def run_commands(machine):
 
 
 def session_of(leader):
-    """Give the processes of a session that live."""
+    """Return the processes of a session that live."""
     alive = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -177,14 +177,14 @@ def descendants(pid):
 
 
 def left_over(machine):
-    """Give what nobody would miss: temporary files, and unfinished ones beside the results."""
+    """Return what nobody would miss: temporary files, and unfinished ones beside the results."""
     places = [machine.cwd / "tmp", machine.cwd / "nights", machine.cwd / "backup"]
     found = [path for place in places for path in place.rglob("*") if path.is_file()]
     return [path for path in found if path.name.startswith(".") or path.is_relative_to(places[0])]
 
 
 def growth(rounds):
-    """Give what the earlier and the later half needed, after a fifth to warm up: memory as a rule, all else at most.
+    """Return what the earlier and the later half needed, after a fifth to warm up: memory as a rule, all else at most.
 
     The warm driver process ahead of its use is there at some moments and not at others, with its descriptors.
     """

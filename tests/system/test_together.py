@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 def machine(shell, folder):
-    """Give a machine that has only a connections file."""
+    """Return a machine that has only a connections file."""
     (folder / "dragoman/config").mkdir(parents=True)
     text = f'[shop]\ntype = "elasticsearch"\nhost = "127.0.0.1"\nport = {shell.port}\n'
     (folder / "dragoman/config/connections.toml").write_text(text)

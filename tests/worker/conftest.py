@@ -68,7 +68,7 @@ class Driver:
 
 
 def attempts(body: str) -> str:
-    """Give the source of a driver whose `describe_object(name)` runs a function's body."""
+    """Return the source of a driver whose `describe_object(name)` runs a function's body."""
     return f"def attempt(name):\n{textwrap.indent(textwrap.dedent(body), '    ')}\n{CONNECT}"
 
 
@@ -141,7 +141,7 @@ def ahead() -> Iterator[Ahead]:
 
 @pytest.fixture
 def workshop(tmp_path: Path, ahead: Ahead) -> Workshop:
-    """Give a folder for one test's drivers."""
+    """Return a folder for one test's drivers."""
     return Workshop(tmp_path, spare=ahead)
 
 

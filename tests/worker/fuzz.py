@@ -78,7 +78,7 @@ class Fuzzed(Worker):
 
 
 def seeds() -> list[tuple[str, str, bytes]]:
-    """Give the corpus: hook, name and frames of each file."""
+    """Return the corpus: hook, name and frames of each file."""
     files = sorted(CORPUS.glob("*.frames"))
     return [(path.name.partition(".")[0], path.stem, path.read_bytes()) for path in files]
 

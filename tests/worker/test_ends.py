@@ -65,7 +65,7 @@ async def start_and_stop(workshop: Workshop, temporary: Path, times: int) -> Non
 
 @pytest.fixture
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Give the folder in which everything temporary would be made."""
+    """Return the folder in which everything temporary would be made."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
     monkeypatch.setattr(tempfile, "tempdir", None)

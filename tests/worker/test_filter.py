@@ -197,7 +197,7 @@ PLAIN, NETWORK, NO_OPTION, NO_TERMINAL = "EPERM", "EACCES", "ENOPROTOOPT", "ENOT
 
 
 def allowed_among(machine: Machine, name: str, candidates: Iterable[tuple[int, ...]], refusal: str) -> set[Any]:
-    """Give the arguments that pass; every other must get the one refusal, and high words must change nothing."""
+    """Return the arguments that pass; every other must get the one refusal, and high words must change nothing."""
     passed = set()
     for arguments in candidates:
         answer = machine(name, *arguments)

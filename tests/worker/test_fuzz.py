@@ -29,13 +29,13 @@ def target() -> Iterator[Fuzzed]:
 
 
 def resident() -> int:
-    """Give the bytes this process has in memory."""
+    """Return the bytes this process has in memory."""
     gc.collect()
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def throw(target: Fuzzed, rng: random.Random, *, frames: int = 1 << 62, seconds: float = 1e9) -> tuple[int, int, float]:
-    """Throw spoiled streams at the host; give how many frames it got, how many streams it refused, and the longest."""
+    """Throw spoiled streams at the host; return the frames it got, the streams it refused, and the longest time."""
     thrown = refused = 0
     longest, end = 0.0, time.monotonic() + seconds
     for hook, stream in mutations(rng, CORPUS):

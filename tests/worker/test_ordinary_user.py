@@ -62,7 +62,7 @@ DRIVER = (
 
 @pytest.fixture(scope="module")
 def house() -> Iterator[Path]:
-    """Give a folder that everybody can read, with a host and a driver in it."""
+    """Yield a folder that everybody can read, with a host and a driver in it."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None or shutil.which("unshare") is None:
         pytest.skip("NOT SHOWN HERE: becoming an ordinary user takes root, setpriv and unshare")
     folder = Path(tempfile.mkdtemp(prefix="dragoman-"))
@@ -75,7 +75,7 @@ def house() -> Iterator[Path]:
 
 
 def opening_the_way(house: Path) -> list[str]:
-    """Give shell commands that make the interpreter reachable where it lies behind a directory that only root enters.
+    """Return shell commands that make the interpreter reachable where it lies behind a directory that only root enters.
 
     They run in a mount namespace of their own: an open directory covers the closed one, and what is needed is bound
     into it again.

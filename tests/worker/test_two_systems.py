@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def surface(body: Sequence[ast.stmt]) -> dict[str, object]:
-    """Give the public names of a block, with the arguments that each takes: number, keywords, defaults."""
+    """Return the public names of a block, with the arguments that each takes: number, keywords, defaults."""
     found: dict[str, object] = {}
     for node in body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):

@@ -197,7 +197,7 @@ async def broker_two_thousand_opens(targets: Targets) -> None:
 
 @attack
 async def broker_descriptors_to_host(targets: Targets) -> None:
-    """Give the host 100 descriptors with a request and with a message."""
+    """Send the host 100 descriptors with a request and with a message."""
     zero = os.open("/dev/zero", os.O_RDONLY)
     with _broker() as broker:
         socket.send_fds(broker, [_request()], [zero] * 100)

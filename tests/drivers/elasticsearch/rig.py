@@ -68,7 +68,7 @@ class Rig(rigging.Rig):
             assert not answer["errors"], str(answer)[:1000]
 
     async def source(self, name: str, key: str) -> str:
-        """Give a stored document as it is stored."""
+        """Return a stored document as it is stored."""
         return (await self.raw("GET", f"/{name}/_source/{key}")).text
 
 

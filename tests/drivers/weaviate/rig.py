@@ -48,7 +48,7 @@ INDEXED = {"indexNullState": True, "indexPropertyLength": True, "indexTimestamps
 
 
 def key(number: int) -> str:
-    """Give a uuid that spreads over the range of all, and is the same each time."""
+    """Return a uuid that spreads over the range of all, and is the same each time."""
     return str(UUID(int=(number * 0x9E3779B97F4A7C15F39CC0605CEDC834) % 2**128))
 
 
@@ -64,7 +64,7 @@ def profile(url: str, **more: Any) -> Profile:
 
 
 def keyed(api_key: str) -> dict[str, Any]:
-    """Give what a profile needs for an API key."""
+    """Return what a profile needs for an API key."""
     return {"auth_scheme": AuthScheme.BEARER, "secrets": Secrets(values={"api_key": api_key})}
 
 
@@ -114,7 +114,7 @@ class Rig(rigging.Rig):
             assert not failed, str(failed)[:1000]
 
     async def numbers(self, name: str, *rows: Filter | RawQuery, match: str = "all") -> list[int]:
-        """Give the numbers of the objects that a filter leaves."""
+        """Return the numbers of the objects that a filter leaves."""
         by_key = {key(number): number for number in range(1000)}
         return sorted(by_key[each] for each in await self.ids(name, *rows, match=match))
 
@@ -131,7 +131,7 @@ class Rig(rigging.Rig):
         return lines
 
     async def stored(self, name: str, uuid: str, **query: str) -> dict[str, Any] | None:
-        """Give an object as it is stored; None where there is none."""
+        """Return an object as it is stored; None where there is none."""
         text = "&".join(f"{each}={value}" for each, value in query.items())
         reply = await self.raw("GET", f"/v1/objects/{name}/{uuid}" + (f"?{text}" if text else ""))
         assert reply.status in (200, 404), reply.text

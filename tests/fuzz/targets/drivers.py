@@ -414,7 +414,7 @@ def _replies(draw: DrawFn, examples: dict[str, list[Any]], errors: tuple[Any, ..
 
 @st.composite
 def _named(draw: DrawFn) -> bytes:
-    """Give a property of a collection, or what it refers to, another name."""
+    """Rename a property of a collection, or the collection that it refers to."""
     told = json.loads(json.dumps(_CLASS))
     changed = draw(st.sampled_from(told["properties"]))
     if draw(st.booleans()):

@@ -198,7 +198,7 @@ def _role_files() -> dict[str, Path]:
 
 
 def _signing() -> Callable[[bytes], bytes]:
-    """Give what signs metadata with every key there is, as a publisher or an operator of ill will does."""
+    """Return a function that signs metadata with every key, as a hostile publisher or operator does."""
     from securesystemslib.formats import encode_canonical
 
     signers = [*Keys(_registry().with_name("registry.keys")).signers().values()]

@@ -37,7 +37,7 @@ def build(line: Line, jdk: Jdk) -> bool:
 
 
 def java_arguments(line: Line, home: Path) -> list[str]:
-    """Give what follows `java` and its options to start a node of this version."""
+    """Return what follows `java` and its options to start a node of this version."""
     folder = build_folder(line)
     jars = (folder / "classpath").read_text()
     last = list(line.plugins) or [str(folder / "modules")]

@@ -53,7 +53,7 @@ def bodies(es: Rig) -> list[dict[str, Any]]:
 
 
 def pages(es: Rig) -> list[dict[str, Any]]:
-    """Give the requests for pages that the index allows; counting takes one row."""
+    """Return the requests for pages that the index allows; counting takes one row."""
     return [each for each in bodies(es) if 1 < each.get("size", 200) <= 200]
 
 

@@ -78,7 +78,7 @@ def flat(value: object) -> list[Any]:
 
 
 def day(text: str) -> tuple[str, str]:
-    """Give the first and the last instant a date stands for."""
+    """Return the first and the last instant a date stands for."""
     whole = {4: "-01-01T00:00:00Z", 7: "-01T00:00:00Z", 10: "T00:00:00Z"}.get(len(text), "")
     last = {4: "-12-31T23:59:59Z", 7: "-31T23:59:59Z", 10: "T23:59:59Z"}.get(len(text), "")
     return text + whole, text + last or text

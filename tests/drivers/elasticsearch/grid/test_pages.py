@@ -102,7 +102,7 @@ def test_a_reversed_sort_turns_order_and_missing_and_keeps_the_mode() -> None:
 
 
 async def answered(found: dict[str, Any]) -> Page:
-    """Give the page that a driver makes of a search answer."""
+    """Return the page that a driver makes of a search answer."""
     from dragoman_elasticsearch.grid import pages
 
     grid = pages.page_query(

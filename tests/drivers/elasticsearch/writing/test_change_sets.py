@@ -58,7 +58,7 @@ async def undoing(es: Rig, *changes: Change) -> Plan:
 
 
 async def everything(es: Rig, name: str) -> dict[str, tuple[str, str | None]]:
-    """Give every document as its bytes and its routing."""
+    """Return every document as its bytes and its routing."""
     await es.call("POST", f"/{name}/_refresh")
     found = {}
     for key in (await es.page(name, limit=1000)).keys:

@@ -180,7 +180,7 @@ class Driver:
         return Plan(planned=planned, refusals=refusals)
 
     async def _request(self, change: Any) -> HttpRequest | str:
-        """Give the request of a change, or the reason why there is none."""
+        """Return the request of a change, or the reason why there is none."""
         if isinstance(change, Drop):
             known = change.object in await self.http.get_json("/_all_dbs")
             return HttpRequest("DELETE", path(change.object)) if known else f"there is no database {change.object!r}"
@@ -245,7 +245,7 @@ def path(*parts: str) -> str:
 
 
 def key_of(name: str, document: dict[str, Any]) -> RowKey:
-    """Give where a document is; its revision guards it against being overwritten."""
+    """Return where a document is; its revision guards it against being overwritten."""
     return RowKey(name, document[KEY], guard={REVISION: document[REVISION]})
 
 
@@ -282,7 +282,7 @@ def column(name: str, kinds: set[ColumnKind]) -> Column:
 
 
 def cell(value: Any) -> Cell:
-    """Give a value as a cell: an array or an object is its JSON text, cut where it is long."""
+    """Return a value as a cell: an array or an object is its JSON text, cut where it is long."""
     return cut(text_of(value)) if isinstance(value, list | dict) else value
 
 

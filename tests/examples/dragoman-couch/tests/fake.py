@@ -36,7 +36,7 @@ BOOKS = {
 
 
 def rank(value: Any) -> tuple[int, Any]:
-    """Give what orders a value among those of all types."""
+    """Return what orders a value among those of all types."""
     at = next(at for at, kind in enumerate(RANKS) if isinstance(value, kind))
     return at, json.dumps(value) if at > 3 else value or 0 if at < 3 else value
 

@@ -56,7 +56,7 @@ class Shard:
             self.seen, self.seen_slots, self.dirty_since = tuple(self.live.values()), self.next_slot, None
 
     def take(self, doc: Doc) -> None:
-        """Give a document (or a tombstone) its sequence number, its version and its place in Lucene's order."""
+        """Set a document's (or a tombstone's) sequence number, its version and its place in Lucene's order."""
         doc.seq_no = self.next_seq_no
         self.next_seq_no += 1
         # Nested documents lie before their root; nothing is ever merged here.

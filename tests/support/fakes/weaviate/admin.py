@@ -94,7 +94,7 @@ def delete_class(call: Call) -> Reply:
 
 
 def add_property(call: Call) -> Reply:
-    """Give a class one more property."""
+    """Add a property to a class."""
     collection = call.collection()
     if not collection:
         raise schema.refuse_schema(f'class "{call.path["class"]}": not found')
@@ -168,7 +168,7 @@ def show_aliases(call: Call) -> Reply:
 
 
 def add_alias(call: Call) -> Reply:
-    """Give a class another name."""
+    """Rename a class."""
     given = call.json({"alias", "class"})
     call.database.aliases[given["alias"]] = given["class"]
     call.database.schema_version += 1

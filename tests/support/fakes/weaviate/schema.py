@@ -88,7 +88,7 @@ def create(database: Database, given: dict[str, Any]) -> Collection:
 
 
 def add_properties(database: Database, collection: Collection, given: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give a class more properties.
+    """Add properties to a class.
 
     Raises:
         InvalidError: one of them is refused; none was added.
