@@ -10,8 +10,8 @@ from dragoman_api.errors import DragomanError
 from dragoman_worker.hooks import EXPORT, HOOKS
 
 from .automations import Meter
-from .doubt import tell_doubt
 from .exports.counting import counted
+from .unknown_outcomes import tell_unknown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
@@ -59,7 +59,7 @@ class Calls:
             with meter.timing():
                 result = await hooks.call(call.hook, *request, deadline=meter.left(HOOKS[call.hook].seconds))
         except DragomanError as error:
-            tell_doubt(error, call)
+            tell_unknown(error, call)
             raise
         meter.take_result(result)
         return result

@@ -451,7 +451,7 @@ class Session:
 
 def _untold(change: int) -> Outcome:
     reason = "the driver reported no outcome for it"
-    return Outcome(change=change, status=OutcomeStatus.FAILED, reason=reason, doubt=True)
+    return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)
 
 
 def _object_of(change: Change) -> str:

@@ -18,6 +18,7 @@ async def memory_target(driver: MemoryDriver) -> Target:
         object="books",
         rows=23,
         log=driver.server.log,
+        lose=driver.server.lose,
         scratch="scratch",
         row={"title": "New", "price": 2**63 + 5, "stock": 1},
         change={"price": 3.5},

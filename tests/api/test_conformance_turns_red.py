@@ -11,10 +11,10 @@ from api.test_conformance import memory_target
 from msgspec.structs import replace
 
 from dragoman_api.cells import CutText
-from dragoman_api.changes import Delete, Drop, HttpRequest, PlannedRequest
+from dragoman_api.changes import Delete, Drop, HttpRequest, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Object, Operator
 from dragoman_api.connections import Health
-from dragoman_api.errors import ConsoleSyntaxError, DragomanError, FilterNotSupportedError
+from dragoman_api.errors import ConnectionFailedError, ConsoleSyntaxError, DragomanError, FilterNotSupportedError
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing import DriverConformance, MemoryDriver
 
@@ -404,6 +404,42 @@ class DeletesTheObject(Broken):
                 for each in plan.planned
             ],
         )
+
+
+class Misreports(MemoryDriver):
+    """A driver that has another word for `unknown`."""
+
+    word = OutcomeStatus.FAILED
+
+    @hookimpl
+    async def apply_change(self, plan):
+        said = await super().apply_change(plan)
+        return [replace(each, status=self.word) if each.status == "unknown" else each for each in said]
+
+
+@breaks("test_a_change_whose_answer_is_lost_is_unknown")
+class SaysThatALostWriteFailed(Misreports):
+    pass
+
+
+@breaks("test_a_change_whose_answer_is_lost_is_unknown")
+class SaysThatALostWriteIsAConflict(Misreports):
+    word = OutcomeStatus.CONFLICT
+
+
+@breaks("test_a_change_whose_answer_is_lost_is_unknown")
+class TakesALostWriteForApplied(Misreports):
+    word = OutcomeStatus.APPLIED
+
+
+@breaks("test_a_change_whose_answer_is_lost_is_unknown")
+class SaysThatALostWriteWasNeverSent(MemoryDriver):
+    @hookimpl
+    async def apply_change(self, plan):
+        [outcome] = await super().apply_change(plan)
+        if outcome.status == "unknown":
+            raise ConnectionFailedError(outcome.reason, details={"sent": False})
+        return [outcome]
 
 
 @breaks("test_every_change_has_one_outcome")

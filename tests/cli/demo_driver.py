@@ -167,10 +167,12 @@ class Driver:
     async def apply_change(self, plan):
         outcomes = []
         for planned in plan.planned:
-            conflict = "if_seq_no=40" in planned.request.path
-            status = OutcomeStatus.CONFLICT if conflict else OutcomeStatus.APPLIED
-            reason = "changed since it was read (seq_no 40 → 41)" if conflict else ""
             row = planned.request.path.split("/")[-1].split("?")[0]
+            status, reason = OutcomeStatus.APPLIED, ""
+            if "if_seq_no=40" in planned.request.path:
+                status, reason = OutcomeStatus.CONFLICT, "changed since it was read (seq_no 40 → 41)"
+            if row == "lost":
+                status, reason = OutcomeStatus.UNKNOWN, "the connection ended before the answer"
             outcomes.append(Outcome(change=planned.changes[0], status=status, id=row, reason=reason))
         return outcomes
 

@@ -23,6 +23,7 @@ def changes(tmp_path):
 
 UPDATE = {"op": "update", "id": "1", "set": {"title": "x"}}
 STALE = {"op": "update", "id": "2", "set": {"title": "x"}, "guard": {"seq_no": 40}}
+LOST = {"op": "update", "id": "lost", "set": {"title": "x"}}
 FIXED = {"op": "update", "id": "3", "set": {"id": "9"}}
 
 
@@ -50,8 +51,22 @@ def test_quiet_leaves_what_was_not_applied(shop, changes):
 
 def test_the_report_is_one_document_with_json(shop, changes):
     document = shop("apply", "shop", changes(UPDATE, FIXED), "--json", code=4).json
-    assert document["counts"] == {"applied": 1, "skipped": 1, "refused": 0, "conflict": 0, "failed": 0}
+    assert document["counts"] == {"applied": 1, "skipped": 1, "refused": 0, "conflict": 0, "failed": 0, "unknown": 0}
     assert document["left"] == [{"line": 2, "id": "3", "status": "skipped", "reason": "id is read-only"}]
+
+
+def test_a_lost_answer_is_unknown_in_the_table_the_counts_and_the_json(shop, changes):
+    reason = "the connection ended before the answer"
+    done = shop("apply", "shop", changes(UPDATE, LOST), code=4)
+    assert done.err == f"  applied 1 · skipped 0 · conflict 0 · failed 0 · unknown 1      (line 2 unknown: {reason})\n"
+    done = shop("apply", "shop", changes(LOST, FIXED), code=4)
+    assert done.out == f"line 1  lost  unknown  {reason}\nline 2  3     skipped  id is read-only\n"
+    document = shop("apply", "shop", changes(LOST), "--json", code=4).json
+    assert (document["counts"]["unknown"], document["counts"]["failed"]) == (1, 0)
+    assert document["left"] == [{"line": 1, "id": "lost", "status": "unknown", "reason": reason}]
+    done = shop("update", "shop", "books", "lost", "--set", "title=x", code=4)
+    assert done.out == f"lost  unknown  {reason}\n"
+    assert "check the result before sending it again" in done.err
 
 
 def test_a_dry_run_shows_the_exact_requests_and_writes_no_undo_file(shop, changes, tmp_path):

@@ -31,9 +31,11 @@ from dragoman_api.connections import SslMode
 from dragoman_api.http import Http
 from dragoman_api.testing.target import opened
 from dragoman_registry.client.installer import unpack
+from fakes.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from dragoman_api import Answer, Outcome, Plan
     from dragoman_api.changes import Change
@@ -53,10 +55,12 @@ class Rig:
     Attributes:
         path: Of an object by its name, to remove it.
         made: Objects the test made.
+        lose: Loses the server's answers, as `Target.lose` says; None where no proxy stands before it.
     """
 
     path: str
     fake: Any = None
+    lose: Callable[[HttpRequest, int], AbstractContextManager[object]] | None = None
 
     def __init__(self, driver: Any, http: Http, log: list[HttpRequest] | None) -> None:
         self.driver, self.http, self.log = driver, http, log
@@ -118,6 +122,16 @@ class Rig:
         """Remove what the test made."""
         for name in self.made:
             await self.raw("DELETE", self.path.format(name))
+
+
+@asynccontextmanager
+async def behind_proxy(record: dict[str, Any]) -> AsyncIterator[tuple[dict[str, Any], Any]]:
+    """Put a proxy before a real server, and give its record with what loses answers; it passes no TLS on."""
+    if record["url"].startswith("https:"):
+        yield record, None
+        return
+    async with Proxy(upstream=record["url"]) as proxy:
+        yield {**record, "url": proxy.url}, proxy.lose
 
 
 @asynccontextmanager

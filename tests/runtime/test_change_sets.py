@@ -97,7 +97,7 @@ async def test_a_set_is_applied_in_parts_and_told_by_line(shop):
         {"op": "delete", "id": "9"}, {"op": "delete", "id": "nope"}, {"op": "insert", "id": "0", "set": {"price": 1}},
         progress=lambda *told: progress.append(told),
     )  # fmt: skip
-    assert report.counts == {"applied": 6, "skipped": 1, "refused": 2, "conflict": 0, "failed": 0}
+    assert report.counts == {"applied": 6, "skipped": 1, "refused": 2, "conflict": 0, "failed": 0, "unknown": 0}
     assert [(each.line, each.id, each.status) for each in report.left] == [
         (6, "5", "skipped"), (8, "nope", "refused"), (9, "0", "refused"),
     ]  # fmt: skip
@@ -180,20 +180,19 @@ def dying(shop, *, on, after_it):
 
 @pytest.mark.parametrize("after_it", [True, False])
 @pytest.mark.parametrize("on", [1, 2, 4])
-async def test_a_driver_that_dies_leaves_doubt_and_an_undo_file_that_is_right_either_way(shop, on, after_it):
+async def test_a_driver_that_dies_leaves_unknown_outcomes_and_an_undo_file_that_is_right_either_way(shop, on, after_it):
     before, path = await shop.stored(), shop.folder / "undo.ndjson"
     session = dying(shop, on=on, after_it=after_it)
     report = await shop.run(*(update(at) for at in range(8)), undo=path, session=session)
-    doubted = [each.line for each in report.left if each.reason.startswith("it is not known")]
-    assert len(doubted) == 2
-    assert {each.reason.split(":")[0] for each in report.left} <= {"it is not known whether it was applied", "not sent"}
+    assert report.counts["unknown"] == 2
+    assert all(each.reason.startswith("not sent: ") is (each.status == "failed") for each in report.left)
     taken_back = await shop.undo(path)
     assert await shop.stored() == before
     assert {each.status for each in taken_back.left} <= {"conflict"}
     assert taken_back.counts["conflict"] == (0 if after_it else 2)
 
 
-async def test_what_a_driver_that_cannot_be_started_again_was_never_given_is_not_in_doubt(shop):
+async def test_what_a_driver_that_cannot_be_started_again_was_never_given_is_not_unknown(shop):
     before, path = await shop.stored(), shop.folder / "undo.ndjson"
     link = InProcess(shop.es.driver)
     session = Session(link, emit=shop.seen.append)
@@ -223,7 +222,7 @@ async def test_a_preliminary_undo_file_takes_back_what_was_applied_and_nothing_e
     assert not path.exists(), "what was not applied as a whole leaves nothing"
     await shop.es.call("PUT", f"/{shop.name}/_doc/0?refresh=true", {"price": 1000})
     report = await shop.undo(kept)
-    assert report.counts == {"applied": 3, "skipped": 0, "refused": 1, "conflict": 3, "failed": 0}, report
+    assert report.counts == {"applied": 3, "skipped": 0, "refused": 1, "conflict": 3, "failed": 0, "unknown": 0}, report
     assert await shop.stored() == {**before, "0": '{"price": 1000}'}
 
 
@@ -270,8 +269,9 @@ async def test_a_server_that_goes_away_stops_the_set_and_every_line_is_told(shop
     shop.es.fake.misbehave("drop", on=f"/{shop.name}/_settings", after=8)
     report = await shop.run(*(update(at) for at in range(10)))
     shop.es.fake.behave()
-    assert report.counts["applied"] + report.counts["failed"] == 10
+    assert report.counts["applied"] + report.counts["failed"] + report.counts["unknown"] == 10
     assert report.counts["applied"] == 2
+    assert all(each.reason.startswith("not sent: ") is (each.status == "failed") for each in report.left)
     after = await shop.stored()
     assert [json.loads(after[str(at)])["price"] for at in (0, 1)] == [99, 99]
 
@@ -319,7 +319,7 @@ async def test_an_interrupted_set_still_finishes_its_undo_file(shop):
     assert await shop.stored() == before
 
 
-async def test_a_driver_that_forgets_rows_or_invents_some_leaves_them_in_doubt(shop):
+async def test_a_driver_that_forgets_rows_or_invents_some_leaves_them_unknown(shop):
     class Forgetful(type(shop.es.driver)):
         @hookimpl
         async def apply_change(self, plan):
@@ -341,7 +341,9 @@ async def test_a_driver_that_forgets_rows_or_invents_some_leaves_them_in_doubt(s
                 await shop.run(update(0), update(1), session=shop.open(driver))
             continue
         report = await shop.run(update(0), update(1), undo=path, session=shop.open(driver))
-        assert [(each.line, each.reason) for each in report.left] == [(2, "the driver reported no outcome for it")]
+        left = [(each.line, each.status, each.reason) for each in report.left]
+        assert left == [(2, "unknown", "the driver reported no outcome for it")]
+        assert [each.status for each in shop.seen if each.name == "row.skipped"] == ["unknown"]
         assert (await shop.undo(path)).left == []
     assert await shop.stored() == before
 

@@ -79,13 +79,17 @@ class HttpRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OutcomeStatus(StrEnum):
-    """The result of one change."""
+    """The result of one change.
+
+    ``UNKNOWN`` if the server may have carried it out without saying so; ``FAILED`` only if it certainly did not.
+    """
 
     APPLIED = "applied"
     SKIPPED = "skipped"
     REFUSED = "refused"
     CONFLICT = "conflict"
     FAILED = "failed"
+    UNKNOWN = "unknown"
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,7 +101,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         id: The row's id, if it has one.
         reason: One sentence; empty when applied as asked.
         key: The row's new key, with the guard for a further change.
-        doubt: Whether it is unknown if the change was carried out; with ``failed`` or ``conflict``.
     """
 
     change: int
@@ -105,7 +108,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     id: str | None = None
     reason: str = ""
     key: RowKey | None = None
-    doubt: bool = False
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -265,7 +265,7 @@ class RowDeleted(Event, frozen=True, kw_only=True, tag="row.deleted"):
 
 
 class RowSkipped(Event, frozen=True, kw_only=True, tag="row.skipped"):
-    """A change was not applied; `status` is skipped, refused, conflict or failed."""
+    """A change was not applied, or it is unknown whether it was; `status` is that of its outcome."""
 
     connection: str
     object: str

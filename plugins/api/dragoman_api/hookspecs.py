@@ -212,10 +212,11 @@ class DriverSpec:
             plan: The plan as `plan_change` returned it.
 
         Returns:
-            One outcome per planned change; a conflict or a failure is a value, not an exception.
+            One outcome per planned change; a conflict or a failure is a value, not an exception. What the server may
+            have carried out without saying so is ``unknown``: no answer came, or a gateway's.
 
         Raises:
-            ConnectionFailedError: The connection broke; it is unknown which changes were applied.
+            ConnectionFailedError: Nothing was sent (``details["sent"]`` is False), or all outcomes are unknown.
 
         *When it is called*: after a plan was confirmed.
         """

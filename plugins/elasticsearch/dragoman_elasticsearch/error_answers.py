@@ -26,8 +26,6 @@ _WINDOW = re.compile(
 _EXPECTED = re.compile(r"Was expecting(?: one of)?:.*", re.DOTALL)  # a parser's list of every token it knows
 PROXY = "check Host and Port: a proxy may have answered instead of the database"
 
-DOUBT = "it is not known whether it was applied: "
-
 BUSY = ("circuit_breaking_exception", "es_rejected_execution_exception", "too_many_scroll_contexts_exception")
 """Error types after which waiting helps; the status is not a guide (a blocked index is 429 as well)."""
 

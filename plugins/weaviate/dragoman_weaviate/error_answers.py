@@ -22,8 +22,6 @@ _WINDOW = re.compile(r"query maximum results exceeded.*offset '(\d+)' and limit 
 _NO_GRAPHQL = ("graphql api is disabled", "graphql api is not supported")
 _TENANT = re.compile(r"multi-tenancy enabled, but request was without tenant")
 
-DOUBT = "it is not known whether it was applied: "
-
 GRAPHQL_OFF = "graphql-unavailable"
 """The code of the error for a server without GraphQL."""
 

@@ -12,7 +12,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
-from dragoman.doubt import DOUBT, in_doubt
+from dragoman.unknown_outcomes import reason_of, unknown
 from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note
 from dragoman_api.errors import (
@@ -63,7 +63,7 @@ class ChangeReport:
 
     Attributes:
         lines: The number of changes in the file.
-        counts: The number of changes per status; contains all five statuses.
+        counts: The number of changes per status; contains every status.
         left: The lines that were not applied, in order.
         notes: Notes for the user.
         undo: The file that reverts the applied changes, if any.
@@ -239,7 +239,7 @@ class ChangeSet:
             for part in parts:  # send the first part alone, to see whether sending works at all
                 await self._send(part)
                 break
-            if self._stopped is not None and not self._report.counts["applied"] and not in_doubt(self._stopped):
+            if self._stopped is not None and not self._report.counts["applied"] and not unknown(self._stopped):
                 raise self._stopped
 
             async def send() -> None:
@@ -259,7 +259,7 @@ class ChangeSet:
     async def _send(self, part: _Part) -> None:
         plan = await to_thread.run_sync(self._load, part, limiter=self._one)
         if self._stopped is not None:
-            outcomes = _not_done(plan, self._stopped, doubt=False)
+            outcomes = _not_sent(plan, self._stopped)
         else:
             rows = [row for each in plan.planned for row in each.by_row]
             known: dict[int, RowKey | None] = {} if self._undo is None else self._undo.rows
@@ -268,14 +268,14 @@ class ChangeSet:
                 outcomes = await self._session.apply(plan)
             except DragomanError as error:
                 self._stopped = error
-                outcomes = _not_done(plan, error, doubt=in_doubt(error))
+                outcomes = _unanswered(plan, error) if unknown(error) else _not_sent(plan, error)
             told = {outcome.change: outcome for outcome in outcomes}
             outcomes = [told[at] for at in range(len(part.numbers))]
             for at, row in enumerate(rows):
                 end = outcomes[row[0]]
                 if end.status is OutcomeStatus.APPLIED:
                     known[part.undo + at] = end.key
-                elif not end.doubt:
+                elif end.status is not OutcomeStatus.UNKNOWN:
                     del known[part.undo + at]
         for outcome in outcomes:
             self._report.tell(part.numbers[outcome.change], outcome)
@@ -294,15 +294,20 @@ class ChangeSet:
         self._report.undo = str(undo.path) if undo.rows else None
 
 
-def _not_done(plan: Plan, error: DragomanError, *, doubt: bool) -> list[Outcome]:
-    """Return the outcomes of a part that was not sent or not answered because of an error."""
+def _not_sent(plan: Plan, error: DragomanError) -> list[Outcome]:
+    """Return the outcomes of a part that an error kept from being sent."""
     status = OutcomeStatus.REFUSED if isinstance(error, Refused) else OutcomeStatus.FAILED
-    reason = f"{DOUBT}{error.message.partition(DOUBT)[2]}" if doubt else f"not sent: {error.message}"
+    return _all(plan, status, f"not sent: {error.message}")
+
+
+def _unanswered(plan: Plan, error: DragomanError) -> list[Outcome]:
+    """Return the outcomes of a part that was handed over and has no answer."""
+    return _all(plan, OutcomeStatus.UNKNOWN, reason_of(error))
+
+
+def _all(plan: Plan, status: OutcomeStatus, reason: str) -> list[Outcome]:
     numbers = [number for each in plan.planned for number in each.changes]
-    return [
-        *plan.refusals,
-        *(Outcome(change=number, status=status, reason=reason, doubt=doubt) for number in numbers),
-    ]
+    return [*plan.refusals, *(Outcome(change=number, status=status, reason=reason) for number in numbers)]
 
 
 _kept = msgspec.msgpack.Decoder(tuple[Plan, bytes])

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from .options import Options
 
+_RARE = ("refused", "unknown")  # outcomes that the summary names only if there are any
+
 
 @click.command(cls=Command)
 @CONNECTION
@@ -104,7 +106,7 @@ async def _review(options: Options, changes: ChangeSet) -> None:
 def _tell(options: Options, session: Session, report: ChangeReport) -> None:
     if options.json:
         return write_json(report)
-    counts = [(status, count) for status, count in report.counts.items() if count or status != "refused"]
+    counts = [(status, count) for status, count in report.counts.items() if count or status not in _RARE]
     text = " · ".join(f"{status} {count:,}" for status, count in counts)
     if len(report.left) == 1 and not options.quiet:
         [left] = report.left

@@ -225,8 +225,11 @@ def _show(outcomes: list[Outcome]) -> None:
 
 
 def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
+    from dragoman.unknown_outcomes import HINT
     from dragoman_api.changes import Update
 
+    if any(outcome.status == "unknown" for outcome in failed):
+        say(f"  {HINT}")
     if failed and failed[0].status == "conflict" and isinstance(change, Update):
         column = next(iter(change.values))
         say(f"  try: dragoman cell {session.name} {change.key.object} {change.key.id} {column}")

@@ -86,7 +86,7 @@ async def on_fake(version: str, *, confined: bool = False, **more: Any) -> Async
     """Connect a driver to a fake server; a request that no real server understands fails the test."""
     async with FakeElasticsearch(version=version) as fake:
         async with connected(profile(fake.url, **more), version=version, confined=confined) as rig:
-            rig.fake = fake
+            rig.fake, rig.lose = fake, fake.lose
             yield rig
         assert fake.faults == []
 

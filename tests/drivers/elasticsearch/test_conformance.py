@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.rig import OLD, Rig, on_fake, on_server
+from drivers.rigging import behind_proxy
 
 from dragoman_api.testing import DriverConformance, Target
 
@@ -66,6 +67,7 @@ async def target_of(es: Rig) -> Target:
         object=name,
         rows=60,
         log=es.log,
+        lose=es.lose,
         scratch=scratch,
         row={"code": "N1", "pages": 12, "price": 2.5, "in_stock": True, "author.name": "Ada"},
         change={"pages": 13, "author.name": "Grace"},
@@ -107,5 +109,6 @@ class TestConformanceOnServerFromTheSandbox(DriverConformance):
 class TestConformanceOnServer(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, live_server: dict[str, Any]) -> AsyncIterator[Target]:
-        async with on_server(live_server) as es:
+        async with behind_proxy(live_server) as (record, lose), on_server(record) as es:
+            es.lose = lose
             yield await target_of(es)

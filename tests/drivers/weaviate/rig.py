@@ -148,7 +148,7 @@ async def on_fake(*, given: dict[str, Any] | None = None, confined: bool = False
     """Connect a driver to a fake server; a request that no real server understands fails the test."""
     async with FakeWeaviate(**fake) as server:
         async with connected(profile(server.url, **(given or {})), confined=confined) as rig:
-            rig.fake = server
+            rig.fake, rig.lose = server, server.lose
             yield rig
         # What a role permits is shown by real servers only.
         assert [fault for fault in server.faults if not fault.target.endswith("/own-info")] == []

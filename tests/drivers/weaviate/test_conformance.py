@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from drivers.rigging import behind_proxy
 from drivers.weaviate.rig import TYPES, Rig, on_fake, on_server, ordinary
 
 from dragoman_api.testing import DriverConformance, Target
@@ -46,6 +47,7 @@ async def target_of(wv: Rig, shards: int) -> Target:
         object=name,
         rows=60,
         log=wv.log,
+        lose=wv.lose,
         scratch=scratch,
         row={"title": "New", "pages": 12, "price": 2.5, "available": True, "published": "2024-05-01T00:00:00Z"},
         change={"pages": 2**33, "title": "Other"},
@@ -94,5 +96,6 @@ class TestConformanceOnServer(DriverConformance):
     @pytest.fixture(scope="class", params=[1, 3])
     async def target(self, request: pytest.FixtureRequest, live_server: dict[str, Any]) -> AsyncIterator[Target]:
         ordinary(live_server)
-        async with on_server(live_server) as wv:
+        async with behind_proxy(live_server) as (record, lose), on_server(record) as wv:
+            wv.lose = lose
             yield await target_of(wv, request.param)

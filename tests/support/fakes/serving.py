@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import anyio
 from aiohttp import web
 
+from dragoman_api.changes import HttpRequest
 from fakes.certificates import Certificates
 
 if TYPE_CHECKING:
@@ -29,7 +31,8 @@ class Misbehaviour:
     `answer` answers `status` and `body`; `status` the same with nothing; `empty` 200 with nothing; `garbage` 200 and
     half of some JSON; `html` a proxy's page with `status`; `cut` stops in the middle of the body; `slow` waits
     `seconds` first; `hang` never answers; `drop` closes the connection; `lost` does the work and answers a proxy's page
-    with `status`; `twice` does the work, and does it again for the answer, as a proxy that repeats a request.
+    with `status`, or closes the connection if that is 0; `twice` does the work, and does it again for the answer, as a
+    proxy that repeats a request.
     """
 
     kind: Kind
@@ -40,8 +43,9 @@ class Misbehaviour:
     body: object = None
     seconds: float = 1.0
 
-    def applies(self, path: str) -> bool:
+    def applies(self, method: str, target: str) -> bool:
         """Count this request, and tell whether it goes wrong."""
+        path = target.partition("?")[0]
         if not path.startswith(self.on):
             return False
         if self.after > 0:
@@ -61,6 +65,19 @@ class Misbehaviour:
         if self.kind == "garbage":
             return web.Response(body=b'{"data":{"Get":{"', content_type="application/json")
         return web.Response(status=self.status if self.kind == "status" else 200, content_type="application/json")
+
+
+@dataclass
+class Losing(Misbehaviour):
+    """From one request on, what the server does is done, and all its answers are lost."""
+
+    begins: HttpRequest | None = None
+
+    def applies(self, method: str, target: str) -> bool:
+        """Tell whether this request is that one, or came after it."""
+        if self.begins is not None and (method, target) == (self.begins.method, self.begins.path):
+            self.begins = None
+        return self.begins is None
 
 
 @dataclass(frozen=True)
@@ -124,6 +141,16 @@ class FakeServer:
         """Break the server from now on; see `Misbehaviour`."""
         self.troubles.append(Misbehaviour(kind, on, after, times, status, body, seconds))
 
+    @contextmanager
+    def lose(self, request: HttpRequest, status: int) -> Iterator[None]:
+        """Lose the answers from one request on: a gateway answers with a status, or the connection ends if it is 0."""
+        losing = Losing("lost", status=status, begins=request)
+        self.troubles.append(losing)
+        try:
+            yield
+        finally:
+            self.troubles.remove(losing)
+
     def behave(self) -> None:
         """Be a good server again."""
         self.troubles.clear()
@@ -165,21 +192,22 @@ class FakeServer:
         self.requests.append(Logged(request.method, path, query, request.headers, raw))
         if isinstance(body, web.Response):
             return body
-        trouble = next((found for found in self.troubles if found.applies(path)), None)
+        trouble = next((found for found in self.troubles if found.applies(request.method, request.raw_path)), None)
         if trouble is None:
             return await self.answer(request, path, query, raw)
         if trouble.kind == "hang":
             await anyio.sleep_forever()
-        if trouble.kind == "drop":
-            if request.transport is not None:
-                request.transport.abort()
-            return web.Response()
         if trouble.kind == "slow":
             await anyio.sleep(trouble.seconds)
             return await self.answer(request, path, query, raw)
         if trouble.kind in ("lost", "twice"):
             await self.answer(request, path, query, raw)
-            return trouble.instead() if trouble.kind == "lost" else await self.answer(request, path, query, raw)
+        if trouble.kind == "twice":
+            return await self.answer(request, path, query, raw)
+        if trouble.kind == "drop" or (trouble.kind == "lost" and trouble.status == 0):
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response()
         if trouble.kind == "cut":
             return await self._cut(request, await self.answer(request, path, query, raw))
         return trouble.instead()

@@ -16,6 +16,7 @@ from dragoman_api.columns import Operator as Op
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import (
+    ConnectionFailedError,
     ConsoleSyntaxError,
     FilterNotSupportedError,
     ObjectNotFoundError,
@@ -53,6 +54,7 @@ _LISTS = (Op.IN, Op.NOT_IN, Op.BETWEEN)
 _WHOLE = "arrays have no order and are not compared"
 _LINE = re.compile(r"(?P<method>GET|HEAD|POST|PUT|DELETE)\s+(?P<path>/\S*)(?:\s+(?P<body>\S.*))?")
 _KEY = "id"
+_STATUSES = {200: OutcomeStatus.APPLIED, 404: OutcomeStatus.CONFLICT, 409: OutcomeStatus.CONFLICT}
 
 
 class MemoryDriver:
@@ -223,13 +225,15 @@ class MemoryDriver:
         """Send the planned requests and read their answers."""
         outcomes = []
         for planned in plan.planned:
-            status, answer = self._send(planned.request)
-            applied, name = status == 200, planned.request.path.split("/")[1]
-            row = answer.get("id")
+            try:
+                status, answer = self._send(planned.request)
+            except ConnectionFailedError as error:
+                status, answer = 0, {"error": error.message}
+            name, row = planned.request.path.split("/")[1], answer.get("id")
             outcomes += [
                 Outcome(
                     change=number,
-                    status=OutcomeStatus.APPLIED if applied else OutcomeStatus.CONFLICT,
+                    status=_STATUSES.get(status, OutcomeStatus.UNKNOWN),
                     id=row,
                     reason=answer.get("error", ""),
                     key=RowKey(name, row, guard={"seq": answer["seq"]}) if "seq" in answer else None,

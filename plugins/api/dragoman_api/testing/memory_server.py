@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -11,6 +12,7 @@ import msgspec
 
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import ColumnKind
+from dragoman_api.errors import ConnectionFailedError
 
 BOOKS: dict[str, dict[str, object]] = {
     str(number): {
@@ -54,10 +56,34 @@ class MemoryServer:
     log: list[HttpRequest] = field(default_factory=list)
     _seq: dict[tuple[str, str], int] = field(default_factory=dict)
     _next: int = 1
+    _lost: tuple[HttpRequest, int] | None = None
+    _losing: bool = False
+
+    @contextmanager
+    def lose(self, request: HttpRequest, status: int) -> Iterator[None]:
+        """Lose the answers from one request on, as `Target.lose` says."""
+        self._lost = request, status
+        try:
+            yield
+        finally:
+            self._lost, self._losing = None, False
 
     def send(self, method: str, path: str, body: str | None = None) -> tuple[int, Any]:
-        """Answer a request with a status and a value."""
+        """Answer a request with a status and a value.
+
+        Raises:
+            ConnectionFailedError: The answer was lost, see `lose`.
+        """
         self.log.append(HttpRequest(method, path, body))
+        answer = self._answer(method, path, body)
+        if self._lost is None or not (self._losing or self.log[-1] == self._lost[0]):
+            return answer
+        self._losing = True
+        if self._lost[1] == 0:
+            raise ConnectionFailedError("the server ended the connection", details={"sent": True})
+        return self._lost[1], {"error": f"HTTP {self._lost[1]} from a gateway"}
+
+    def _answer(self, method: str, path: str, body: str | None) -> tuple[int, Any]:
         path, _, query = path.partition("?")
         name, key = [unquote(part) for part in [*path.lstrip("/").split("/"), ""][:2]]
         if not name:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,9 @@ class Target:
             nulls, arrays and long cells it holds, the more is proven.
         rows: Its exact number of rows.
         log: The requests sent to the server so far, a growing list; None if they cannot be observed.
+        lose: Returns, for one request and a status, a context in which the server carries out that request, and from it
+            on no answer of the server arrives: a gateway answers with the status, or, if it is 0, the connection ends.
+            None if answers cannot be lost.
         scratch: An object that the conformance tests may write to; empty for none.
         row: Values of a new row in it.
         change: Other values for some of these columns.
@@ -49,6 +52,7 @@ class Target:
     object: str
     rows: int
     log: Sequence[HttpRequest] | None = None
+    lose: Callable[[HttpRequest, int], AbstractContextManager[Any]] | None = None
     scratch: str = ""
     row: Values = field(default_factory=dict)
     change: Values = field(default_factory=dict)

@@ -85,7 +85,8 @@ def execute(asked: ConsoleRequest) -> Exchange[Answer]:
             notes.append(Note(code="answer-rewritten", reason=reason))
     answer = _shape(request, reply, notes)
     if asked.writes and not 200 <= reply.status < 300 and (fault := error_answers.read(reply)).unsure:
-        notes.append(Note(code="in-doubt", reason=f"{error_answers.DOUBT}{error_answers.exception(fault).message}"))
+        reason = f"it is unknown whether it was applied: {error_answers.exception(fault).message}"
+        notes.append(Note(code="outcome-unknown", reason=reason))
     return answer
 
 

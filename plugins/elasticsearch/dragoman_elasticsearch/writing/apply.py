@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 _SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
 _GONE = "the row was deleted since it was read"
-_FAILED = OutcomeStatus.FAILED
 _RESULTS = {
     "create": ("created",),
     "index": ("created", "updated"),
@@ -149,20 +148,20 @@ class Sender:
                 error.details["sent"] = False  # means the write
                 raise
         reply = yield planned.request
-        busy, doubted = [], []
+        busy, unclear = [], []
         for row, (written, fault) in zip(rows, _answers(planned, reply), strict=True):
             outcome = _failure(row, written, fault) if fault and _about(row, written) else self._told(row, written)
-            if fault and fault.busy and not outcome.doubt:
+            if fault and fault.busy and outcome.status is not OutcomeStatus.UNKNOWN:
                 busy.append(row)
-            if outcome.doubt or (fault and fault.conflict):
-                doubted.append(row)
+            if outcome.status is OutcomeStatus.UNKNOWN or (fault and fault.conflict):
+                unclear.append(row)
             self._tell(row, outcome)
         if busy:
             body = "".join(row.lines for row in busy)
             lines = requests.bulk_request(replace(planned.request, body=body), [row.changes for row in busy])
             self.waiting.append(lines if planned.rows else planned)
-        if doubted:
-            yield from self._look(doubted)
+        if unclear:
+            yield from self._look(unclear)
 
     def _told(self, row: _Row, written: _Written) -> Outcome:
         """Return the outcome of a successful answer; one that does not name the row proves nothing."""
@@ -174,8 +173,7 @@ class Sender:
         if not drop and here and written.result in _RESULTS[row.action] and written.error is None:
             return _applied(row, written)
         said = f"{written.index}/{written.id} {written.result}".strip(" /") or "nothing of it"
-        reason = f"{error_answers.DOUBT}the answer says {said}"
-        return Outcome(change=0, status=_FAILED, id=row.id, reason=reason, doubt=True)
+        return Outcome(change=0, status=OutcomeStatus.UNKNOWN, id=row.id, reason=f"the answer says {said}")
 
     def _tell(self, row: _Row, outcome: Outcome) -> None:
         self._outcomes |= {number: replace(outcome, change=number) for number in row.changes}
@@ -185,14 +183,15 @@ class Sender:
         sent = error.details.get("sent") is not False
         if isinstance(error, ConnectionFailedError) and not self._outcomes and not sent:
             raise error
-        reason = f"{error_answers.DOUBT if sent else 'not sent: '}{error.message}"
+        status = OutcomeStatus.UNKNOWN if sent else OutcomeStatus.FAILED
+        reason = error.message if sent else f"not sent: {error.message}"
         for row in rows:
-            self._tell(row, Outcome(change=0, status=_FAILED, id=row.id, reason=reason, doubt=sent))
+            self._tell(row, Outcome(change=0, status=status, id=row.id, reason=reason))
         if sent:
             yield from self._look(rows)
 
     def _look(self, rows: list[_Row]) -> Exchange[None]:
-        """Read rows in doubt, and those that met a conflict, which may be with an earlier attempt of the same write."""
+        """Read rows of unknown outcome, and those in a conflict, perhaps with an earlier attempt of the same write."""
         named = [(row, row.id) for row in rows if row.id is not None]
         found: list[tuple[StoredHit, bool] | DragomanError] = []
         with suppress(DragomanError):
@@ -201,14 +200,15 @@ class Sender:
             )
         for (row, key), hit in zip_longest(named, found):
             before, holds = self._outcomes[row.changes[0]], False
+            unknown = before.status is OutcomeStatus.UNKNOWN
             with suppress(ValueError, RecursionError):  # too deep, or too many digits, to compare
                 holds = _holds(row, hit)
-            if holds and (self._again or before.doubt):
+            if holds and (self._again or unknown):
                 at = hit[0].key if isinstance(hit, tuple) else None
                 self._tell(row, Outcome(change=0, status=OutcomeStatus.APPLIED, id=key, reason=_AGAIN, key=at))
-            elif not before.doubt and (holds or not isinstance(hit, (tuple, RowNotFoundError))):
-                reason = f"{error_answers.DOUBT}{before.reason}, and {_SAME if holds else _UNREAD}"
-                self._tell(row, replace(before, reason=reason, doubt=True))
+            elif not unknown and (holds or not isinstance(hit, (tuple, RowNotFoundError))):
+                reason = f"{before.reason}, and {_SAME if holds else _UNREAD}"
+                self._tell(row, replace(before, status=OutcomeStatus.UNKNOWN, reason=reason))
 
 
 def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, error_answers.ErrorAnswer | None]]:
@@ -252,16 +252,17 @@ def _applied(row: _Row, written: _Written) -> Outcome:
 
 def _failure(row: _Row, written: _Written, fault: error_answers.ErrorAnswer) -> Outcome:
     status, reason = OutcomeStatus.CONFLICT, _GONE
-    doubt = fault.unsure
-    if fault.conflict and "document already exists" in fault.text:
+    if fault.unsure:
+        status, reason = OutcomeStatus.UNKNOWN, error_answers.exception(fault).message
+    elif fault.conflict and "document already exists" in fault.text:
         reason = "a row with this id exists already"
     elif fault.conflict and (moved := _SEQ_NO.search(fault.text)):
         reason = f"changed since it was read (seq_no {moved[1]} → {moved[2]})"
     elif fault.conflict and "no document was found" not in fault.text:
         reason = fault.text
     elif not (fault.conflict or fault.type == "document_missing_exception" or written.result == "not_found"):
-        status, reason = _FAILED, f"{error_answers.DOUBT if doubt else ''}{error_answers.exception(fault).message}"
-    return Outcome(change=0, status=status, id=row.id, reason=reason, doubt=doubt)
+        status, reason = OutcomeStatus.FAILED, error_answers.exception(fault).message
+    return Outcome(change=0, status=status, id=row.id, reason=reason)
 
 
 def _holds(row: _Row, hit: tuple[StoredHit, bool] | DragomanError | None) -> bool:

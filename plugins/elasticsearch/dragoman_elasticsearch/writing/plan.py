@@ -74,7 +74,7 @@ class _Planner:
         for change in changes:
             if isinstance(change, (Update, Delete)) and change.key.id:
                 wanted.setdefault(change.key.object, {})[change.key.id, change.key.routing] = None
-            elif isinstance(change, Insert) and change.id and (self.undo or change.guard):
+            elif isinstance(change, Insert) and change.id and (self.undo or change.guard or _restores(change)):
                 wanted.setdefault(change.object, {})[change.id, change.routing] = None
         size = 0
         for name, keys in wanted.items():
@@ -241,6 +241,11 @@ class _Planner:
             self.notes.setdefault(("refresh-off", name), Note(code="refresh-off", reason=reason))
             return False
         return True
+
+
+def _restores(change: Insert) -> bool:
+    """Return whether a change brings a deleted row back, as an undo file does: the row may never have been deleted."""
+    return change.document is not None and not change.replace
 
 
 def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:

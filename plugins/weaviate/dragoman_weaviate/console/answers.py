@@ -55,7 +55,8 @@ def execute(asked: ConsoleRequest, features: Features) -> Exchange[Answer]:
     reply = yield from ask(request)
     notes = _notes(request, reply)
     if asked.writes and error_answers.unsure(reply):
-        notes.append(Note(code="in-doubt", reason=f"{error_answers.DOUBT}{error_answers.exception(reply).message}"))
+        reason = f"it is unknown whether it was applied: {error_answers.exception(reply).message}"
+        notes.append(Note(code="outcome-unknown", reason=reason))
     failed, grids = "", []
     if 200 <= reply.status < 300:
         failed, tables = _read(request, reply)

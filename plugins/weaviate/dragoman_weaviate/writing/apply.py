@@ -107,14 +107,17 @@ def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
     outcomes: list[Outcome] = []
     for planned in plan.planned:
         [number] = planned.changes
+        change = plan.changes[number]
         try:
-            outcomes.append((yield from sender.carry_out(number, plan.changes[number], planned.request)))
+            outcomes.append((yield from sender.carry_out(number, change, planned.request)))
         except DragomanError as error:
-            doubt = error.details.get("sent") is not False
-            if not outcomes and not doubt and isinstance(error, ConnectionFailedError):
+            sent = error.details.get("sent") is not False
+            if not outcomes and not sent and isinstance(error, ConnectionFailedError):
                 raise
-            reason = f"{error_answers.DOUBT if doubt else 'not sent: '}{error.message}"
-            outcomes.append(Outcome(change=number, status=OutcomeStatus.FAILED, reason=reason, doubt=doubt))
+            status = OutcomeStatus.UNKNOWN if sent else OutcomeStatus.FAILED
+            reason = error.message if sent else f"not sent: {error.message}"
+            key = None if isinstance(change, Drop) else _row(planned.request).id or None
+            outcomes.append(Outcome(change=number, status=status, id=key, reason=reason))
     return outcomes
 
 
@@ -130,23 +133,22 @@ def _row(request: HttpRequest) -> _Body:
 
 def _outcome(number: int, request: HttpRequest, row: _Body, reply: Reply) -> Outcome:
     drop = request.path.startswith("/v1/schema/")
-    status, reason, key, found, doubt = OutcomeStatus.APPLIED, "", None, None if drop else row.id or None, ""
+    status, reason, key, found = OutcomeStatus.APPLIED, "", None, None if drop else row.id or None
     if error_answers.unsure(reply):
-        doubt = error_answers.exception(reply).message
+        status, reason = OutcomeStatus.UNKNOWN, error_answers.exception(reply).message
     elif not 200 <= reply.status < 300:
         status, reason = _failure(reply)
     elif request.method in ("POST", "PUT"):
         try:
             item = stored_objects.read_one(reply, row.collection, row.id)
         except QueryError as error:
-            doubt = error.message
+            status, reason = OutcomeStatus.UNKNOWN, error.message
         else:
             key, found = (item.key(row.tenant), item.id) if item else (None, found)
     elif reply.status != (200 if drop else 204) or reply.body:
-        doubt = f"the answer is HTTP {reply.status} and says {error_answers.message(reply) or 'nothing'}"
-    if doubt:
-        status, reason = OutcomeStatus.FAILED, f"{error_answers.DOUBT}{doubt}"
-    return Outcome(change=number, status=status, id=found, reason=reason, key=key, doubt=bool(doubt))
+        status = OutcomeStatus.UNKNOWN
+        reason = f"the answer is HTTP {reply.status} and says {error_answers.message(reply) or 'nothing'}"
+    return Outcome(change=number, status=status, id=found, reason=reason, key=key)
 
 
 def _failure(reply: Reply) -> tuple[OutcomeStatus, str]:

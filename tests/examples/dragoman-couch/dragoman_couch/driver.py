@@ -214,8 +214,8 @@ class Driver:
             reason = "it is there already, or changed since it was read"
             return Outcome(change=number, status=OutcomeStatus.CONFLICT, reason=reason)
         if not 200 <= response.status < 300:
-            reason = self.http.error(response).message
-            return Outcome(change=number, status=OutcomeStatus.FAILED, reason=reason)
+            status = OutcomeStatus.UNKNOWN if response.status >= 500 else OutcomeStatus.FAILED
+            return Outcome(change=number, status=status, reason=self.http.error(response).message)
         told = response.json()
         if "id" not in told:
             return Outcome(change=number, status=OutcomeStatus.APPLIED)  # a database is gone

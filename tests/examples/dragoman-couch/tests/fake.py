@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import json
 import re
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer
 from dragoman_api import HttpRequest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 RANKS = (type(None), bool, (int, float), str, list, dict)  # how CouchDB orders values of different types
 TYPES = {"null": type(None), "boolean": bool, "number": (int, float), "string": str, "array": list, "object": dict}
@@ -81,6 +81,8 @@ class Fake:
 
     def __init__(self) -> None:
         self.log: list[HttpRequest] = []
+        self.lost: tuple[HttpRequest, int] | None = None
+        self.begin = 0
         self.databases: dict[str, dict[str, dict[str, Any]]] = {"books": {}, "scratch": {}, "_users": {}}
         for key, book in BOOKS.items():
             self._write("books", key, book)
@@ -99,7 +101,21 @@ class Fake:
     @web.middleware
     async def _note(self, request: web.Request, handler) -> web.StreamResponse:
         self.log.append(HttpRequest(request.method, request.raw_path, await request.text() or None))
-        return await handler(request)
+        done = await handler(request)
+        if self.lost is None or self.lost[0] not in self.log[self.begin :]:
+            return done
+        if self.lost[1] == 0:
+            request.transport.abort()
+        return answer({"error": "gateway"}, self.lost[1] or 502)
+
+    @contextmanager
+    def lose(self, request: HttpRequest, status: int) -> Iterator[None]:
+        """Lose the answers from one request on: a gateway answers with a status, or the connection ends if it is 0."""
+        self.lost, self.begin = (request, status), len(self.log)
+        try:
+            yield
+        finally:
+            self.lost = None
 
     def _write(self, name: str, key: str, values: dict[str, Any]) -> web.Response:
         documents = self.databases[name]

@@ -25,7 +25,7 @@ class TestOnFake(DriverConformance):
         async with serving() as (fake, host, port):
             profile = Profile(name="fake", type="couchdb", host=host, port=port)
             async with open_driver(Driver, profile) as driver:
-                yield Target(driver=driver, object="books", rows=len(BOOKS), log=fake.log, **MORE)
+                yield Target(driver=driver, object="books", rows=len(BOOKS), log=fake.log, lose=fake.lose, **MORE)
 
 
 @pytest.mark.live("couchdb")

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from dragoman_api.changes import Delete, Drop, Insert, OutcomeStatus, PlanRequest, Update
+from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest, Update
 from dragoman_api.errors import DragomanError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from dragoman_api.changes import Change, HttpRequest, Outcome, Plan, Values
+    from dragoman_api.changes import Change, HttpRequest, Plan, Values
     from dragoman_api.grid import Row, RowKey
     from dragoman_api.testing.target import Target
 
@@ -83,11 +83,15 @@ class ChangeConformance:
         async with _new_row(target) as row:
             if not row.key.guard:
                 pytest.skip("rows carry no guard")
-            plans = [await _plan(target, Update(row.key, target.change)) for _ in range(2)]
+            back: Values = {name: row[name] for name in target.change}
+            plans = [await _plan(target, Update(row.key, values)) for values in (target.change, back)]
             [first] = await target.driver.apply_change(plans[0])
             [second] = await target.driver.apply_change(plans[1])
             assert (first.status, second.status) == (OutcomeStatus.APPLIED, OutcomeStatus.CONFLICT)
             assert second.reason
+            after = await _find(target, row.key)
+            assert after is not None
+            assert after.to_dict() == {**row.to_dict(), **target.change}
 
     async def test_an_insert_never_overwrites(self, target: Target) -> None:
         """An insert with the id of an existing row is not applied, unless it asks to replace."""
@@ -107,6 +111,30 @@ class ChangeConformance:
             assert outcome.status is OutcomeStatus.APPLIED, outcome.reason
             assert await _find(target, row.key) is None
             assert await target.count(target.scratch) == before - 1
+
+    async def test_a_change_whose_answer_is_lost_is_unknown(self, target: Target) -> None:
+        """If the server carries out a change and no answer arrives from then on, its outcome is `unknown`.
+
+        So it is if the driver raises an error, unless the error says that nothing was sent.
+        """
+        _needs(target)
+        if target.lose is None:
+            pytest.skip("answers of the server cannot be lost")
+        for status in (0, 502, 504):
+            for kind in (Insert, Update, Delete):
+                async with _new_row(target) as row:
+                    about = f"{kind.__name__}, status {status}"
+                    before = await target.all_rows(target.scratch)
+                    plan = await _plan(target, _change_of(kind, row, target))
+                    with target.lose(plan.requests[0], status):
+                        [outcome] = await _outcomes(target, plan)
+                    assert outcome.status is OutcomeStatus.UNKNOWN, f"{about}: {outcome}"
+                    assert outcome.reason, about
+                    after = await target.all_rows(target.scratch)
+                    assert after != before, f"{about}: the server did not carry it out"
+                    for each in after:
+                        if each.key.id not in {one.key.id for one in before}:
+                            await _apply(target, Delete(each.key))
 
     async def test_every_change_has_one_outcome(self, target: Target) -> None:
         """Refusals of the plan and outcomes of applying cover each change exactly once."""
@@ -178,6 +206,23 @@ def _needs(target: Target) -> None:
 async def _plan(target: Target, *changes: Change) -> Plan:
     plan: Plan = await target.driver.plan_change(PlanRequest(changes=list(changes)))
     return plan
+
+
+def _change_of(kind: type[Insert | Update | Delete], row: Row, target: Target) -> Change:
+    if kind is Insert:
+        return Insert(target.scratch, target.row)
+    return Update(row.key, target.change) if kind is Update else Delete(row.key)
+
+
+async def _outcomes(target: Target, plan: Plan) -> list[Outcome]:
+    """Apply a plan, and take an error for the outcome of each change, as the host does."""
+    try:
+        outcomes: list[Outcome] = await target.driver.apply_change(plan)
+    except DragomanError as error:
+        status = OutcomeStatus.FAILED if error.details.get("sent") is False else OutcomeStatus.UNKNOWN
+        numbers = [number for planned in plan.planned for number in planned.changes]
+        return [Outcome(change=number, status=status, reason=error.message) for number in numbers]
+    return outcomes
 
 
 async def _apply(target: Target, *changes: Change) -> list[Outcome]:

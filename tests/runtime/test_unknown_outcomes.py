@@ -31,7 +31,7 @@ class Driver(MemoryDriver):
         if how == "gone":
             raise errors.ConnectionFailedError("no whole answer", details={"sent": True})
         if how == "unreached":
-            raise errors.ConnectionFailedError("connection refused", details={"sent": False, "doubt": True})
+            raise errors.ConnectionFailedError("connection refused", details={"sent": False, "outcome": "unknown"})
         if how == "denied":
             raise errors.AccessDeniedError("read only")
         if how == "endless":
@@ -53,7 +53,7 @@ class Driver(MemoryDriver):
         self.fail(plan.changes[0].values["title"] if plan.changes else "")
         return await super().apply_change(plan)
 """
-DOUBT = "it is not known whether it was applied: "
+UNKNOWN = "it is unknown whether it was applied: "
 
 
 class Guard:
@@ -64,9 +64,9 @@ class Guard:
 
 
 @pytest.fixture
-def open_doubtful(make_runtime):
+def open_losing(make_runtime):
     def make():
-        driver = wheelhouse.Driver("doubtful", code=CODE, hooks=list(HOOKS))
+        driver = wheelhouse.Driver("losing", code=CODE, hooks=list(HOOKS))
         return make_runtime(driver, use=[Guard()])
 
     return make
@@ -94,38 +94,38 @@ LOST = {
 
 
 @pytest.mark.parametrize("path", mostly_slow(LOST, fast=LOST.keys() - {"wide"}))
-async def test_a_console_write_whose_answer_is_lost_is_said_to_be_in_doubt(open_doubtful, path):
-    async with open_doubtful() as runtime, runtime.open("doubtful") as session:
+async def test_a_console_write_whose_answer_is_lost_is_said_to_be_unknown(open_losing, path):
+    async with open_losing() as runtime, runtime.open("losing") as session:
         assert (await session.execute(request("well"))).status == 200
         error = await failure(session.execute(request(path)))
-        assert (error.code, error.details["doubt"]) == (LOST[path], True)
+        assert (error.code, error.details["outcome"]) == (LOST[path], "unknown")
         assert error.message == str(error)
-        assert error.message.startswith(f"{error.prefix}the write was handed over, and {DOUBT}")
+        assert error.message.startswith(f"{error.prefix}the write was handed over, and {UNKNOWN}")
         assert (error.hint, error.hint_from) == ("check the result before sending it again", "")
         error = await failure(session.execute(request(path, writes=False)))
-        assert (error.code, error.details.get("doubt")) == (LOST[path], None)
-        assert DOUBT not in error.message
+        assert (error.code, error.details.get("outcome")) == (LOST[path], None)
+        assert UNKNOWN not in error.message
 
 
-async def test_a_console_write_that_was_not_sent_or_was_answered_with_no_leaves_no_doubt(open_doubtful):
-    async with open_doubtful() as runtime, runtime.open("doubtful") as session:
+async def test_a_console_write_that_was_not_sent_or_was_answered_with_no_is_not_unknown(open_losing):
+    async with open_losing() as runtime, runtime.open("losing") as session:
         for path in ("unreached", "denied", "vetoed"):
             error = await failure(session.execute(request(path)))
-            assert DOUBT not in error.message
-            assert "doubt" not in error.details
+            assert UNKNOWN not in error.message
+            assert "outcome" not in error.details
         large = ConsoleRequest(request=HttpRequest(method="POST", path="/", body="x" * (64 << 20)), writes=True)
         error = await failure(session.execute(large))
         assert "cannot be sent" in error.message or "are allowed" in error.message
-        assert (error.details["sent"], error.details.get("doubt")) == (False, None)
+        assert (error.details["sent"], error.details.get("outcome")) == (False, None)
 
 
 @pytest.mark.parametrize("how", ["crash", "bug", "gone"])
-async def test_a_change_whose_answer_is_lost_is_said_to_be_in_doubt(open_doubtful, how):
-    async with open_doubtful() as runtime, runtime.open("doubtful") as session:
+async def test_a_change_whose_answer_is_lost_is_said_to_be_unknown(open_losing, how):
+    async with open_losing() as runtime, runtime.open("losing") as session:
         plan = await session.plan(Insert("books", {"title": how}))
         error = await failure(session.apply(plan))
-        assert (error.code, error.details["doubt"]) == (LOST[how], True)
-        assert DOUBT in error.message
+        assert (error.code, error.details["outcome"]) == (LOST[how], "unknown")
+        assert UNKNOWN in error.message
         assert error.hint == "check the result before sending it again"
         plan = await session.plan(Insert("books", {"title": "unreached"}))
-        assert "doubt" not in (await failure(session.apply(plan))).details
+        assert "outcome" not in (await failure(session.apply(plan))).details
