@@ -6,6 +6,7 @@ sends all requests.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
@@ -37,6 +38,9 @@ class Reply(Protocol):
         """The whole body."""
 
 
+_BUSY = (0.25, 0.5, 1, 2, 4, 8, 8, 8)  # seconds before each attempt, if the server is busy
+_AWAY = (0.2, 0.6, 1.8)  # if no answer came
+_PATIENCE = 75.0  # seconds without an answer; the host gives up soon after
 _REDIRECTS = (301, 302, 303, 307, 308)
 _MISREAD = (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError)
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -79,6 +83,38 @@ def redirection(reply: Reply) -> str:
         if to
         else ""
     )
+
+
+@dataclass(slots=True)
+class Patience:
+    """The pauses of a read that is sent again, until another attempt is pointless.
+
+    An export reads each of its parts with one: the server may be busy or away for a while, and what has been read would
+    be lost. It gives up a little before the host does.
+    """
+
+    _failures: int = 0
+    _waited: float = 0.0
+
+    def pause(self, error: DragomanError, *, away: bool) -> float | None:
+        """Return the seconds to wait after a failed attempt; None to give up.
+
+        Args:
+            error: The failure. The detail ``retry_after`` says that the server is busy, and the seconds that it asks
+                for, or 0.
+            away: The failure may pass although the server did not say that it is busy.
+        """
+        busy = "retry_after" in error.details
+        pauses = _BUSY if busy else _AWAY if away else ()
+        pause = max([float(str(error.details.get("retry_after", 0))), *pauses[self._failures : self._failures + 1]])
+        if self._failures >= len(pauses) or self._waited + pause > _PATIENCE:
+            return None
+        self._failures, self._waited = self._failures + 1, self._waited + pause
+        return pause
+
+    def renew(self) -> None:
+        """Forget the failures: an attempt succeeded."""
+        self._failures, self._waited = 0, 0.0
 
 
 async def carry_out(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -36,7 +37,7 @@ from dragoman_api import (
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 from dragoman_api.exchanges import carry_out
 
-from . import connect, objects, read_or_write
+from . import connect, error_answers, objects, read_or_write
 from .console import answers
 from .console.parser import parse
 from .exporting.export import ExportReader, IdRange, Piece
@@ -183,11 +184,19 @@ class Driver:
             try:
                 ends = False
                 while not ends:
-                    for piece in await self._run(export.pieces(span)):
+                    for piece in await self._page(export, span):
                         ends = piece.ends
                         await outlet.send(piece)
             except DragomanError as error:
                 await outlet.send(error)
+
+    async def _page(self, export: ExportReader, span: IdRange) -> list[Piece]:
+        """Fetch the next page of a range, from a busy server after a pause."""
+        while True:
+            try:
+                return await self._run(export.pieces(span), pauses=())
+            except DragomanError as error:
+                await anyio.sleep(span.again(error) * (0.5 + random.random()))  # noqa: S311 - jitter
 
     # sending
 
@@ -196,16 +205,16 @@ class Driver:
             self._views[name] = await self._run(objects.view(name, self._features))
         return self._views[name]
 
-    async def _run(self, exchange: Exchange[T]) -> T:
+    async def _run(self, exchange: Exchange[T], *, pauses: Sequence[float] = _PAUSES) -> T:
         """Carry out an exchange: send the requests it yields, and pass it the replies."""
         try:
-            return await carry_out(exchange, self._send_all)
+            return await carry_out(exchange, partial(self._send_all, pauses=pauses))
         except AuthenticationError as error:
             raise connect.credentials_rejected(error, self._profile) from error
 
-    async def _send_all(self, requests: Sequence[HttpRequest]) -> list[Reply]:
+    async def _send_all(self, requests: Sequence[HttpRequest], *, pauses: Sequence[float]) -> list[Reply]:
         if len(requests) == 1:
-            return [await self._send(requests[0])]
+            return [await self._send(requests[0], pauses)]
         replies: dict[int, Reply] = {}
         failures: list[DragomanError] = []
         limiter = anyio.CapacityLimiter(_TOGETHER)
@@ -213,7 +222,7 @@ class Driver:
         async def one(at: int, request: HttpRequest) -> None:
             async with limiter:
                 try:
-                    replies[at] = await self._send(request)
+                    replies[at] = await self._send(request, pauses)
                 except DragomanError as error:
                     failures.append(error)
                     tasks.cancel_scope.cancel()
@@ -225,20 +234,14 @@ class Driver:
             raise failures[0]
         return [replies[at] for at in range(len(requests))]
 
-    async def _send(self, request: HttpRequest) -> Reply:
+    async def _send(self, request: HttpRequest, pauses: Sequence[float]) -> Reply:
         """Send one request; retry a read after a pause if the server is busy."""
         read = not read_or_write.may_write(request)
-        for pause in (*_PAUSES, 0):
+        for pause in (*pauses, 0):
             reply = await self._http.request(
                 request.method, request.path, body=request.body, content_type=request.content_type, read=read
             )
-            if not (pause and read and reply.status == 429):
+            if not (pause and read) or (asked := error_answers.retry_after(reply)) is None:
                 break
-            await anyio.sleep(_pause(reply, pause))
+            await anyio.sleep(min(asked, _LONGEST_PAUSE) or pause * (0.5 + random.random()))  # noqa: S311 - jitter
         return reply
-
-
-def _pause(reply: Reply, usual: float) -> float:
-    """Return the seconds to wait: what the server asks for within reason, else the usual with jitter."""
-    asked = str(reply.headers.get("Retry-After") or "")
-    return min(float(asked), _LONGEST_PAUSE) if asked.isdecimal() else usual * (0.5 + random.random())  # noqa: S311

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from dragoman_api.errors import Detail
     from dragoman_api.exchanges import Reply
 
 T = TypeVar("T")
@@ -20,6 +21,9 @@ _LIMIT = 1_000  # characters of a server's text in one message
 _PROXY = "check Host and Port: a proxy may have answered instead of the database"
 _WINDOW = re.compile(r"query maximum results exceeded.*offset '(\d+)' and limit '(\d+)'.*'(\d+)'", re.DOTALL)
 _NO_GRAPHQL = ("graphql api is disabled", "graphql api is not supported")
+_RATE = "429 Too many requests"  # GraphQL's answer to a search beyond MAXIMUM_CONCURRENT_GET_REQUESTS, status 200
+_SHORT = 4_096  # bytes of such an answer
+_DIGITS = 10  # digits of Retry-After in seconds; it may also hold a date
 _TENANT = re.compile(r"multi-tenancy enabled, but request was without tenant")
 
 GRAPHQL_OFF = "graphql-unavailable"
@@ -91,10 +95,24 @@ def unsure(reply: Reply) -> bool:
     return reply.status == 408 or reply.status >= 500
 
 
+def retry_after(reply: Reply) -> int | None:
+    """Return the seconds that a busy server asks to wait, 0 if it names none; None if it does not say that it is busy.
+
+    A search too many is an error of GraphQL with status 200 (`Traverser.GetClass`, 1.38.11).
+    """
+    after = str(reply.headers.get("Retry-After", ""))
+    if reply.status == 429 or (reply.status == 503 and after):
+        return int(after) if after.isdecimal() and len(after) < _DIGITS else 0
+    rated = reply.status == 200 and len(reply.body) < _SHORT and _RATE.encode() in reply.body
+    return 0 if rated and _RATE in message(reply) else None
+
+
 def exception(reply: Reply) -> DragomanError:
     """Build the exception for an error answer."""
     text = message(reply)
     details = {"status": reply.status}
+    if (seconds := retry_after(reply)) is not None:
+        details["retry_after"] = seconds
     if reply.status == 401:
         return AuthenticationError(text or "the server gives no reason", details=details)
     if reply.status == 403:
@@ -109,13 +127,13 @@ def exception(reply: Reply) -> DragomanError:
     if reply.status in (502, 503, 504):
         reason = f"HTTP {reply.status} from a proxy or a node that is down: {text}"[:_LIMIT]
         hint = "check that the server is up, then try again; or " + _PROXY
-        return ConnectionFailedError(reason, hint=hint)
+        return ConnectionFailedError(reason, hint=hint, details=details)
     if hint := exchanges.redirection(reply):
         return QueryError(f"the server redirects (HTTP {reply.status})", hint=hint, details=details)
-    return refused([text or f"HTTP {reply.status}"], status=reply.status)
+    return refused([text or f"HTTP {reply.status}"], **details)
 
 
-def refused(texts: Iterable[str], *, status: int) -> DragomanError:
+def refused(texts: Iterable[str], *, status: int, retry_after: int | None = None) -> DragomanError:
     """Build the exception for a server's messages, whatever their status."""
     text = shorten("; ".join(dict.fromkeys(texts)))
     if window := _WINDOW.search(text):
@@ -123,8 +141,12 @@ def refused(texts: Iterable[str], *, status: int) -> DragomanError:
         return window_exceeded(asked, limit, status=status)
     if _TENANT.search(text):
         return tenant_required(text)
+    details: dict[str, Detail] = {"status": status}
+    if retry_after is not None or _RATE in text:
+        hint = "wait: the server has more requests than it answers at a time"
+        return QueryError(f"Weaviate error: {text}", hint=hint, details=details | {"retry_after": retry_after or 0})
     hint = "the collection may have changed: describe it again" if "Cannot query field" in text else ""
-    return QueryError(f"Weaviate error: {text}", hint=hint, details={"status": status})
+    return QueryError(f"Weaviate error: {text}", hint=hint, details=details)
 
 
 def _forbidden(text: str) -> DragomanError:

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.rig import Rig, connected, key, keyed, needs, on_fake, on_server, profile
@@ -40,6 +41,10 @@ if TYPE_CHECKING:
 MANIFEST = json.loads((Path(dragoman_weaviate.__file__).parent / "driver.json").read_text(encoding="utf-8"))
 FORM = {each["name"]: each for each in MANIFEST["form"]}
 META = {"version": "1.38.11", "hostname": "http://h", "modules": {}}
+TOO_MANY: dict[str, Any] = {
+    "data": {"Get": {}},
+    "errors": [{"locations": [{"column": 6, "line": 1}], "message": "429 Too many requests", "path": ["Get"]}],
+}
 READABLE = Role("limited", (("read_collections", "Readable*"), ("read_data", "Readable*")))
 
 
@@ -257,6 +262,22 @@ async def test_a_busy_server_is_asked_again():
         assert wv.fake is not None
         wv.fake.misbehave("answer", on="/v1/meta", times=2, status=429, body={"error": [{"message": "slow down"}]})
         assert (await wv.driver.ping()).ok
+
+
+async def test_a_search_that_was_one_too_many_is_sent_again():
+    async with on_fake() as wv:
+        assert wv.fake is not None
+        name = await wv.collection({"i": "int", "t": "text"}, [{"i": 1, "t": TOO_MANY["errors"][0]["message"]}])
+        page = await wv.page(name, Filter("i", "=", 1))
+        searches = [each for each in wv.sent("POST", "/v1/graphql") if "{Get{" in str(each.body)]
+        assert len(searches) == 1, "a row that holds the server's words is no refusal"
+        wv.fake.misbehave("answer", on="/v1/graphql", times=2, status=200, body=TOO_MANY)
+        assert (await wv.page(name, Filter("i", "=", 1))).cells == page.cells
+        wv.fake.misbehave("answer", on="/v1/graphql", status=200, body=TOO_MANY)
+        with pytest.raises(QueryError, match="429 Too many requests") as caught:
+            await wv.page(name, Filter("i", "=", 1))
+        assert caught.value.hint.startswith("wait: ")
+        wv.fake.behave()
 
 
 async def test_a_write_is_never_sent_twice():
@@ -521,6 +542,27 @@ class TestConnectionOnServer:
         needs(live_server, QUERY_MAXIMUM_RESULTS="50")
         async with on_server(live_server) as wv:
             await hold_small_window(wv)
+
+    async def test_searches_beyond_those_that_the_server_answers_at_a_time_are_sent_again(
+        self, live_server: dict[str, Any]
+    ):
+        needs(live_server, MAXIMUM_CONCURRENT_GET_REQUESTS="1")
+        async with on_server(live_server) as wv:
+            name = await wv.collection({"i": "int", "t": "text"}, [{"i": at, "t": "x" * 9_000} for at in range(200)])
+            said: list[str] = []
+
+            async def search() -> None:
+                query = {"query": f"{{Get{{{name}(limit:50){{t}}}}}}"}
+                said.append((await wv.raw("POST", "/v1/graphql", query)).text)
+
+            async with anyio.create_task_group() as tasks:
+                for _ in range(20):
+                    tasks.start_soon(search)
+            refusals = [each for each in said if TOO_MANY["errors"][0]["message"] in each]
+            assert refusals, "the server refused no search, so this test shows nothing"
+            assert json.loads(refusals[0])["errors"][0]["message"] == TOO_MANY["errors"][0]["message"]
+            for _ in range(5):  # its ranges are read at the same time
+                assert sorted(line["i"] for line in await wv.export(name, Filter("i", ">=", 0))) == list(range(200))
 
     async def test_a_tenant_is_named_wherever_rows_are(self, live_server: dict[str, Any]):
         """W33."""

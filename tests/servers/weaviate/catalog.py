@@ -63,7 +63,12 @@ def _engine(
     )
 
 
-_SMALL = {"QUERY_MAXIMUM_RESULTS": "50", "QUERY_DEFAULTS_LIMIT": "25", "AUTOSCHEMA_ENABLED": "false"}
+_SMALL = {
+    "QUERY_MAXIMUM_RESULTS": "50",
+    "QUERY_DEFAULTS_LIMIT": "25",
+    "AUTOSCHEMA_ENABLED": "false",
+    "MAXIMUM_CONCURRENT_GET_REQUESTS": "1",
+}
 
 ENGINES = [
     _engine("", Access.KEYS, "API keys of an administrator and of a reader"),

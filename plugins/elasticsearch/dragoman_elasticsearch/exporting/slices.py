@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +11,7 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman_api.errors import ConnectionFailedError, QueryError, WindowExceededError
+from dragoman_api.exchanges import Patience
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.http_requests import Exchange, target
 from dragoman_elasticsearch.search import SearchAnswer, search
@@ -27,9 +28,6 @@ Bookmark = tuple[int, int]
 # `_shard_doc` alone makes the server scan the whole result for every page; `_doc` alone loses rows.
 _SORT = [{"_doc": {"order": "asc"}}, {"_shard_doc": {"order": "asc"}}]
 _FIRST, _MOST = 1_000, 10_000  # rows of one request
-_BUSY = (0.25, 0.5, 1, 2, 4, 8, 8, 8)  # seconds before a retry if the server is busy
-_LOST = (0.2, 0.6, 1.8)  # if no answer came
-_PATIENCE = 75.0  # seconds without a page of a slice; the host gives up soon after
 NOTHING = Raw()
 _mark = Decoder(Bookmark)
 
@@ -128,8 +126,7 @@ class Slice:
     mark: Bookmark | bool = False
     scroll: str | None = None
     rows: int = 0
-    _failures: int = 0
-    _waited: float = 0.0
+    _patience: Patience = field(default_factory=Patience)
 
     def page(self) -> Exchange[SlicePage | float]:
         """Fetch the next page, or return the seconds to wait before a retry.
@@ -143,7 +140,8 @@ class Slice:
         except (ConnectionFailedError, QueryError) as error:
             return self._again(error, asked)
         self.source.check(found)
-        self._failures, self._waited, hits = 0, 0.0, found.hits.hits
+        self._patience.renew()
+        hits = found.hits.hits
         if self.scroll is not None:
             self.rows, self.scroll = found.count or 0, found.scroll_id or self.scroll
             self.mark = not hits
@@ -201,12 +199,10 @@ class Slice:
         if "limit" in details and asked > 1:
             source.size = max(1, min(source.size, asked // 4))
             return 0
-        pauses = _BUSY if "retry_after" in details else _LOST if isinstance(error, ConnectionFailedError) else ()
-        pause = max([float(str(details.get("retry_after", 0))), *pauses[self._failures : self._failures + 1]])
-        if self._failures == len(pauses) or self._waited + pause > _PATIENCE:
-            if pauses:
+        away = isinstance(error, ConnectionFailedError)
+        if (pause := self._patience.pause(error, away=away)) is None:
+            if away or "retry_after" in details:
                 error.hint = f"export again later, or continue with --resume within {source.hold}"
             raise error
-        self._failures, self._waited = self._failures + 1, self._waited + pause
         source.size = max(1, min(source.size, asked // 2))
         return pause

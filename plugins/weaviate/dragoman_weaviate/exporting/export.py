@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from dragoman_api import DragomanError, ExportPart, ExportRequest, QueryError
+from dragoman_api import ConnectionFailedError, DragomanError, ExportPart, ExportRequest, QueryError
 from dragoman_api.errors import WindowExceededError
-from dragoman_api.exchanges import decode, encode
+from dragoman_api.exchanges import Patience, decode, encode
 from dragoman_api.exports import ExportForm
 from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family
@@ -66,6 +66,7 @@ class IdRange:
         most: Rows of a page at most.
         told: The id of the last row passed on.
         ended: Whether its last row was passed on.
+        patience: With the server, until its next page.
     """
 
     position: str
@@ -74,6 +75,21 @@ class IdRange:
     most: int
     told: str
     ended: bool = False
+    patience: Patience = field(default_factory=Patience)
+
+    def again(self, error: DragomanError) -> float:
+        """Return the seconds until a page that failed is requested again, with fewer rows.
+
+        The server tells its failures apart by no type: any 5xx may pass, and reading a page twice harms nothing.
+
+        Raises:
+            DragomanError: The error itself: another attempt is pointless.
+        """
+        away = isinstance(error, ConnectionFailedError) or int(str(error.details.get("status", 0))) >= 500
+        if (pause := self.patience.pause(error, away=away)) is None:
+            raise error
+        self.size = max(_LEAST, self.size // 2)
+        return pause
 
 
 @dataclass(slots=True)
@@ -145,6 +161,7 @@ class ExportReader:
             QueryError: The server repeats itself or answers nothing: the export would be incomplete.
         """
         found = yield from self._smaller(span)
+        span.patience.renew()
         self._check(span, found)
         ends = len(found) < span.size
         if span.bound and found and found[-1].id > span.bound:
@@ -174,7 +191,7 @@ class ExportReader:
         return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=encode(checkpoint))
 
     def _smaller(self, span: IdRange) -> Exchange[list[_Row]]:
-        """Fetch a page, and a smaller one if the answer is too long or too slow."""
+        """Fetch a page, and a smaller one if the answer is too long."""
         while True:
             try:
                 return (yield from (self._listed(span) if self.where is None else self._found(span)))
@@ -183,7 +200,7 @@ class ExportReader:
                     raise
                 span.most = span.size = window
             except DragomanError as error:
-                if "status" in error.details or error.details.get("sent") is False or span.size <= _LEAST:
+                if "limit" not in error.details or span.size <= _LEAST:
                     raise
                 span.size = max(_LEAST, span.size // 4)
 

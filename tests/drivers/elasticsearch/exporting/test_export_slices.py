@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from drivers.replies import Answers, Canned, reply
 
-from dragoman_api import ConnectionFailedError, ExportRequest, QueryError
+from dragoman_api import ConnectionFailedError, ExportRequest, QueryError, exchanges
 from dragoman_elasticsearch.exporting import slices
 from dragoman_elasticsearch.exporting.export import ExportReader
 from dragoman_elasticsearch.exporting.slices import ExportQuery, Slice, SlicePage
@@ -70,7 +70,7 @@ def test_an_answer_in_part_is_refused_by_the_server_and_by_us(wording: Wording) 
 def test_a_busy_server_is_given_time_and_asked_for_less(wording: Wording) -> None:
     one = slice_of()
     asked, waits = [], []
-    for _ in slices._BUSY:
+    for _ in exchanges._BUSY:
         wait, body = page(one, BUSY)
         asked.append(body["size"])
         waits.append(wait)
@@ -80,6 +80,15 @@ def test_a_busy_server_is_given_time_and_asked_for_less(wording: Wording) -> Non
     with pytest.raises(QueryError, match="circuit_breaking_exception") as caught:
         page(one, BUSY)
     wording(caught.value.hint)
+
+
+@pytest.mark.parametrize("other", [failure("cluster_block_exception", 403), reply("", 503)], ids=["403", "503"])
+def test_patience_with_a_busy_server_is_not_patience_with_any_failure(other: Canned) -> None:
+    one = slice_of()
+    for _ in range(4):
+        page(one, BUSY)
+    with pytest.raises((QueryError, ConnectionFailedError), match=r"cluster_block_exception|503"):
+        page(one, other)
 
 
 def test_after_a_good_page_patience_begins_anew() -> None:
@@ -190,7 +199,7 @@ def test_where_documents_are_large_the_first_pages_are_small() -> None:
 
 def test_a_connection_that_fails_is_tried_again_a_few_times() -> None:
     one = slice_of()
-    for _ in slices._LOST:
+    for _ in exchanges._AWAY:
         asking = one.page()
         next(asking)
         with pytest.raises(StopIteration) as end:

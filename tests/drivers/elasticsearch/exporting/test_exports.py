@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -374,6 +375,37 @@ async def test_a_page_that_is_lost_on_its_way_is_asked_for_again(trouble: Any) -
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(3000)])
         es.fake.misbehave(trouble, on="/_search", after=2, times=2)
         assert sorted(json.loads(line)["n"] for line in lines(await parts(es, name))) == list(range(3000))
+
+
+REJECTED = {"type": "es_rejected_execution_exception", "reason": "rejected execution of coordinating operation"}
+PHASE = {"type": "search_phase_execution_exception", "reason": "all shards failed", "phase": "query", "grouped": True}
+
+
+@pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (429, PHASE | {"root_cause": [REJECTED], "failed_shards": []}),
+        (500, PHASE | {"root_cause": [], "failed_shards": [], "caused_by": REJECTED}),
+        (503, {"type": "circuit_breaking_exception", "reason": "Data too large", "root_cause": []}),
+        (429, None),
+        (503, None),
+    ],
+    ids=["429", "500", "503", "429 of a proxy", "503 of a proxy"],
+)
+async def test_a_busy_server_in_the_middle_of_an_export_is_asked_again_after_a_pause(
+    status: int, error: dict[str, Any] | None
+) -> None:
+    """E32."""
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(3000)])
+        body = {"error": error} if error else {}
+        es.fake.misbehave("answer", on="/_search", after=2, times=2, status=status, body=body)
+        began = time.monotonic()
+        assert sorted(json.loads(line)["n"] for line in lines(await parts(es, name))) == list(range(3000))
+        assert time.monotonic() - began > 0.3
+        assert es.fake.troubles[0].times < 0, "the server was busy only before the export"
 
 
 @pytest.mark.slow

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.replies import Answers, reply
-from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key, on_fake
 from drivers.weaviate.test_conformance import objects
+from drivers.weaviate.test_connection import TOO_MANY
 from drivers.weaviate.views import view
 
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
@@ -117,12 +119,26 @@ def test_an_answer_that_is_too_large_is_asked_for_in_parts():
     run = made.pieces(made.ranges[0])
     sizes = []
     requests = next(run)
-    for error in (QueryError("too long"), ConnectionFailedError("no whole answer", details={"sent": True})):
-        requests = run.throw(error)
+    for _ in range(2):
+        requests = run.throw(QueryError("too long", details={"limit": 10}))
         sizes.append(requests[0].path.partition("limit=")[2])
     assert sizes == ["250", "62"]
     with pytest.raises(ConnectionFailedError):
         run.throw(ConnectionFailedError("refused", details={"sent": False}))
+
+
+def test_a_range_loses_patience_and_finds_it_again_behind_the_next_page():
+    span = export().ranges[0]
+    away = ConnectionFailedError("no complete answer", details={"sent": True})
+    assert [span.again(away) for _ in range(3)] == [0.2, 0.6, 1.8]
+    assert span.size == 125
+    with pytest.raises(ConnectionFailedError):
+        span.again(away)
+    span.patience.renew()
+    assert span.again(away) == 0.2
+    with pytest.raises(QueryError):
+        span.again(QueryError("no such property", details={"status": 422}))
+    assert span.again(QueryError("slow down", details={"status": 429, "retry_after": 7})) == 7
 
 
 def test_a_lower_limit_of_the_server_is_kept():
@@ -208,6 +224,26 @@ class Rules:
         await wv.call("DELETE", f"/v1/schema/{name}")
         with pytest.raises(QueryError):
             await wv.export(name)
+
+
+@pytest.mark.fake_only(reason="a server that is busy in the middle of an export")
+@pytest.mark.parametrize("filtered", [False, True])
+@pytest.mark.parametrize("status", [200, 429, 500, 502, 503, 504])
+async def test_a_busy_server_in_the_middle_of_an_export_is_asked_again_after_a_pause(status: int, filtered: bool):
+    """A search that is one too many for MAXIMUM_CONCURRENT_GET_REQUESTS says so with status 200."""
+    if status == 200 and not filtered:
+        pytest.skip("only GraphQL answers a failure with status 200")
+    path = "/v1/graphql" if filtered else "/v1/objects"
+    async with on_fake() as wv:
+        assert wv.fake is not None
+        name = await wv.collection({"i": "int"}, [{"i": at} for at in range(60)])
+        rows = [Filter("i", ">=", 0)] if filtered else []
+        body = TOO_MANY if status == 200 else {"error": [{"message": "busy"}]}
+        wv.fake.misbehave("answer", on=path, after=3 if filtered else 2, times=2, status=status, body=body)
+        began = time.monotonic()
+        assert sorted(line["i"] for line in await wv.export(name, *rows)) == list(range(60))
+        assert time.monotonic() - began > 0.09
+        assert wv.fake.troubles[0].times < 0, "the server was not busy during the export"
 
 
 class TestExportsOnFake(OnFake, Rules):
