@@ -1,0 +1,98 @@
+"""Reconnects: however often a session connects anew, it has one process with one HTTP client and one connection."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import anyio
+import pytest
+from aiohttp import web
+
+import wheelhouse
+from dragoman import SavedConnection
+from dragoman_api.changes import HttpRequest
+from dragoman_api.console import ConsoleRequest
+from dragoman_api.errors import DragomanError, DriverCrashedError
+from dragoman_worker.hooks import HOOKS
+from fakes.serving import FakeServer
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes in /proc")
+
+ATTEMPTS = 10
+
+CODE = """
+import gc, json, os
+from collections import Counter
+import aiohttp
+from dragoman_api import Answer, hookimpl
+from dragoman_api.console import AnswerKind
+from dragoman_api.http import Http
+from dragoman_api.testing.memory import MemoryDriver
+
+CONNECTS = []
+
+
+class Driver(MemoryDriver):
+    @hookimpl
+    async def connect(self, profile, http):
+        CONNECTS.append(http)
+        await http.get_json("/")
+        return await super().connect(profile, http)
+
+    @hookimpl
+    async def execute_console(self, request):
+        if request.request.path == "/die":
+            os._exit(5)
+        held = Counter(kind.__name__ for kind in map(type, gc.get_objects()) if kind in (Http, aiohttp.ClientSession))
+        text = json.dumps({**held, "connects": len(CONNECTS)})
+        return Answer(kind=AnswerKind.TEXT, status=200, request=request.request, text=text)
+"""
+
+
+class Server(FakeServer):
+    async def answer(self, request, path, query, raw):
+        return web.json_response({})
+
+    def connections(self):
+        return len(self._runner.server.connections)
+
+
+def children():
+    """Count the living processes that this one has started."""
+    mine = f"PPid:\t{Path('/proc/self').resolve().name}\n"
+    states = []
+    for path in Path("/proc").glob("[0-9]*/status"):
+        try:
+            states.append(path.read_text())
+        except OSError:  # it has just ended
+            continue
+    return sum(mine in text and "State:\tZ" not in text for text in states)
+
+
+def request(path):
+    return ConsoleRequest(request=HttpRequest("GET", path), writes=False)
+
+
+async def test_reconnects_leave_one_process_with_one_http_client(make_runtime):
+    driver = wheelhouse.Driver("counting", code=CODE, hooks=list(HOOKS))
+    async with Server() as server, make_runtime(driver) as runtime:
+        values = {"host": server.host, "port": server.port}
+        runtime.connections.save(SavedConnection(name="there", type="counting", values=values))
+        before = children()
+        async with runtime.open("there") as session:
+            for restart in range(1, 4):
+                with pytest.raises(DriverCrashedError):
+                    await session.execute(request("/die"))
+                server.misbehave("answer", status=500, body={})
+                for _ in range(ATTEMPTS):  # the process lives on, and each call connects it again
+                    with pytest.raises(DragomanError, match="500"):
+                        await session.objects()
+                server.behave()
+                held = json.loads((await session.execute(request("/count"))).text)
+                assert held == {"Http": 1, "ClientSession": 1, "connects": ATTEMPTS + 1}, restart
+                assert (children() - before, server.connections()) == (1, 1), restart
+        with anyio.fail_after(5):
+            while server.connections() or children() > before:
+                await anyio.sleep(0.05)
