@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -12,6 +12,7 @@ import msgspec
 
 from dragoman_api import events
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest
+from dragoman_api.columns import Note
 from dragoman_api.connections import Health
 from dragoman_api.console import ConsoleText
 from dragoman_api.errors import (
@@ -19,6 +20,7 @@ from dragoman_api.errors import (
     DragomanError,
     DriverFaultError,
     FilterNotSupportedError,
+    ObjectChangedError,
     Refused,
     UnsupportedOperationError,
 )
@@ -34,7 +36,7 @@ from .exports import Export, ExportSource, choose, choose_columns, read_row
 from .settings import Limit
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
@@ -50,8 +52,12 @@ if TYPE_CHECKING:
     from .exports import ExportResult
     from .live_driver import LiveDriver
 
+T = TypeVar("T")
+
 MAX_ANSWERS = 1_000
 """Answers to one console request at most."""
+
+_CHANGES = 3  # times that a call is made again because its object changed
 
 
 class Session:
@@ -118,28 +124,43 @@ class Session:
         self._described[object] = self._driver.incarnation
         return description
 
-    async def _know(self, name: str) -> None:
-        """Describe an object before another hook names it, as the contract promises."""
+    async def _know(self, name: str) -> bool:
+        """Describe an object before another hook names it, as the contract promises; return whether it was needed."""
         if self._driver.alive and self._described.get(name) == self._driver.incarnation:
-            return  # a lock, even a free one, is a turn of the event loop
+            return False  # a lock, even a free one, is a turn of the event loop
         async with self._describing:
             await self._driver.hooks()
-            if self._described.get(name) != self._driver.incarnation:
+            if new := self._described.get(name) != self._driver.incarnation:
                 await self.describe(name)
+            return new
 
     async def compile(self, object: str, *, filters: Sequence[Filter | RawQuery], match: str = "all") -> CompiledFilter:  # noqa: A002
-        """Compile filter rows and explain each of them; nothing is fetched.
+        """Compile filter rows for the columns as the server has them now, and explain each; no rows are fetched.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
         """
+        return await self._compile(object, filters, match, fresh=True)
+
+    async def _compile(
+        self,
+        object: str,  # noqa: A002
+        filters: Sequence[Filter | RawQuery],
+        match: str,
+        *,
+        fresh: bool,
+    ) -> CompiledFilter:
         if match not in ("all", "any"):
             raise ConfigurationError(f"match is {match!r}; it can be all or any")
-        await self._know(object)
+        new = await self._know(object)
+        if fresh and not new:
+            await self.describe(object)
         request = FilterRequest(object=object, rows=list(filters), match=match)
         try:
             compiled = await self._calls.run(DriverSpec.compile_filter, request, object=object)
         except FilterNotSupportedError as error:
+            if not (fresh or new):  # the column may have come since
+                return await self._compile(object, filters, match, fresh=True)
             column, operator = (str(error.details.get(key, "")) for key in ("column", "operator"))
             reason = str(error.details.get("reason") or error.message)
             self._emit(
@@ -152,12 +173,30 @@ class Session:
             raise DriverFaultError(f"the driver explained row {stray[0]} of a filter of {len(filters)} rows")
         return compiled
 
-    async def _filter(self, object: str, filters: Sequence[Filter | RawQuery], match: str) -> CompiledFilter | None:  # noqa: A002
+    async def _filter(
+        self,
+        object: str,  # noqa: A002
+        filters: Sequence[Filter | RawQuery],
+        match: str,
+        *,
+        fresh: bool = False,
+    ) -> CompiledFilter | None:
         rows = [row for row in filters if not (isinstance(row, RawQuery) and not row.text.strip())]
         if rows:
-            return await self.compile(object, filters=rows, match=match)
+            return await self._compile(object, rows, match, fresh=fresh)
         await self._know(object)
         return None
+
+    async def _unchanged(self, call: Callable[[], Awaitable[T]]) -> tuple[T, list[Note]]:
+        """Make a call, and again if the object's columns changed meanwhile; return notes on these changes too."""
+        notes: list[Note] = []
+        while True:
+            try:
+                return await call(), notes
+            except ObjectChangedError as error:
+                if len(notes) == _CHANGES:
+                    raise
+                notes.append(Note(code=error.code, reason=error.message))
 
     async def page(
         self,
@@ -183,10 +222,8 @@ class Session:
             text = f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}"
             raise ConfigurationError(text)
         self._check_tenant(tenant)
-        compiled = await self._filter(object, filters, match)
         request = PageRequest(
             object=object,
-            filter=compiled,
             sort=list(sort),
             offset=offset,
             limit=limit,
@@ -195,8 +232,17 @@ class Session:
             cursor=cursor,
             tenant=tenant,
         )
-        began = time.perf_counter()
-        page = await self._calls.run(DriverSpec.fetch_page, request, object=object, rows=limit)
+        began = 0.0
+
+        async def fetch() -> Page:
+            nonlocal began
+            asked = msgspec.structs.replace(request, filter=await self._filter(object, filters, match))
+            began = time.perf_counter()
+            return await self._calls.run(DriverSpec.fetch_page, asked, object=object, rows=limit)
+
+        page, changed = await self._unchanged(fetch)
+        if changed:
+            page = msgspec.structs.replace(page, notes=[*changed, *page.notes])
         self._emit(
             events.PageFetched(
                 connection=self.name,
@@ -218,14 +264,22 @@ class Session:
     ) -> int:
         """Count the rows of an object under a filter, exactly."""
         self._check_tenant(tenant)
-        request = CountRequest(object=object, filter=await self._filter(object, filters, match), tenant=tenant)
-        return await self._calls.run(DriverSpec.count_rows, request, object=object)
+
+        async def count() -> int:
+            request = CountRequest(object=object, filter=await self._filter(object, filters, match), tenant=tenant)
+            return await self._calls.run(DriverSpec.count_rows, request, object=object)
+
+        return (await self._unchanged(count))[0]
 
     async def cell(self, key: RowKey, column: str) -> Cell:
         """Fetch the whole value of one cell, uncut."""
         await self._know(key.object)
         request = CellRequest(key=key, column=column)
-        return await self._calls.run(DriverSpec.fetch_cell, request, object=key.object)
+
+        async def fetch() -> Cell:
+            return await self._calls.run(DriverSpec.fetch_cell, request, object=key.object)
+
+        return (await self._unchanged(fetch))[0]
 
     def _check_tenant(self, tenant: str | None) -> None:
         if tenant is not None and "tenants" not in self._driver.generation.manifest.capabilities:
@@ -368,7 +422,7 @@ class Session:
         self._check_tenant(tenant)
         request = ExportRequest(
             object=object,
-            filter=await self._filter(object, filters, match),
+            filter=await self._filter(object, filters, match, fresh=True),
             form=ExportForm(form),
             columns=None if columns is None else list(columns),
             tenant=tenant,
@@ -435,8 +489,8 @@ class Session:
         export = Export(source, to=to, shape=shape, resume=resume, emit=self._emit)
         with export.reporting():
             self._check_tenant(tenant)
-            compiled = await self._filter(object, filters, match)
             table = choose_columns(await self.describe(object), columns) if shape.tabular else []
+            compiled = await self._filter(object, filters, match, fresh=not shape.tabular)
             named = [column.name for column in table] if shape.tabular else columns
             request = ExportRequest(
                 object=object,

@@ -14,6 +14,7 @@ from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import (
     ConfigurationError,
     FilterNotSupportedError,
+    ObjectChangedError,
     Refused,
     UnsupportedOperationError,
 )
@@ -183,3 +184,81 @@ async def test_a_missing_hook_is_said(make_runtime):
         assert not session.can("fetch_page")
         with pytest.raises(UnsupportedOperationError):
             await session.page("things")
+
+
+CHANGING = """
+from dragoman_api import hookimpl
+from dragoman_api.errors import ObjectChangedError
+from dragoman_api.testing.memory import MemoryDriver
+
+
+class Driver(MemoryDriver):
+    changes = 0
+
+    def change(self, name):
+        self.changes += 1
+        if name == "scratch" or self.changes % 2:
+            raise ObjectChangedError(f"'{name}' changed: {self.changes}")
+
+    @hookimpl
+    async def fetch_page(self, request):
+        self.change(request.object)
+        return await super().fetch_page(request)
+
+    @hookimpl
+    async def fetch_cell(self, request):
+        self.change(request.key.object)
+        return await super().fetch_cell(request)
+
+    @hookimpl
+    async def count_rows(self, request):
+        self.change(request.object)
+        return await super().count_rows(request)
+"""
+
+
+class Watch:
+    """Notes which hooks are called."""
+
+    def __init__(self):
+        self.hooks = []
+
+    @hookimpl
+    async def before_call(self, call):
+        self.hooks.append(call.hook)
+
+
+async def test_a_call_on_an_object_that_changed_is_compiled_and_made_again_and_a_page_says_so(make_runtime):
+    watch = Watch()
+    driver = wheelhouse.Driver("memory", code=CHANGING, hooks=[*HOOKS])
+    async with make_runtime(driver, use=[watch]) as runtime, runtime.open("memory") as session:
+        await session.describe("books")
+        watch.hooks.clear()
+        page = await session.page("books", filters=[Filter("id", "=", "1")])
+        assert [(note.code, note.reason) for note in page.notes] == [("object-changed", "'books' changed: 1")]
+        assert watch.hooks == ["compile_filter", "fetch_page"] * 2
+        assert last(runtime, "page.fetched").notes == ["object-changed"]
+        assert await session.count("books") == 23
+        assert await session.cell(page.rows[0].key, "stock") == page.rows[0]["stock"]
+        for call in (session.page, session.count):
+            watch.hooks.clear()
+            with pytest.raises(ObjectChangedError, match="'scratch' changed"):
+                await call("scratch")
+            made = [hook for hook in watch.hooks if hook != "describe_object"]
+            assert len(made) == 4, "it is not asked for ever"
+
+
+async def test_compiling_by_itself_describes_anew(make_runtime):
+    """An explanation is about the columns as the server has them now."""
+    watch = Watch()
+    async with make_runtime(memory(), use=[watch]) as runtime, runtime.open("memory") as session:
+        for _ in range(2):
+            watch.hooks.clear()
+            await session.compile("books", filters=[Filter("id", "=", "1")])
+            assert watch.hooks == ["describe_object", "compile_filter"]
+        watch.hooks.clear()
+        with pytest.raises(FilterNotSupportedError):
+            await session.count("books", filters=[Filter("tags", "contains", "a")])
+        assert watch.hooks == ["compile_filter", "describe_object", "compile_filter"], "the column may have changed"
+        rejected = [event for event in runtime.seen if event.name == "filter.rejected"]
+        assert len(rejected) == 1

@@ -14,7 +14,8 @@ DragomanError
 │   ├── RowNotFoundError            row-not-found
 │   ├── RowKeyMissingError          row-key-missing
 │   ├── QueryError                  query-failed
-│   │   └── WindowExceededError     window-exceeded
+│   │   ├── WindowExceededError     window-exceeded
+│   │   └── ObjectChangedError      object-changed
 │   ├── FilterNotSupportedError     filter-not-supported
 │   └── ConsoleSyntaxError          console-syntax
 ├── RegistryError                   registry-error
@@ -169,6 +170,15 @@ class WindowExceededError(QueryError):
     """The page is beyond the server's result window."""
 
     code = "window-exceeded"
+
+
+class ObjectChangedError(QueryError):
+    """The object's columns changed while the connection was open; the call returned nothing.
+
+    The driver has read the new columns: compile the filter again and repeat the call.
+    """
+
+    code = "object-changed"
 
 
 class FilterNotSupportedError(DriverError):

@@ -92,8 +92,11 @@ class CompiledFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         object: The object it was compiled for.
         body: The filter in the driver's own form, opaque to the host; grid requests pass it back.
         rows: One explanation per filter row.
+        revision: What the driver knew of the object's columns; it refuses the filter once they have changed. Empty if
+            the driver keeps nothing.
     """
 
     object: str
     body: str
     rows: list[Explanation]
+    revision: str = ""

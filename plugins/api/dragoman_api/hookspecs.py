@@ -104,7 +104,9 @@ class DriverSpec:
         """Describe the columns of one object: type, operators, flags, and why something does not work.
 
         The host guarantees: called for an object before any other hook names it on this connection, again after a
-        restart of the driver's process; the driver may keep what it learned.
+        restart of the driver's process; the driver may keep what it learned. Objects change while a connection is open:
+        a driver that keeps columns checks them in each call that depends on them (`dragoman_api.views`), and raises
+        ObjectChangedError from it.
 
         Args:
             name: The object's name, as the person wrote it.
@@ -151,6 +153,8 @@ class DriverSpec:
             The page, with a note for everything dropped, cut, partial or approximate.
 
         Raises:
+            ObjectChangedError: The columns changed since they were read, or since the filter was compiled. The host
+                compiles the filter again, repeats the call up to three times, and adds a note to the page.
             WindowExceededError: The server does not reach that far.
             QueryError: The server refused.
 
@@ -168,6 +172,7 @@ class DriverSpec:
             The value; Json for an array or object.
 
         Raises:
+            ObjectChangedError: As for `fetch_page`.
             RowNotFoundError: The row is gone.
 
         *When it is called*: when a person opens a cut cell, or a script asks for it.
@@ -181,6 +186,7 @@ class DriverSpec:
             The number of rows.
 
         Raises:
+            ObjectChangedError: As for `fetch_page`.
             QueryError: The server refused, or counted only a part.
 
         *When it is called*: on `count`, and when a grid asks for a total without a page.
@@ -270,6 +276,7 @@ class DriverSpec:
             Parts of whole lines, at most a few MiB each.
 
         Raises:
+            ObjectChangedError: Before the first part: the columns changed since the filter was compiled.
             QueryError: A shard failed or a time-out made the result partial.
 
         *When it is called*: once per export.
