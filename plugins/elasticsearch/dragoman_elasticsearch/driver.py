@@ -38,8 +38,9 @@ from dragoman_api import (
     Server,
     hookimpl,
 )
-from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
+from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.exchanges import carry_out
+from dragoman_api.views import Views
 
 from . import connect, error_answers, objects, read_or_write, search
 from .console import answers
@@ -49,7 +50,7 @@ from .exporting.export import ExportReader
 from .grid import filters, pages
 from .grid.deep_pages import Pager
 from .writing.apply import Sender
-from .writing.plan import plan_changes
+from .writing.plan import described, plan_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -63,6 +64,7 @@ T = TypeVar("T")
 
 _PAGERS = 4  # search contexts that one connection keeps open
 _FREE_SECONDS = 2.0
+_LIFE = 5.0  # seconds for which large mappings of the same indices are taken to hold
 _WHY_SECONDS = 5.0  # for an explanation that the page can do without
 _PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
 _WRITE_PAUSES = (0.2, 0.6, 1.8, 5.4)  # the same for rows that a busy server turned away
@@ -78,7 +80,8 @@ class Driver:
     """One connection to one Elasticsearch cluster."""
 
     def __init__(self) -> None:
-        self._views: dict[str, View] = {}
+        self._views = Views(self._read_view, self._revision)
+        self._checked: dict[str, tuple[str, float]] = {}  # the revision of an object, and when the server said so
         self._pagers: OrderedDict[str, _OpenPager] = OrderedDict()
         self._features = connect.Features()
         self._preference = pages.preference()
@@ -117,26 +120,23 @@ class Driver:
     @hookimpl
     async def describe_object(self, name: str) -> Description:
         """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
-        self._views[name] = view = await self._run(objects.view(name))
-        stale = [key for key, each in self._pagers.items() if each.pager.name == name and not each.lock.locked()]
-        for pager in [self._pagers.pop(key).pager for key in stale]:  # a refreshed grid wants newer rows
-            await self._free(pager)
-        return view.describe()
+        return (await self._views.read(name)).describe()
 
     # grid
 
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
-        if (view := self._views.get(request.object)) is None:
-            raise ObjectNotFoundError(f"'{request.object}' was not described on this connection yet")
+        view = self._views.known(request.object)
         command = f"dragoman page {self._profile.name} {request.object}"
         return filters.compile_filter(request, view, self._features, command=command)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
-        view = await self._view(request.object)
+        return await self._views.use(request.object, lambda view: self._fetch_page(request, view), given=request.filter)
+
+    async def _fetch_page(self, request: PageRequest, view: View) -> Page:
         window = pages.WINDOW
         if self._profile.options.get("window") == "index":
             window = min(window, await self._run(pages.window_setting(request.object)))
@@ -155,21 +155,24 @@ class Driver:
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_cell`."""
-        view = await self._view(request.key.object)
-        return await self._run(pages.fetch_cell(request, view))
+        return await self._views.use(request.key.object, lambda view: self._run(pages.fetch_cell(request, view)))
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         query, _ = pages.filter_query(request.object, request.filter)
-        return await self._run(search.count(request.object, query))
+        counting = search.count(request.object, query)
+        if request.filter is None:
+            return await self._run(counting)
+        return await self._views.use(request.object, lambda _: self._run(counting), given=request.filter)
 
     # changes
 
     @hookimpl
     async def plan_change(self, request: PlanRequest) -> Plan:
         """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
-        return await self._run(plan_changes(request, self._views))
+        views = await self._views.holding(described(request))
+        return await self._run(plan_changes(request, views))
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
@@ -202,6 +205,8 @@ class Driver:
         export = ExportReader(request, query, scrolls=not self._features.point_in_time)
         try:
             await self._run(export.open())
+            if request.filter is not None:  # the open context keeps to the indices that were searched
+                await self._views.check(request.object, request.filter)
             once = partial(self._run, pauses=(), limit=slices.LIMIT)
             async with parallel.pages(export.slices, once, lambda: self._run(export.renew())) as fetched:
                 while not export.finished:
@@ -212,10 +217,23 @@ class Driver:
 
     # sending
 
-    async def _view(self, name: str) -> View:
-        if name not in self._views:
-            self._views[name] = await self._run(objects.view(name))
-        return self._views[name]
+    async def _read_view(self, name: str) -> View:
+        view = await self._run(objects.view(name))
+        stale = [key for key, each in self._pagers.items() if each.pager.name == name and not each.lock.locked()]
+        for pager in [self._pagers.pop(key).pager for key in stale]:  # a refreshed grid wants newer rows
+            await self._free(pager)
+        return view
+
+    async def _revision(self, view: View) -> str:
+        """Ask for the revision of a view; as long as its indices are the same, large mappings only now and then."""
+        revision, checked = self._checked.get(view.target, ("", 0.0))
+        recent = view.identity and view.revision == revision and anyio.current_time() < checked + _LIFE
+        if recent and await self._run(objects.identity(view.target)) == view.identity:
+            return revision
+        found = await self._run(objects.current_revision(view))
+        if found == view.revision:
+            self._checked[view.target] = found, anyio.current_time()
+        return found
 
     @asynccontextmanager
     async def _lend(self, query: pages.PageQuery) -> AsyncIterator[Pager]:

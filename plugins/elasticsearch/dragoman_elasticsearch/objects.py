@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .columns.view import View
+
+LARGE = 16 * 2**10
+"""Bytes of mappings, about three hundred fields, from which on they are not read again for every call."""
 
 _BATCH = 200  # searches of one _msearch
 _SETTINGS = "index.uuid,index.refresh_interval,index.mode,index.mapping.source.mode"
@@ -98,11 +102,43 @@ def view(name: str) -> Exchange[View]:
     """
     if not name or (name.startswith("_") and name != "_all"):
         raise QueryError(f"{name!r} is not the name of an index, an alias or a data stream")
-    mapped = yield get(f"/{target(name)}/_mapping")
-    caps = yield post(f"/{target(name)}/_field_caps?fields=*")
+    mapped = yield get(_mapping(name))
+    caps = yield post(_capabilities(name))
     hidden = mapped.status == 403 and caps.status == 200
     mappings = None if hidden else error_answers.decode(mapped, dict[str, mapping.IndexMapping])
-    return mapping.read(name, mappings, error_answers.decode(caps, mapping.FieldCaps))
+    found = mapping.read(name, mappings, error_answers.decode(caps, mapping.FieldCaps))
+    if hidden or len(mapped.body) < LARGE:
+        return found
+    return replace(found, identity=(yield from identity(name)))
+
+
+def current_revision(view: View) -> Exchange[str]:
+    """Ask for the revision that an object has now; empty if it is gone, or may be seen no more.
+
+    The mapping's own version needs `monitor`, which readers lack; their answer is the mapping itself.
+    """
+    reply = yield post(_capabilities(view.target)) if view.hidden else get(_mapping(view.target))
+    if reply.status in (403, 404):
+        return ""
+    if view.hidden:
+        return mapping.digest(error_answers.decode(reply, mapping.FieldCaps))
+    return mapping.digest(error_answers.decode(reply, dict[str, mapping.IndexMapping]))
+
+
+def identity(name: str) -> Exchange[str]:
+    """Ask which indices a name stands for, by the ids that they got when they were made; empty if that is hidden."""
+    reply = yield get(f"/{target(name)}/_settings/index.uuid?flat_settings=true")
+    if reply.status in (403, 404):
+        return ""
+    return mapping.digest(error_answers.decode(reply, dict[str, IndexSettings]))
+
+
+def _mapping(name: str) -> str:
+    return f"/{target(name)}/_mapping"
+
+
+def _capabilities(name: str) -> str:
+    return f"/{target(name)}/_field_caps?fields=*"
 
 
 def index_settings(name: str) -> Exchange[Mapping[str, IndexSettings] | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -116,17 +117,24 @@ def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -
     ordered = {each.name: each for each in (*SPECIAL, *sorted(fields, key=lambda each: each.name.casefold()))}
     return View(
         target=name,
-        indices=tuple(indices),
+        objects=tuple(indices),
         fields=ordered,
         columns={
             each.name: column(each, stored=any(_stored(each.field, one.get("_source", {})) for one in decoded))
             for each in ordered.values()
         },
+        revision=digest(caps if mappings is None else mappings),
         structure=_structure({names[0]: text for text, names in distinct.items()}) if mappings is not None else "",
         notes=tuple(notes),
         synthetic=any((one.get("_source") or {}).get("mode") == "synthetic" for one in decoded),
         pruned=next(filter(None, map(_pruned, decoded)), ""),
+        hidden=mappings is None,
     )
+
+
+def digest(answer: object) -> str:
+    """Digest a decoded answer, in which the order of indices and fields varies."""
+    return sha256(msgspec.json.encode(answer, order="sorted")).hexdigest()
 
 
 def _pruned(mapping: dict[str, Any]) -> str:

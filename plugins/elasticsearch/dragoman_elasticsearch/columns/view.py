@@ -16,23 +16,29 @@ class View:
 
     Attributes:
         target: The name requests use.
-        indices: The concrete indices that its name covers.
+        objects: The concrete indices that its name covers.
         fields: By column name, in grid order.
         columns: The described columns, by name.
+        revision: A digest of the mappings; of the field capabilities if the mappings are hidden.
         structure: The mappings as JSON text.
         notes: Conflicts, missing rights.
         synthetic: The server rebuilds documents, so they come back changed.
         pruned: What stored documents leave out, in the words of the mapping; empty if nothing.
+        hidden: The credentials may not read the mappings.
+        identity: The ids of the indices, if the mappings are too large to be read again for every call.
     """
 
     target: str
-    indices: tuple[str, ...]
+    objects: tuple[str, ...]
     fields: dict[str, Field]
     columns: dict[str, Column]
+    revision: str
     structure: str = ""
     notes: tuple[Note, ...] = field(default=())
     synthetic: bool = False
     pruned: str = ""
+    hidden: bool = False
+    identity: str = ""
 
     def find(self, name: str) -> Field | None:
         """Find a column by name; a dotted key of a flattened field counts as a column."""

@@ -97,6 +97,7 @@ def compile_filter(request: FilterRequest, view: View, features: Features, *, co
             )
             for row in rows
         ],
+        revision=view.revision,
     )
 
 

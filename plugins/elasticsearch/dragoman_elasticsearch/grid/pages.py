@@ -86,7 +86,8 @@ class PageQuery:
     @property
     def result_key(self) -> str:
         """The key of the result; pages of one result share a pager."""
-        return encode([self.request.object, self.query, self.keys, [each.name for each in self.fields]])
+        names = [each.name for each in self.fields]
+        return encode([self.request.object, self.view.revision, self.query, self.keys, names])
 
     def pager(self, features: Features) -> Pager:
         """Build a pager for the result."""
@@ -128,8 +129,8 @@ class PageQuery:
 
     def _page(self, hits: Sequence[DecodedHit], notes: Iterable[Note], total: int | None) -> Page:
         reader = self.reader
-        strange = sorted({hit.index for hit in hits} - {*self.view.indices})
-        if strange and self.view.indices == (self.view.target,):  # an alias may have new indices by now
+        strange = sorted({hit.index for hit in hits} - {*self.view.objects})
+        if strange and self.view.objects == (self.view.target,):  # an alias may have new indices by now
             raise QueryError(
                 f"the server returned rows of {', '.join(map(repr, strange))}, not of '{self.view.target}'"
             )

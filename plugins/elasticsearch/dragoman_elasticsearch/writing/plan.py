@@ -248,12 +248,18 @@ def _restores(change: Insert) -> bool:
     return change.document is not None and not change.replace
 
 
+def described(request: PlanRequest) -> set[str]:
+    """Name the objects of which a plan needs a view."""
+    wanted = (each for each in request.changes if request.undo or isinstance(each, Insert | Update))
+    return {each.key.object if isinstance(each, Update | Delete) else each.object for each in wanted}
+
+
 def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
     """Plan the exact requests that carry out changes; this may read, and never writes.
 
     Args:
         request: The changes.
-        views: The known views of objects; new ones are added.
+        views: Views of objects as they are now; the others are read.
     """
     planner = _Planner(views=views, undo=request.undo)
     refusals: list[Outcome] = []
