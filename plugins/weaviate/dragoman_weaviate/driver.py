@@ -34,8 +34,9 @@ from dragoman_api import (
     Server,
     hookimpl,
 )
-from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
+from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.exchanges import carry_out
+from dragoman_api.views import Views
 
 from . import connect, error_answers, objects, read_or_write
 from .console import answers
@@ -66,7 +67,7 @@ class Driver:
     """One connection to one Weaviate instance."""
 
     def __init__(self) -> None:
-        self._views: dict[str, View] = {}
+        self._views = Views(self._read_view, self._revision)
         self._features = connect.Features()
 
     # connection
@@ -99,32 +100,34 @@ class Driver:
     @hookimpl
     async def describe_object(self, name: str) -> Description:
         """See `dragoman_api.hookspecs.DriverSpec.describe_object`."""
-        self._views[name] = view = await self._run(objects.view(name, self._features))
-        return view.describe()
+        return (await self._views.read(name)).describe()
 
     # grid
 
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """See `dragoman_api.hookspecs.DriverSpec.compile_filter`."""
-        if (view := self._views.get(request.object)) is None:
-            raise ObjectNotFoundError(f"'{request.object}' was not described on this connection yet")
+        view = self._views.known(request.object)
         return filters.compile_filter(request, view, connection=self._profile.name)
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
-        return await self._run(pages.page(request, await self._view(request.object)))
+        return await self._views.use(
+            request.object, lambda view: self._run(pages.page(request, view)), given=request.filter
+        )
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_cell`."""
-        return await self._run(pages.fetch_cell(request, await self._view(request.key.object)))
+        return await self._views.use(request.key.object, lambda view: self._run(pages.fetch_cell(request, view)))
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
-        return await self._run(pages.count(request, await self._view(request.object)))
+        return await self._views.use(
+            request.object, lambda view: self._run(pages.count(request, view)), given=request.filter
+        )
 
     # changes
 
@@ -156,7 +159,7 @@ class Driver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
-        export = ExportReader(request, await self._view(request.object))
+        export = ExportReader(request, await self._views.check(request.object, request.filter))
         await self._run(export.count())
         failure: DragomanError | None = None
         async with anyio.create_task_group() as tasks:
@@ -200,10 +203,11 @@ class Driver:
 
     # sending
 
-    async def _view(self, name: str) -> View:
-        if name not in self._views:
-            self._views[name] = await self._run(objects.view(name, self._features))
-        return self._views[name]
+    async def _read_view(self, name: str) -> View:
+        return await self._run(objects.view(name, self._features))
+
+    async def _revision(self, view: View) -> str:
+        return await self._run(objects.current_revision(view))
 
     async def _run(self, exchange: Exchange[T], *, pauses: Sequence[float] = _PAUSES) -> T:
         """Carry out an exchange: send the requests it yields, and pass it the replies."""

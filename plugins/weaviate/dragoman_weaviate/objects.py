@@ -12,11 +12,13 @@ from dragoman_api.errors import ObjectNotFoundError
 
 from . import error_answers, graphql
 from .columns.schema import Collection, Schema, is_collection
-from .columns.view import View
+from .columns.view import View, revision
 from .http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from dragoman_api import HttpRequest
 
     from .connect import Features
 
@@ -31,7 +33,7 @@ class _Aliases(msgspec.Struct):
     aliases: list[_Alias] | None = None
 
 
-_definition = msgspec.json.Decoder(Collection)
+_collection = msgspec.json.Decoder(Collection)
 
 
 def list_objects(features: Features) -> Exchange[list[Object]]:
@@ -75,13 +77,27 @@ def view(name: str, features: Features) -> Exchange[View]:
     missing = ObjectNotFoundError(f"there is no collection '{name}'", hint="list the existing ones: dragoman objects")
     if not is_collection(name):
         raise missing
-    reply = yield from ask(get(f"/v1/schema/{name}"))
+    reply = yield from ask(_definition_of(name))
     if reply.status == 404:
         raise missing
-    collection = error_answers.decode(reply, _definition)
+    collection = error_answers.decode(reply, _collection)
     if odd := collection.odd:
         told = error_answers.shorten(", ".join(map(repr, odd)))
         raise QueryError(f"'{name}' has {len(odd):,} names that cannot be part of a request: {told}")
     if collection.name.lower() != name.lower() and not features.aliases:
         raise QueryError(f"the server returned the collection '{collection.name}' instead of '{name}'")
-    return View(name, collection, reply.body.decode(errors="replace"), features)
+    return View(name, collection, _text(reply.body), features)
+
+
+def current_revision(view: View) -> Exchange[str]:
+    """Ask for the revision that a collection has now; empty if there is no such collection any more."""
+    reply = yield from ask(_definition_of(view.name))
+    return "" if reply.status == 404 else revision(_text(error_answers.check(reply)))
+
+
+def _definition_of(name: str) -> HttpRequest:
+    return get(f"/v1/schema/{name}")
+
+
+def _text(definition: bytes) -> str:
+    return definition.decode(errors="replace")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from dragoman_api import Column, Description, Note, QueryError
@@ -16,6 +17,11 @@ from .schema import Collection
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+def revision(structure: str) -> str:
+    """Digest a definition as the server wrote it: it has no version of its own."""
+    return sha256(structure.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,16 @@ class View:
     def target(self) -> str:
         """The collection's own name."""
         return self.collection.name
+
+    @property
+    def objects(self) -> tuple[str]:
+        """The collection that its name stands for."""
+        return (self.target,)
+
+    @cached_property
+    def revision(self) -> str:
+        """A digest of the definition."""
+        return revision(self.structure)
 
     @cached_property
     def fields(self) -> dict[str, Field]:

@@ -63,7 +63,7 @@ def compile_filter(request: FilterRequest, view: View, *, connection: str = "NAM
         raise _together(refused)
     operator = "And" if request.match == "all" else "Or"
     where = clauses[0] if len(clauses) == 1 else {"operator": operator, "operands": clauses}
-    return CompiledFilter(object=request.object, body=encode(where), rows=explained)
+    return CompiledFilter(object=request.object, body=encode(where), rows=explained, revision=view.revision)
 
 
 def where_of(name: str, given: CompiledFilter | None) -> Where | None:

@@ -15,7 +15,7 @@ from drivers.weaviate.test_connection import TOO_MANY
 from drivers.weaviate.views import view
 
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
-from dragoman_api.errors import ConnectionFailedError
+from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
 from dragoman_api.exports import ExportForm
 from dragoman_weaviate.exporting.export import ExportReader
 from dragoman_weaviate.grid.filters import compile_filter
@@ -222,7 +222,7 @@ class Rules:
         name = await wv.collection({"i": "int"}, [{"i": 1}])
         await wv.driver.describe_object(name)
         await wv.call("DELETE", f"/v1/schema/{name}")
-        with pytest.raises(QueryError):
+        with pytest.raises(ObjectNotFoundError):
             await wv.export(name)
 
 
