@@ -211,8 +211,11 @@ class Service:
         size = len(part.data)
         if size > wire.EXPORT_PART:
             raise DriverFaultError(f"a part of {size:,} bytes; {wire.EXPORT_PART:,} are allowed")
+        if len(part.notes) > wire.PART_NOTES:
+            raise DriverFaultError(f"a part with {len(part.notes):,} notes; {wire.PART_NOTES} are allowed")
         await credit.acquire()
-        self._channel.send(Chunk(id=call, size=size, rows=part.rows, total=part.total, checkpoint=part.checkpoint))
+        about = {name: getattr(part, name) for name in ("rows", "total", "checkpoint", "notes")}
+        self._channel.send(Chunk(id=call, size=size, **about))
         await _write(pipe, memoryview(part.data))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.columns import MAX_COLUMNS, Note
 
 from .frames import frame
 
@@ -18,6 +18,9 @@ PART = 1 << 20
 
 EXPORT_PART = 32 << 20
 """Maximum size of one part of an export in bytes."""
+
+PART_NOTES = 50
+"""Maximum number of notes on one part of an export."""
 
 CREDITS = 4
 """The parts of a stream that the child may send before the host asks for more."""
@@ -164,6 +167,7 @@ class Chunk(Message, frozen=True, tag="chunk", kw_only=True):
     rows: Annotated[int, msgspec.Meta(ge=0)]
     total: Annotated[int, msgspec.Meta(ge=0)] | None = None
     checkpoint: Annotated[str, msgspec.Meta(max_length=65_536)] | None = None
+    notes: Annotated[list[Note], msgspec.Meta(max_length=PART_NOTES)] = []
 
 
 class Failure(Message, frozen=True, tag="err", kw_only=True):

@@ -10,9 +10,11 @@ import shutil
 import anyio
 import pytest
 from backports import zstd
+from msgspec import to_builtins
 from pyarrow import parquet
 
 from dragoman import Filter
+from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
 from exporting import Line, breaks_before
 
@@ -49,9 +51,10 @@ def snapshot(folder, target):
         shutil.copy(path, target)
 
 
-async def interrupted(target, **more):
+async def interrupted(target, *, notes=lambda number: [], **more):
     """Leave an unfinished export behind, fifteen rows of it safe."""
     line = Line()
+    line.notes = notes
     line.before = breaks_before(3, QueryError("a shard failed"))
     with pytest.raises(QueryError):
         await line(target, **more)
@@ -94,6 +97,27 @@ async def test_a_failure_keeps_everything_that_arrived_before_it(tmp_path):
     line = Line()
     await line(tmp_path / "b.ndjson", resume=True)
     assert line.requests[0].checkpoint == "15"
+
+
+def notes_on(number):
+    """Return as many notes as the part's number, each of its own."""
+    return [Note(code="documents-rewritten", reason=f"{number}.{at}") for at in range(number)]
+
+
+async def test_what_the_driver_noted_on_rows_is_kept_across_runs_and_bounded(tmp_path, monkeypatch):
+    await interrupted(tmp_path / "b.ndjson", notes=notes_on)
+    line = Line()
+    line.notes = notes_on
+    result = await line(tmp_path / "b.ndjson", resume=True)
+    assert [note.reason for note in result.notes] == ["1.0", "2.0", "2.1", "3.0", "3.1", "3.2", "1.0", "2.0", "2.1"]
+    assert json.loads((tmp_path / "b.ndjson.manifest.json").read_bytes())["notes"] == to_builtins(result.notes)
+    monkeypatch.setattr("dragoman.exports.export.NOTES", 4)
+    result = await line(tmp_path / "c.ndjson")
+    assert [note.reason for note in result.notes[:-1]] == ["1.0", "2.0", "2.1", "3.0"]
+    assert (result.notes[-1].code, len(result.notes)) == ("notes-cut", 5)
+    monkeypatch.setattr("dragoman.exports.export.NOTES", 6)
+    result = await line(tmp_path / "d.ndjson")
+    assert [note.code for note in result.notes] == ["documents-rewritten"] * 6 + ["notes-cut"]
 
 
 async def test_an_export_can_be_interrupted_again_and_again(tmp_path):

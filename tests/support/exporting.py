@@ -6,9 +6,10 @@ from contextlib import aclosing, asynccontextmanager
 from functools import partial
 
 from anyio import to_thread
+from msgspec.structs import replace
 
 from dragoman.exports import Export, ExportSource, choose, choose_columns
-from dragoman_api.exports import ExportPart, ExportRequest
+from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest
 from dragoman_api.testing.memory import MemoryDriver
 
@@ -24,6 +25,7 @@ class Line:
         requests: What the driver was asked for.
         before: Called with the number of each part before it is given; may raise, or be a coroutine function.
         checkpoints: Whether parts have one.
+        notes: The notes on each part, by its number from 1.
         closed: How many streams ended.
     """
 
@@ -32,6 +34,7 @@ class Line:
         self.seen, self.requests = [], []
         self.before = lambda number: None
         self.checkpoints = True
+        self.notes = lambda number: []
         self.closed = 0
 
     async def __call__(self, to, *, name="books", compress=None, filters=(), columns=None, resume=False, **more):
@@ -60,7 +63,7 @@ class Line:
                     await waiting
                 number += 1
                 kept = part.checkpoint if self.checkpoints else None
-                yield ExportPart(data=part.data, rows=part.rows, total=part.total, checkpoint=kept)
+                yield replace(part, checkpoint=kept, notes=self.notes(number))
 
         try:
             async with aclosing(stream()) as parts:

@@ -51,6 +51,10 @@ class Driver:
             if ending == "tiny":
                 for _ in range(100):
                     yield ExportPart(data=b"1\\n", rows=1)
+            if ending == "notes":
+                note = Note(code="documents-rewritten", reason="row \x1b[2J7", hint="see")
+                yield ExportPart(data=b"1\\n", rows=1, notes=[note] * 50)
+                yield ExportPart(data=b"1\\n", rows=1, notes=[note] * 51)
             if ending == "huge":
                 yield ExportPart(data=bytes(64 << 20), rows=1)
         finally:
@@ -76,6 +80,15 @@ async def test_parts_arrive_whole_in_order_and_with_their_checkpoints(workshop: 
     assert parts[0].data == b'{"n":1}\n' * 25_000
     assert [part.checkpoint for part in parts] == [f"after {at}" for at in range(20)] + [None]
     assert (parts[3].rows, parts[3].total) == (25_000, 99)
+
+
+async def test_notes_on_a_part_arrive_harmless_and_bounded(workshop: Workshop) -> None:
+    async with workshop.worker(SOURCE) as worker, aclosing(worker.export(request("0 notes"), deadline=5)) as parts:
+        part = await anext(parts)
+        assert (len(part.notes), part.notes[0].code, part.notes[0].hint_from) == (50, "documents-rewritten", "driver")
+        assert "\x1b" not in part.notes[0].reason
+        with pytest.raises(DriverFaultError, match="51 notes"):
+            await anext(parts)
 
 
 async def test_a_slow_taker_holds_the_driver_back(workshop: Workshop) -> None:

@@ -6,6 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
+from .columns import Note
 from .filters import CompiledFilter
 
 
@@ -54,9 +55,11 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         rows: Number of rows in the part.
         total: Number of rows in the whole export, if known.
         checkpoint: How to continue after this part and all before it; None if the driver cannot.
+        notes: Remarks on rows of this part, such as documents that could not be exported as they are stored.
     """
 
     data: bytes
     rows: int
     total: int | None = None
     checkpoint: str | None = None
+    notes: list[Note] = []

@@ -25,6 +25,15 @@ def segments(path: str) -> list[str]:
     return [unquote(part) for part in path.partition("?")[0].split("/") if part]
 
 
+def moves_on(path: str) -> bool:
+    """Return whether a request moves a scroll on, so that sending it again would skip rows.
+
+    >>> moves_on("/_search/scroll"), moves_on("/books/_search?scroll=1m"), moves_on("/scroll/_search")
+    (True, True, False)
+    """
+    return segments(path)[:2] == ["_search", "scroll"] or "/_search?scroll=" in path
+
+
 def may_write(method: str, path: str, body: str = "") -> bool:
     """Return whether a request may change something.
 

@@ -15,8 +15,10 @@ from dragoman_api.cells import widened
 from dragoman_api.errors import QueryError
 
 from . import error_answers
+from .comments import uncommented
 from .hits import Count, DecodedHit
 from .http_requests import Exchange, post, raw, target
+from .read_or_write import moves_on
 
 if TYPE_CHECKING:
     from dragoman_api import HttpRequest
@@ -48,11 +50,36 @@ class Shards(msgspec.Struct, frozen=True):
     failures: list[Raw] = []
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """How documents were read that are not valid JSON.
+
+    Attributes:
+        exact: They are valid.
+        commented: Numbers of the documents whose comments were left out; all others are as stored.
+        respelled: The server wrote all documents of the answer anew: their numbers may have other digits.
+    """
+
+    exact: bool = True
+    commented: frozenset[int] = frozenset()
+    respelled: bool = False
+
+
 _NO_HITS = Hits[Any]()
+VERBATIM = Reading()
 
 
 class SearchAnswer(msgspec.Struct, Generic[H], frozen=True):
-    """A search answer, and its bytes where documents in it may be no JSON, or not on one line."""
+    """A search answer.
+
+    Attributes:
+        hits: Its rows.
+        shards: How many shards answered.
+        timed_out: The server gave up before the end.
+        pit_id: The newest id of a point in time.
+        scroll_id: The newest id of a scroll.
+        read: How its documents had to be read.
+        odd: Its bytes without comments, if documents in it may be invalid JSON, or not on one line.
+    """
 
     hits: Hits[H] = _NO_HITS
     shards: Shards = msgspec.field(name="_shards", default=Shards())
@@ -60,7 +87,7 @@ class SearchAnswer(msgspec.Struct, Generic[H], frozen=True):
     pit_id: str | None = None
     scroll_id: str | None = msgspec.field(name="_scroll_id", default=None)
 
-    rewritten: bool = False
+    read: Reading = VERBATIM
     odd: bytes = b""
 
     @property
@@ -71,9 +98,11 @@ class SearchAnswer(msgspec.Struct, Generic[H], frozen=True):
 
     def notes(self) -> list[Note]:
         """Return the notes on the answer as a whole."""
-        if not self.rewritten:
+        if self.read.exact:
             return self.partial()
         reason = "a stored document is not valid JSON (a comment, half a character): it is shown rewritten"
+        if self.read.respelled:
+            reason = f"{reason}, and numbers of all these rows may have other digits"
         return [*self.partial(), Note(code="documents-rewritten", reason=reason)]
 
     def partial(self) -> list[Note]:
@@ -92,29 +121,70 @@ _ESCAPE = re.compile(
 )
 
 
+class _Address(msgspec.Struct, frozen=True):
+    index: str = msgspec.field(name="_index", default="")
+    id: str = msgspec.field(name="_id", default="")
+
+
+class _Found(msgspec.Struct, frozen=True):
+    hits: list[_Address] = []
+
+
+class _Addresses(_Address, frozen=True):
+    """The addresses in an answer: of a search, of several documents, or of one."""
+
+    hits: _Found = _Found()
+    docs: list[_Address] = []
+
+
+_addresses = Decoder(_Addresses)
+
+
 def documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bool]]:
     """Send a request whose answer holds stored documents, which are not always valid JSON.
 
-    The server stores comments and unpaired surrogates as sent, and returns them verbatim.
+    The server stores comments, byte order marks and unpaired surrogates as sent, and returns them verbatim.
 
     Returns:
-        The answer, and whether documents had to be rewritten to be read.
+        The answer, and whether its documents are as they are stored.
     """
-    found, rewritten, body = yield from _documents(request, decoder)
+    found, read, body = yield from _documents(request, decoder)
     if not body.isascii():
         error_answers.parsed(body, Raw)
-    return found, rewritten
+    return found, read.exact
 
 
-def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, bool, bytes]]:
+def _documents(request: HttpRequest, decoder: Decoder[T]) -> Exchange[tuple[T, Reading, bytes]]:
     body = error_answers.check((yield request))
-    for read in (bytes, widened, mended, lambda text: widened(mended(text))):
+    if (found := _read(body, decoder)) is not None:
+        return found, VERBATIM, body
+    if (found := _read(mended(body), decoder)) is not None:
+        return found, Reading(exact=False), body
+    bare = uncommented(body)
+    found, read = _read(mended(bare.body), decoder), Reading(exact=False, commented=bare.rows)
+    scrolls = moves_on(request.path)
+    if found is not None and (bare.certain or scrolls):
+        return found, read, bare.body
+    if scrolls:  # another request would skip this page
+        return error_answers.parsed(mended(bare.body), decoder), read, bare.body
+    if found is not None:
+        reply = yield _filtered(request, "hits.hits._index,hits.hits._id,docs._index,docs._id,_index,_id")
+        if _addresses.decode(widened(mended(bare.body))) == error_answers.decode(reply, _Addresses):
+            return found, read, bare.body
+    reply = yield _filtered(request, "*")  # the server rewrites the documents of such an answer
+    return error_answers.decode(reply, decoder), Reading(exact=False, respelled=True), reply.body
+
+
+def _filtered(request: HttpRequest, paths: str) -> HttpRequest:
+    separator = "&" if "?" in request.path else "?"
+    return msgspec.structs.replace(request, path=f"{request.path}{separator}filter_path={paths}")
+
+
+def _read(body: bytes, decoder: Decoder[T]) -> T | None:
+    for text in (body, widened(body)):
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return decoder.decode(read(body)), read not in (bytes, widened), body
-    # If asked to filter its answer, the server rewrites the documents.
-    path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
-    reply = yield msgspec.structs.replace(request, path=path)
-    return error_answers.decode(reply, decoder), True, reply.body
+            return decoder.decode(text)
+    return None
 
 
 def mended(body: bytes) -> bytes:
@@ -136,13 +206,13 @@ def search(path: str, body: dict[str, Any], decoder: Decoder[SearchAnswer[H]]) -
     Raises:
         DragomanError: The server refused, answered more rows than requested, or answered something else.
     """
-    found, rewritten, text = yield from _documents(post(path, body), decoder)
+    found, read, text = yield from _documents(post(path, body), decoder)
     if found.hits is _NO_HITS:  # taken for an empty one, it would end an export early
         raise QueryError("the server answered a search without 'hits'", hint=error_answers.PROXY)
     if len(found.hits.hits) > (asked := body.get("size", len(found.hits.hits))):
         raise QueryError(f"the server returned {len(found.hits.hits):,} rows instead of {asked:,}")
-    odd = rewritten or b"\n" in text or b"\r" in text
-    return msgspec.structs.replace(found, rewritten=rewritten, odd=text) if odd else found
+    odd = not read.exact or b"\n" in text or b"\r" in text
+    return msgspec.structs.replace(found, read=read, odd=text) if odd else found
 
 
 class _Count(msgspec.Struct, frozen=True):

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_BYTES = 64 << 20
+NOTES = 50
+"""A driver's notes per export at most; a final note tells of more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,7 @@ class Export:
         self._resumed = 0
         self._rows = 0
         self._total: int | None = None  # the driver's count from before the export
+        self._notes: list[Note] = []  # the driver's
         self._driver: str | None = None  # the driver's checkpoint of the last part written
         self._begun = False
         self._torn = False  # a write failed: data after the last checkpoint is unreliable
@@ -175,6 +178,7 @@ class Export:
             return self._target.left_over()
         found = self._secured = self._target.resume(self._identity)
         self._rows, self._driver, self._started = found.rows, found.driver, found.started
+        self._notes = list(found.notes)
         if self._table:
             self._table.formulas = found.formulas
         self._resumed = found.resumed + 1
@@ -226,11 +230,19 @@ class Export:
         except UNREADABLE as error:
             raise unreadable(f"a row after the first {self._rows:,}", error) from error
         self._rows += part.rows
+        self._note(part.notes)
         self._total = part.total
         self._driver = part.checkpoint
         size, at = self._marked
         due = self._target.bytes - size >= CHECKPOINT_BYTES or time.perf_counter() - at >= CHECKPOINT_SECONDS
         return self._mark() if due and self.resumable and self._driver is not None and not self._securing else None
+
+    def _note(self, notes: Sequence[Note]) -> None:
+        room = NOTES - len(self._notes)
+        self._notes += notes[: max(room, 0)]
+        if room >= 0 and len(notes) > room:
+            reason = f"the driver told more about rows after the first {self._rows:,}; these notes are left out"
+            self._notes.append(Note(code="notes-cut", reason=reason))
 
     def _write(self, data: bytes, *, end: bool = False) -> None:
         self._torn = True
@@ -250,6 +262,7 @@ class Export:
             sha256=self._target.sha256,
             rows=self._rows,
             formulas=self._table.formulas if self._table else 0,
+            notes=self._notes,
             driver=self._driver,
             started=self._started,
             resumed=self._resumed,
@@ -303,6 +316,7 @@ class Export:
             error.advise("export with resume=True to continue")
 
     def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:
+        notes = [*self._notes, *notes]
         if self._table:
             notes = [*notes, *formula_notes(self._table.formulas, escaped=self._shape.escape)]
         if self._total is not None and self._total != self._rows:

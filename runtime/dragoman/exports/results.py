@@ -64,6 +64,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         sha256: Their digest in hexadecimal.
         rows: Rows in them.
         formulas: Cells in them that a spreadsheet would read as a formula.
+        notes: The driver's notes on them.
         driver: The driver's own checkpoint; None once it has sent everything.
         started: When the export's first run began, UTC.
         resumed: How often it was resumed.
@@ -76,6 +77,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sha256: str
     rows: int
     formulas: int = 0
+    notes: list[Note] = []
     driver: str | None
     started: str
     resumed: int

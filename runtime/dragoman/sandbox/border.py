@@ -19,6 +19,7 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
     tree,
 )
+from dragoman_api.exports import ExportPart
 from dragoman_api.filters import CompiledFilter
 from dragoman_api.grid import Page
 
@@ -93,7 +94,7 @@ def received(value: S, clean: Clean, mask: Clean = str) -> S:
     match made:
         case Page() if made.notes:
             made = replace(made, notes=_notes(made.notes, clean))
-        case Description() | Plan() if made.notes:
+        case Description() | ExportPart() | Plan() if made.notes:
             made = replace(made, notes=_notes(made.notes, clean))
         case Answer():
             made = _answer(made, clean, mask)

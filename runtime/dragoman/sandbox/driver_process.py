@@ -335,7 +335,7 @@ class Worker:
                         part = await reply.part()
                     if part is None:
                         return
-                    yield part
+                    yield border.received(part, self._clean)
                     self._channel.send(Credit(number, 1))
             except TimeoutError:
                 raise DeadlineExceededError(f"{EXPORT} yielded nothing for {deadline:g} s") from None

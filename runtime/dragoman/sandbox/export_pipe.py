@@ -91,7 +91,8 @@ class ExportReply:
             pieces.append(piece)
             missing -= len(piece)
         self._credit += 1
-        return ExportPart(data=b"".join(pieces), rows=chunk.rows, total=chunk.total, checkpoint=chunk.checkpoint)
+        about = {name: getattr(chunk, name) for name in ("rows", "total", "checkpoint", "notes")}
+        return ExportPart(data=b"".join(pieces), **about)
 
     async def _more(self) -> bool:
         """Wait until the pipe may have data; return False if no more will come."""

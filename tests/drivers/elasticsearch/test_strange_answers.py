@@ -11,12 +11,15 @@ import msgspec
 import pytest
 from drivers.elasticsearch.rig import on_fake, profile
 from drivers.replies import Answers, reply
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dragoman_api import Delete, DragomanError, Drop, Insert, PageRequest, Plan, PlanRequest, QueryError, RowKey, Update
 from dragoman_api.cells import widened
 from dragoman_api.grid import MAX_ROWS
 from dragoman_elasticsearch import connect, error_answers, objects
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
+from dragoman_elasticsearch.comments import uncommented
 from dragoman_elasticsearch.console import answers
 from dragoman_elasticsearch.console.parser import parse
 from dragoman_elasticsearch.exporting import slices
@@ -365,6 +368,46 @@ def test_no_byte_of_an_answer_is_scanned_again_and_again(text: bytes) -> None:
     began = time.process_time()
     assert widened(b"9" * 5_000 + b" " + text).startswith(b"9" * 5_000 + b"e-0000 ")
     assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"/*" * 50_000,
+        b'"' * 50_001,
+        b'{"_source":{} // x\n' * 5_000,
+        b'{"_source":{}//' + b"}" * 200_000,
+        b"\xef" * 50_000,
+    ],
+    ids=["open comments", "an open string", "comments behind documents", "brackets in a comment", "marks"],
+)
+def test_no_byte_is_scanned_again_and_again_for_comments(text: bytes) -> None:
+    began = time.process_time()
+    assert len(uncommented(text).body) == len(text)
+    assert time.process_time() - began < 2
+
+
+VALUES = st.text() | st.floats(allow_nan=False) | st.lists(st.integers())
+COMMENTS = st.sampled_from(["", " /* c } */", " // c\n", "/*{*/ \r\n"])
+
+
+@given(st.lists(st.tuples(st.dictionaries(st.text(max_size=3), VALUES), COMMENTS, st.booleans()), max_size=4))
+def test_only_comments_are_blanked(rows: list[tuple[dict[str, object], str, bool]]) -> None:
+    def hits(*, comments: bool) -> str:
+        texts = (
+            json.dumps(document)[:-1] + (f"{comment}}}" if inside else f"}}{comment}")
+            if comments
+            else json.dumps(document)
+            for document, comment, inside in rows
+        )
+        found = (f'{{"_index":"i","_id":"\\"_source\\":{{","_source":{text},"sort":[1]}}' for text in texts)
+        return f'{{"hits":{{"hits":[{",".join(found)}]}}}}'
+
+    found = uncommented(hits(comments=True).encode())
+    assert json.loads(found.body) == json.loads(hits(comments=False))
+    assert len(found.body) == len(hits(comments=True).encode())
+    assert found.rows == {number for number, (_, comment, _) in enumerate(rows) if comment}
+    assert found.certain
 
 
 def test_blanks_in_a_reason_cost_no_more_than_their_length() -> None:

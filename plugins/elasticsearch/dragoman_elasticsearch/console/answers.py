@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,6 +14,7 @@ from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.exchanges import decode, indented
 from dragoman_api.grid import MAX_ROWS
 from dragoman_elasticsearch import error_answers, read_or_write
+from dragoman_elasticsearch.comments import uncommented
 from dragoman_elasticsearch.grid.cells import parse, show
 from dragoman_elasticsearch.search import Shards, Total
 
@@ -60,7 +62,7 @@ class _Part(msgspec.Struct):
 
     body: bytes
     status: int = 200
-    headers: dict[str, str] = {}
+    headers: Mapping[str, str] = {}
 
 
 _rows = msgspec.json.Decoder(list[JsonRow])
@@ -74,20 +76,29 @@ def execute(asked: ConsoleRequest) -> Exchange[Answer]:
     reply = yield request
     notes: list[Note] = []
     if not asked.writes and reply.status == 200 and _is_json(reply) and reply.body and not _formatted(reply.body):
-        # A stored comment breaks every answer that holds the document; a filtered answer is rewritten.
-        path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
-        again = yield msgspec.structs.replace(request, path=path)
-        if again.status == 200 and _formatted(again.body):
-            reply = again
-            reason = (
-                "a stored document is not valid JSON; the answer was requested again, and its numbers may be rewritten"
-            )
-            notes.append(Note(code="answer-rewritten", reason=reason))
+        reply, notes = yield from _readable(request, reply)
     answer = _shape(request, reply, notes)
     if asked.writes and not 200 <= reply.status < 300 and (fault := error_answers.read(reply)).unsure:
         reason = f"it is unknown whether it was applied: {error_answers.exception(fault).message}"
         notes.append(Note(code="outcome-unknown", reason=reason))
     return answer
+
+
+def _readable(request: HttpRequest, reply: Reply) -> Exchange[tuple[Reply, list[Note]]]:
+    """Make an answer readable that a stored comment breaks."""
+    reason = "a stored document is not valid JSON; it is shown without its comments"
+    bare = uncommented(reply.body)
+    if bare.certain and _formatted(bare.body):
+        return _Part(bare.body, reply.status, reply.headers), [Note(code="answer-rewritten", reason=reason)]
+    if read_or_write.moves_on(request.path):
+        return reply, []
+    # If asked to filter its answer, the server rewrites it.
+    path = f"{request.path}{'&' if '?' in request.path else '?'}filter_path=*"
+    again = yield msgspec.structs.replace(request, path=path)
+    if again.status != 200 or not _formatted(again.body):
+        return reply, []
+    reason = "a stored document is not valid JSON; the answer was requested again, and its numbers may be rewritten"
+    return again, [Note(code="answer-rewritten", reason=reason)]
 
 
 def _is_json(reply: Reply) -> bool:

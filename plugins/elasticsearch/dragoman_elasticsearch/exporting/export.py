@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 from msgspec import Raw
 
-from dragoman_api import ExportPart, HttpRequest
+from dragoman_api import ExportPart, HttpRequest, Note
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.exchanges import decode, encode
 from dragoman_api.exports import ExportForm
+from dragoman_elasticsearch import error_answers
+from dragoman_elasticsearch.hits import Hit
 from dragoman_elasticsearch.http_requests import Exchange, post, target
-from dragoman_elasticsearch.search import mended, search
+from dragoman_elasticsearch.search import SearchAnswer, mended, search
 from dragoman_elasticsearch.search_contexts import close_context, open_context
 
 from .slices import DOCUMENTS, NOTHING, ROWS, Bookmark, ExportQuery, Slice
@@ -33,6 +35,9 @@ _ROOM, _PAGE = 16 * 2**20, 2 * 2**20  # bytes of all pages in flight, and of one
 _HOLD = 120  # seconds that the server keeps a context at least: enough to send and write a page
 _CHECKPOINT = 64_000  # bytes; a point in time over some hundred shards has a longer id
 
+_NAMED = 20  # rows that a note names
+
+_NAMES = msgspec.json.Decoder(SearchAnswer[Hit])
 _encoder = msgspec.json.Encoder()
 _BLANKS = bytes.maketrans(b"\r\n", b"  ")
 
@@ -129,7 +134,8 @@ class ExportReader:
         data = self._lines(hits, page.odd)
         if not self._scrolls:
             self._source.fit(len(hits), len(data))
-        return ExportPart(data=data, rows=len(hits), total=self._total, checkpoint=self._checkpoint())
+        notes = _notes(page)
+        return ExportPart(data=data, rows=len(hits), total=self._total, checkpoint=self._checkpoint(), notes=notes)
 
     def renew(self) -> Exchange[None]:
         """Keep the point in time alive between two pages; a scroll cannot be kept alive without moving it."""
@@ -224,6 +230,20 @@ def _as_stored(sources: list[Raw], answer: bytes) -> Iterator[Raw]:
         at = readable.index(text, at)
         yield Raw(answer[at : at + len(text)].translate(_BLANKS))  # line breaks occur between tokens only
         at += len(text)
+
+
+def _notes(page: SlicePage) -> list[Note]:
+    """Name the rows whose documents do not leave as they are stored."""
+    numbers = range(len(page.hits)) if page.read.respelled else sorted(page.read.commented)
+    if not numbers:
+        return []
+    rows = error_answers.parsed(mended(page.odd), _NAMES).hits.hits
+    named = ", ".join(f"'{rows[number].id}' of '{rows[number].index}'" for number in numbers[:_NAMED])
+    more = f", and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
+    reason = f"stored with a comment or a byte order mark, and exported without: {named}{more}"
+    if page.read.respelled:
+        reason = f"the document cannot be read as it is stored, and the server wrote it anew: {named}{more}"
+    return [Note(code="documents-rewritten", reason=reason)]
 
 
 def _refusal(reason: str) -> QueryError:

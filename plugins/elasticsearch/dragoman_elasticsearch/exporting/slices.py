@@ -14,7 +14,7 @@ from dragoman_api.errors import ConnectionFailedError, QueryError, WindowExceede
 from dragoman_api.exchanges import Patience
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.http_requests import Exchange, target
-from dragoman_elasticsearch.search import SearchAnswer, search
+from dragoman_elasticsearch.search import VERBATIM, Reading, SearchAnswer, search
 
 if TYPE_CHECKING:
     from dragoman_api import DragomanError
@@ -98,13 +98,15 @@ class SlicePage:
         slice: The number of the slice.
         hits: The rows.
         mark: Where the slice continues; True at the end, False if unknown.
-        odd: The bytes of the answer if its documents may be invalid JSON, or not on one line.
+        odd: See `SearchAnswer.odd`.
+        read: See `SearchAnswer.read`.
     """
 
     slice: int
     hits: Sequence[ExportDocument]
     mark: Bookmark | bool
     odd: bytes = b""
+    read: Reading = VERBATIM
 
 
 @dataclass(slots=True)
@@ -142,12 +144,15 @@ class Slice:
         self.source.check(found)
         self._patience.renew()
         hits = found.hits.hits
+        if found.read.respelled and len(hits) > 1:  # find the one row that cannot be read, and spare its neighbours
+            self.source.size = max(1, asked // 4)
+            return 0
         if self.scroll is not None:
             self.rows, self.scroll = found.count or 0, found.scroll_id or self.scroll
             self.mark = not hits
         else:  # a complete answer with fewer rows than requested is the last one
             self.mark = True if len(hits) < asked else self._behind(hits[-1])
-        return SlicePage(self.number, hits, self.mark, found.odd)
+        return SlicePage(self.number, hits, self.mark, found.odd, found.read)
 
     def _behind(self, last: ExportDocument) -> Bookmark:
         """Return the bookmark of a row, which must come after the previous one."""

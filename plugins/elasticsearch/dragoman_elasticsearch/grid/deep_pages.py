@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
 
+from dragoman_api import Note
 from dragoman_api.errors import QueryError
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.hits import DecodedHit
@@ -42,6 +43,7 @@ class _Result:
         preference: Keeps all pages on the same copies of the shards.
         total: Rows of the whole result.
         renewed: A context expired and another was opened: the snapshot is a newer one.
+        odd: A note on each document that is not shown as stored, by index and id.
     """
 
     name: str
@@ -51,6 +53,19 @@ class _Result:
     preference: str
     total: int = 0
     renewed: bool = False
+    odd: dict[tuple[str, str], Note] = field(default_factory=dict)
+
+    def check(self, found: SearchAnswer[DecodedHit]) -> None:
+        """Check an answer, and keep notes on its documents.
+
+        Raises:
+            QueryError: The answer is partial.
+        """
+        if found.partial():
+            raise QueryError(found.partial()[0].reason)
+        numbers = found.read.commented or range(len(found.hits.hits))
+        rows = [found.hits.hits[number] for number in numbers]
+        self.odd |= {(hit.index, hit.id): note for note in found.notes() for hit in rows}
 
 
 @dataclass(slots=True)
@@ -152,8 +167,7 @@ class PointInTimePager(_Result):
                 raise QueryError(f"{len(after)} sort values for {len(keys)} keys; the pages end here")
             body["search_after"] = after
         found = yield from search("/_search?allow_partial_search_results=false", body, READ)
-        if found.partial():
-            raise QueryError(found.partial()[0].reason)
+        self.check(found)
         self.pit = found.pit_id or self.pit
         return found
 
@@ -227,8 +241,7 @@ class ScrollPager(_Result):
         return self._at + gone, self._rest[gone:]
 
     def _take(self, found: SearchAnswer[DecodedHit]) -> None:
-        if found.partial():
-            raise QueryError(found.partial()[0].reason)
+        self.check(found)
         self.scroll = found.scroll_id or self.scroll
         self._rest = [*self._rest, *found.hits.hits]
 

@@ -118,6 +118,8 @@ class PageQuery:
         if pager.renewed:
             pager.renewed = False
             notes.append(Note(code="snapshot-renewed", reason="the snapshot had expired; this is a newer one"))
+        odd = (pager.odd.get((hit.index, hit.id)) for hit in hits)
+        notes += {note.reason: note for note in odd if note}.values()
         return self._page(hits, notes, pager.total if self.request.total else None)
 
     def _options(self) -> dict[str, Any]:

@@ -61,22 +61,22 @@ def read_rows(name: str, keys: Sequence[RowId]) -> Exchange[list[tuple[StoredHit
         For each key the row and whether its bytes are exact, or the reason why it cannot be read.
     """
     wanted = [{"_id": key, **({} if routing is None else {"routing": routing})} for key, routing in keys]
-    fault, docs, rewritten = None, [], False
+    fault, docs, exact = None, [], True
     try:
-        answer, rewritten = yield from documents(post(f"/{target(name)}/_mget", {"docs": wanted}), _answer)
+        answer, exact = yield from documents(post(f"/{target(name)}/_mget", {"docs": wanted}), _answer)
         docs = answer.docs
     except QueryError as error:
         fault = error
     if not fault and len(docs) != len(keys):
         fault = QueryError(f"the server answered {len(docs)} of {len(keys)} documents")
-    if (fault or rewritten) and len(keys) > 1:  # find the one invalid document, or read less at once
+    if (fault or not exact) and len(keys) > 1:  # find the one invalid document, or read less at once
         alone = []
         for key in keys:
             alone += yield from read_rows(name, [key])
         return alone
     if fault:
         return [fault]
-    return [_read(name, key, doc, exact=not rewritten) for (key, _), doc in zip(keys, docs, strict=True)]
+    return [_read(name, key, doc, exact=exact) for (key, _), doc in zip(keys, docs, strict=True)]
 
 
 def _read(name: str, key: str, doc: _Found, *, exact: bool) -> tuple[StoredHit, bool] | DragomanError:

@@ -412,10 +412,23 @@ class ConsoleRules:
 
     async def test_a_comment_that_is_stored_already_does_not_fail_the_answer(self, es: Rig) -> None:
         name = await es.index({"x": {"type": "long"}})
-        await es.raw("PUT", f"/{name}/_doc/1?refresh=true", '{"x":1 // c\n}')
+        await es.raw("PUT", f"/{name}/_doc/1?refresh=true", '{"x":1.10 // c\n}')
         [found] = await es.console(f"GET /{name}/_search")
         assert found.kind is AnswerKind.GRID
         assert [note.code for note in found.notes] == ["answer-rewritten"]
+        assert '"x": 1.10' in found.text
+        [found] = await es.console(f"GET /{name}/_source/1")
+        assert (found.text, [note.code for note in found.notes]) == ('{\n  "x": 1.10\n}', ["answer-rewritten"])
+
+    async def test_a_comment_in_a_page_of_a_scroll_skips_no_page(self, es: Rig) -> None:
+        name = await es.index({"x": {"type": "long"}}, [{"x": at} for at in range(3)])
+        await es.raw("PUT", f"/{name}/_doc/1?refresh=true", '{"x":1} // c')
+        [found] = await es.console(f'POST /{name}/_search?scroll=1m\n{{"size":1,"sort":["x"]}}')
+        scroll = json.loads(found.text)["_scroll_id"]
+        [broken] = await es.console(f'POST /_search/scroll\n{{"scroll":"1m","scroll_id":"{scroll}"}}')
+        assert '"_source":{"x":1} // c' in broken.text
+        [last] = await es.console(f'POST /_search/scroll\n{{"scroll":"1m","scroll_id":"{scroll}"}}')
+        assert json.loads(last.text)["hits"]["hits"][0]["_source"] == {"x": 2}
 
 
 class TestConsoleOnFake(ConsoleRules, OnFake):

@@ -238,7 +238,7 @@ def test_a_number_of_any_length_does_not_fail_its_page() -> None:
     hits = ",".join(f'{{"_index":"x","_id":"1","_source":{source}}}' for source in (document, '{"big":1}'))
     answers = Answers(reply(f'{{"hits":{{"hits":[{hits}]}},"_shards":{{"total":1,"successful":1,"failed":0}}}}'))
     found = answers.run(search("/x/_search", {}, READ))
-    assert not found.rewritten
+    assert found.read.exact
     fields = view({"properties": {name: {"type": "keyword"} for name in (*values, "s")}}).fields
     row, other = (
         dict(zip(fields, cells, strict=True)) for cells in CellReader([*fields.values()]).cells(found.hits.hits)
@@ -272,6 +272,24 @@ class CellRules:
         assert [note.code for note in page.notes] == ["documents-rewritten"]
         key = next(key for key in page.keys if key.id == "c")
         assert await es.driver.fetch_cell(CellRequest(key=key, column="x")) == 1
+
+    @pytest.mark.parametrize("comment", ["/* c */", "// c", "// c\n", "// }]"])
+    async def test_a_comment_leaves_the_digits_of_all_rows_of_a_page(self, es: Rig, comment: str) -> None:
+        name = await es.index({"x": {"type": "double"}}, ['{"x":1.10}', '{"x":1.20}'])
+        assert (await es.raw("PUT", f"/{name}/_doc/c?refresh=true", f'{{"x":1.30}} {comment}')).status == 201
+        page = await es.page(name, columns=["_id", "x"])
+        assert sorted((key, str(cell)) for key, cell in page.cells) == [("0", "1.10"), ("1", "1.20"), ("c", "1.30")]
+        assert [note.code for note in page.notes] == ["documents-rewritten"]
+        key = next(key for key in page.keys if key.id == "c")
+        assert str(await es.driver.fetch_cell(CellRequest(key=key, column="x"))) == "1.30"
+
+    async def test_a_comment_that_reads_like_a_row_adds_none_to_a_page(self, es: Rig) -> None:
+        name = await es.index({"x": {"type": "double"}}, ['{"x":1.10}'])
+        forged = f'{{"x":1}} // }},{{"_index":"{name}","_id":"9","_source":{{"x":9}}'
+        assert (await es.raw("PUT", f"/{name}/_doc/c?refresh=true", forged)).status == 201
+        page = await es.page(name, columns=["_id", "x"])
+        assert [key for key, _ in page.cells] == ["0", "c"]
+        assert "numbers of all these rows" in page.notes[0].reason
 
     async def test_a_lone_surrogate_does_not_fail_its_page(self, es: Rig) -> None:
         name = await es.index({"x": {"type": "keyword", "index": False}}, ['{"x":"a\\ud800b"}'])

@@ -271,6 +271,19 @@ class PageRules:
             if kind != "ip":
                 assert known == sorted(known, reverse=descending)
 
+    async def test_a_deep_page_says_which_documents_it_rewrote_as_a_shallow_one_does(self, es: Rig) -> None:
+        rows = [f'{{"x":{at}.10}}' for at in range(40)]
+        name = await es.index({"x": {"type": "double"}}, rows, settings={"index.max_result_window": 10})
+        assert (await es.raw("PUT", f"/{name}/_doc/25?refresh=true", '{"x":25.10 /* c */}')).status == 200
+        old = es.driver._profile
+        es.driver._profile = replace(old, options={**old.options, "window": "index"})
+        codes = {}
+        for offset in (10, 20, 30):
+            page = await es.page(name, sort=[Sort("x")], offset=offset, limit=10, columns=["x"])
+            assert [str(cell) for [cell] in page.cells] == [f"{offset + at}.10" for at in range(10)]
+            codes[offset] = [note.code for note in page.notes]
+        assert codes == {10: ["snapshot"], 20: ["snapshot", "documents-rewritten"], 30: ["snapshot"]}
+
     @pytest.mark.parametrize(("offset", "limit"), [(-1, 10), (0, 0)])
     async def test_a_negative_offset_is_refused_here(self, es: Rig, offset: int, limit: int) -> None:
         name = await es.index({"n": {"type": "long"}})
