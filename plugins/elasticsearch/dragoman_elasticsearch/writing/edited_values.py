@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Json
-from dragoman_api.cells import exact_number, narrowed, widened
 from dragoman_api.exchanges import decode, encode
 from dragoman_elasticsearch.columns.field_types import Family
 from dragoman_elasticsearch.grid import filter_values
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 Tree = dict[str, Any]
 
 _OBJECTS = (Family.OBJECT, Family.NESTED, Family.FLATTENED, Family.RANGE, Family.GEO, Family.OTHER)
-_MINUS_ZERO = re.compile(rb'"(?:[^"\\]|\\.)*+"|(-0)(?![.eE])')
+_NUMBERS = re.compile(rb'(?:[^"0-9-]++|"(?:[^"\\]++|\\.)*+")++|(-?[0-9][0-9.eE+-]*+)')
+_FRACTION = re.compile(r"[.eE]")
+_JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAIN = 1e-3, 1e7  # the server writes floats outside of it with an exponent
 _object = msgspec.json.Decoder(dict[str, Raw])
 
@@ -74,13 +76,24 @@ def _sendable(value: object) -> object:
 
 
 def _scalar(field: Field, value: object) -> object:
-    if field.family in (Family.NUMBER, Family.BOOLEAN):
+    if field.family is Family.BOOLEAN:
         return filter_values.typed(field, value)
+    if field.family is Family.NUMBER:
+        return _number(value, filter_values.typed(field, value))
     if field.family is Family.IP:
-        return str(ipaddress.ip_address(str(value)))
-    if field.family in (Family.KEYWORD, Family.TEXT, Family.KEYED) and not isinstance(value, str):
+        ipaddress.ip_address(str(value))
+        return str(value)
+    if field.family in (Family.KEYWORD, Family.TEXT, Family.KEYED, Family.VERSION) and not isinstance(value, str):
         return encode(value).strip('"') if isinstance(value, (bool, int, float, Decimal)) else _sendable(value)
     return _sendable(value)
+
+
+def _number(value: object, checked: object) -> object:
+    """Return a number in the digits that were given, if that is JSON."""
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    return Raw(text.encode()) if _JSON_NUMBER.fullmatch(text) else checked
 
 
 def spelled(document: bytes, field: Field) -> tuple[str, ...]:
@@ -152,15 +165,24 @@ def whole(text: str) -> bytes:
     return text.encode()
 
 
-def rewritten(document: bytes) -> str:
-    """Return the first number whose digits the server would change by rewriting the document; empty for none."""
-    found = [sign[1].decode() for sign in _MINUS_ZERO.finditer(document) if sign[1]]
+def respelled(text: bytes) -> str:
+    """Return the first number of a JSON text that the server would write with other digits; empty for none.
 
-    def look(text: str) -> float:
-        value = exact_number(text)
-        if not (isinstance(value, float) and (value == 0 or _PLAIN[0] <= abs(value) < _PLAIN[1])):
-            found.append(narrowed(text))
-        return 0.0
+    `_update` decodes the document and writes every number anew (seen on 7.10 to 8.19).
+    """
+    numbers = (found[1].decode() for found in _NUMBERS.finditer(text) if found[1])
+    return next((number for number in numbers if not _kept(number)), "")
 
-    msgspec.json.Decoder(float_hook=look).decode(widened(document))
-    return found[0] if found else ""
+
+def _kept(number: str) -> bool:
+    if not _FRACTION.search(number):
+        return number != "-0"
+    value = float(number)
+    if value == 0 or _PLAIN[0] <= abs(value) < _PLAIN[1]:
+        return repr(value) == number
+    # As Java writes it: 1.5E10. Before Java 19 large numbers may have more digits; subnormal ones have others.
+    if not sys.float_info.min <= abs(value) < 2**53:
+        return False
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    first, *rest = map(str, digits)
+    return f"{'-' * sign}{first}.{''.join(rest) or '0'}E{len(rest) + int(exponent)}" == number

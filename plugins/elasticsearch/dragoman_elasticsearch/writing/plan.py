@@ -168,13 +168,22 @@ class _Planner:
         whole = row.whole or any(isinstance(value, dict) for value in ways.values())
         if not row.exact and (whole or self.undo):
             raise NotSentError(_BROKEN)
-        if not whole and (digits := edited_values.rewritten(document)):
-            reason = f"a partial update makes the server rewrite numbers: {digits} may come back with other digits"
-            self.notes.setdefault(("digits-rewritten", ""), Note(code="digits-rewritten", reason=reason))
+        # A partial update respells numbers, those that it sets too.
+        whole |= (
+            row.exact
+            and not synthetic
+            and any(edited_values.respelled(encode(value).encode()) for value in ways.values())
+        )
         for way, value in ways.items():
             document = edited_values.replaced(document, way, value)
         row.now, row.whole, row.ways = document, whole, row.ways | ways
         return row
+
+    def made(self, row: PlannedRow) -> None:
+        """Note what a row's write changes besides what it was asked to."""
+        if row.action == "update" and row.now and (digits := edited_values.respelled(row.now)):
+            reason = f"a partial update makes the server rewrite numbers: {digits} may come back with other digits"
+            self.notes.setdefault(("digits-rewritten", ""), Note(code="digits-rewritten", reason=reason))
 
     def _row(self, key: RowKey) -> Exchange[PlannedRow]:
         if not key.id:
@@ -281,6 +290,7 @@ def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]
         reason, status = "a later change of the set deletes the row again", OutcomeStatus.SKIPPED
         try:
             if row.settle(undo=request.undo):
+                planner.made(row)
                 made.append(row)
                 continue
         except NotSentError as refusal:

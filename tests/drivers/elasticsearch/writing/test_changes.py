@@ -43,6 +43,7 @@ PROPERTIES: dict[str, Any] = {
     "author": {"properties": {"name": {"type": "keyword"}, "born": {"type": "integer"}}},
     "items": {"type": "nested", "properties": {"sku": {"type": "keyword"}, "qty": {"type": "integer"}}},
     "extra": {"type": "object", "enabled": False},
+    "address": {"type": "ip"},
     "al": {"type": "alias", "path": "code"},
 }
 APPLIED, SKIPPED, REFUSED = OutcomeStatus.APPLIED, OutcomeStatus.SKIPPED, OutcomeStatus.REFUSED
@@ -57,6 +58,20 @@ CONFLICT, FAILED, UNKNOWN = OutcomeStatus.CONFLICT, OutcomeStatus.FAILED, Outcom
         ("i", "12", "12"),
         ("f", "12.50", "12.50"),
         ("f", 12.5, "12.5"),
+        ("f", "1.0", "1.0"),
+        ("f", " 1.50 ", "1.50"),
+        ("f", "1e3", "1e3"),
+        ("f", "-0", "-0"),
+        ("f", "-0.0", "-0.0"),
+        ("f", 1.0, "1.0"),
+        ("f", Decimal("1.0"), "1.0"),
+        ("f", "12345678901234567890.123", "12345678901234567890.123"),
+        ("f", "+.5", "0.5"),
+        ("f", "007", "7"),
+        ("i", "1.0", "1.0"),
+        ("k", "1.0", '"1.0"'),
+        ("k", "1e3", '"1e3"'),
+        ("t", "1.0", '"1.0"'),
         ("i", 2**31 - 1, "2147483647"),
         ("b", "True", "true"),
         ("k", "12", '"12"'),
@@ -72,6 +87,8 @@ CONFLICT, FAILED, UNKNOWN = OutcomeStatus.CONFLICT, OutcomeStatus.FAILED, Outcom
         ("d", "2024-01-05", '"2024-01-05"'),
         ("d", 1700000000000, "1700000000000"),
         ("ip", "10.0.0.1", '"10.0.0.1"'),
+        ("ip", "2001:DB8::2", '"2001:DB8::2"'),
+        ("ip", "::ffff:10.0.0.1", '"::ffff:10.0.0.1"'),
         ("n", '[{"a":"x"}]', '[{"a":"x"}]'),
         ("n", '{"a":"x"}', '[{"a":"x"}]'),
         ("n", [{"a": "x"}], '[{"a":"x"}]'),
@@ -253,16 +270,67 @@ class ChangeRules:
         assert await self.stored(es, name) == {"items": [{"qty": 2}]}
 
     @pytest.mark.parametrize(
-        "digits", ["1.10", "12345678.5", "10000000.0", "0.0001", "-0", "1e5", "9999999.5", "-0.0", "12"]
-    )
+        "digits",
+        [
+            "1.10", "12345678.5", "10000000.0", "0.0001", "-0", "1e5", "9999999.5", "-0.0", "12", "0.0", "1.0E7", "1e7",
+            "1.23456785E7", "1.0E-4", "1.0E+7", "0.001", "0.0010", "1.5E0", "123456789012345678901234567890", "1e400",
+            "1E5", "0e0", "[1.50]", '{"a":-0}', "[1.5,true]", "1234567890123.5", "4.35", "100", "1.0E12",
+        ],
+    )  # fmt: skip
     async def test_digits_that_the_server_will_change_are_said_before(self, es: Rig, digits: str) -> None:
-        name = await es.index(PROPERTIES, [f'{{"price":{digits},"title":"-0 \\" -0"}}'])
+        name = await es.index(PROPERTIES, [f'{{"extra":{{"x":{digits}}},"title":"-0 \\" -0"}}'])
         plan = await es.plan(Update(RowKey(name, "0"), {"code": "x"}))
         [outcome] = await es.driver.apply_change(plan)
         assert outcome.status is APPLIED
-        kept = f'"price":{digits},' in await es.source(name, "0")
+        kept = f'"x":{digits}}}' in await es.source(name, "0")
         assert [note.code for note in plan.notes] == ([] if kept else ["digits-rewritten"])
-        assert kept or f" {digits} " in plan.notes[0].reason
+        assert kept or f" {digits.strip('[]{}').rpartition(':')[2]} " in plan.notes[0].reason
+
+    @pytest.mark.parametrize(
+        ("column", "value", "stored"),
+        [
+            ("price", "1.10", "1.10"),
+            ("price", "1.0", "1.0"),
+            ("price", "12345678.5", "12345678.5"),
+            ("price", "-0", "-0"),
+            ("price", Decimal("0.00010"), "0.00010"),
+            ("price", "[1.50, 2]", "[1.50,2]"),
+            ("pages", "7.0", "7.0"),
+            ("code", "1.0", '"1.0"'),
+            ("address", "2001:DB8::2", '"2001:DB8::2"'),
+        ],
+    )
+    async def test_an_edited_value_keeps_its_spelling_and_so_does_the_row_then(
+        self, es: Rig, column: str, value: object, stored: str
+    ) -> None:
+        """`_update` respells what it is given; a value that it would change is written with the whole document."""
+        name = await es.index(PROPERTIES, ['{"title":"a","extra":{"x":12}}'])
+        for before in (None, "2.50"):
+            if before is not None:
+                await es.call("PUT", f"/{name}/_doc/0?refresh=true", f'{{"title":"a","extra":{{"x":{before}}}}}')
+            plan = await es.plan(Update(RowKey(name, "0"), {column: value}))
+            [outcome] = await es.driver.apply_change(plan)
+            assert outcome.status is APPLIED, outcome.reason
+            found = await es.source(name, "0")
+            assert f'"{column}":{stored}' in found
+            kept = before is None or f'"x":{before}' in found
+            assert [note.code for note in plan.notes] == ([] if kept else ["digits-rewritten"])
+
+    async def test_a_guard_protects_a_row_that_is_written_whole_for_its_digits(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, ['{"title":"a","price":1}'])
+        plan = await es.plan(Update(RowKey(name, "0"), {"price": "1.10"}))
+        await es.call("PUT", f"/{name}/_doc/0?refresh=true", {"title": "b"})
+        [outcome] = await es.driver.apply_change(plan)
+        assert outcome.status is CONFLICT
+        assert await es.source(name, "0") == '{"title": "b"}'
+
+    async def test_the_digits_of_a_commented_document_are_said_before_too(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES)
+        assert (await es.raw("PUT", f"/{name}/_doc/0?refresh=true", '{"price":1.10 /* c */}')).status == 201
+        plan = await es.plan(Update(RowKey(name, "0"), {"code": "x"}))
+        assert [note.code for note in plan.notes] == ["digits-rewritten"]
+        plan = await es.plan(Update(RowKey(name, "0"), {"price": "2.10"}))
+        assert " 2.10 " in plan.notes[0].reason
 
     async def test_routing_is_carried(self, es: Rig) -> None:
         name = await es.index(PROPERTIES, settings={"number_of_shards": 3})
