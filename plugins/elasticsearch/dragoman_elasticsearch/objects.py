@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -29,6 +30,8 @@ LARGE = 16 * 2**10
 
 _BATCH = 200  # searches of one _msearch
 _SETTINGS = "index.uuid,index.refresh_interval,index.mode,index.mapping.source.mode"
+_UNITS = {"nanos": 1e-9, "micros": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+_INTERVAL = re.compile(rf"([0-9]{{1,18}})({'|'.join(_UNITS)})?")
 _SIZE = re.compile(r"[0-9]{1,18}")
 _stored = msgspec.json.Decoder(StoredHit)
 
@@ -48,6 +51,13 @@ class IndexSettings(msgspec.Struct, frozen=True):
         """Whether the server rebuilds documents: so by a setting of 8.17, which the mapping does not repeat."""
         by_mode = "synthetic" if self.settings.get("index.mode") in ("logsdb", "time_series") else ""
         return self.settings.get("index.mapping.source.mode", by_mode) == "synthetic"
+
+    @property
+    def refresh(self) -> tuple[str, float]:
+        """The setting of how often searches see new rows, and its seconds; infinite for never, by default one."""
+        text = self.settings.get("index.refresh_interval", "1s")
+        found = _INTERVAL.fullmatch(text.lower())
+        return text, inf if found is None else int(found[1]) * _UNITS[found[2] or "s"]
 
 
 class _Counts(msgspec.Struct, frozen=True):

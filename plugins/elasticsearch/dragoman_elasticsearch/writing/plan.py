@@ -6,6 +6,8 @@ import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from dragoman_api import (
@@ -33,7 +35,7 @@ from dragoman_elasticsearch.http_requests import Exchange, segment
 
 from . import edited_values
 from .planned_rows import NotSentError, PlannedRow
-from .requests import planned_requests
+from .requests import RowWrite, planned_requests
 from .stored_rows import RowId, read_rows
 
 if TYPE_CHECKING:
@@ -49,6 +51,8 @@ ID_BYTES = 512
 PLAN_BYTES = 24 * 2**20
 """Bytes of documents in one plan at most, before-images included; a driver's answer has 64 MiB."""
 
+_SOON = 10.0  # seconds that a request waits for a refresh at most
+_WAITING = 100.0  # seconds that all requests of a plan wait at most
 _BATCH = 500  # rows of one _mget
 _BROKEN = "the stored document is not valid JSON (a comment, half a character): only its own bytes would bring it back"
 _PRUNED = "the index keeps fields that its stored documents leave out"
@@ -67,6 +71,7 @@ class _Planner:
     found: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = field(default_factory=dict)
     rows: dict[object, PlannedRow] = field(default_factory=dict)
     drops: list[PlannedRequest] = field(default_factory=list)
+    slowest: float = 0.0  # seconds between two refreshes
 
     def read(self, changes: Sequence[Change]) -> Exchange[None]:
         """Read the rows of several changes, many at once."""
@@ -243,13 +248,28 @@ class _Planner:
         return self.settings[name]
 
     def _refresh(self, name: str) -> Exchange[bool]:
+        """Return whether to wait for a refresh; a request that waits longer than its deadline would be in doubt."""
         found = yield from self._known(name)
-        if any(each.settings.get("index.refresh_interval") == "-1" for each in (found or {}).values()):
-            # wait_for would wait for a manual refresh.
-            reason = f"'{name}' refreshes on request only (index.refresh_interval is -1): a search sees this later"
-            self.notes.setdefault(("refresh-off", name), Note(code="refresh-off", reason=reason))
-            return False
-        return True
+        text, seconds = max((each.refresh for each in (found or {}).values()), key=itemgetter(1), default=("", 1.0))
+        if seconds <= _SOON:
+            self.slowest = max(self.slowest, seconds)
+            return True
+        rarely = f"refreshes every {text} only" if seconds < inf else "refreshes on request only"
+        reason = f"'{name}' {rarely} (index.refresh_interval is {text}): a search sees this later"
+        code = "refresh-late" if seconds < inf else "refresh-off"
+        self.notes.setdefault((code, name), Note(code=code, reason=reason))
+        return False
+
+    def requests(self, rows: Sequence[PlannedRow]) -> list[tuple[PlannedRequest, list[RowWrite]]]:
+        """Build the requests; many do not wait for a refresh each."""
+        sent = list(planned_requests(rows))
+        if sum(batch[0].refresh for _, batch in sent) * self.slowest > _WAITING:
+            for row in rows:
+                row.refresh = False
+            reason = f"these are {len(sent):,} requests, which do not wait for a refresh each: a search sees this later"
+            self.notes["refresh-late", ""] = Note(code="refresh-late", reason=reason)
+            sent = list(planned_requests(rows))
+        return sent
 
 
 def _restores(change: Insert) -> bool:
@@ -298,7 +318,7 @@ def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]
         for number in row.changes:
             refuse(number, reason, status)
     _check_size(sum(row.size for row in made), len(request.changes))
-    sent = list(planned_requests(made))
+    sent = planner.requests(made)
     return Plan(
         planned=[*(planned for planned, _ in sent), *planner.drops],
         refusals=sorted(refusals, key=lambda outcome: outcome.change),

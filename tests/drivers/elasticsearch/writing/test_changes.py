@@ -559,6 +559,42 @@ class ChangeRules:
         [outcome] = await es.driver.apply_change(plan)
         assert outcome.status is APPLIED
 
+    @pytest.mark.parametrize("interval", ["2m", "90s", "1h", "11000ms"])
+    async def test_an_index_that_refreshes_rarely_is_not_waited_for(self, es: Rig, interval: str) -> None:
+        """`wait_for` waits for the next refresh, and the wait for an answer ends after a minute."""
+        name = await es.index(PROPERTIES, [{"code": "a"}], settings={"index.refresh_interval": interval})
+        changes: list[Change] = [
+            Insert(name, {"code": "x"}, id="1"),
+            Update(RowKey(name, "0"), {"code": "b"}),
+            Insert(name, {"code": "x"}),
+        ]
+        plan = await es.plan(*changes)
+        assert not [each.path for each in plan.requests if "refresh" in each.path]
+        assert [note.code for note in plan.notes] == ["refresh-late"]
+        assert interval in plan.notes[0].reason
+        began = time.monotonic()
+        outcomes = await es.driver.apply_change(plan)
+        assert [(outcome.status, outcome.doubt) for outcome in outcomes] == [(APPLIED, False)] * 3
+        assert time.monotonic() - began < 5
+
+    async def test_a_refresh_that_comes_soon_is_waited_for(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, settings={"index.refresh_interval": "1500ms"})
+        plan = await es.plan(Insert(name, {"code": "x"}, id="1"))
+        assert (plan.requests[0].path.partition("?")[2], plan.notes) == ("op_type=create&refresh=wait_for", [])
+        [outcome] = await es.driver.apply_change(plan)
+        assert outcome.status is APPLIED
+        assert (await es.page(name)).total == 1
+
+    async def test_many_requests_wait_for_no_refresh_each(self, es: Rig) -> None:
+        """A document of several lines is a request of its own: together they would wait past the deadline."""
+        name = await es.index(PROPERTIES, settings={"index.refresh_interval": "1s"})
+        rows = [Insert(name, {}, str(at), document='{\n"code":"x"}') for at in range(130)]
+        plan = await es.plan(*rows)
+        assert not [each.path for each in plan.requests if "refresh" in each.path]
+        assert [note.code for note in plan.notes] == ["refresh-late"]
+        plan = await es.plan(*rows[:20])
+        assert all(each.path.endswith("refresh=wait_for") for each in plan.requests)
+
     # E30
 
     async def test_E30_a_delete_is_guarded(self, es: Rig, books: str) -> None:

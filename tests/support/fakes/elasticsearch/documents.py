@@ -269,6 +269,12 @@ def _deep_merge(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def _seconds(interval: str) -> float:
+    units = {"nanos": 1e-9, "micros": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+    unit = next((unit for unit in units if interval.endswith(unit)), "s")
+    return float(interval.removesuffix(unit)) * units[unit]
+
+
 async def _refresh(index: Index, wanted: str | None, answer: dict[str, Any]) -> None:
     if wanted in ("true", ""):
         index.refresh()
@@ -279,9 +285,12 @@ async def _refresh(index: Index, wanted: str | None, answer: dict[str, Any]) -> 
             answer["forced_refresh"] = True
         answer.update(rest)
     elif wanted == "wait_for" and answer.get("result") != "noop":
-        if str(index.settings.get("index.refresh_interval", "1s")) == "-1":
+        interval = _seconds(str(index.settings.get("index.refresh_interval", "1s")))
+        if interval < 0:
             await index.refreshed.wait()
         else:
+            with anyio.move_on_after(interval if interval > 1 else 0):  # up to a second is spared to tests
+                await index.refreshed.wait()
             index.refresh()
     elif wanted not in (None, "false", "wait_for"):
         raise illegal(f"Unknown value for refresh: [{wanted}].")
