@@ -13,6 +13,29 @@ if TYPE_CHECKING:
     from dragoman_elasticsearch.columns.view import View
 
 SortKeys = list[dict[str, Any]]
+MISSING = {"date": (-9223372036854775000, 2**63 - 1), "date_nanos": (0, 2**63 - 1)}
+"""What stands for a missing date in a descending and in an ascending sort, by type (milliseconds, nanoseconds).
+
+With `missing: _last` the server leaves out shards whose dates come after the last row that it has so far, which it
+writes and reads again in the format of the field; with a number, it asks every shard. The same order, measured on 4
+shards of 40 documents, of which many have no date (pages wrong, 22 to 51 of each; `500` and `400` are errors):
+
+    format of the field        by offset: 7.10.2, 7.17.29, 8.7.1    8.19.21    in a point in time: 7.17 and 8.7    8.19
+    default, epoch_*, date_time, basic_date          right          right      rows lost      rows lost, descending
+    yyyy-MM-dd, dd.MM.yyyy, two formats     rows lost, 500          right      rows lost      rows lost, descending
+    yyyy, HH:mm, dd.MM.yy||yyyy-MM-dd            rows lost          right      rows lost      rows lost, descending
+    date_nanos, default or epoch_*                   right          right      rows lost      rows lost, descending
+    date_nanos, yyyy-MM-dd or dd.MM.yyyy               400          right      rows lost      rows lost, descending
+
+An `alias` field is like its target; runtime dates, sorts in nested arrays and other types are right everywhere. In a
+point in time, shards in which no document has a date are left out. `format` in the sort key cures pages by offset on
+7.x only: after a missing date, a point in time does not continue (400), and 8.7.1 cannot write one (500).
+
+The smallest number is the first whole second: 8.7.1 cannot write -2**63 as `epoch_millis` (500). 7.10.2 cannot write
+either number as `basic_date` (500), nor `_last`. Before 7.11, the server's own sentinel for `date_nanos` is no date
+(500); later, it is 0.
+"""
+
 SHARD_DOC = {"_shard_doc": {"order": "asc"}}
 """The tiebreaker of a point in time; left out of `search_after` it loses ties without an error."""
 
@@ -46,8 +69,11 @@ def _key(found: Field, *, descending: bool) -> dict[str, Any]:
     }
     if found.family is Family.NUMBER and (len(found.types) > 1 or "half_float" in found.types):
         key["numeric_type"] = "double"  # 8.19 answers 500 to a half_float that some documents lack
-    if found.family is Family.DATE and len(found.types) > 1:
-        key["numeric_type"] = "date_nanos"
+    if found.family is Family.DATE:
+        kind = found.types[0]
+        if len(found.types) > 1:
+            kind = key["numeric_type"] = "date_nanos"
+        key["missing"] = MISSING[kind][0 if descending else 1]
     if found.partial:  # else the documents of an index without the field are silently missing
         kind = "keyword" if found.keyword or found.family in (Family.KEYWORD, Family.KEYED) else found.types[0]
         key["unmapped_type"] = "double" if kind in ("scaled_float", "token_count") else kind
@@ -65,5 +91,5 @@ def reverse(keys: SortKeys) -> SortKeys:
 def _reversed(key: dict[str, Any]) -> dict[str, Any]:
     turned = key | {"order": "asc" if key["order"] == "desc" else "desc"}
     if "missing" in key:
-        turned["missing"] = "_first" if key["missing"] == "_last" else "_last"
+        turned["missing"] = {"_last": "_first", "_first": "_last"}.get(key["missing"], key["missing"])
     return turned

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -83,6 +84,7 @@ def test_a_half_float_sorts_as_a_double_and_mixed_dates_as_nanoseconds() -> None
     assert keys(Sort("h"), mappings=(mapped(h={"type": "half_float"}),))[0]["h"]["numeric_type"] == "double"
     both = (mapped(d={"type": "date"}), mapped(d={"type": "date_nanos"}))
     assert keys(Sort("d"), mappings=both)[0]["d"]["numeric_type"] == "date_nanos"
+    assert keys(Sort("d", descending=True), mappings=both)[0]["d"]["missing"] == 0, "it is compared in nanoseconds"
 
 
 def test_no_sort_key_has_a_format() -> None:
@@ -96,6 +98,13 @@ def test_a_reversed_sort_turns_order_and_missing_and_keeps_the_mode() -> None:
         {"_shard_doc": {"order": "desc"}},
     ]
     assert reverse(reverse(forward)) == forward
+
+
+def test_a_missing_date_has_the_same_number_in_both_directions() -> None:
+    """Backward too, rows without a date are at the end; a word would make the server leave some out."""
+    forward = keys(Sort("d", descending=True), mappings=(mapped(d={"type": "date"}),))
+    assert forward[0]["d"]["missing"] == -9223372036854775000
+    assert reverse(forward)[0]["d"] == forward[0]["d"] | {"order": "asc"}
 
 
 # a page that is right, or says that it is not
@@ -283,6 +292,28 @@ class PageRules:
             assert [str(cell) for [cell] in page.cells] == [f"{offset + at}.10" for at in range(10)]
             codes[offset] = [note.code for note in page.notes]
         assert codes == {10: ["snapshot"], 20: ["snapshot", "documents-rewritten"], 30: ["snapshot"]}
+
+    @pytest.mark.parametrize("kind", ["date", "date_nanos"])
+    @pytest.mark.parametrize("written", [None, "yyyy-MM-dd", "dd.MM.yyyy", "epoch_millis"])
+    async def test_no_shard_is_left_out_of_a_sort_by_date(self, es: Rig, kind: str, written: str | None) -> None:
+        """Few rows have a date, and some of the many shards have none; by offset, then past a small window."""
+        moments = {at: datetime(2024, 1 + at % 12, 1 + at % 28, tzinfo=UTC) for at in range(0, 60, 9)}
+        pattern = {"epoch_millis": "{0:.0f}000", "dd.MM.yyyy": "{1:%d.%m.%Y}"}.get(written or "", "{1:%Y-%m-%d}")
+        texts = {at: pattern.format(moment.timestamp(), moment) for at, moment in moments.items()}
+        spec = {"type": kind} | ({"format": written} if written else {})
+        rows = [{"d": texts[at]} if at in texts else {} for at in range(60)]
+        name = await es.index({"d": spec}, rows, settings={"number_of_shards": 9})
+        old = es.driver._profile
+        for window in (10_000, 7):
+            await es.call("PUT", f"/{name}/_settings", {"index.max_result_window": window})
+            es.driver._profile = replace(old, options={**old.options, "window": "index"})
+            for descending in (False, True):
+                sort = [Sort("d", descending=descending)]
+                pages = [await es.page(name, sort=sort, offset=at, limit=6, total=False) for at in range(0, 60, 6)]
+                ids = [key.id for page in pages for key in page.keys]
+                ordered = sorted(moments, key=moments.__getitem__, reverse=descending)
+                assert ids[: len(ordered)] == [str(at) for at in ordered]
+                assert sorted(ids, key=int) == [str(at) for at in range(60)]
 
     @pytest.mark.parametrize(("offset", "limit"), [(-1, 10), (0, 0)])
     async def test_a_negative_offset_is_refused_here(self, es: Rig, offset: int, limit: int) -> None:

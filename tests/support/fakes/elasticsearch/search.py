@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from fakes.elasticsearch import aggregations, hits, queries, sorting
+from fakes.elasticsearch import aggregations, hits, leaving_out, queries, sorting
 from fakes.elasticsearch.errors import ServerError, all_shards_failed, illegal, invalid
 from fakes.elasticsearch.sorting import Compiled, Key
 from fakes.elasticsearch.store import NODE, Context, Doc, View
@@ -169,6 +169,7 @@ def run(request: Request, views: list[View], cluster: Cluster, context: Context 
     rows = found.rows
     if after is not None and found.compiled:
         rows = _after(rows, after, found, cluster)
+    rows = leaving_out.kept(rows, keys, views, cluster.release, room=request.start + request.size, pit=pit)
     page = rows[request.start : request.start + request.size]
     answer: dict[str, Any] = {"took": int((time.perf_counter() - started) * 1000), "timed_out": False}
     answer["_shards"] = _shards(found, request)
