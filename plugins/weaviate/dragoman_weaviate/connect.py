@@ -50,6 +50,11 @@ class Features:
         return self.version >= (1, 24, 0)
 
     @property
+    def zeros(self) -> bool:
+        """The indices hold -0.0 as 0.0; the fix is of spring 2026."""
+        return self.version >= (1, 38, 0)
+
+    @property
     def literal_patterns(self) -> bool:
         """`Like` takes every character except its two wildcards literally, not as part of a regular expression."""
         return self.version >= {22: (1, 22, 13), 23: (1, 23, 5)}.get(self.version[1], (1, 24, 0))

@@ -99,6 +99,16 @@ class Field:
         return self.spec is not None and self.spec.tokenization == "field"
 
     @property
+    def folded(self) -> bool:
+        """Whether texts are compared without their accents."""
+        return self.spec is not None and self.spec.text_analyzer.ascii_fold
+
+    @property
+    def stopwords(self) -> frozenset[str]:
+        """Words that an equality leaves out."""
+        return self.index.stopwords_of(self.spec.text_analyzer) if self.spec is not None else frozenset()
+
+    @property
     def sort_reason(self) -> str:
         """Why the column does not sort; empty if it does."""
         if self.family in (Family.ID, Family.TEXT, Family.BOOLEAN, *ORDERED) and not self.array:

@@ -43,10 +43,18 @@ class Nested(PropertyBase):
     """A key of an object."""
 
 
+class TextAnalyzer(msgspec.Struct, rename="camel"):
+    """How the texts of a property are compared, besides their tokenization."""
+
+    ascii_fold: bool = False
+    stopword_preset: str = ""
+
+
 class Property(PropertyBase, rename="camel"):
     """One property; the server leaves out a flag that is false."""
 
     tokenization: str = ""
+    text_analyzer: TextAnalyzer = msgspec.field(default_factory=TextAnalyzer)
     filterable: bool = msgspec.field(name="indexFilterable", default=False)
     searchable: bool = msgspec.field(name="indexSearchable", default=False)
     ranged: bool = msgspec.field(name="indexRangeFilters", default=False)
@@ -68,9 +76,9 @@ class Stopwords(msgspec.Struct):
 
     @property
     def words(self) -> frozenset[str]:
-        """The stopwords in lower case."""
+        """The stopwords; one with a capital never meets a word of a text, which is in lower case."""
         usual = frozenset(_ENGLISH.split() if self.preset == "en" else ())
-        return (usual | {*map(str.lower, self.additions or [])}) - {*map(str.lower, self.removals or [])}
+        return (usual | {*(self.additions or [])}) - {*(self.removals or [])}
 
 
 class InvertedIndex(msgspec.Struct, rename="camel"):
@@ -79,6 +87,14 @@ class InvertedIndex(msgspec.Struct, rename="camel"):
     index_null_state: bool = False
     index_property_length: bool = False
     stopwords: Stopwords = msgspec.field(default_factory=Stopwords)
+    stopword_presets: dict[str, list[str]] = {}
+
+    def stopwords_of(self, analyzer: TextAnalyzer) -> frozenset[str]:
+        """Return the stopwords of a property, which may have a preset of its own."""
+        if not (preset := analyzer.stopword_preset):
+            return self.stopwords.words
+        own = self.stopword_presets.get(preset)
+        return Stopwords(preset).words if own is None else frozenset(own)
 
 
 class _Tenancy(msgspec.Struct):

@@ -251,8 +251,10 @@ def test_between_has_two_included_bounds(wording):
 
 def test_nulls_need_their_index(wording):
     """W18: checked in the schema, before anything is sent."""
-    assert where(Filter("pages", "null")) == {"path": ["pages"], "operator": "IsNull", "valueBoolean": True}
-    assert where(Filter("pages", "not-null"))["valueBoolean"] is False
+    filled = {"path": ["pages"], "operator": "IsNull", "valueBoolean": False}
+    assert where(Filter("pages", "null")) == {"operator": "Not", "operands": [filled]}
+    assert where(Filter("pages", "not-null")) == filled
+    assert where(Filter("pages", "null"), of=view(version=OLD)) == filled | {"valueBoolean": True}
     wording(notes(Filter("title", "null")))
     wording(refusal(Filter("pages", "null"), of=view(index={})))
 
@@ -267,7 +269,10 @@ def test_what_the_server_answers_with_nothing_is_refused(column, op):
 def test_emptiness_needs_its_index(wording):
     """W19: and a length is no property of a number or a uuid."""
     empty = {"path": ["len(title)"], "operator": "Equal", "valueInt": 0}
-    assert where(Filter("title", "empty")) == empty
+    filled = empty | {"operator": "GreaterThan"}
+    assert where(Filter("title", "empty")) == {"operator": "Not", "operands": [filled]}
+    assert where(Filter("title", "empty"), of=view(version=OLD)) == empty
+    assert where(Filter("title", "empty"), of=view(index={"indexPropertyLength": True})) == empty
     assert where(Filter("tags", "not-empty")) == {"path": ["len(tags)"], "operator": "GreaterThan", "valueInt": 0}
     wording(notes(Filter("title", "empty")))
     assert notes(Filter("title", "empty"), of=view(index={"indexPropertyLength": True})) == ""

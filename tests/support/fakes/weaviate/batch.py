@@ -61,7 +61,7 @@ def _create(call: Call, given: dict[str, Any]) -> dict[str, Any]:
     old = shard.objects.get(identifier)
     item = Stored(identifier, 0, values, vector, writing.vectors(given), old.created if old else now, now, tenant)
     item.created = now
-    shard.put(item)
+    shard.put(item, collection.properties)
     answered = rendered(item, collection, with_vector=True, answer=True)
     return answered | {"deprecations": None, "result": {"status": "SUCCESS"}}
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from fakes.weaviate.clauses import Clause, Compound, Leaf, Referring, Within, is_indexed
 from fakes.weaviate.errors import InvalidError, MissingIndexError, not_reproduced
-from fakes.weaviate.index import date_key
+from fakes.weaviate.index import date_key, int_key
 from fakes.weaviate.sorting import IDS, INTERNAL
-from fakes.weaviate.tokens import search_terms, tokenize
+from fakes.weaviate.tokens import fold, search_terms, stopwords, tokenize
 from fakes.weaviate.values import parse_date, parse_uuid
 from fakes.weaviate.wherecheck import VALUES, Where, known_property, listed, value_of
 
@@ -73,7 +73,7 @@ class _Builder:
         if name.startswith("len("):
             definition = known_property(collection, name[4:-1])
             return Leaf(operator, "length", name[4:-1], self._scalar("int", value), definition)
-        return self._property(operator, known_property(collection, name), kind, value)
+        return self._property(operator, known_property(collection, name), kind, value, collection)
 
     def _children(self, operands: list[Where], collection: Collection, *, lenient: bool = False) -> list[Clause]:
         found: list[Clause] = []
@@ -125,7 +125,9 @@ class _Builder:
             raise InvalidError(f"expected value to be timestamp, got '{value}'")
         return Leaf(operator, "time", name, value)
 
-    def _property(self, operator: str, definition: dict[str, Any], kind: str, value: Any) -> Clause:
+    def _property(
+        self, operator: str, definition: dict[str, Any], kind: str, value: Any, collection: Collection
+    ) -> Clause:
         name, declared = definition["name"], definition["dataType"][0]
         if declared[0].isupper() and kind == "int":
             if not is_indexed(definition):
@@ -140,16 +142,17 @@ class _Builder:
         if base not in ("text", "uuid", "int", "number", "boolean", "date"):
             raise not_reproduced(f"a filter on type {declared}")
         if base == "text":
-            return self._text(operator, definition, self._scalar("text", value))
+            return self._text(operator, definition, self._scalar("text", value), collection)
         if operator in ("Like", "WithinGeoRange"):
             raise not_reproduced(f"{operator} on type {declared}")
         key = self._key(base, self._scalar(kind, value))
         self._check_filterable(definition)
         return Leaf(operator, "value", name, key, definition)
 
-    def _text(self, operator: str, definition: dict[str, Any], value: str) -> Clause:
-        how = definition["tokenization"]
-        terms = tokenize(value, how, wildcards=True) if operator == "Like" else search_terms(value, how)
+    def _text(self, operator: str, definition: dict[str, Any], value: str, collection: Collection) -> Clause:
+        how, value = definition["tokenization"], fold(value, definition)
+        left_out = stopwords(collection.definition["invertedIndexConfig"], definition)
+        terms = tokenize(value, how, wildcards=True) if operator == "Like" else search_terms(value, how, left_out)
         self._check_filterable(definition)
         if not terms:
             raise _StopwordsError(_ONLY_STOPWORDS)
@@ -185,8 +188,7 @@ class _Builder:
             if not parse_date(value):
                 raise InvalidError(f"trying parse time as RFC3339 string: {_not_a_date(value)}")
             return date_key(value)
-        # Every number on its way to the index was a float once.
-        return int(float(value)) if base == "int" else value
+        return int_key(value) if base == "int" else value
 
 
 def _not_a_date(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from fakes.weaviate.sorting import TIMESTAMPS
-from fakes.weaviate.tokens import tokenize
+from fakes.weaviate.tokens import fold, tokenize
 from fakes.weaviate.values import parse_date
 
 if TYPE_CHECKING:
@@ -81,12 +81,13 @@ def _keys(collection: Collection, kind: str, name: str) -> Callable[[Stored], It
         return lambda item: (len(item.properties.get(name) or ()),)
     if kind == "null":
         silent = of_type in _NO_NULL
-        return lambda item: () if silent else (item.properties.get(name) in (None, "", []),)
+        return lambda item: () if silent or name not in item.noted else (item.properties.get(name) in (None, "", []),)
     if kind == "length":
         counts_absent = collection.indexes("NullState")
-        return lambda item: _length(item.properties.get(name), of_type, counts_absent=counts_absent)
-    how = definition.get("tokenization", "")
-    return lambda item: value_keys(of_type, item.properties.get(name), how)
+        return lambda item: _length(
+            item.properties.get(name), of_type, counts_absent=counts_absent and name in item.noted
+        )
+    return lambda item: value_keys(of_type, item.properties.get(name), definition)
 
 
 def _length(value: Any, kind: str, *, counts_absent: bool) -> tuple[int, ...]:
@@ -96,19 +97,27 @@ def _length(value: Any, kind: str, *, counts_absent: bool) -> tuple[int, ...]:
     return () if kind == "uuid" else (len(value),)
 
 
-def value_keys(kind: str, value: Any, how: str) -> Iterable[Any]:
+def value_keys(kind: str, value: Any, definition: dict[str, Any]) -> Iterable[Any]:
     """Return the keys of a stored value."""
     if value is None:
         return ()
     if kind.endswith("[]"):
-        return {key for member in value for key in value_keys(kind[:-2], member, how)}
+        return {key for member in value for key in value_keys(kind[:-2], member, definition)}
     if kind == "text":
-        return set(tokenize(value, how))
+        return set(tokenize(fold(value, definition), definition.get("tokenization", "")))
     if kind == "date":
         return (date_key(value),)
-    if kind in ("int", "number", "boolean", "uuid"):
+    if kind == "int":
+        return (int_key(value),)
+    if kind in ("number", "boolean", "uuid"):
         return (value,)
     return ()
+
+
+def int_key(value: int) -> int:
+    """Return an integer as the index holds it: a float once, and what does not fit into 64 bits is the smallest."""
+    found = int(float(value))
+    return found if found < 2**63 else -(2**63)
 
 
 def date_key(text: str) -> int:

@@ -89,7 +89,7 @@ def create(call: Call) -> Reply:
         raise refused(422, f"invalid object: {reason}") from None
     item = Stored(found, 0, values, _vector(call, body, collection, found), writing.vectors(body), 0, 0, tenant)
     item.created = item.updated = call.database.now()
-    shard.put(item)
+    shard.put(item, collection.properties)
     # The answer repeats the id with the dashes that it was given.
     return Reply(rendered(item, collection, with_vector=True, answer=True) | {"id": given.lower()})
 
@@ -199,7 +199,8 @@ def patch(call: Call) -> Reply:
         if collection.properties[key]["dataType"][0][0].isupper():
             values[key] = [*kept.get(key, ()), *value]
     vectors = item.vectors | writing.vectors(body)
-    shard.put(Stored(found, 0, kept | values, vector, vectors, item.created, call.database.now(), tenant))
+    new = Stored(found, 0, kept | values, vector, vectors, item.created, call.database.now(), tenant)
+    shard.put(new, collection.properties)
     return Reply(status=204, empty=True)
 
 
@@ -230,7 +231,7 @@ def replace(call: Call) -> Reply:
         raise refused(422, f"invalid object: {reason}") from None
     vector = _vector(call, body, collection, found)
     new = Stored(found, 0, values, vector, writing.vectors(body), item.created, call.database.now(), tenant)
-    shard.put(new)
+    shard.put(new, collection.properties)
     return Reply(rendered(new, collection, with_vector=True, answer=True))
 
 

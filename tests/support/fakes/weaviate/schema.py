@@ -30,7 +30,7 @@ CLASS_KEYS = {
 }  # fmt: skip
 _PROPERTY_KEYS = {
     "name", "description", "dataType", "tokenization", "indexFilterable", "indexSearchable", "indexRangeFilters",
-    "nestedProperties",
+    "nestedProperties", "textAnalyzer",
 }  # fmt: skip
 
 
@@ -163,6 +163,10 @@ def _indexes(given: dict[str, Any], kind: str, *, nested: bool) -> dict[str, Any
         "indexRangeFilters": given.get("indexRangeFilters", False),
         "indexSearchable": given.get("indexSearchable", is_text),
     }
+    if "textAnalyzer" in given:
+        if not is_text or nested:
+            raise not_reproduced("a text analyzer there")
+        found["textAnalyzer"] = given["textAnalyzer"]
     return found | ({"tokenization": _tokenization(given)} if is_text else {})
 
 

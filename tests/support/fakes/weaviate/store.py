@@ -9,12 +9,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass
 class Stored:
-    """One object, with its properties in the form in which they come back."""
+    """One object, with its properties in the form in which they come back.
+
+    Attributes:
+        noted: The properties of which the index knows whether the object has a value: those that the class had when the
+            object was made, and those that it was given since.
+    """
 
     id: str
     doc: int
@@ -24,6 +29,7 @@ class Stored:
     created: int
     updated: int
     tenant: str = ""
+    noted: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -48,8 +54,10 @@ class Shard:
         start = bisect_right(ids, last)
         return [self.objects[each] for each in ids[start : start + limit]]
 
-    def put(self, item: Stored) -> None:
-        """Store an object under a document number of its own."""
+    def put(self, item: Stored, properties: Iterable[str]) -> None:
+        """Store an object of a class with these properties under a document number of its own."""
+        old = self.objects.get(item.id)
+        item.noted = (old.noted if old else frozenset(properties)) | item.properties.keys()
         item.doc = self.documents
         self.documents += 1
         self.objects[item.id] = item

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 from itertools import groupby
+from typing import Any
 
 _STOPWORDS = {
     "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
     "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
 }  # fmt: skip
+
+
+_LIGATURES = str.maketrans({"ß": "ss", "ẞ": "SS", "æ": "ae", "Æ": "AE", "œ": "oe", "ø": "o", "Ø": "O", "ł": "l"})
 
 
 def tokenize(text: str, how: str, *, wildcards: bool = False) -> list[str]:
@@ -28,10 +33,27 @@ def tokenize(text: str, how: str, *, wildcards: bool = False) -> list[str]:
     return [joined[start : start + 3] for start in range(len(joined) - 2)]
 
 
-def search_terms(text: str, how: str) -> list[str]:
+def search_terms(text: str, how: str, left_out: set[str]) -> list[str]:
     """Split the value of a filter; words that carry no meaning are left out where text is split into words."""
     terms = tokenize(text, how)
-    return [term for term in terms if term not in _STOPWORDS] if how == "word" else terms
+    return [term for term in terms if term not in left_out] if how == "word" else terms
+
+
+def stopwords(index: dict[str, Any], definition: dict[str, Any]) -> set[str]:
+    """Return the words that carry no meaning in a property, in the letter case in which they were configured."""
+    usual = {"en": _STOPWORDS, "none": set[str]()}
+    if preset := definition.get("textAnalyzer", {}).get("stopwordPreset"):
+        return {*(index.get("stopwordPresets") or {}).get(preset, ())} or usual[preset]
+    own = index["stopwords"]
+    return (usual[own.get("preset") or "none"] | {*(own.get("additions") or ())}) - {*(own.get("removals") or ())}
+
+
+def fold(text: str, definition: dict[str, Any]) -> str:
+    """Return a text without its accents, if its property says so."""
+    if not definition.get("textAnalyzer", {}).get("asciiFold"):
+        return text
+    parts = unicodedata.normalize("NFD", text.translate(_LIGATURES))
+    return unicodedata.normalize("NFC", "".join(each for each in parts if unicodedata.category(each) != "Mn"))
 
 
 def _is_alphanumeric(character: str) -> bool:
