@@ -99,10 +99,9 @@ async def exports(session, record: dict, folder: Path) -> None:
 async def page(session, http: aiohttp.ClientSession) -> None:
     """Compare a filtered page with the very same request."""
     compiled = await session.compile(NAME, filters=[Filter("i", ">", 500)])
-    clause = compiled.rows[0].clause
-    where = f"{{operator:And,operands:[{clause},{clause}]}}"
+    order = '[{path:["i"],order:asc},{path:["_id"],order:asc}]'
     text = (
-        f'{{Get{{{NAME}(limit:100,where:{where},sort:[{{path:["_id"],order:asc}}])'
+        f"{{Get{{{NAME}(limit:100,where:{compiled.rows[0].clause},sort:{order})"
         "{title i n _additional{id creationTimeUnix lastUpdateTimeUnix}}}}"
     )
     body = json.dumps({"query": text}).encode()

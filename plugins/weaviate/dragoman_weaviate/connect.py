@@ -50,6 +50,11 @@ class Features:
         return self.version >= (1, 24, 0)
 
     @property
+    def ordered_keys(self) -> bool:
+        """A lone comparison reads the keys of its index in ascending order; seen on 1.38."""
+        return self.version >= (1, 38, 0)
+
+    @property
     def zeros(self) -> bool:
         """The indices hold -0.0 as 0.0; the fix is of spring 2026."""
         return self.version >= (1, 38, 0)

@@ -1,7 +1,14 @@
 """GraphQL: filtered or sorted searches, and counts. Another search interface would replace this module alone.
 
 Three rules keep pages from being wrong without an error (W21); all three are kept here and nowhere else:
-a lone clause is sent twice under And, the last sort key is `_id`, and every sorted property is selected.
+
+1. A lone clause that reads several keys of an index stops after offset + limit objects, before they are sorted. It is
+   negated twice, which lifts the limit and evaluates it once; or the page is in the order in which the keys are read.
+2. Rows have one order. The last sort key is `_id`, unless one shard on one node holds all rows: it lists them by a
+   number of its own, which is the same for each page. Several shards each give their first rows by that number, and are
+   merged by id, so pages overlap. Replicas number their objects each for itself, in the order in which writes reach
+   them, and any of them may answer, so without `_id` two pages could come from two orders. An id is the same on all.
+3. Every sorted property is selected, since shards are merged by what is selected.
 """
 
 from __future__ import annotations
@@ -29,6 +36,9 @@ if TYPE_CHECKING:
 Where = dict[str, Any]
 PropertyPath = list[str]
 
+_LOWER_BOUNDS = frozenset({"GreaterThan", "GreaterThanEqual"})
+_ONE_KEY = frozenset({"Equal", "IsNull", "ContainsAny", "ContainsNone", "Not"})
+"""Operators that read one key of an index, or read each of several to the end."""
 _PHONE = "input internationalFormatted nationalFormatted national valid countryCode defaultCountry"
 _ADDITIONAL = "id creationTimeUnix lastUpdateTimeUnix"
 
@@ -99,11 +109,18 @@ def search(
         limit: Rows at most; the server's default varies.
         tenant: The tenant.
     """
+    read_by = _read_by(where, view)
+    if read_by is not None and (not sort or sort[0] == (read_by, False)):
+        sort = sort or [(read_by, False)]
+    else:
+        where = _complete(where, view)
     arguments = [f"limit:{limit}"] + ([f"offset:{offset}"] if offset else [])
-    arguments += _scope(_doubled(where), tenant)
-    keys = [*sort] if any(path in (["_id"], ["id"]) for path, _ in sort) else [*sort, (["_id"], False)]
+    arguments += _scope(where, tenant)
+    keys = [*sort]
+    if not any(path in (["_id"], ["id"]) for path, _ in keys) and (keys or not view.collection.one_part):
+        keys.append((["_id"], False))
     order = [{"path": path, "order": "desc" if down else "asc"} for path, down in keys]
-    arguments.append(f"sort:{literal(order)}")
+    arguments += [f"sort:{literal(order)}"] if order else []
     chosen = {each.prop: each for each in fields if each.prop}
     sorted_by = {path[0] for path, _ in sort}
     chosen |= {each.prop: each for each in view.fields.values() if each.prop and each.prop in sorted_by}
@@ -113,11 +130,32 @@ def search(
     return query(text)
 
 
-def _doubled(where: Where | None) -> Where | None:
-    # A lone clause stops reading the index after offset + limit documents, before they are sorted.
-    if where is None or len(where.get("operands") or ()) > 1:
+def _read_by(where: Where | None, view: View) -> PropertyPath | None:
+    """Return the property in whose order a lone comparison reads its index, if rows can be in that order too.
+
+    The server reads keys in ascending order, each with all its objects, until it has offset + limit objects: the first
+    ones in the order of the property. Numbers above a bound are sorted exactly as their keys are. Not so the largest
+    integers and far dates, whose keys overflow; an upper bound would read them first. An index for ranges is not read
+    by keys.
+    """
+    if where is None or where["operator"] not in _LOWER_BOUNDS or not view.features.ordered_keys:
+        return None
+    field = next((each for each in view.fields.values() if [each.prop] == where["path"]), None)
+    if field is None or field.array or field.spec is None or field.spec.ranged:
+        return None
+    overflows = field.family is Family.INT and float(where["valueInt"]) <= -(2.0**63)
+    return field.path if field.family in (Family.INT, Family.NUMBER) and not overflows else None
+
+
+def _complete(where: Where | None, view: View) -> Where | None:
+    """Return a filter that finds all its objects before they are sorted (rule 1)."""
+    if where is None or len(where.get("operands") or ()) > 1 or where["operator"] in _ONE_KEY:
         return where
-    return {"operator": "And", "operands": [where, where]}
+    if where["operator"] == "NotEqual" and view.features.complement:
+        return where
+    if not view.features.negation:
+        return {"operator": "And", "operands": [where, where]}
+    return {"operator": "Not", "operands": [{"operator": "Not", "operands": [where]}]}
 
 
 def _scope(where: Where | None, tenant: str | None) -> list[str]:

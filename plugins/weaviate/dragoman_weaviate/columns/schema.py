@@ -101,6 +101,14 @@ class _Tenancy(msgspec.Struct):
     enabled: bool = False
 
 
+class _Sharding(msgspec.Struct, rename="camel"):
+    actual_count: int = 0
+
+
+class _Replication(msgspec.Struct):
+    factor: int = 0
+
+
 class _Vector(msgspec.Struct):
     vectorizer: dict[str, object] | str = ""
 
@@ -114,6 +122,8 @@ class Collection(msgspec.Struct, rename="camel"):
     vector_config: dict[str, _Vector] | None = None
     index: InvertedIndex = msgspec.field(name="invertedIndexConfig", default_factory=InvertedIndex)
     tenancy: _Tenancy = msgspec.field(name="multiTenancyConfig", default_factory=_Tenancy)
+    sharding: _Sharding | None = msgspec.field(name="shardingConfig", default=None)
+    replication: _Replication | None = msgspec.field(name="replicationConfig", default=None)
 
     @property
     def odd(self) -> list[str]:
@@ -121,6 +131,12 @@ class Collection(msgspec.Struct, rename="camel"):
         names = [] if is_collection(self.name) else [self.name]
         names += [each for each in self.vector_config or {} if not _PROPERTY.fullmatch(each)]
         return [*names, *(name for each in self.properties or [] for name in each.odd)]
+
+    @property
+    def one_part(self) -> bool:
+        """Whether one shard on one node holds all objects that a search reads; a tenant is a shard."""
+        one_shard = self.tenancy.enabled or (self.sharding is not None and self.sharding.actual_count == 1)
+        return one_shard and self.replication is not None and self.replication.factor == 1
 
     @property
     def vectorizers(self) -> list[str]:

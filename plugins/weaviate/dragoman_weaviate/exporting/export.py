@@ -220,7 +220,8 @@ class ExportReader:
         clauses = [{"path": ["id"], "operator": op, "valueText": edge} for op, edge in edges if edge]
         where: Where = {"operator": "And", "operands": [self.where, *clauses]} if clauses else self.where or {}
         fields = [each for each in self.view.fields.values() if self.vectors or each.family is not Family.VECTOR]
-        asked = graphql.search(self.view, fields=fields, where=where, limit=span.size, tenant=self.tenant)
+        by_id = [(["_id"], False)]
+        asked = graphql.search(self.view, fields=fields, where=where, sort=by_id, limit=span.size, tenant=self.tenant)
         items, suspects = stored_objects.from_graphql(graphql.objects((yield from ask(asked)), self.view), self.view)
         yield from stored_objects.repaired(items, suspects, self.view, self.tenant)
         return [
