@@ -1,0 +1,204 @@
+"""The pieces of an export: where each ends, how many rows it has, and what a row looks like in each form."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from drivers.replies import Answers, reply
+from drivers.weaviate.rig import OnFake, OnServer, Rig, key
+from drivers.weaviate.views import view
+
+from dragoman_api import DragomanError, ExportRequest, Filter, FilterRequest, QueryError
+from dragoman_api.exports import ExportForm
+from dragoman_weaviate.exporting import export as exporting
+from dragoman_weaviate.exporting.export import ExportReader
+from dragoman_weaviate.grid.filters import compile_filter
+
+
+def uuid(number: int) -> str:
+    return f"00000000-0000-0000-0000-{number:012x}"
+
+
+def row(number: int, **more: Any) -> dict[str, Any]:
+    return {"class": "Book", "id": uuid(number), "creationTimeUnix": 3, "lastUpdateTimeUnix": 5,
+            "properties": {"title": "tea"}} | more  # fmt: skip
+
+
+def listed(*rows: dict[str, Any]) -> Any:
+    return reply({"objects": list(rows)})
+
+
+def reader(**more: Any) -> ExportReader:
+    return ExportReader(ExportRequest(object="Book", **more), view())
+
+
+def test_a_page_of_long_rows_is_several_pieces_and_each_knows_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export that is resumed goes on behind what was passed on, not behind what was read."""
+    monkeypatch.setattr(exporting, "_BYTES", 100)
+    export = reader(form=ExportForm.DOCUMENTS)
+    rows = [row(at, properties={"title": "x" * 60}) for at in range(1, 9)]
+    pieces = Answers(listed(*rows)).run(export.pieces(export.ranges[0]))
+    assert [(each.rows, each.last) for each in pieces] == [(2, uuid(2)), (2, uuid(4)), (2, uuid(6)), (2, uuid(8))]
+    assert [each.ends for each in pieces] == [False, False, False, True]
+    assert b"".join(each.data for each in pieces).count(b"\n") == 8
+    assert [len(each.data.splitlines()) for each in pieces] == [2] * 4
+    part = export.part(pieces[0])
+    assert json.loads(part.checkpoint or "")["lanes"][0] == [uuid(2), export.ranges[0].bound]
+    assert (part.rows, part.data) == (2, pieces[0].data)
+    assert len(json.loads(export.part(pieces[3]).checkpoint or "")["lanes"]) == len(export.ranges) - 1
+
+
+def test_a_row_that_is_longer_than_a_piece_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "_BYTES", 10)
+    export = reader()
+    [piece] = Answers(listed(row(1))).run(export.pieces(export.ranges[0]))
+    assert (piece.rows, piece.ends, export.ranges[0].size) == (1, True, 20)
+
+
+def test_the_ranges_meet_and_each_stops_at_its_bound():
+    export = reader()
+    bounds = [(each.position, each.bound) for each in export.ranges]
+    assert bounds[0][0] == bounds[-1][1] == ""
+    assert [end for _, end in bounds[:-1]] == [start for start, _ in bounds[1:]]
+    assert [end[:2] for _, end in bounds[:-1]] == ["3f", "7f", "bf"]
+    inside, at, behind = row(1), row(2) | {"id": bounds[0][1]}, row(3) | {"id": "40000000-0000-0000-0000-000000000000"}
+    [piece] = Answers(listed(inside, at, behind)).run(export.pieces(export.ranges[0]))
+    assert (piece.rows, piece.last, piece.ends) == (2, bounds[0][1], True)
+
+
+def test_an_empty_range_ends_at_once_where_it_began():
+    export = reader()
+    [piece] = Answers(listed()).run(export.pieces(export.ranges[1]))
+    assert (piece.data, piece.rows, piece.last, piece.ends) == (b"", 0, export.ranges[0].bound, True)
+
+
+def test_a_range_goes_on_while_its_pages_are_full():
+    export = reader()
+    span = export.ranges[0]
+    span.size = 2
+    [first] = Answers(listed(row(1), row(2))).run(export.pieces(span))
+    assert (first.ends, span.position) == (False, uuid(2))
+    span.size = 2
+    second = Answers(listed(row(3)))
+    [last] = second.run(export.pieces(span))
+    assert f"after={uuid(2)}" in second.asked[0].path
+    assert (last.ends, last.rows) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "more"),
+    [
+        (ExportForm.ROWS, {"creationTimeUnix": 3, "lastUpdateTimeUnix": 5}),
+        (ExportForm.BULK, {}),
+    ],
+)
+def test_a_row_has_in_each_form_what_that_form_says(form: ExportForm, more: dict[str, Any]) -> None:
+    export = reader(form=form)
+    rows = listed(row(1, vector=[1.5], vectors={}), row(2, properties=None, vector=[]))
+    [piece] = Answers(rows).run(export.pieces(export.ranges[0]))
+    first, second = (json.loads(each) for each in piece.data.splitlines())
+    assert first == {"class": "Book", "id": uuid(1), "properties": {"title": "tea"}, "vector": [1.5]} | more
+    assert second == {"class": "Book", "id": uuid(2), "properties": {}} | more
+
+
+def test_a_document_is_the_properties_alone():
+    export = reader(form=ExportForm.DOCUMENTS)
+    [piece] = Answers(listed(row(1, vector=[1.5]), row(2, properties=None))).run(export.pieces(export.ranges[0]))
+    assert [json.loads(each) for each in piece.data.splitlines()] == [{"title": "tea"}, {}]
+
+
+def test_vectors_are_asked_for_only_by_name():
+    for columns, said in (None, False), (["title"], False), (["title", "vector"], True):
+        script = Answers(listed())
+        export = reader(columns=columns)
+        script.run(export.pieces(export.ranges[0]))
+        assert ("include=vector" in script.asked[0].path) is said
+
+
+def test_a_page_that_is_too_slow_is_asked_for_again_smaller_and_no_other_error_is():
+    def fails(**details: Any) -> list[int]:
+        export, sizes = reader(), []
+        span = export.ranges[0]
+        run = export.pieces(span)
+        next(run)
+        try:
+            while len(sizes) < 10:
+                sizes.append(span.size)
+                run.throw(DragomanError("slow", details=details))
+        except DragomanError:
+            pass
+        return sizes
+
+    assert fails() == fails(sent=True) == [1_000, 250, 62, 20]
+    assert fails(sent=False) == fails(status=500) == [1_000]
+
+
+def test_a_page_that_was_shortened_by_the_server_stays_so():
+    """W39."""
+    text = "query maximum results exceeded: invalid pagination params: offset '0' and limit '1000' > '30'"
+    export = reader()
+    [piece] = Answers(reply({"error": [{"message": text}]}, 422), listed(row(1))).run(export.pieces(export.ranges[0]))
+    assert (piece.rows, export.ranges[0].most) == (1, 30)
+    assert export.ranges[0].size <= 30
+
+
+def test_a_damaged_checkpoint_and_a_server_without_a_cursor_are_refused():
+    for text in ("", "{}", '{"lanes": [["a"]]}', "[]"):
+        with pytest.raises(QueryError, match="checkpoint"):
+            reader(checkpoint=text)
+    with pytest.raises(QueryError, match=r"1\.18"):
+        ExportReader(ExportRequest(object="Book"), view(version=(1, 17, 9)))
+    assert ExportReader(ExportRequest(object="Book"), view(version=(1, 18, 0))).ranges
+
+
+def test_a_resumed_export_goes_on_in_the_ranges_that_are_left():
+    export = reader(checkpoint=json.dumps({"lanes": [[uuid(4), uuid(9)], [uuid(20), ""]]}))
+    assert [(each.position, each.bound, each.told) for each in export.ranges] == [
+        (uuid(4), uuid(9), uuid(4)), (uuid(20), "", uuid(20)),
+    ]  # fmt: skip
+
+
+def test_a_filtered_export_asks_between_its_bounds():
+    compiled = compile_filter(FilterRequest(object="Book", rows=[Filter("pages", ">", 1)]), view())
+    for at, operators in ((0, ["LessThanEqual"]), (1, ["GreaterThan", "LessThanEqual"]), (3, ["GreaterThan"])):
+        export = reader(filter=compiled)
+        script = Answers(reply({"data": {"Get": {"Book": []}}}))
+        script.run(export.pieces(export.ranges[at]))
+        text = str(script.asked[0].body)
+        assert [op for op in ("GreaterThan", "LessThanEqual") if f'path:[\\"id\\"],operator:{op},' in text] == operators
+        assert "limit:2500" in text
+
+
+def test_the_count_stays_unknown_where_nothing_counts():
+    export = reader()
+    Answers(reply({"errors": [{"message": "no"}]})).run(export.count())
+    assert export.total is None
+    Answers(reply({"data": {"Aggregate": {"Book": [{"meta": {"count": 7}}]}}})).run(export.count())
+    assert export.total == 7
+
+
+class Rules:
+    async def test_a_filtered_export_has_what_a_plain_one_has(self, wv: Rig):
+        """References, times and the class of each row, whether it came by REST or by GraphQL."""
+        author = await wv.collection({"n": "text"}, [{"n": "Ada"}], name="Author")
+        beacon = {"beacon": f"weaviate://localhost/{author}/{key(0)}"}
+        rows = [{"i": at, "by": [beacon] if at % 2 else None, "vector": [at, 1.5]} for at in range(6)]
+        name = await wv.collection(
+            {"i": "int", "by": author}, [{k: v for k, v in each.items() if v is not None} for each in rows]
+        )
+        for form in ExportForm:
+            plain = await wv.export(name, form=form, columns=["vector"])
+            found = await wv.export(name, Filter("i", ">=", 0), form=form, columns=["vector"])
+            order = str if form is ExportForm.DOCUMENTS else (lambda each: each["id"])
+            assert sorted(plain, key=order) == sorted(found, key=order)
+            assert len(plain) == 6
+
+
+class TestPiecesOnFake(OnFake, Rules):
+    pass
+
+
+class TestPiecesOnServer(OnServer, Rules):
+    pass
