@@ -102,7 +102,7 @@ class Driver:
         try:
             return await self._run(connect.ping())
         except DragomanError as error:
-            return Health(ok=False, reason=error.message)
+            return Health(ok=False, reason=error.message, code=error.code)
 
     @hookimpl
     async def close(self) -> None:

@@ -1,0 +1,346 @@
+"""Error answers and what connecting makes of them: which error, with which details, and with which credentials."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from drivers.elasticsearch.rig import connected, on_fake, profile
+from drivers.replies import Answers, reply
+
+from dragoman_api import AuthenticationError, ConnectionFailedError, Profile, QueryError
+from dragoman_api.connections import AuthScheme, Secrets
+from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
+from dragoman_elasticsearch import connect, error_answers, objects
+from dragoman_elasticsearch.connect import Features
+from dragoman_elasticsearch.http_requests import segment, target
+from dragoman_elasticsearch.objects import IndexSettings
+from fakes.elasticsearch import ApiKey, FakeElasticsearch, User
+
+
+def error(body: Any, status: int, **headers: str) -> Any:
+    return error_answers.exception(error_answers.read(reply(body, status, headers)))
+
+
+def typed(kind: str, reason: str = "r") -> dict[str, Any]:
+    return {"error": {"root_cause": [{"type": kind, "reason": reason}], "type": kind, "reason": reason}}
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "expected"),
+    [
+        (401, "security_exception", AuthenticationError), (403, "security_exception", AccessDeniedError),
+        (403, "cluster_block_exception", QueryError), (404, "index_not_found_exception", ObjectNotFoundError),
+        (404, "resource_not_found_exception", ObjectNotFoundError),
+        (404, "document_missing_exception", RowNotFoundError),
+        (404, "search_context_missing_exception", QueryError), (500, "exception", QueryError),
+        (503, "no_shard_available_action_exception", QueryError),
+    ],
+)  # fmt: skip
+def test_the_type_decides_which_error_it_is(status: int, kind: str, expected: type[Exception]) -> None:
+    found = error(typed(kind), status)
+    assert type(found) is expected
+    assert (found.details["status"], found.details["type"]) == (status, kind)
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_gateway_that_finds_no_server_is_a_failed_connection(status: int) -> None:
+    found = error("<html>", status)
+    assert type(found) is ConnectionFailedError
+    assert found.details["status"] == status
+    for other in (500, 501, 505):
+        assert type(error("<html>", other)) is QueryError
+    assert type(error("", 403)) is AccessDeniedError
+
+
+def test_a_redirection_and_a_body_that_is_too_long_are_told():
+    found = error("", 302, Location="https://elsewhere:9/x")
+    assert type(found) is QueryError
+    assert "HTTP 302" in found.message
+    assert "https://elsewhere:9/x" in found.hint
+    assert "HTTP 413" in error("", 413).message
+
+
+@pytest.mark.parametrize("text", [
+    "Result window is too large, from + size must be less than or equal to: [10] but was [25]",
+    "Batch size is too large, size must be less than or equal to: [10] but was [25]",
+])  # fmt: skip
+def test_a_window_error_has_both_numbers(text: str) -> None:
+    """E42."""
+    found = error(typed("illegal_argument_exception", text), 400)
+    assert type(found) is WindowExceededError
+    assert (found.details["window"], found.details["asked"], found.details["status"]) == (10, 25, 400)
+
+
+@pytest.mark.parametrize(
+    ("kind", "word"),
+    [
+        ("too_complex_to_determinize_exception", "fewer characters"), ("too_many_clauses", "fewer values"),
+        ("too_many_scroll_contexts_exception", "DELETE /_search/scroll"), ("circuit_breaking_exception", "fewer rows"),
+        ("es_rejected_execution_exception", "queue"), ("index_closed_exception", "_open"),
+        ("cluster_block_exception", "blocked"), ("parse_exception", ""),
+    ],
+)  # fmt: skip
+def test_a_remedy_is_named_by_type_wherever_the_type_stands(kind: str, word: str) -> None:
+    outer = {"error": {"root_cause": [{"type": "a", "reason": "b"}], "type": "c", "reason": "d",
+                       "caused_by": {"type": kind, "reason": "e"}}}  # fmt: skip
+    for body in (typed(kind), outer):
+        hint = error(body, 400).hint
+        assert word in hint
+        assert bool(hint) is bool(word)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "doubt", "busy"),
+    [
+        (200, "", False, False), (400, "x", False, False), (403, "x", False, False), (404, "x", False, False),
+        (408, "", True, False), (409, "version_conflict_engine_exception", False, False), (429, "", False, True),
+        (429, "cluster_block_exception", False, False), (429, "es_rejected_execution_exception", False, True),
+        (499, "", False, False), (500, "", True, False), (500, "x", True, False),
+        (500, "es_rejected_execution_exception", False, True), (502, "", True, False), (503, "", True, False),
+        (503, "circuit_breaking_exception", False, True), (504, "x", True, False),
+        (504, "circuit_breaking_exception", True, False),
+    ],
+)  # fmt: skip
+def test_doubt_and_waiting_by_status_and_type(status: int, kind: str, doubt: bool, busy: bool) -> None:
+    found = error_answers.read(reply(typed(kind) if kind else "", status))
+    assert (found.unsure, found.busy) == (doubt, busy)
+    assert found.conflict is (kind == "version_conflict_engine_exception")
+
+
+@pytest.mark.parametrize(
+    ("after", "seconds"),
+    [
+        ("7", 7),
+        ("0", 0),
+        ("999999999", 999999999),
+        ("9999999999", 0),
+        ("-1", 0),
+        ("1.5", 0),
+        ("Mon, 1 Jan", 0),
+        ("", 0),
+    ],
+)
+def test_the_time_to_wait_is_a_number_of_seconds(after: str, seconds: int) -> None:
+    assert error_answers.read(reply("", 429, {"Retry-After": after})).wait == seconds
+    assert error("", 429, **{"Retry-After": after}).details["retry_after"] == seconds
+    assert ("retry_after" in error("", 503, **{"Retry-After": after}).details) is bool(seconds)
+    assert "retry_after" not in error(typed("cluster_block_exception"), 429, **{"Retry-After": "7"}).details
+
+
+def test_the_reasons_are_told_once_and_from_the_outside_in():
+    inner = {"type": "c", "reason": "deep"}
+    body = {"error": {"root_cause": [{"type": "a", "reason": "root"}], "type": "b", "reason": "all shards failed",
+                      "failed_shards": [{"reason": {"type": "a", "reason": "root", "caused_by": inner}}]}}  # fmt: skip
+    found = error_answers.read(reply(body, 400))
+    assert (found.type, found.text, found.types) == ("a", "root: deep", {"a", "b", "c"})
+    assert error_answers.read(reply({"error": "plain"}, 400)).text == "plain"
+    for odd in ({"error": [1]}, {"error": {"root_cause": []}}, {"error": {"failed_shards": [1]}}, [1], "x"):
+        assert error_answers.read(reply(odd, 400)).text == ""
+    assert len(error_answers.read(reply({"error": "x" * 5_000}, 400)).text) == 1_000
+
+
+def test_a_success_of_another_form_is_an_error():
+    for status in (200, 299):
+        assert error_answers.check(reply("x", status)) == b"x"
+    for status in (199, 300, 404):
+        with pytest.raises((QueryError, ConnectionFailedError)):
+            error_answers.check(reply("x", status))
+    with pytest.raises(QueryError, match="expected JSON"):
+        error_answers.decode(reply("<html>"), dict)
+
+
+# connecting -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("feature", "last_without", "first_with"),
+    [("case_insensitive", (7, 9, 99), (7, 10, 0)), ("point_in_time", (7, 11, 99), (7, 12, 0)),
+     ("fields", (7, 11, 99), (7, 12, 0))],
+)  # fmt: skip
+def test_a_feature_begins_with_a_release(feature: str, last_without: Any, first_with: Any) -> None:
+    assert getattr(Features(last_without), feature) is False
+    assert getattr(Features(first_with), feature) is True
+    assert getattr(Features(), feature) is False
+    assert Features(first_with, oss=True).point_in_time is False
+
+
+@pytest.mark.parametrize(
+    ("number", "header", "taken"),
+    [("7.13.9", False, True), ("7.14.0", False, False), ("7.14.0", True, True), ("7.0", False, True),
+     ("6.9.9", False, False),
+     ("9.9.9", True, True), ("10.0.0", True, False)],
+)  # fmt: skip
+def test_E3_the_product_header_is_asked_for_where_it_is_sent(number: str, header: bool, taken: bool) -> None:
+    headers = {"X-Elastic-Product": "Elasticsearch"} if header else {}
+    answer = reply({"version": {"number": number}, "tagline": connect.TAGLINE}, headers=headers)
+    given = Profile(name="shop", type="elasticsearch", host="h", port=1)
+    if taken:
+        assert Answers(answer).run(connect.identify(given))[0].version == number
+    else:
+        with pytest.raises(Exception, match="this driver works with"):
+            Answers(answer).run(connect.identify(given))
+
+
+async def test_health_is_bad_by_every_status_but_success_and_403():
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        for status, code in ((500, "query-failed"), (503, "connection-failed"), (404, "query-failed")):
+            es.fake.misbehave("answer", status=status, body="broken")
+            health = await es.driver.ping()
+            assert (health.ok, health.code) == (False, code)
+            assert str(status) in health.reason
+            es.fake.behave()
+        es.fake.misbehave("answer", status=403, body="no")
+        assert (await es.driver.ping()).ok
+        es.fake.behave()
+        assert await es.driver.ping() == type(health)(ok=True)
+
+
+KEY = ApiKey("id1", "secret")
+
+
+@pytest.mark.parametrize(
+    ("scheme", "expected"),
+    [
+        (AuthScheme.NONE, None),
+        (AuthScheme.BASIC, "Basic " + base64.b64encode(b"ada:pw").decode()),
+        (AuthScheme.API_KEY, f"ApiKey {KEY.encoded}"),
+    ],
+)
+async def test_E9_E10_E11_left_over_credentials_of_another_method_are_not_sent(scheme: Any, expected: Any) -> None:
+    secrets = Secrets(values={"password": "pw", "api_key": KEY.encoded, "token": "left-over"})
+    security = {} if scheme is AuthScheme.NONE else {"users": {"ada": User("pw")}, "api_keys": [KEY]}
+    async with FakeElasticsearch(**security) as fake:
+        given = profile(fake.url, auth_scheme=scheme, options={"username": "ada"}, secrets=secrets)
+        async with connected(given, version="8.19.21") as es:
+            assert (await es.driver.ping()).ok
+        assert {each.headers.get("Authorization") for each in fake.requests} == {expected}
+
+
+@pytest.mark.parametrize("key", ["left:over", "", "ApiKey x"])
+async def test_E9_a_malformed_key_is_no_matter_where_none_is_sent(key: str) -> None:
+    async with FakeElasticsearch(users={"ada": User("pw")}) as fake:
+        secrets = Secrets(values={"password": "pw", "api_key": key})
+        given = profile(fake.url, auth_scheme=AuthScheme.BASIC, options={"username": "ada"}, secrets=secrets)
+        async with connected(given, version="8.19.21") as es:
+            assert (await es.driver.ping()).ok
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({}, "Auth Method None"),
+        ({"auth_scheme": AuthScheme.BASIC, "options": {"username": "ada"}, "secrets": Secrets(
+            values={"password": "wrong"})}, "the user name or the password"),
+        ({"auth_scheme": AuthScheme.API_KEY, "secrets": Secrets(values={"api_key": "d3Jvbmc6a2V5"})}, "the API key"),
+    ],
+)  # fmt: skip
+async def test_E39_what_was_rejected_is_told_by_connecting_once_with_the_prefix(more: Any, what: str) -> None:
+    async with FakeElasticsearch(users={"ada": User("right")}) as fake:
+        with pytest.raises(AuthenticationError) as caught:
+            async with connected(profile(fake.url, **more), version="8.19.21"):
+                pass
+    assert caught.value.message.startswith(
+        f"{AuthenticationError.prefix}{what} was rejected by 127.0.0.1:{fake.port} (401): "
+    )
+    assert caught.value.message.count(AuthenticationError.prefix) == 1
+    assert "--ssl-mode verify-identity" in caught.value.hint
+    assert caught.value.details["status"] == 401
+
+
+def test_credentials_that_may_not_even_say_who_they_are_are_rejected():
+    given = Profile(name="shop", type="elasticsearch", host="h", port=1)
+    with pytest.raises(AuthenticationError):
+        Answers(reply("", 403), reply("", 401)).run(connect.identify(given))
+    found, features = Answers(reply("", 403), reply({}, 200)).run(connect.identify(given))
+    assert (found.product, found.version, features.version) == ("Elasticsearch", "", (7, 0, 0))
+
+
+# objects --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [0, 199, 200, 201, 450])
+def test_E15_many_indices_are_counted_200_at_a_time(number: int) -> None:
+    names = [f"i{at:03}" for at in range(number)]
+    listed = reply(
+        [{"index": ".hidden", "store.size": "1"}]
+        + [{"index": name, "store.size": str(at)} for at, name in enumerate(names)]
+    )
+    batches = [names[at : at + 200] for at in range(0, number, 200)]
+    counts = [
+        reply({"responses": [{"hits": {"total": {"value": int(name[1:])}, "hits": []}} for name in batch]})
+        for batch in batches
+    ]
+    script = Answers(listed, *counts)
+    assert [(each.name, each.rows, each.size) for each in script.run(objects.list_objects())] == [
+        (name, at, at) for at, name in enumerate(names)
+    ]
+    assert [str(each.body).count("\n") for each in script.asked[1:]] == [2 * len(each) for each in batches]
+
+
+def test_E15_a_count_with_a_failed_shard_is_no_count():
+    """And an answer with fewer counts than were asked for is none at all."""
+    listed = reply([{"index": "a"}, {"index": "b", "store.size": "x"}, {"index": "c", "store.size": "9" * 19}])
+    total = {"hits": {"total": {"value": 5}, "hits": []}}
+    failed, late = total | {"_shards": {"total": 3, "failed": 1}}, total | {"timed_out": True}
+    found = Answers(listed, reply({"responses": [failed, late, total]})).run(objects.list_objects())
+    assert [(each.name, each.rows, each.size) for each in found] == [
+        ("a", None, None),
+        ("b", None, None),
+        ("c", 5, None),
+    ]
+    with pytest.raises(QueryError, match="2 of 3"):
+        Answers(listed, reply({"responses": [total, total]})).run(objects.list_objects())
+
+
+@pytest.mark.parametrize(
+    ("settings", "synthetic"),
+    [
+        ({}, False), ({"index.mapping.source.mode": "synthetic"}, True),
+        ({"index.mapping.source.mode": "stored"}, False),
+        ({"index.mode": "logsdb"}, True), ({"index.mode": "time_series"}, True), ({"index.mode": "standard"}, False),
+        ({"index.mode": "logsdb", "index.mapping.source.mode": "stored"}, False),
+        ({"index.mode": "lookup", "index.mapping.source.mode": "disabled"}, False),
+    ],
+)  # fmt: skip
+def test_an_index_rebuilds_its_documents_by_mode_or_by_setting(settings: dict[str, str], synthetic: bool) -> None:
+    assert IndexSettings(settings).synthetic is synthetic
+
+
+def test_a_document_is_asked_for_with_its_routing_and_its_id_as_they_are():
+    hit = {"_index": "a", "_id": "x/y+z", "found": True, "_seq_no": 1, "_primary_term": 1, "_source": {}}
+    for routing, query in ((None, ""), ("a+b&c", "?routing=a%2Bb%26c"), ("ä", "?routing=%C3%A4")):
+        script = Answers(reply(hit))
+        assert script.run(objects.document("a", "x/y+z", routing)).id == "x/y+z"
+        assert script.asked[0].path == f"/a/_doc/x%2Fy%2Bz{query}"
+    with pytest.raises(RowNotFoundError):
+        Answers(reply({"_index": "a", "_id": "1", "found": False}, 404)).run(objects.document("a", "1"))
+    with pytest.raises(ObjectNotFoundError):
+        Answers(reply(typed("index_not_found_exception"), 404)).run(objects.document("a", "1"))
+    with pytest.raises(QueryError, match="instead of"):
+        Answers(reply(hit)).run(objects.document("a", "1"))
+
+
+def test_names_and_ids_are_encoded_for_where_they_stand():
+    assert segment("a/b,c*d%e+f ?#") == "a%2Fb%2Cc%2Ad%25e%2Bf%20%3F%23"
+    assert target("a,b*/c") == "a,b*%2Fc"
+
+
+def test_a_name_that_is_none_is_refused_and_all_is_one():
+    for name in ("", "_cat", "_"):
+        with pytest.raises(QueryError, match="is not the name"):
+            Answers().run(objects.view(name))
+    for hidden, caps, kind in ((403, 403, AccessDeniedError), (404, 404, QueryError)):
+        with pytest.raises(kind):
+            Answers(reply("", hidden), reply("", caps)).run(objects.view("_all"))
+
+
+def test_settings_that_are_hidden_are_unknown_and_none_means_no_index():
+    assert Answers(reply("", 403)).run(objects.index_settings("a")) is None
+    with pytest.raises(ObjectNotFoundError):
+        Answers(reply({})).run(objects.index_settings("a*"))
+    found = Answers(reply({"a": {"settings": {"x": "y"}}})).run(objects.index_settings("a"))
+    assert found is not None
+    assert found["a"].settings == {"x": "y"}
