@@ -1,0 +1,262 @@
+"""Changes of which one part is good and another is not: nothing of a row is sent in part, and nothing good is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig
+from drivers.replies import Answers, reply
+
+from dragoman_api import CutText, Delete, Drop, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
+from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
+from dragoman_elasticsearch.writing import requests
+from dragoman_elasticsearch.writing.plan import plan_changes
+from dragoman_elasticsearch.writing.requests import RowWrite, planned_requests
+from dragoman_elasticsearch.writing.stored_rows import digest
+
+if TYPE_CHECKING:
+    from dragoman_api.changes import Change
+
+MAPPING = {"properties": {"n": {"type": "long"}, "k": {"type": "keyword"}, "o": {"properties": {"a": {"type": "long"}}},
+                          "arr": {"type": "nested", "properties": {"x": {"type": "long"}}}}}  # fmt: skip
+VIEW = read("books", {"books": IndexMapping(msgspec.Raw(json.dumps(MAPPING).encode()))}, FieldCaps(["books"]))
+SETTINGS = reply({"books": {"settings": {}}})
+PROPERTIES: dict[str, Any] = {"n": {"type": "long"}, "k": {"type": "keyword"}, "t": {"type": "text"}}
+
+
+def stored(key: str = "1", **more: Any) -> dict[str, Any]:
+    source = {"n": 1, "k": "old", "o": {"a": 1}}
+    return {"_index": "books", "_id": key, "found": True, "_seq_no": 3, "_primary_term": 2, "_source": source} | more
+
+
+def planned(*changes: Change, docs: Any = None, undo: bool = False) -> Plan:
+    answers = [] if docs is None else [reply({"docs": list(docs)})]
+    script = Answers(SETTINGS, *answers)
+    return script.run(plan_changes(PlanRequest(changes=list(changes), undo=undo), {"books": VIEW}))
+
+
+def key(row: str = "1", **guard: int) -> RowKey:
+    return RowKey("books", row, None, dict(guard))
+
+
+def test_E28_one_bad_column_keeps_the_good_one_from_being_sent() -> None:
+    for values in ({"k": "new", "n": "x"}, {"n": "x", "k": "new"}):
+        made = planned(Update(key(), values), docs=[stored()])
+        assert made.planned == []
+        [outcome] = made.refusals
+        assert outcome.status is OutcomeStatus.REFUSED
+        assert "n" in outcome.reason.split(":")[0]
+        assert "k:" not in outcome.reason
+
+
+def test_E23_one_cut_cell_of_several_refuses_the_row() -> None:
+    for values in ({"k": CutText("abc"), "n": 5}, {"n": 5, "k": CutText("abc")}):
+        made = planned(Update(key(), values), docs=[stored()])
+        assert (made.planned, [each.status for each in made.refusals]) == ([], ["refused"])
+
+
+def test_every_bad_column_of_a_row_is_told_at_once() -> None:
+    [outcome] = planned(Update(key(), {"n": "x", "nope": 1, "k": "fine"}), docs=[stored()]).refusals
+    assert "nope" in outcome.reason
+    assert "'x'" in outcome.reason
+
+
+def test_each_change_of_several_is_judged_by_itself() -> None:
+    made = planned(
+        Update(key("1"), {"n": 5}), Update(key("2"), {"n": "x"}), Delete(RowKey("books", "")), Delete(key("3")),
+        Update(key("4"), {"n": 7}), Drop("Books"),
+        docs=[stored("1"), stored("2"), stored("3"), {"_index": "books", "_id": "4", "found": False}],
+    )  # fmt: skip
+    assert [each.changes for each in made.planned] == [[0, 3]]
+    [lines] = [each.body or "" for each in made.requests]
+    assert [json.loads(line) for line in lines.splitlines()] == [
+        {"update": {"_id": "1", "if_seq_no": 3, "if_primary_term": 2}}, {"doc": {"n": 5}},
+        {"delete": {"_id": "3", "if_seq_no": 3, "if_primary_term": 2}},
+    ]  # fmt: skip
+    assert made.planned[0].rows == [[0], [3]]
+    told = [(each.change, each.status, each.id) for each in made.refusals]
+    assert [each[0] for each in told] == [1, 2, 4, 5]
+    assert [each[1] for each in told] == ["refused", "skipped", "refused", "refused"]
+    assert told[0][2] == "2"
+
+
+@pytest.mark.parametrize("routing", [None, "a+b", "a b", "ä&c", "a/b"])
+def test_E28_E30_routing_is_carried_as_it_is_in_paths_and_in_lines(routing: str | None) -> None:
+    """A `+` in a query is a blank unless it is encoded."""
+    encoded = {None: "", "a+b": "a%2Bb", "a b": "a%20b", "ä&c": "%C3%A4%26c", "a/b": "a%2Fb"}[routing]
+    row = RowKey("books", "1", routing)
+    doc = stored() | ({"_routing": routing} if routing else {})
+    for change, method in ((Update(row, {"n": 5}), "POST"), (Delete(row), "DELETE")):
+        [sent] = planned(change, docs=[doc]).requests
+        assert sent.method == method
+        assert sent.path.partition("routing=")[2] == encoded
+    made = planned(Update(row, {"n": 5}), Delete(RowKey("books", "2", routing)), docs=[doc, doc | {"_id": "2"}])
+    heads = [json.loads(line) for line in (made.requests[0].body or "").splitlines()]
+    assert [each.get("routing") for each in (heads[0]["update"], heads[2]["delete"])] == [routing, routing]
+
+
+@pytest.mark.parametrize(
+    ("action", "row", "guard", "request_"),
+    [
+        ("create", "1", {}, "PUT /b/_doc/1?op_type=create&refresh=wait_for"),
+        ("index", "1", {}, "PUT /b/_doc/1?refresh=wait_for"),
+        ("index", "1", {"if_seq_no": 3, "if_primary_term": 2},
+         "PUT /b/_doc/1?if_seq_no=3&if_primary_term=2&refresh=wait_for"),
+        ("create", None, {}, "POST /b/_doc?refresh=wait_for"),
+        ("update", "a/b", {"if_seq_no": 3, "if_primary_term": 2},
+         "POST /b/_update/a%2Fb?if_seq_no=3&if_primary_term=2&refresh=wait_for"),
+        ("delete", "1", {}, "DELETE /b/_doc/1?refresh=wait_for"),
+    ],
+)  # fmt: skip
+def test_E28_E29_E30_each_action_has_its_request(action: str, row: str | None, guard: Any, request_: str) -> None:
+    write = RowWrite(action=action, index="b", id=row, body=None if action == "delete" else "{}", guard=guard)
+    sent = write.planned().request
+    assert f"{sent.method} {sent.path}" == request_
+    off = RowWrite(action=action, index="b", id=row, body=None, guard=guard, refresh=False).planned().request
+    assert "refresh" not in off.path
+
+
+def writes(number: int, **more: Any) -> list[RowWrite]:
+    return [RowWrite(**{"action": "index", "index": "b", "id": str(at), "body": "{}", "changes": [at]} | more)
+            for at in range(number)]  # fmt: skip
+
+
+def test_rows_are_collected_by_index_and_by_refresh() -> None:
+    mixed = [*writes(2), *writes(2, index="c"), *writes(1, refresh=False), *writes(1, body='{\n"a":1}')]
+    made = [(each.request.path, len(batch)) for each, batch in planned_requests(mixed)]
+    assert made == [
+        ("/b/_doc/0?refresh=wait_for", 1), ("/b/_bulk?refresh=wait_for", 2), ("/c/_bulk?refresh=wait_for", 2),
+        ("/b/_doc/0", 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r", "\r\n"])
+def test_a_document_of_several_lines_goes_alone_and_keeps_its_bytes(ends: str) -> None:
+    body = f'{{{ends}"a":1}}'
+    [(first, _), (second, _)] = planned_requests([*writes(1, body=body), *writes(1, id="x")])
+    assert (first.request.body, second.request.body) == (body, "{}")
+
+
+def test_a_bulk_request_is_bounded_in_rows_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "BULK_ROWS", 3)
+    assert [len(batch) for _, batch in planned_requests(writes(7))] == [3, 3, 1]
+    monkeypatch.setattr(requests, "BULK_ROWS", 100)
+    line = len(writes(1)[0].lines().encode())
+    for room, sizes in ((2 * line, [2, 2, 2, 1]), (2 * line + 1, [2, 2, 2, 1]), (3 * line - 1, [2, 2, 2, 1]),
+                        (3 * line, [3, 3, 1]), (1, [1] * 7)):  # fmt: skip
+        monkeypatch.setattr(requests, "BULK_BYTES", room)
+        assert [len(batch) for _, batch in planned_requests(writes(7))] == sizes
+
+
+@pytest.mark.parametrize(
+    ("row", "roams"),
+    [("..", True), (".", True), ("a/..", True), ("../a", True), ("a\\..\\b", True), ("a/./b", True), ("...", False),
+     ("a..", False), ("..a", False), ("a/..b", False), ("/", False), ("a.b", False)],
+)  # fmt: skip
+def test_an_id_that_reads_like_a_step_goes_in_a_body(row: str, roams: bool) -> None:
+    """A proxy would follow it to another row or index."""
+    [(made, _)] = planned_requests(writes(1, id=row))
+    assert made.request.path.startswith("/b/_bulk") is roams
+
+
+def test_the_size_of_a_write_is_that_of_what_it_sends_and_of_what_takes_it_back() -> None:
+    undo = Insert("b", {}, "1", document="ä" * 10)
+    assert RowWrite(index="b", id="1", body="ä").size == 2
+    assert RowWrite(index="b", id="1", body="ab", undo=undo).size == 22
+    assert RowWrite(index="b", id="1", undo=Delete(key())).size == 0
+
+
+# several changes of one row -------------------------------------------------------------------------------------------
+
+
+def test_changes_of_one_row_are_one_request_in_their_order() -> None:
+    made = planned(Update(key(), {"n": 5}), Update(key(), {"k": "new", "n": 6}), docs=[stored()])
+    [sent] = made.requests
+    assert json.loads(sent.body or "") == {"doc": {"n": 6, "k": "new"}}
+    assert made.planned[0].changes == [0, 1]
+
+
+def test_a_row_that_is_deleted_takes_no_further_change() -> None:
+    made = planned(Delete(key()), Update(key(), {"n": 5}), docs=[stored()])
+    assert [(each.method, planned_.changes) for each, planned_ in zip(made.requests, made.planned, strict=True)] == [
+        ("DELETE", [0])
+    ]
+    assert [(each.change, each.status) for each in made.refusals] == [(1, "refused")]
+
+
+def test_guards_of_one_row_have_to_agree() -> None:
+    """E28: the same twice is one; another one is a conflict, whichever comes first."""
+    same, other = {"seq_no": 9, "primary_term": 2}, {"seq_no": 8, "primary_term": 2}
+    made = planned(Update(key(**same), {"n": 5}), Update(key(**same), {"k": "x"}), docs=[stored()])
+    assert "if_seq_no=9&if_primary_term=2" in made.requests[0].path
+    made = planned(Update(key(**same), {"n": 5}), Update(key(**other), {"k": "x"}), docs=[stored()])
+    assert [(each.change, each.status) for each in made.refusals] == [(1, "conflict")]
+    assert "if_seq_no=9" in made.requests[0].path
+    assert json.loads(made.requests[0].body or "") == {"doc": {"n": 5}}
+
+
+@pytest.mark.parametrize(
+    "guard", [{"seq_no": 1}, {"seq_no": 1, "primary_term": "2"}, {"version": 1}, {"sha256": "0" * 64}]
+)
+def test_a_guard_of_another_form_or_another_document_stops_the_change(guard: dict[str, Any]) -> None:
+    made = planned(Update(RowKey("books", "1", None, guard), {"n": 5}), docs=[stored()])
+    assert made.planned == []
+    assert made.refusals[0].status == ("conflict" if "sha256" in guard else "refused")
+
+
+def test_a_guard_by_value_holds_for_the_same_values_in_another_order() -> None:
+    same = digest(b'{"o":{"a":1},"k":"old","n":1}')
+    made = planned(Update(RowKey("books", "1", None, {"sha256": same}), {"n": 5}), docs=[stored()])
+    assert "if_seq_no=3&if_primary_term=2" in made.requests[0].path
+    assert digest(b'{"n":1}') != digest(b'{"n":1.0}') != digest(b'{"n":"1"}')
+
+
+class Rules:
+    async def test_E28_a_row_with_one_bad_column_stays_as_it_was(self, es: Rig) -> None:
+        """And the change beside it is carried out."""
+        name = await es.index(PROPERTIES, [{"n": 1, "k": "a"}, {"n": 2, "k": "b"}])
+        first, second = RowKey(name, "0"), RowKey(name, "1")
+        bad, good = await es.apply(Update(first, {"k": "new", "n": "x"}), Update(second, {"k": "new", "n": 3}))
+        assert (bad.status, good.status) == ("refused", "applied")
+        assert json.loads(await es.source(name, "0")) == {"n": 1, "k": "a"}
+        assert json.loads(await es.source(name, "1")) == {"n": 3, "k": "new"}
+
+    async def test_E23_a_row_with_one_cut_cell_stays_as_it_was(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, [{"k": "a", "t": "b"}])
+        [outcome] = await es.apply(Update(RowKey(name, "0"), {"t": "new", "k": CutText("a")}))
+        assert outcome.status == "refused"
+        assert json.loads(await es.source(name, "0")) == {"k": "a", "t": "b"}
+
+    async def test_E28_E30_a_routing_with_odd_characters_finds_its_row(self, es: Rig) -> None:
+        """One change by itself, and several at once."""
+        name = await es.index(PROPERTIES, settings={"number_of_shards": 5})
+        for routing in ("a+b", "x y", "ä&c=d", "50%"):
+            [made] = await es.apply(Insert(name, {"n": 1}, routing, routing=routing))
+            assert (made.status, made.key and made.key.routing) == ("applied", routing)
+            [one] = await es.apply(Update(RowKey(name, routing, routing), {"n": 2}))
+            several = await es.apply(
+                Update(RowKey(name, routing, routing), {"k": "x"}),
+                Insert(name, {"n": 9}, f"{routing}2", routing=routing),
+            )
+            assert [one.status, *(each.status for each in several)] == ["applied"] * 3
+        rows = {
+            key_.id: (row["n"], row["k"], key_.routing)
+            for row in (await es.page(name, limit=50)).rows
+            for key_ in [row.key]
+        }
+        assert len(rows) == 8
+        assert rows["a+b"] == (2, "x", "a+b")
+        assert {
+            each.status for each in await es.apply(*(Delete(RowKey(name, id_, at[2])) for id_, at in rows.items()))
+        } == {"applied"}
+
+
+class TestMixedChangesOnFake(OnFake, Rules):
+    pass
+
+
+class TestMixedChangesOnServer(OnServer, Rules):
+    pass
