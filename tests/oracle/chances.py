@@ -1,0 +1,134 @@
+"""Random calls: columns, operators and operands as they come, edges more often than not."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api import Filter, Sort
+from dragoman_api import Operator as Op
+from dragoman_api.cells import exact_number
+from dragoman_api.exports import ExportForm
+
+from .calls import KINDS, Call
+from .columns import LISTS, PATTERNS, VALUELESS, Column, MisfitError, Text
+from .documents import Digits, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from .calls import Stored
+
+
+def call(
+    chance: Random,
+    name: str,
+    columns: dict[str, Column],
+    rows: Sequence[Stored],
+    *,
+    new: str,
+    into: str,
+    parts: Sequence[str],
+    tenant: str | None = None,
+) -> Call:
+    """Make a random call.
+
+    Args:
+        chance: Of its seed.
+        name: The object it is made for.
+        columns: The columns that the name covers.
+        rows: All rows, for cells and changes.
+        new: The id of a new row.
+        into: The object that gets it.
+        parts: Parts of texts.
+        tenant: The tenant, where there are any.
+    """
+    kind = chance.choices(list(KINDS), weights=list(KINDS.values()))[0]
+    if kind in ("cell", "update", "delete") and rows:
+        one = chance.choice(rows)
+        where: dict[str, Any] = {"kind": kind, "object": one.object, "id": one.id, "tenant": one.tenant}
+        if kind == "cell":
+            return Call(column=chance.choice([*one.columns]), **where)
+        return Call(values=values(chance, one.columns) if kind == "update" else {}, **where)
+    if kind == "insert" or not rows:
+        return Call(kind="insert", object=into, id=new, values=values(chance, columns), tenant=tenant)
+    several = chance.choices((0, 1, 2, 3), weights=(2, 10, 4, 1))[0]
+    filters = tuple(row(chance, columns, parts) for _ in range(several))
+    common: dict[str, Any] = {
+        "object": name, "rows": filters, "match": chance.choice(("all", "any")), "tenant": tenant,
+    }  # fmt: skip
+    if kind == "count":
+        return Call(kind=kind, **common)
+    if kind == "export":
+        return Call(kind=kind, form=chance.choice(list(ExportForm)), **common)
+    count = chance.choices((0, 1, 2), weights=(3, 6, 3))[0]
+    sort = tuple(Sort(each, chance.random() < 0.5) for each in chance.sample([*columns], min(count, len(columns))))
+    offset = chance.choice((0, 0, 0, 0, 3, 17))
+    return Call(
+        kind=kind, sort=sort, limit=chance.choices((4, 9, 30, 1000), weights=(1, 2, 3, 6))[0], offset=offset, **common
+    )
+
+
+def row(chance: Random, columns: dict[str, Column], parts: Sequence[str]) -> Filter:
+    """Make a random filter row."""
+    column = columns[chance.choice([*columns])]
+    usual = [Op.EQ, Op.NE, Op.GT, Op.GE, Op.LT, Op.LE, Op.IN, Op.NOT_IN, Op.BETWEEN, Op.NULL, Op.NOT_NULL]
+    if isinstance(column, Text):
+        usual += [*PATTERNS, Op.EMPTY, Op.NOT_EMPTY]
+    op = chance.choice(usual if chance.random() < 0.95 else list(Op))
+    case = chance.choice((None, None, None, True, False))
+    group = "1" if column.nested and chance.random() < 0.5 else None
+    if op in VALUELESS:
+        return Filter(column.name, op, group=group)
+    if op in LISTS:
+        value: Any = chance.sample(list(column.operands), min(len(column.operands), chance.randint(1, 4)))
+    elif op is Op.BETWEEN:
+        value = chance.choices(column.operands, k=2)
+        if chance.random() < 0.8:
+            with suppress(MisfitError):
+                value.sort(key=lambda each: column.span(each)[0])
+    elif op in PATTERNS and chance.random() < 0.6:
+        value = chance.choice(parts)
+    else:
+        value = chance.choice(column.operands)
+    return Filter(column.name, op, value, group=group, case=case if isinstance(column, Text) else None)
+
+
+def values(chance: Random, columns: dict[str, Column]) -> dict[str, Any]:
+    """Make values of a change: what is given, and what must be stored."""
+    able = [each for each in columns.values() if each.editable]
+    made = {}
+    for column in chance.sample(able, min(len(able), chance.randint(1, 2))):
+        many = column.type.endswith("[]")
+        text = (
+            "[" + ",".join(chance.choices(column.stored, k=chance.randint(0, 3))) + "]"
+            if many
+            else chance.choice(column.stored)
+        )
+        stored = parsed(text)
+        made[column.name] = (given(stored), stored)
+    return made
+
+
+def given(stored: Any) -> Any:
+    """Give a stored value as a person's program would."""
+    if isinstance(stored, list):
+        return list(map(given, stored))
+    if not isinstance(stored, Digits):
+        return stored
+    return int(stored) if re.fullmatch(r"-?\d+", stored) else exact_number(str(stored))
+
+
+def value(chance: Random, column: Column) -> str:
+    """Make the JSON text of a value that a document holds."""
+    way = chance.random()
+    if way < 0.06:
+        return "null"
+    if way < 0.09:
+        return "[]"
+    if way < 0.16:
+        several = chance.choices([*column.stored, "null"], k=chance.randint(1, 3))
+        return "[" + ",".join(several) + "]"
+    return chance.choice(column.stored)

@@ -1,0 +1,353 @@
+"""What a filter row plainly means for the values that a row holds in a column, and how they are ordered.
+
+An answer is True, False, or None where it may be either: an explanation says that the server compares otherwise.
+Nothing here is the drivers' own code.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+import struct
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api import Operator as Op
+
+from .documents import MISSING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dragoman_api import Filter
+
+    from .readings import Said
+
+Maybe = bool | None
+
+NEGATED = {Op.NE: Op.EQ, Op.NOT_IN: Op.IN, Op.NOT_CONTAINS: Op.CONTAINS}
+LISTS = (Op.IN, Op.NOT_IN)
+PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
+COMPARED = (Op.GT, Op.GE, Op.LT, Op.LE)
+VALUELESS = (Op.NULL, Op.NOT_NULL, Op.EMPTY, Op.NOT_EMPTY)
+
+NANO = 1
+MILLI = 1_000_000 * NANO
+SECOND = 1_000 * MILLI
+
+
+def some(answers: Iterable[Maybe]) -> Maybe:
+    """Tell whether one of several is true."""
+    seen = set(answers)
+    return True if True in seen else None if None in seen else False
+
+
+def every(answers: Iterable[Maybe]) -> Maybe:
+    """Tell whether all of several are true."""
+    seen = set(answers)
+    return False if False in seen else None if None in seen else True
+
+
+def opposite(answer: Maybe) -> Maybe:
+    return None if answer is None else not answer
+
+
+def listed(value: Any) -> list[Any]:
+    """Give the values of a list, which may be a text with commas."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value)
+
+
+class MisfitError(ValueError):
+    """An operand that no value of the column could have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """One column of one index or collection.
+
+    Attributes:
+        name: Its name in the grid.
+        type: The server's type.
+        mapping: Its definition, in the server's words.
+        stored: JSON texts that documents hold.
+        operands: Values of filter rows; what is stored, and its neighbours.
+        nested: The nested array around it.
+        whole: A single clause is enough to find the whole value (a keyword, or a text with a sub-field).
+    """
+
+    name: str
+    type: str
+    mapping: dict[str, Any] = field(default_factory=dict)
+    stored: Sequence[str] = ()
+    operands: Sequence[Any] = ()
+    nested: str = ""
+    filterable: bool = True
+    sortable: bool = True
+    editable: bool = True
+
+    @property
+    def path(self) -> str:
+        """Where documents hold it."""
+        return self.name
+
+    def meaning(self, stored: Any) -> Any:
+        """Give what a stored value means, comparable with others of the column."""
+        raise NotImplementedError
+
+    def span(self, operand: Any) -> tuple[Any, Any]:
+        """Give the first and the last value that equals an operand.
+
+        Raises:
+            MisfitError: No value could.
+        """
+        value = self.meaning(operand)
+        return value, value
+
+    def read(self, held: Sequence[Any]) -> list[Any]:
+        """Give what stored values mean; those that mean nothing, which a lax mapping lets in, compare with nothing."""
+        values = []
+        for each in held:
+            if each is not None:
+                with suppress(MisfitError):
+                    values.append(self.meaning(each))
+        return values
+
+    def rank(self, held: Sequence[Any], *, descending: bool) -> Any:
+        """Give what a sort compares: of several values the smallest, descending the largest; None without one."""
+        values = self.read(held)
+        return (max if descending else min)(values) if values else None
+
+    def end(self, *, descending: bool) -> Any:
+        """Give the value that a server's sort does not tell from none."""
+        return MISSING
+
+    def holds(self, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        """Tell whether a row that holds these values satisfies a filter row.
+
+        Args:
+            row: The filter row.
+            held: The stored scalars, nulls too.
+            said: What the driver explained.
+
+        Raises:
+            MisfitError: The value of the filter row does not fit the column.
+        """
+        if (positive := NEGATED.get(row.op)) is not None:
+            return opposite(self.found(positive, row, held, said))
+        return self.found(row.op, row, held, said)
+
+    def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        """Tell whether a value satisfies an operator that is no negation."""
+        if op in (Op.NULL, Op.NOT_NULL):
+            return any(each is not None for each in held) is (op is Op.NOT_NULL)
+        values = self.read(held)
+        if op is Op.IN:
+            return some([self.equals(one, values, row, said) for one in listed(row.value)])
+        if op is Op.EQ:
+            return self.equals(row.value, values, row, said)
+        if op is Op.BETWEEN:
+            low, high = listed(row.value)
+            first, last = self.span(low)[0], self.span(high)[1]
+            return any(first <= value <= last for value in values)
+        if op in COMPARED:
+            first, last = self.span(row.value)
+            compare = {
+                Op.GT: lambda value: value > last,
+                Op.GE: lambda value: value >= first,
+                Op.LT: lambda value: value < first,
+                Op.LE: lambda value: value <= last,
+            }[op]
+            return any(map(compare, values))
+        raise MisfitError(f"{self.type} has no {op}")
+
+    def equals(self, operand: Any, values: Sequence[Any], row: Filter, said: Said) -> Maybe:
+        """Tell whether one of several values equals an operand."""
+        first, last = self.span(operand)
+        return any(first <= value <= last for value in values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Column):
+    """A column of numbers, of any width.
+
+    Attributes:
+        ends: The smallest and the largest of its type; a sort does not tell them from no value.
+        form: How a floating-point type packs its values, or the factor of a scaled one; empty for other types.
+    """
+
+    ends: tuple[int, int] | None = None
+    form: str = ""
+
+    def end(self, *, descending: bool) -> Any:
+        return MISSING if self.ends is None else self.ends[not descending]
+
+    def rank(self, held: Sequence[Any], *, descending: bool) -> Any:
+        values = [self.kept(each) for each in self.read(held)]
+        return (max if descending else min)(values) if values else None
+
+    def kept(self, value: Decimal) -> Any:
+        """Give a value as its type keeps it, which is what a sort compares."""
+        if not self.form:
+            return value
+        if self.form.isdigit():
+            return round(float(value) * int(self.form))
+        return struct.unpack(self.form, struct.pack(self.form, value))[0]
+
+    def meaning(self, stored: Any) -> Decimal:
+        try:
+            return Decimal(repr(stored) if isinstance(stored, float) else str(stored))
+        except InvalidOperation:
+            raise MisfitError(f"{stored!r} is no number") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Boolean(Column):
+    """A column of booleans."""
+
+    def meaning(self, stored: Any) -> bool:
+        if isinstance(stored, bool):
+            return stored
+        if stored in ("true", "false"):
+            return bool(stored == "true")
+        raise MisfitError(f"{stored!r} is no boolean")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Address(Column):
+    """A column of IP addresses; one of 32 bits equals its form of 128."""
+
+    def meaning(self, stored: Any) -> int:
+        return self.span(stored)[0]
+
+    def span(self, operand: Any) -> tuple[int, int]:
+        try:
+            network = ipaddress.ip_network(operand, strict=False)
+        except ValueError:
+            raise MisfitError(f"{operand!r} is no address") from None
+        mapped = 0xFFFF << 32 if network.version == 4 else 0
+        return int(network.network_address) + mapped, int(network.broadcast_address) + mapped
+
+
+_ISO = re.compile(
+    r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
+)
+_OWN = {
+    "yyyy-MM-dd": r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)",
+    "dd.MM.yyyy": r"(?P<d>\d\d)\.(?P<m>\d\d)\.(?P<y>\d{4})",
+    "yyyy-MM-dd HH:mm:ss": r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d) (?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)",
+}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _nanos(moment: datetime) -> int:
+    return ((moment - _EPOCH) // timedelta(microseconds=1)) * 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Date(Column):
+    """A column of moments, in nanoseconds since 1970; an operand covers the unit that it ends with.
+
+    Attributes:
+        formats: The mapping's formats; the first one that reads a text counts.
+        tick: The shortest time that the column tells apart, which is what a fraction of a second covers.
+        least: Descending, a sort does not tell it from no value.
+    """
+
+    formats: tuple[str, ...] = ("iso", "epoch_millis")
+    tick: int = MILLI
+    least: Any = MISSING
+
+    def end(self, *, descending: bool) -> Any:
+        return self.least if descending else MISSING
+
+    def meaning(self, stored: Any) -> int:
+        return self.span(stored)[0]
+
+    def span(self, operand: Any) -> tuple[int, int]:
+        for each in self.formats:
+            if (found := self._read(each, str(operand))) is not None:
+                return found
+        raise MisfitError(f"{operand!r} is no date of {self.formats}")
+
+    def _read(self, name: str, text: str) -> tuple[int, int] | None:
+        if name in ("epoch_millis", "epoch_second"):
+            unit = MILLI if name == "epoch_millis" else SECOND
+            return (int(text) * unit, int(text) * unit + unit - 1) if re.fullmatch(r"-?\d{1,18}", text) else None
+        if name != "iso":
+            if (own := re.fullmatch(_OWN[name], text)) is None:
+                return None
+            given = {"H": "0", "M": "0", "S": "0"} | own.groupdict()
+            try:
+                moment = datetime(*(int(given[unit]) for unit in "ymdHMS"), tzinfo=UTC)
+            except ValueError:
+                return None
+            return _nanos(moment), _nanos(moment) + (SECOND if "HH" in name else 86_400 * SECOND) - 1
+        if (iso := _ISO.fullmatch(text)) is None:
+            return None
+        year, month, day, hour, minute, second, fraction, zone = iso.groups()
+        offset = timedelta()
+        if zone not in (None, "Z"):
+            offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:])) * (-1 if zone[0] == "-" else 1)
+        try:
+            given = (int(each or least) for each, least in zip(iso.groups()[:6], (0, 1, 1, 0, 0, 0), strict=True))
+            first = _nanos(datetime(*given, tzinfo=UTC)) - (offset // timedelta(microseconds=1)) * 1000
+        except ValueError:
+            return None
+        if fraction:
+            at = first + int(fraction.ljust(9, "0"))
+            return at, at + self.tick - 1
+        if second or minute or hour or day:
+            unit = SECOND * (1 if second else 60 if minute else 3_600 if hour else 86_400)
+            return first, first + unit - 1
+        after = (int(year) + 1, 1) if month in (None, "12") else (int(year), int(month) + 1)
+        last = datetime(*after, 1, tzinfo=UTC) if after[0] < 10_000 else datetime.max.replace(tzinfo=UTC)
+        return first, _nanos(last) - 1
+
+
+def folded(text: str) -> str:
+    """Ignore letter case as the drivers say they do: of ASCII letters only."""
+    return "".join(each.lower() if each.isascii() else each for each in text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text(Column):
+    """A column that compares whole strings, as they are; parts of strings without regard to case."""
+
+    def meaning(self, stored: Any) -> str:
+        return stored if isinstance(stored, str) else json.dumps(stored)
+
+    def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        values = [self.meaning(each) for each in held if each is not None]
+        if op in (Op.NULL, Op.NOT_NULL):
+            return super().found(op, row, held, said)
+        hidden = [
+            value for value in values if said.limit is not None and len(value.encode("utf-16-le")) // 2 > said.limit
+        ]
+        shown = [each for each in held if each is not None and self.meaning(each) not in hidden]
+        answer = self._found(op, row, shown, said)
+        return answer if answer or not hidden else None
+
+    def _found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        values = [self.meaning(each) for each in held]
+        if op is Op.EMPTY:
+            return "" in values
+        if op is Op.NOT_EMPTY:
+            return bool(values) and "" not in values
+        if op not in PATTERNS:
+            return super().found(op, row, held, said)
+        part, strict = str(row.value), row.case is True or said.case
+        texts = values if strict else list(map(folded, values))
+        part = part if strict else folded(part)
+        if op is Op.STARTS:
+            return any(text.startswith(part) for text in texts)
+        return any(text.endswith(part) if op is Op.ENDS else part in text for text in texts)
+
+    def equals(self, operand: Any, values: Sequence[Any], row: Filter, said: Said) -> Maybe:
+        wanted = self.meaning(operand)
+        if row.case is False and not said.case:
+            return folded(wanted) in map(folded, values)
+        return wanted in values

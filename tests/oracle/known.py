@@ -1,0 +1,147 @@
+"""Differences that are known and open. An entry that a whole run no longer needs fails the test: remove it then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .run import Found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """One known difference.
+
+    Attributes:
+        name: A short name for reports.
+        driver: The driver.
+        reason: What differs, and why it stands.
+        holds: Whether a difference is this one.
+        on: Parts of the names of the targets that show it in a whole run; empty if a run may miss it.
+    """
+
+    name: str
+    driver: str
+    reason: str
+    holds: Callable[[Found], bool]
+    on: tuple[str, ...] = ()
+
+
+FLOATS = {"float", "half_float", "scaled_float", "double"}
+FILTERED = {"rows", "count", "export", "total"}
+
+
+def _named(found: Found, *names: str) -> bool:
+    return not {*names}.isdisjoint(each.name for each in found.columns)
+
+
+def _filtered(found: Found, *types: str) -> bool:
+    rows = {each.column for each in found.call.rows}
+    return found.error.kind in FILTERED and any(each.name in rows and each.type in types for each in found.columns)
+
+
+def _of_change(found: Found, *types: str) -> bool:
+    return found.error.kind == "change" and found.culprit is not None and found.culprit.type in types
+
+
+def _sorted(found: Found, *types: str) -> bool:
+    keys = {each.column for each in found.call.sort}
+    return found.error.kind == "order" and any(each.name in keys and each.type in types for each in found.columns)
+
+
+KNOWN: tuple[Known, ...] = (
+    Known(
+        name="null_value",
+        driver="elasticsearch",
+        reason="a stored null is found as the mapping's null_value, and sorted as it; only `null` says so",
+        holds=lambda found: found.error.kind in (*FILTERED, "order") and _named(found, "void"),
+        on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="ignored values",
+        driver="elasticsearch",
+        reason="the server takes what ignore_above or ignore_malformed left out for null; the row claims to be exact",
+        holds=lambda found: found.error.kind in FILTERED and _named(found, "short", "lax"),
+        on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="normalizer",
+        driver="elasticsearch",
+        reason="a normalizer changes what is compared and sorted; the row claims to be exact",
+        holds=lambda found: found.error.kind in (*FILTERED, "order") and _named(found, "folded"),
+        on=("elasticsearch",),
+    ),
+    Known(
+        name="floats",
+        driver="elasticsearch",
+        reason="floating-point types compare rounded values, and -0.0 is not 0; the row claims to be exact",
+        holds=lambda found: _filtered(found, *FLOATS),
+        on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="digits of a change",
+        driver="elasticsearch",
+        reason="a number that is edited or inserted is stored with other digits: 1e2 as 100, -0.0 as 0, 1.10 as 1.1",
+        holds=lambda found: _of_change(found, *FLOATS),
+        on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="address of a change",
+        driver="elasticsearch",
+        reason="an address that is edited or inserted is respelled: 2001:DB8::3 as 2001:db8::3",
+        holds=lambda found: _of_change(found, "ip"),
+        on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="-0",
+        driver="elasticsearch",
+        reason="a cell shows the integer -0 as 0: the decoder has no sign for it",
+        holds=lambda found: found.error.kind == "cell" and "-0" in str(found.error.expected),
+        on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="numbers beyond a double",
+        driver="weaviate",
+        reason="a number is compared as a 64-bit float, whatever its digits; the row claims to be exact",
+        holds=lambda found: _filtered(found, "number", "number[]"),
+        on=("fake", "weaviate"),
+    ),
+    Known(
+        name="integers of 64 bits",
+        driver="weaviate",
+        reason="integers at the ends of 64 bits compare as others; the row only says that they are floats",
+        holds=lambda found: _filtered(found, "int", "int[]") and "92233720368547758" in str(found.call),
+        on=("fake",),
+    ),
+    Known(
+        name="pieces of three letters",
+        driver="weaviate",
+        reason="a text without three letters has no piece of three, and the server refuses it; the driver sends it",
+        holds=lambda found: found.error.kind == "error" and _named(found, "trigram"),
+        on=("fake", "weaviate"),
+    ),
+    Known(
+        name="dates beyond 64 bits",
+        driver="weaviate",
+        reason="dates outside 1677 to 2262 compare as other dates; the row claims to be exact",
+        holds=lambda found: _filtered(found, "date", "date[]"),
+        on=("fake", "weaviate"),
+    ),
+)
+
+
+def known(found: Found) -> Known | None:
+    """Give the entry that covers a difference."""
+    return next((each for each in KNOWN if each.driver == found.driver and each.holds(found)), None)
+
+
+def needless(driver: str, target: str, seen: set[str]) -> list[str]:
+    """Name the entries that a whole run on a target did not need."""
+    return [
+        each.name
+        for each in KNOWN
+        if each.driver == driver and each.name not in seen and any(part in target for part in each.on)
+    ]

@@ -1,0 +1,75 @@
+"""What drivers answer is what Python makes of the stored documents: thousands of random calls, each evaluated twice."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .known import needless
+from .run import DRIVERS, run
+from .targets import of_record, on_fake
+
+if TYPE_CHECKING:
+    from .run import Report
+    from .targets import Target
+
+FAKE, LIVE = 1_000, 5_000
+SEED = 1
+SETUPS = ("-rbac", "-tls", "-open", "-no-graphql", "-small", "-tenants", "-http-security")
+"""Ends of the names of engines that change no answer of these calls, or have no filters at all."""
+
+
+def calls(usual: int) -> int:
+    """Give the number of calls: `DRAGOMAN_ORACLE` scales it, 0.1 for a tenth."""
+    return max(1, round(usual * float(os.environ.get("DRAGOMAN_ORACLE", "1"))))
+
+
+async def holds(driver: str, target: Target, count: int) -> Report:
+    name, connection = target
+    async with connection as rig:
+        report = await run(driver, rig, name, seed=SEED, calls=count, say=lambda text: print(text, file=sys.stderr))
+    print(report)
+    assert not report.new
+    return report
+
+
+def judges_enough(report: Report) -> None:
+    """An oracle that judges little says little."""
+    answers, kinds = report.tally.answers, report.tally.kinds
+    assert answers["exact"] > report.calls / 8
+    assert answers["refused"] + answers["change refused"] < report.calls / 2
+    assert min(kinds.values()) > report.calls / 100
+    assert report.tally.unread.total() < report.calls / 4
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("driver", DRIVERS)
+async def test_every_answer_holds_the_oracle(driver: str) -> None:
+    """On a fake server; an entry of `known.py` that is no longer needed has to go."""
+    target = on_fake(driver)
+    report = await holds(driver, target, calls(FAKE))
+    if report.calls >= FAKE:
+        judges_enough(report)
+        assert needless(driver, target[0], {*report.known}) == []
+
+
+@pytest.mark.live
+@pytest.mark.timeout(1_800)
+async def test_every_answer_holds_the_oracle_on_a_server(live_server: dict[str, Any]) -> None:
+    if live_server["engine"].endswith(SETUPS):
+        pytest.skip("another engine of this version holds it; keys and certificates change no answer")
+    target = of_record(live_server)
+    report = await holds(live_server["type"], target, calls(LIVE))
+    if report.calls >= LIVE:
+        judges_enough(report)
+        assert needless(live_server["type"], target[0], {*report.known}) == []
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+async def test_a_few_calls_of_the_oracle_hold(driver: str) -> None:
+    """What takes a second, each time."""
+    await holds(driver, on_fake(driver), 60)
