@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 KINDS = {"page": 50, "count": 12, "export": 12, "cell": 8, "update": 10, "insert": 4, "delete": 4}
 """Kinds of calls, and how often each is made."""
 
+CHANGES = ("update", "insert", "delete")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
@@ -104,6 +106,7 @@ class Stored:
         columns: The columns of its index or collection, by name.
         tenant: Its tenant.
         odd: Its text is JSON with comments, which only the server's own parser reads.
+        element: It is an element of a nested array.
     """
 
     object: str
@@ -113,12 +116,17 @@ class Stored:
     columns: dict[str, Column]
     tenant: str | None = None
     odd: bool = False
+    element: bool = False
 
 
 class World(Protocol):
     """Mappings and documents on a server, and what only a driver's own kind of server knows."""
 
     rows: list[Stored]
+
+    def columns(self, name: str) -> list[Column]:
+        """Give the columns of all that a name covers; two may have one name."""
+        ...
 
     def held(self, row: Stored, column: Column) -> Any:
         """Give what a row holds in a column, as its cell shows it; MISSING for nothing."""
@@ -208,7 +216,7 @@ async def check(rig: Any, world: World, call: Call, tally: Tally) -> None:
         DifferenceError: It differs.
     """
     tally.kinds[call.kind] += 1
-    if call.kind in ("update", "insert", "delete"):
+    if call.kind in CHANGES:
         try:
             await _changed(rig, world, call, tally)
         finally:
@@ -228,13 +236,12 @@ async def check(rig: Any, world: World, call: Call, tally: Tally) -> None:
         tally.unread.update(each.unread)
         tally.answers["exact" if each.exact else "approximate"] += 1
     rows = world.targets(call.object, call.tenant)
-    try:
-        judged = {(row.object, row.id): judge(world, call, row, said) for row in rows}
-        misfit = False
-    except MisfitError:  # no row holds such a value
+    misfit = _misfit(world, call, said)
+    if misfit:  # no row holds such a value
         nothing = len(call.rows) == 1 and call.rows[0].op not in NEGATED
         judged = dict.fromkeys([(row.object, row.id) for row in rows], False if nothing else None)
-        misfit = True
+    else:
+        judged = {(row.object, row.id): judge(world, call, row, said) for row in rows}
     try:
         await {"page": _pages, "count": _count, "export": _export}[call.kind](
             rig, world, call, compiled, judged, said, rows
@@ -243,6 +250,19 @@ async def check(rig: Any, world: World, call: Call, tally: Tally) -> None:
         if not misfit:
             raise DifferenceError("error", "an answer", f"{type(error).__name__}: {error}", said=said) from None
         tally.answers["refused by the server"] += 1
+
+
+def _misfit(world: World, call: Call, said: Sequence[Said]) -> bool:
+    """Tell whether a filter row has a value that a column cannot have."""
+    columns = world.columns(call.object)
+    for each, explained in zip(call.rows, said, strict=True):
+        for column in columns:
+            if column.name == each.column:
+                try:
+                    column.holds(each, [], explained)
+                except MisfitError:
+                    return True
+    return False
 
 
 async def _compiled(rig: Any, call: Call) -> tuple[CompiledFilter | None, list[Said]]:
@@ -288,6 +308,9 @@ def _one(world: World, row: Stored, each: Filter, said: Said) -> Maybe:
         return None
     if column is None:  # an index behind the name does not map it
         return each.op in (*NEGATED, Op.NULL)
+    if column.nested and each.op is Op.NOT_EMPTY and not row.element:  # one element is enough
+        elements = world.elements(row, column.nested)
+        return some([column.holds(each, world.scalars(element, column), said) for element in elements])
     return column.holds(each, world.scalars(row, column), said)
 
 

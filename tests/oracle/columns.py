@@ -136,9 +136,26 @@ class Column:
         Raises:
             MisfitError: The value of the filter row does not fit the column.
         """
+        if self.admitted(held, said):
+            return None
         if (positive := NEGATED.get(row.op)) is not None:
             return opposite(self.found(positive, row, held, said))
         return self.found(row.op, row, held, said)
+
+    def admitted(self, held: Sequence[Any], said: Said) -> bool:
+        """Tell whether an approximation admits any answer for a row that holds these values."""
+        values = [each for each in held if each is not None]
+        return (
+            "any" in said.admits
+            or ("nulls" in said.admits and len(values) < len(held))
+            or ("malformed" in said.admits and len(self.read(held)) < len(values))
+            or ("ends" in said.admits and any(map(self.far, self.read(held))))
+        )
+
+    def far(self, value: Any) -> bool:
+        """Tell whether a value is beyond those that the server compares rightly, where it says so."""
+        del value
+        return False
 
     def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
         """Tell whether a value satisfies an operator that is no negation."""
@@ -188,6 +205,15 @@ class Number(Column):
     def rank(self, held: Sequence[Any], *, descending: bool) -> Any:
         values = [self.kept(each) for each in self.read(held)]
         return (max if descending else min)(values) if values else None
+
+    def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        if "rounded" in said.admits and op not in VALUELESS:
+            operands = row.value if isinstance(row.value, list) else [row.value]
+            near = {self.kept(self.meaning(each)) for each in operands}
+            if not near.isdisjoint(map(self.kept, self.read(held))):
+                super().found(op, row, held, said)
+                return None  # as the type keeps them, they are equal
+        return super().found(op, row, held, said)
 
     def kept(self, value: Decimal) -> Any:
         """Give a value as its type keeps it, which is what a sort compares."""

@@ -272,19 +272,22 @@ class ElasticWorld:
 
     # what rows hold
 
+    def columns(self, name: str) -> list[Column]:
+        return [each for index in self.indices if name in (index.name, self.alias) for each in index.columns.values()]
+
     def held(self, row: Stored, column: Column) -> Any:
         return at(row.value, column.name, self.arrays)
 
     def scalars(self, row: Stored, column: Column) -> list[Any]:
         name = column.name
-        if row.text == "":  # an element of a nested array
+        if row.element:
             name = name.removeprefix(f"{column.nested}.")
         return flat(at(row.value, name))
 
     def elements(self, row: Stored, array: str) -> list[Stored]:
         found = row.value.get(array)
         found = found if isinstance(found, list) else [found]
-        return [replace(row, text="", value=each) for each in found if isinstance(each, dict)]
+        return [replace(row, element=True, value=each) for each in found if isinstance(each, dict)]
 
     def same(self, cell: Any, value: Any) -> bool:
         return same(cell, value)

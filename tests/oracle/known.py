@@ -82,6 +82,20 @@ KNOWN: tuple[Known, ...] = (
         on=("fake", "elasticsearch"),
     ),
     Known(
+        name="dates in a sort",
+        driver="elasticsearch",
+        reason="7.x loses rows, or fails, where shards disagree on the format of a date without a value",
+        holds=lambda found: (
+            " 7." in found.target.replace("-", " ")
+            and any(
+                each.type.startswith("date")
+                for each in found.columns
+                if each.name in {key.column for key in found.call.sort}
+            )
+            and found.error.kind in (*FILTERED, "error", "order")
+        ),
+    ),
+    Known(
         name="digits of a change",
         driver="elasticsearch",
         reason="a number that is edited or inserted is stored with other digits: 1e2 as 100, -0.0 as 0, 1.10 as 1.1",
@@ -94,6 +108,17 @@ KNOWN: tuple[Known, ...] = (
         reason="an address that is edited or inserted is respelled: 2001:DB8::3 as 2001:db8::3",
         holds=lambda found: _of_change(found, "ip"),
         on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="long strings in a sort",
+        driver="elasticsearch",
+        reason="before 7.11 rows have no _ignored, so no note says that a string over ignore_above sorts as no value",
+        holds=lambda found: (
+            "7.10" in found.target
+            and found.error.kind == "order"
+            and not {"short", "title"}.isdisjoint(each.column for each in found.call.sort)
+        ),
+        on=("7.10",),
     ),
     Known(
         name="-0",
@@ -112,9 +137,14 @@ KNOWN: tuple[Known, ...] = (
     Known(
         name="integers of 64 bits",
         driver="weaviate",
-        reason="integers at the ends of 64 bits compare as others; the row only says that they are floats",
-        holds=lambda found: _filtered(found, "int", "int[]") and "92233720368547758" in str(found.call),
-        on=("fake",),
+        reason="a stored 2^63 - 1 compares as -2^63, and so does such a value; the row claims to be exact, or says floats",
+        holds=lambda found: (
+            _filtered(found, "int", "int[]")
+            and (
+                "92233720368547758" in str(found.call) or all("9223372036854775807" in row.text for row in found.wrong)
+            )
+        ),
+        on=("fake", "weaviate"),
     ),
     Known(
         name="pieces of three letters",

@@ -11,26 +11,47 @@ if TYPE_CHECKING:
 
 READ = {
     r"rows without '.*' match too": "absent",
-    r"the mapping's null_value makes stored nulls count as values": "nulls",
+    r"rows written before '.*' was added to the collection are missing": "absent",
+    r"no other row of element .* is on '.*'": "alone",
+    # texts
     r"analysed text: compares words, not the exact text": "words",
     r"analysed text: finds whole words in this order, anywhere in the text": "words",
-    r"compares the values of all keys": "keys",
-    r"letter case is compared(: this version of the server cannot ignore it)?": "case",
-    r"letter case is ignored for ASCII letters only": "ascii",
-    r"letter case is not compared": "folded",
-    r"strings longer than (?P<limit>\d+) characters are not indexed in .*": "limit",
-    r"no other row of element .* is on '.*'": "alone",
-    r"empty values count as null too": "empty",
-    r"integers beyond 2\^53 are compared as 64-bit floats": "floats",
-    r"compares words: a text that contains them all matches, in any order": "words",
+    r"compares .*: a text that contains them all matches, in any order": "words",
+    r"compares .*: a text that contains (one of them|all of one value) is left out(, in any order)?": "words",
     r"compares words: finds them in any order, anywhere in the text": "words",
     r"finds texts in which any word (starts|ends) with it": "words",
+    r"the .* may be in different elements": "words",
     r"words that are not indexed \(stopwords\) are left out": "stopwords",
     r"white space around the text is not compared": "trimmed",
     r"\* and \? stand for any characters; they cannot be escaped": "wild",
-    r"texts with line breaks (may be missed|match although they contain it); .*": "lines",
+    r"texts with line breaks (may be missed|match although they contain it)(; .*)?": "lines",
+    r"letter case is compared(: this version of the server cannot ignore it)?": "case",
+    r"letter case is ignored for ASCII letters only": "ascii",
+    r"letter case is not compared": "folded",
+    r"texts are compared as the normalizer .* changes them": "any",
+    r"accents are not compared: .*": "any",
+    r"compares the values of all keys": "any",
+    # what an index leaves out or adds
+    r"strings longer than (?P<limit>\d+)[\d, ]* characters are not indexed( in .*)?": "limit",
+    r"values that the type cannot hold are not indexed \(ignore_malformed\)": "malformed",
+    r"the mapping's null_value makes stored nulls count as values": "nulls",
+    r"stored nulls count as the value .* \(null_value\)": "nulls",
+    r"values of .* count too \(copy_to\)": "any",
+    r"a stored empty text counts as false": "malformed",
+    r"empty values count as null too": "empty",
+    # numbers and dates
+    r"numbers are compared (with \d+ bits, about \d+ digits|as multiples of 1/.*)": "rounded",
+    r"a stored number with decimals counts without them \(coerce\)": "malformed",
+    r"integers beyond 2\^53 are compared as 64-bit floats": "floats",
+    r".* is compared as .*, the nearest 64-bit float": "floats",
+    r"stored integers from 2\^63 - 512 on compare as the smallest": "ends",
+    r"below 1\.38, -0\.0 is not 0\.0 and compares as the smallest number": "any",
+    r"dates outside .* compare as other dates": "ends",
+    r"dates are compared to the millisecond": "millis",
+    r"digits beyond nanoseconds are not compared": "nanos",
+    r"the indices behind this name read dates in different formats: .*": "any",
 }
-"""Sentences of approximations, and the word by which the columns know what each admits."""
+"""Sentences of approximations, and the word by which the columns know what each admits; `any` row."""
 
 
 @dataclass(frozen=True)

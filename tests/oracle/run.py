@@ -9,10 +9,12 @@ from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from dragoman_api import DragomanError
 
 from . import elasticsearch, weaviate
-from .calls import Call, DifferenceError, Tally, check
+from .calls import CHANGES, Call, DifferenceError, Tally, check
 from .known import known
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 CALLS_OF_A_WORLD = 40
 """Calls in a row that share mappings and documents; the seed of a call names its world."""
+
+AT_A_TIME = 4
+"""Calls that run at the same time."""
 
 MOST_SHOWN = 12
 _TRIES = 60  # worlds that are built to make one difference small
@@ -56,8 +61,12 @@ class Found:
     def columns(self) -> list[Any]:
         """The columns that the call names."""
         names = {each.column for each in (*self.call.rows, *self.call.sort)} | {*self.call.values, self.call.column}
-        every = {name: column for row in self.world.rows for name, column in row.columns.items()}
-        return [every[name] for name in sorted(names & every.keys())]
+        return [each for each in self.world.columns(self.call.object) if each.name in names]
+
+    @property
+    def wrong(self) -> list[Stored]:
+        """The rows that are missing, or that should not be there; none if the difference names no rows."""
+        return [row for row in self.world.rows if f"'{row.id}'" in str(self.error.expected)]
 
     @property
     def types(self) -> set[str]:
@@ -75,7 +84,7 @@ class Found:
     @property
     def culprit(self) -> Column | None:
         """The column whose value is wrong."""
-        return next((row.columns.get(self.error.column) for row in self.world.rows), None)
+        return next((each for each in self.world.columns(self.call.object) if each.name == self.error.column), None)
 
     def command(self) -> str:
         """Repeat the call."""
@@ -156,32 +165,47 @@ async def run(
     if rig.fake is not None:
         rig.fake.faults.clear()
     began = said = monotonic()
-    world, of = None, -1
-    for number in range(seed, seed + calls):
-        if number // CALLS_OF_A_WORLD != of or world is None:
-            if world is not None:
-                await world.remove(rig)
-            of = number // CALLS_OF_A_WORLD
-            world = kind.world(Random(f"world {of}"), f"oracle{of}", takes)
-            await world.build(rig)
-        call = world.call(Random(f"call {number}"))
-        error = await differs(rig, world, call, report.tally)
-        report.calls += 1
-        if error is not None:
-            found = Found(driver=driver, target=target, seed=number, call=call, error=error, world=world)
+    for of in range(seed // CALLS_OF_A_WORLD, (seed + calls - 1) // CALLS_OF_A_WORLD + 1):
+        world = kind.world(Random(f"world {of}"), f"oracle{of}", takes)
+        await world.build(rig)
+        first = of * CALLS_OF_A_WORLD
+        numbers = range(max(seed, first), min(seed + calls, first + CALLS_OF_A_WORLD))
+        made = {number: world.call(Random(f"call {number}")) for number in numbers}
+        for number, error in (await answered(rig, world, made, report.tally)).items():
+            found = Found(driver=driver, target=target, seed=number, call=made[number], error=error, world=world)
             if entry := known(found):
                 report.known[entry.name] += 1
             elif (like := report.new.get(found.sort_of)) is not None:
                 like.times += 1
             else:
                 report.new[found.sort_of] = await smallest(rig, found) if len(report.new) < shrink else found
+        report.calls += len(numbers)
+        await world.remove(rig)
         if monotonic() - said > 5:
             said = monotonic()
             say(f"{report.calls:,} of {calls:,} calls, {sum(each.times for each in report.new.values())} differences")
-    if world is not None:
-        await world.remove(rig)
     report.seconds = monotonic() - began
     return report
+
+
+async def answered(rig: Any, world: Any, calls: dict[int, Call], tally: Tally) -> dict[int, DifferenceError]:
+    """Make the calls of a world, reads first and several at a time, as they come to one connection."""
+    errors: dict[int, DifferenceError] = {}
+    room = anyio.CapacityLimiter(AT_A_TIME)
+
+    async def make(number: int, call: Call) -> None:
+        async with room:
+            if (error := await differs(rig, world, call, tally)) is not None:
+                errors[number] = error
+
+    async with anyio.create_task_group() as tasks:
+        for number, call in calls.items():
+            if call.kind not in CHANGES:
+                tasks.start_soon(make, number, call)
+    for number, call in calls.items():
+        if call.kind in CHANGES:
+            await make(number, call)
+    return dict(sorted(errors.items()))
 
 
 async def differs(rig: Any, world: Any, call: Call, tally: Tally) -> DifferenceError | None:

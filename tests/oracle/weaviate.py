@@ -12,20 +12,19 @@ from uuid import UUID
 
 from drivers.weaviate.rig import key
 
+from dragoman_api import Filter
 from dragoman_api import Operator as Op
 from dragoman_api.exports import ExportForm
 from dragoman_api.grid import RowKey
 
 from . import chances
 from .calls import DifferenceError, Stored
-from .columns import NEGATED, PATTERNS, Boolean, Column, Date, MisfitError, Number, Text, listed, opposite, some
+from .columns import PATTERNS, SECOND, VALUELESS, Boolean, Column, Date, MisfitError, Number, Text, listed, some
 from .documents import MISSING, Digits, flat, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
-
-    from dragoman_api import Filter
 
     from .calls import Call
     from .columns import Maybe
@@ -109,9 +108,7 @@ class Tokens(Property, Text):
         if row.op is Op.NE and "words" in said.admits:  # as documented: none of its words
             words = set(self.tokens(str(row.value))) - STOPWORDS
             return not words & {token for each in held if each for token in self.tokens(each)}
-        if (positive := NEGATED.get(row.op)) is not None:
-            return opposite(self.found(positive, row, held, said))
-        return self.found(row.op, row, held, said)
+        return super().holds(row, held, said)
 
     def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
         values = [each for each in held if each is not None]
@@ -164,21 +161,29 @@ class Tokens(Property, Text):
 class Amount(Property, Number):
     """A number: 64-bit floating point, integers too beyond 2^53."""
 
-    def equals(self, operand: Any, values: Sequence[Any], row: Filter, said: Said) -> Maybe:
-        if "floats" in said.admits:
-            return float(self.meaning(operand)) in map(float, values)
-        return super().equals(operand, values, row, said)
+    def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        if "floats" in said.admits and op not in VALUELESS:
+            operands = row.value if isinstance(row.value, list) else [row.value]
+            rounded = [Decimal(float(self.meaning(each))) for each in operands]
+            value: Any = [str(each) for each in rounded] if isinstance(row.value, list) else str(rounded[0])
+            row = Filter(row.column, row.op, value)
+            held = [Digits(Decimal(float(each))) for each in self.read(held)]
+        return super().found(op, row, held, said)
 
-    def span(self, operand: Any) -> tuple[Any, Any]:
-        value = self.meaning(operand)
-        if self.type.startswith("int") and abs(value) > 2**53:  # what is stored is a float, and the explanation says it
-            value = Decimal(int(float(value)))
-        return value, value
+    def far(self, value: Any) -> bool:
+        return self.type.startswith("int") and bool(value >= 2**63 - 512)
+
+
+_FIRST, _LAST = -9_223_286_400 * SECOND, 9_223_286_400 * SECOND
+"""1677-09-22 and 2262-04-11, between which nanoseconds since 1970 have 64 bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Moment(Property, Date):
     """A date: one moment."""
+
+    def far(self, value: Any) -> bool:
+        return not _FIRST <= value < _LAST
 
     tick: int = 1
 
@@ -344,7 +349,7 @@ class WeaviateWorld:
     """One collection with objects."""
 
     name: str
-    columns: dict[str, Column]
+    properties: dict[str, Column]
     rows: list[Stored]
     shards: int = 1
     tenants: tuple[str, ...] = ()
@@ -353,6 +358,9 @@ class WeaviateWorld:
     _changed: set[tuple[str, str | None]] = field(default_factory=set)
 
     # what rows hold
+
+    def columns(self, name: str) -> list[Column]:
+        return list(self.properties.values()) if name == self.name else []
 
     def held(self, row: Stored, column: Column) -> Any:
         return row.value.get(column.name, MISSING)
@@ -396,7 +404,7 @@ class WeaviateWorld:
         if got is None:
             return "the object", row.value
         for name, value in values.items():
-            column = self.columns[name]
+            column = self.properties[name]
             meant = [[column.meaning(each) for each in flat(one)] for one in (got.get(name, MISSING), value)]
             if isinstance(column, Amount):
                 meant = [list(map(float, each)) for each in meant]
@@ -411,7 +419,7 @@ class WeaviateWorld:
         """Make the collection and store the objects; what the server made of them is what is stored."""
         definition: dict[str, Any] = {
             "class": self.name, "vectorizer": "none", "vectorIndexType": "flat", "invertedIndexConfig": self.index,
-            "properties": [{"name": name, **each.mapping} for name, each in self.columns.items()],
+            "properties": [{"name": name, **each.mapping} for name, each in self.properties.items()],
         }  # fmt: skip
         definition |= (
             {"multiTenancyConfig": {"enabled": True}}
@@ -464,7 +472,9 @@ class WeaviateWorld:
         """Make the world with fewer rows and columns, under another name."""
         name = f"{self.name.split('_')[0]}_{tag}"
         kept = {
-            each: column for each, column in self.columns.items() if columns is None or each in columns or each == "nr"
+            each: column
+            for each, column in self.properties.items()
+            if columns is None or each in columns or each == "nr"
         }
         fewer = []
         for row in rows:
@@ -473,7 +483,7 @@ class WeaviateWorld:
 
             text = written({each: value for each, value in members.items() if each in kept})
             fewer.append(replace(row, object=name, columns=kept, text=text))
-        return replace(self, name=name, columns=kept, rows=fewer, _changed=set())
+        return replace(self, name=name, properties=kept, rows=fewer, _changed=set())
 
     def renamed(self, call: Call, tag: str) -> Call:
         """Make a call for the smaller world."""
@@ -481,7 +491,7 @@ class WeaviateWorld:
 
     def shown(self) -> str:
         """Write the world."""
-        properties = [{"name": name, **each.mapping} for name, each in self.columns.items()]
+        properties = [{"name": name, **each.mapping} for name, each in self.properties.items()]
         head = f"{self.name} shards={self.shards} tenants={self.tenants} index={self.index} {json.dumps(properties)}"
         return "\n".join([head, *(f"{row.id} {row.tenant or ''} {row.text}" for row in self.rows)])
 
@@ -491,7 +501,7 @@ class WeaviateWorld:
         """Make a random call."""
         tenant = chance.choice(self.tenants) if self.tenants else None
         return chances.call(
-            chance, self.name, self.columns, self.rows, new=key(9_999), into=self.name, parts=PARTS, tenant=tenant,
+            chance, self.name, self.properties, self.rows, new=key(9_999), into=self.name, parts=PARTS, tenant=tenant,
         )  # fmt: skip
 
 
@@ -532,7 +542,7 @@ def world(chance: Random, name: str, takes: frozenset[str]) -> WeaviateWorld:
         numbers[key(number)] = number
     every = {"indexNullState": True, "indexPropertyLength": True, "indexTimestamps": True}
     return WeaviateWorld(
-        name=name, columns=columns, rows=rows, shards=chance.choice((1, 1, 3)), tenants=tenants, numbers=numbers,
+        name=name, properties=columns, rows=rows, shards=chance.choice((1, 1, 3)), tenants=tenants, numbers=numbers,
         index=every if chance.random() < 0.8 else {},
     )  # fmt: skip
 
