@@ -376,6 +376,11 @@ class DeepRules:
     def anyio_backend(cls) -> str:
         return "asyncio"
 
+    @pytest.fixture
+    async def big(self, deep: Deep) -> Deep:
+        await deep.es.driver.close()  # the walks of an earlier test, whichever it was
+        return deep
+
     @pytest.mark.parametrize(
         "sort",
         [(), (Sort("h"), Sort("g", descending=True))],
@@ -406,7 +411,6 @@ class DeepRules:
         """The last page is reached from behind, not by reading everything before it."""
         if not big.es.driver._features.point_in_time:
             pytest.skip("scrolls go forward only")
-        await big.es.driver.close()
         mark = len(big.es.log)
         page = await big.page(big.many - 10, 100, sort=[Sort("n")])
         assert len(page.keys) == 10
@@ -415,7 +419,6 @@ class DeepRules:
 
     async def test_E41_a_reader_who_turns_back_does_not_begin_anew(self, big: Deep) -> None:
         """From a bookmark, by the reversed sort; below 7.12 out of the rows that are still in hand."""
-        await big.es.driver.close()
         there = await big.page(big.window + 5, 10, sort=[Sort("n")])
         mark = len(big.es.log)
         back = await big.page(big.window - 5, 10, sort=[Sort("n")])
@@ -426,7 +429,6 @@ class DeepRules:
     async def test_rows_that_are_passed_over_bring_neither_document_nor_id(self, big: Deep) -> None:
         if not big.es.driver._features.point_in_time:
             pytest.skip("a scroll shows what it passes over")
-        await big.es.driver.close()
         mark = len(big.es.log)
         page = await big.page(big.many // 2, big.window // 2 + 5, sort=[Sort("n")], columns=["n"])
         assert all(key.id for key in page.keys)
@@ -445,14 +447,18 @@ class DeepRules:
         assert [key.id for key in deep.keys][:half] == [key.id for key in shallow.keys][half:]
 
     async def test_what_a_walk_holds_on_the_server_is_freed(self, big: Deep) -> None:
-        es = big.es
+        es, mark = big.es, len(big.es.log)
         for at in range(6):  # more results than walks are kept
             await big.page(big.window, 5, Filter("n", ">=", at))
         await es.driver.close()
         opened = [
-            each for each in es.log if each.method == "POST" and ("/_pit?" in each.path or "?scroll=" in each.path)
+            each
+            for each in es.log[mark:]
+            if each.method == "POST" and ("/_pit?" in each.path or "?scroll=" in each.path)
         ]
-        closed = [each for each in es.log if each.method == "DELETE" and each.path in ("/_pit", "/_search/scroll")]
+        closed = [
+            each for each in es.log[mark:] if each.method == "DELETE" and each.path in ("/_pit", "/_search/scroll")
+        ]
         assert len(opened) == len(closed)
 
     async def test_an_expired_context_is_renewed_and_said(self, big: Deep) -> None:
@@ -468,7 +474,6 @@ class DeepRules:
         assert {key.id for key in after.keys}.isdisjoint(key.id for key in before.keys)
         said = {note.code for page in (after, again) for note in page.notes}
         assert "snapshot-renewed" in said or not es.driver._features.point_in_time
-        await es.driver.close()
 
     async def test_an_object_may_be_described_several_times_at_once(
         self, big: Deep, monkeypatch: pytest.MonkeyPatch
@@ -524,7 +529,7 @@ class TestDeepOnFake(DeepRules):
 
     @pytest.fixture(scope="class", params=["8.19.21", "7.10.2"])
     @classmethod
-    async def big(cls, request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Deep]:
+    async def deep(cls, request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Deep]:
         async with on_fake(request.param, options={"window": "index"}) as es:
             yield await Deep.of(es, 1_000)
 
@@ -533,7 +538,7 @@ class TestDeepOnFake(DeepRules):
 class TestDeepOnServer(DeepRules):
     @pytest.fixture(scope="class")
     @classmethod
-    async def big(cls, live_server: dict[str, Any], anyio_backend: str) -> AsyncIterator[Deep]:
+    async def deep(cls, live_server: dict[str, Any], anyio_backend: str) -> AsyncIterator[Deep]:
         async with on_server(live_server) as es:
             yield await Deep.of(es, 10_000)
 
