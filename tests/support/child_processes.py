@@ -1,0 +1,19 @@
+"""The processes that this one has started, as the kernel tells them; Linux only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def children() -> set[str]:
+    """Name the living ones."""
+    mine = f"PPid:\t{Path('/proc/self').resolve().name}\n"
+    return {path.parent.name for path in Path("/proc").glob("[0-9]*/status") if _lives(path, mine)}
+
+
+def _lives(path: Path, parent: str) -> bool:
+    try:
+        text = path.read_text()
+    except OSError:  # it has just ended
+        return False
+    return parent in text and "State:\tZ" not in text
