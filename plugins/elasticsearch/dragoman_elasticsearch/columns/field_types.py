@@ -46,6 +46,9 @@ BOUNDS: dict[str, tuple[int, int]] = {name: (-(2**bits), 2**bits - 1) for name, 
 BOUNDS["unsigned_long"] = (0, 2**64 - 1)
 """Smallest and largest value of the integer types; outside, 7.x answers 400 and 8.19 finds nothing."""
 
+DATE_FORMAT = "strict_date_optional_time||epoch_millis"
+"""The server's default format of dates: a year with as many of its parts as are known, or a number."""
+
 _TYPES: dict[Family, tuple[str, ...]] = {
     Family.KEYWORD: ("keyword", "constant_keyword", "wildcard"),
     Family.TEXT: ("text", "match_only_text", "search_as_you_type", "annotated_text"),
@@ -124,7 +127,7 @@ class Field:
         runtime: It is computed, and not stored.
         ignore_above: Longer strings are not indexed.
         null_value: Stored nulls are indexed as a value.
-        iso: Dates are written in the server's default format.
+        formats: The formats of its dates, one per mapping; each may name several, of which the first that fits counts.
         partial: Some index of the target does not map it.
         arrayless: Some index of the target lacks a nested array around it.
         conflict: Why the indices of a target make it unusable; empty if they do not.
@@ -144,7 +147,7 @@ class Field:
     runtime: bool = False
     ignore_above: int | None = None
     null_value: bool = False
-    iso: bool = True
+    formats: tuple[str, ...] = (DATE_FORMAT,)
     partial: bool = False
     arrayless: bool = False
     conflict: str = ""

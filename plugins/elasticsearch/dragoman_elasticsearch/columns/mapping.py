@@ -14,13 +14,12 @@ from dragoman_api import Note
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_elasticsearch import error_answers
 
-from .field_types import Family, Field, family_of
+from .field_types import DATE_FORMAT, Family, Field, family_of
 from .view import View, column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_ISO_FORMATS = ("strict_date_optional_time", "date_optional_time")
 _ANY = frozenset(("nested", "object", "passthrough"))
 
 SPECIAL = (
@@ -215,7 +214,7 @@ def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], *,
         runtime=last.runtime,
         ignore_above=min(limits) if limits else None,
         null_value=any(leaf.spec.get("null_value") is not None for leaf in leaves),
-        iso=all(_is_iso(leaf.spec) for leaf in leaves),
+        formats=tuple(dict.fromkeys(str(leaf.spec.get("format") or DATE_FORMAT) for leaf in leaves)),
         partial=partial,
         conflict="" if alike else "nested or computed in one index, and not in another",
     )
@@ -229,11 +228,6 @@ def _capabilities(types: dict[str, TypeCapabilities] | None) -> tuple[bool, bool
 
 def _has_keyword(leaf: _Leaf) -> bool:
     return bool((leaf.spec.get("fields") or {}).get("keyword", {}).get("type") == "keyword")
-
-
-def _is_iso(spec: dict[str, Any]) -> bool:
-    # The first format counts: under epoch_millis "2024" is a moment in 1970.
-    return str(spec.get("format") or _ISO_FORMATS[0]).startswith(_ISO_FORMATS)
 
 
 def _from_caps(caps: dict[str, dict[str, TypeCapabilities]]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def clause(row: Filter, found: Field, features: Features, notes: list[str]) -> C
         return _pattern(row, found, features, notes)
     if row.op in _RANGE or row.op is Op.BETWEEN:
         _warn_unindexed(found, notes, None)
-        return _range(row, found)
+        return _range(row, found, notes)
     several = filter_values.values(row.value) if row.op in (Op.IN, Op.NOT_IN) else [row.value]
     if not several:
         raise ValueError("the list of values is empty")
@@ -76,6 +76,7 @@ def _equal(
         notes.append("compares the values of all keys")
     for value in values:
         _warn_unindexed(found, notes, value)
+        _warn_format(found, notes, value)
     if row.case is False and found.family in (Family.ID, Family.VERSION):
         notes.append("letter case is compared")
     if row.case is False and (found.keyword or found.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
@@ -93,7 +94,7 @@ def _date(found: Field, value: filter_values.Scalar) -> Clause:
     if not filter_values.is_month(found, value):
         return {"term": {found.field: value}}
     first, following = filter_values.month(value)
-    return {"range": {found.field: {"gte": first, "lt": following}}}
+    return {"range": {found.field: {"gte": first, "lt": following, "format": filter_values.month_format(found)}}}
 
 
 def _any(clauses: list[Clause]) -> Clause:
@@ -137,7 +138,13 @@ def _warn_unindexed(found: Field, notes: list[str], value: filter_values.Scalar 
             notes.append(text)
 
 
-def _range(row: Filter, found: Field) -> Clause:
+def _warn_format(found: Field, notes: list[str], value: filter_values.Scalar) -> None:
+    """Note that a value that looks like a month or a year is something else in this field."""
+    if (own := filter_values.own_format(found, value)) is not None:
+        notes.append(f"'{value}' is read in the field's own format, {own}, not as a month or a year")
+
+
+def _range(row: Filter, found: Field, notes: list[str]) -> Clause:
     bounds: dict[str, filter_values.Scalar] = {}
     if row.op is Op.BETWEEN:
         given = filter_values.values(row.value)
@@ -150,10 +157,12 @@ def _range(row: Filter, found: Field) -> Clause:
         value = filter_values.typed(found, bound)
         if found.family is Family.IP and "/" in str(value):
             raise ValueError("networks have no order; use '=' to find its addresses")
+        _warn_format(found, notes, value)
         if not filter_values.is_month(found, value):
             bounds[_RANGE[op]] = value
             continue
         first, following = filter_values.month(value)  # "after 2024-01" begins where the month ends
         name = "gte" if op in (Op.GT, Op.GE) else "lt"
         bounds[name] = following if op in (Op.GT, Op.LE) else first
+        bounds["format"] = filter_values.month_format(found)
     return {"range": {found.whole: bounds}}

@@ -8,7 +8,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from dragoman_elasticsearch.columns.field_types import BOUNDS, Family
+from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 Scalar = bool | int | float | str | Decimal
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
 _MONTH = re.compile(r"\d{4}(-\d{2})?")
+_YEAR = re.compile(r"\w*optional_time\w*|(strict_)?year(_month)?|(yyyy|uuuu)(-MM)?")
+_NO_YEAR = re.compile(r"epoch_\w+|[YxHhKkmsSdDMLEewWF]{4}")  # formats that take four digits for something else
+_NO_MONTH = re.compile(r"(?!(yyyy|uuuu)-MM)[a-zA-Z]{4}-[a-zA-Z]{2}")
 _FLOATS = {"half_float": 65504, "float": 3.4028234663852886e38}
 
 
@@ -86,13 +89,35 @@ def _address(text: str) -> str:
 
 def is_month(field: Field, value: Scalar) -> bool:
     """Return whether a date names a month or a year, which `term` would take for its first day."""
-    return field.family is Family.DATE and field.iso and _MONTH.fullmatch(str(value)) is not None
+    return _is_named_month(field, value) and own_format(field, value) is None
+
+
+def _is_named_month(field: Field, value: Scalar) -> bool:
+    return field.family is Family.DATE and _MONTH.fullmatch(str(value)) is not None
+
+
+def own_format(field: Field, value: Scalar) -> str | None:
+    """Return the format in which a month or a year is something else in every index: seconds, an hour, a week."""
+    if not _is_named_month(field, value):
+        return None
+    other = _NO_MONTH if "-" in str(value) else _NO_YEAR
+    firsts = [
+        next((name for name in formats.split("||") if _YEAR.fullmatch(name) or other.fullmatch(name)), "")
+        for formats in field.formats
+    ]
+    return firsts[0] if all(map(other.fullmatch, firsts)) else None
 
 
 def month(value: Scalar) -> tuple[str, str]:
-    """Return the first instants of a month or year and of the next one, as date math."""
+    """Return the first instants of a month or year and of the next one, as date math in `month_format`."""
     unit = "M" if "-" in str(value) else "y"
     return f"{value}||/{unit}", f"{value}||+1{unit}/{unit}"
+
+
+def month_format(field: Field) -> str:
+    """Return the format of a range with a month or a year in it; its other bound may be in the field's own format."""
+    names = "||".join([DATE_FORMAT.split("||", maxsplit=1)[0], *field.formats]).split("||")
+    return "||".join(dict.fromkeys(names))
 
 
 def escape(text: str) -> str:

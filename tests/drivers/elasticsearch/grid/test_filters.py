@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from drivers.elasticsearch.test_objects import view
+from msgspec.structs import replace
 
 from dragoman_api import (
     CompiledFilter,
@@ -35,6 +37,7 @@ PROPERTIES: dict[str, Any] = {
     "f": {"type": "double"},
     "d": {"type": "date"},
     "e": {"type": "date", "format": "epoch_second"},
+    "de": {"type": "date", "format": "dd.MM.yyyy"},
     "b": {"type": "boolean"},
     "ip": {"type": "ip"},
     "v": {"type": "version"},
@@ -143,16 +146,44 @@ def test_E34_each_operator_has_its_clause(row: Filter | RawQuery, clause: dict[s
         (Filter("d", "<=", "2024-01"), {"lt": "2024-01||+1M/M"}),
         (Filter("d", "between", "2024-01,2024-03"), {"gte": "2024-01||/M", "lt": "2024-03||+1M/M"}),
         (Filter("d", "between", "2024-01-05,2024-03"), {"gte": "2024-01-05", "lt": "2024-03||+1M/M"}),
-        (Filter("d", ">", "2024-01-05"), {"gt": "2024-01-05"}),
     ],
 )
 def test_a_month_and_a_year_are_taken_whole(row: Filter, bounds: dict[str, str]) -> None:
     """The server takes them for their first day; a day, an hour, a minute it takes whole by itself."""
-    assert query(row) == {"range": {"d": bounds}}
+    assert query(row) == {"range": {"d": bounds | {"format": "strict_date_optional_time||epoch_millis"}}}
+    own = bounds | {"format": "strict_date_optional_time||dd.MM.yyyy"}
+    assert query(replace(row, column="de")) == {"range": {"de": own}}
 
 
-def test_days_go_as_they_are_and_other_formats_are_left_alone() -> None:
+@pytest.mark.parametrize(
+    ("formats", "value", "own"),
+    [
+        ("epoch_second", "2024", "epoch_second"),
+        ("epoch_second", "2024-05", None),
+        ("HHmm", "2024", "HHmm"),
+        ("YYYY-ww", "2024-05", "YYYY-ww"),
+        ("yyyy-MM", "2024-05", None),
+        ("yyyy||epoch_millis", "2024", None),
+        ("epoch_millis||strict_date_optional_time", "2024", "epoch_millis"),
+        ("date_optional_time||epoch_millis", "2024", None),
+        ("dd.MM.yyyy", "2024", None),
+        ("epoch_second", "1704067200", None),
+    ],
+)
+def test_what_is_no_month_in_the_fields_own_format_is_said(formats: str, value: str, own: str | None) -> None:
+    """In one index; behind an alias, another index may read it as a month, and then all of them do."""
+    found = view({"properties": {"x": {"type": "date", "format": formats}}})
+    request = FilterRequest(object="x", rows=[Filter("x", "=", value), Filter("x", ">", value)])
+    for row in compile_filter(request, found, MODERN, command="").rows:
+        said = [f"'{value}' is read in the field's own format, {own}, not as a month or a year"] if own else []
+        assert (row.approximations, row.exact) == (said, own is None)
+    both = view(*({"properties": {"x": {"type": "date", "format": each}}} for each in (formats, "yyyy-MM-dd")))
+    assert all(row.exact for row in compile_filter(request, both, MODERN, command="").rows)
+
+
+def test_days_go_as_they_are_and_so_do_numbers_in_fields_of_seconds() -> None:
     assert query(Filter("d", "=", "2024-01-05")) == {"term": {"d": "2024-01-05"}}
+    assert query(Filter("d", ">", "2024-01-05")) == {"range": {"d": {"gt": "2024-01-05"}}}
     assert query(Filter("e", "=", "2024")) == {"term": {"e": "2024"}}
     several = query(Filter("d", "in", "2024-01,2024-02-03"))
     assert several["bool"]["should"][1] == {"term": {"d": "2024-02-03"}}
@@ -390,6 +421,25 @@ class FilterRules:
     async def test_E34_E36_rows_find_what_they_say(self, es: Rig, books: str, row: Filter | RawQuery, ids: str) -> None:
         """Among them months and years, and letter case, which is ignored for ASCII letters only."""
         assert await es.ids(books, row) == list(ids)
+
+    @pytest.mark.parametrize("written", ["yyyy/MM/dd||yyyy-MM", "dd.MM.yyyy", "epoch_second", "yyyyMMdd||yyyy-MM"])
+    async def test_a_month_is_whole_in_any_format_and_behind_an_alias(self, es: Rig, written: str) -> None:
+        """The server takes it for its first day, as soon as one of the field's formats takes it at all."""
+        moments = [datetime(2024, *parts, tzinfo=UTC) for parts in ((4, 30), (5, 1), (5, 31), (6, 1))]
+        pattern = {"dd.MM.yyyy": "{1:%d.%m.%Y}", "epoch_second": "{0:.0f}", "yyyyMMdd||yyyy-MM": "{1:%Y%m%d}"}
+        texts = [pattern.get(written, "{1:%Y/%m/%d}").format(each.timestamp(), each) for each in moments]
+        name = await es.index({"d": {"type": "date", "format": written}}, [{"d": text} for text in texts])
+        other = await es.index({"d": {"type": "date"}}, [{"d": f"{each:%Y-%m-%d}"} for each in moments], name="others")
+        add = [{"add": {"index": each, "alias": f"{name}-both"}} for each in (name, other)]
+        await es.call("POST", "/_aliases", {"actions": add})
+        for op, value, ids in (
+            ("=", "2024-05", "12"), (">", "2024-05", "3"), ("<=", "2024-05", "012"), ("in", "2024-04,2024-06", "03"),
+            ("between", f"{texts[1]},2024-05", "12"), ("!=", "2024-05", "03"),
+        ):  # fmt: skip
+            assert await es.ids(name, Filter("d", op, value)) == list(ids), (op, value)
+            if texts[1] not in value:  # else it is a text that only one of the formats takes
+                assert await es.ids(f"{name}-both", Filter("d", op, value)) == sorted(ids * 2), (op, value)
+        assert await es.ids(f"{name}-both", Filter("d", "=", "2024")) == sorted("0123" * 2)
 
     async def test_E35_the_same_element_or_any_element(self, es: Rig, books: str) -> None:
         apart = (Filter("n.a", "=", "x"), Filter("n.q", "=", 5))
