@@ -126,6 +126,23 @@ def test_a_runtime_field_is_read_only() -> None:
     assert found.columns["r"].sortable
 
 
+def test_a_runtime_field_hides_the_mapped_one_of_its_name(wording: Wording) -> None:
+    shadowed = {
+        "properties": {"n": {"type": "long"}, "t": TEXT},
+        "runtime": {"n": {"type": "keyword"}, "t": {"type": "long"}},
+    }
+    found = view(shadowed, caps={"n": {"keyword": {}}, "t": {"long": {}}})
+    for name, kind in (("n", "keyword"), ("t", "long")):
+        column = found.columns[name]
+        assert (column.type, column.sortable, column.read_only, column.path) == (kind, True, True, ())
+        assert Op.GT in column.operators
+        assert (found.fields[name].keyword, found.fields[name].conflict) == (None, "")
+    assert [(note.code, note.column) for note in found.notes] == [("field-shadowed", "n"), ("field-shadowed", "t")]
+    wording(found.notes[0].reason)
+    one_of_two = view(shadowed, {"properties": {"n": {"type": "keyword"}, "t": TEXT}})
+    assert one_of_two.columns["n"].reasons["filter"] == "nested or computed in one index, and not in another"
+
+
 def test_a_dotted_key_of_a_flattened_field_takes_what_the_server_takes() -> None:
     """No wildcard on a key, and a range needs both bounds."""
     found = view({"properties": {"f": {"type": "flattened"}}}).find("f.some.key")

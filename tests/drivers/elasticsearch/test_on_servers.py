@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, connected, profile
 
-from dragoman_api import CellRequest, ConsoleText, Filter, RawQuery, Sort
+from dragoman_api import CellRequest, ConsoleText, Filter, OutcomeStatus, RawQuery, RowKey, Sort, Update
 from dragoman_api.cells import Json
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import (
@@ -327,6 +327,34 @@ class TestOnServer(ColumnRules, RequestRules, OnServer):
         assert await es.ids(name, Filter("twice", ">", 2)) == ["1"]
         assert await es.ids(name, Filter("twice", "null")) == ["2"]
         assert (await es.ids(name, sort=[Sort("twice", descending=True)]))[:2] == ["1", "0"]
+
+    async def test_E17_a_runtime_field_in_the_place_of_a_mapped_one_works_like_others(self, es: Rig) -> None:
+        """The server takes the runtime field for filters, sorts and `fields`; documents keep what is stored."""
+        if es.version < (7, 12):
+            pytest.skip("runtime fields come with 7.11")
+        mapped = {"n": {"type": "long"}, "o": {"properties": {"p": {"type": "keyword"}}}, "t": {"type": "text"}}
+        runtime = {"n": {"type": "keyword"}, "o.p": {"type": "long"}, "t": {"type": "long"}}
+        rows = [{"n": 5, "o": {"p": "3"}, "t": "7"}, {"n": 40, "o": {"p": "20"}, "t": "8"}]
+        name = await es.index(mapping={"properties": mapped, "runtime": runtime}, documents=rows)
+        described = await es.driver.describe_object(name)
+        types = {
+            column.name: (column.type, column.sortable, column.read_only, column.path) for column in described.columns
+        }
+        assert types["n"] == ("keyword", True, True, ())
+        assert types["o.p"] == types["t"] == ("long", True, True, ())
+        assert [(note.code, note.column) for note in described.notes] == [
+            ("field-shadowed", column) for column in ("n", "o.p", "t")
+        ]
+        assert await es.ids(name, Filter("n", ">", "40")) == ["0"]
+        assert await es.ids(name, Filter("n", "starts", "4")) == ["1"]
+        assert await es.ids(name, Filter("o.p", ">", 3)) == ["1"]
+        assert await es.ids(name, Filter("t", "=", 7)) == ["0"]
+        assert await es.ids(name, sort=[Sort("n")]) == ["1", "0"]
+        assert await es.ids(name, sort=[Sort("o.p", descending=True)]) == ["1", "0"]
+        page = await es.page(name, sort=[Sort("t")], columns=["n", "o.p", "t"])
+        assert page.cells == [["5", 3, 7], ["40", 20, 8]]
+        [outcome] = await es.apply(Update(RowKey(name, "0"), {"n": 1}))
+        assert (outcome.status, "computed" in outcome.reason) == (OutcomeStatus.REFUSED, True)
 
 
 # settings of a connection

@@ -20,6 +20,10 @@ from .view import View, column
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_SHADOWED = (
+    "a runtime field ({}) takes the place of the mapped one ({}): the column shows, filters and sorts by what is "
+    "computed; documents and exports hold what is stored"
+)
 _ANY = frozenset(("nested", "object", "passthrough"))
 
 SPECIAL = (
@@ -52,13 +56,14 @@ class IndexMapping(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Leaf:
-    """One field of one mapping, before indices are merged."""
+    """One field of one mapping, before indices are merged; `hides` is the type of the mapped field of its name."""
 
     name: str
     spec: dict[str, Any]
     keys: tuple[str, ...] = ()
     nested: tuple[str, ...] = ()
     runtime: bool = False
+    hides: str = ""
 
     @property
     def type(self) -> str:
@@ -113,6 +118,10 @@ def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -
         for each in fields
         if len(each.types) > 1 or each.conflict
     )
+    notes += (
+        Note(code="field-shadowed", column=leaf.name, reason=_SHADOWED.format(leaf.type, leaf.hides))
+        for leaf in {leaf.name: leaf for leaves in merged.values() for leaf in leaves if leaf.hides}.values()
+    )
     ordered = {each.name: each for each in (*SPECIAL, *sorted(fields, key=lambda each: each.name.casefold()))}
     return View(
         target=name,
@@ -147,9 +156,11 @@ def _structure(mappings: dict[str, bytes]) -> str:
 
 
 def _leaves(mapping: dict[str, Any]) -> Iterator[_Leaf]:
-    yield from _walk(mapping.get("properties") or {}, _Leaf(name="", spec={}))
-    for name, spec in (mapping.get("runtime") or {}).items():
-        yield _Leaf(name=name, spec=spec, runtime=True)
+    mapped = {leaf.name: leaf for leaf in _walk(mapping.get("properties") or {}, _Leaf(name="", spec={}))}
+    for name, spec in (mapping.get("runtime") or {}).items():  # the server takes it in place of a mapped one
+        hidden = mapped.pop(name, None)
+        yield _Leaf(name=name, spec=spec, runtime=True, hides=hidden.type if hidden else "")
+    yield from mapped.values()
 
 
 def _walk(properties: dict[str, Any], parent: _Leaf) -> Iterator[_Leaf]:
