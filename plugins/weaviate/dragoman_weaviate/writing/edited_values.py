@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api import CutText
@@ -55,6 +56,13 @@ def large_integers(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(large_integers, value))
     return isinstance(value, int) and abs(value) > filter_values.EXACT
+
+
+def rounded(given: object, value: object) -> bool:
+    """Return whether a number was entered in more digits than the 64-bit float holds that is stored."""
+    if not isinstance(value, float) or isinstance(given, float):
+        return False
+    return Decimal(str(given).strip()) != Decimal(repr(value))
 
 
 def unknown_keys(value: object, known: Sequence[PropertyBase], before: str = "") -> list[str]:

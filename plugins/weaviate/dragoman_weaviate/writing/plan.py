@@ -137,7 +137,10 @@ class _Planner:
                 faulty.append(f"{name}: {reason}")
                 continue
             try:
-                typed[field.prop] = edited_values.edited(field.spec, value)
+                typed[field.prop] = stored = edited_values.edited(field.spec, value)
+                if edited_values.rounded(value, stored):
+                    reason = f"'{name}' holds 64-bit floats, so {value} is stored as {stored}"
+                    self._note("number-rounded", name, reason)
             except ValueError as error:
                 faulty.append(f"{name}: {error}")
         if faulty:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -294,6 +295,30 @@ def test_a_missing_collection_is_refused_and_not_made():
 
 
 class Rules:
+    @pytest.mark.parametrize(
+        "given",
+        [
+            "1.10",
+            "0.1",
+            "0.12345678901234567891",
+            2**53 + 1,
+            2**53,
+            "12345678901234567890.5",
+            Decimal("1.25"),
+            1e300,
+            "1e-9",
+        ],
+    )
+    async def test_a_number_that_64_bits_cannot_hold_is_said_before(self, wv: Rig, given: Any):
+        name = await wv.collection(TYPES)
+        plan = await wv.plan(Insert(name, {"price": given}, ROW))
+        [made] = await wv.driver.apply_change(plan)
+        assert made.status == "applied", made.reason
+        stored = (await wv.stored(name, ROW) or {})["properties"]["price"]
+        kept = Decimal(repr(stored)) == Decimal(str(given))
+        assert [note.code for note in plan.notes] == ([] if kept else ["number-rounded"])
+        assert kept or str(given) in plan.notes[0].reason
+
     async def test_a_row_lives_its_life(self, wv: Rig):
         """W22, W23, W24."""
         name = await wv.collection(TYPES)
