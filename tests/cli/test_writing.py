@@ -90,3 +90,12 @@ def test_dropping_is_refused_where_nobody_can_confirm_it(shop):
     assert "  try: dragoman drop shop books --yes" in done.err
     assert shop("drop", "shop", "books", "--yes").out == "dropped books\n"
     assert shop("drop", "shop", "books", "--dry-run").out == "DELETE /books\n"
+
+
+def test_a_dry_run_of_what_would_not_be_sent_ends_as_the_real_one(shop):
+    """Its exit code says that something was refused, with and without JSON."""
+    words = ("update", "shop", "books", "3", "--set", "id=9", "--dry-run")
+    done, document = shop(*words, code=4), shop(*words, "--json", code=4).json
+    assert document["requests"] == []
+    [refusal] = document["refusals"]
+    assert refusal["reason"] in done.out

@@ -143,3 +143,30 @@ def test_a_reader_who_stays_is_told_after_all(monkeypatch):
 
     with pytest.raises(PermissionError, match="somebody"):
         files.patiently(move)
+
+
+def test_a_held_file_and_folder_are_known_by_their_path_until_another_takes_it(place):
+    path, folder = place
+    if not folder:
+        path.write_bytes(b"")
+    descriptor = filelocks.open_folder(path) if folder else filelocks.open_file(path, mode=0o600)
+    try:
+        assert filelocks.holds(descriptor, path) is True
+        assert filelocks.holds(descriptor, path.parent) is folder & (os.name == "nt")
+        if os.name != "nt":
+            path.rename(path.with_name("moved"))
+            assert filelocks.holds(descriptor, path) is False
+            assert filelocks.holds(descriptor, path.with_name("moved")) is True
+    finally:
+        os.close(descriptor)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="folders are locked by files there")
+def test_a_file_is_no_folder_and_a_link_is_not_followed(tmp_path):
+    file = tmp_path / "file"
+    file.write_bytes(b"")
+    with pytest.raises(NotADirectoryError):
+        filelocks.open_folder(file)
+    (tmp_path / "link").symlink_to(file)
+    with pytest.raises(OSError, match="symbolic links"):
+        filelocks.open_file(tmp_path / "link", mode=0o600)
