@@ -104,7 +104,7 @@ def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
 
 
 def view(name: str) -> Exchange[View]:
-    """Fetch the columns of an object: its mappings, and what the server can do with each field.
+    """Fetch the columns of an object: its mappings, the settings that change them, and what each field can do.
 
     Raises:
         ObjectNotFoundError: There is no such object.
@@ -114,10 +114,15 @@ def view(name: str) -> Exchange[View]:
         raise QueryError(f"{name!r} is not the name of an index, an alias or a data stream")
     mapped = yield get(_mapping(name))
     caps = yield post(_capabilities(name))
-    hidden = mapped.status == 403 and caps.status == 200
-    mappings = None if hidden else error_answers.decode(mapped, dict[str, mapping.IndexMapping])
-    found = mapping.read(name, mappings, error_answers.decode(caps, mapping.FieldCaps))
-    if hidden or len(mapped.body) < LARGE:
+    if mapped.status == 403 and caps.status == 200:
+        return mapping.read(name, None, error_answers.decode(caps, mapping.FieldCaps))
+    mappings = error_answers.decode(mapped, dict[str, mapping.IndexMapping])
+    capabilities = error_answers.decode(caps, mapping.FieldCaps)
+    reply = yield get(f"/{target(name)}/_settings/{','.join(mapping.SETTINGS)}?flat_settings=true")
+    settings = None if reply.status == 403 else error_answers.decode(reply, dict[str, IndexSettings])
+    given = None if settings is None else {index: each.settings for index, each in settings.items()}
+    found = mapping.read(name, mappings, capabilities, given)
+    if len(mapped.body) < LARGE:
         return found
     return replace(found, identity=(yield from identity(name)))
 

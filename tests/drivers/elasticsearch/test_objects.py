@@ -31,7 +31,7 @@ def view(*mappings: dict[str, Any], caps: dict[str, Any] | None = None) -> View:
     indices = {chr(97 + at): {"mappings": each} for at, each in enumerate(mappings)}
     merged: dict[str, dict[str, Any]] = {}
     for each in mappings:
-        for leaf in mapping._leaves(each):
+        for leaf in mapping._leaves(mapping._Group(indices=(), mapping=each)):
             name = leaf.spec.get("path", leaf.name)
             text = leaf.type == "text"
             merged.setdefault(leaf.name, {})[leaf.type] = {

@@ -335,7 +335,7 @@ MAPPINGS: list[Any] = [
 async def test_a_mapping_of_another_form_is_told_as_the_servers(wording: Wording, mapping: Any) -> None:
     async with on_fake("8.19.21") as es:
         answer = reply({"books": {"mappings": mapping}})
-        told = iter([answer, reply({"indices": ["books"], "fields": {}})])
+        told = iter([answer, reply({"indices": ["books"], "fields": {}}), reply({"books": {"settings": {}}})])
 
         async def send(*_: Any, **__: Any) -> Any:
             return next(told)

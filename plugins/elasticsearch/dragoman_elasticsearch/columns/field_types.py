@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from dragoman_api import ColumnKind
 from dragoman_api import Operator as Op
@@ -108,6 +109,18 @@ def family_of(kind: str) -> Family:
     return _FAMILY.get(kind, Family.OTHER)
 
 
+class Gap(NamedTuple):
+    """A way in which the index of a field differs from the stored documents.
+
+    Attributes:
+        name: Of a row of `exactness.TABLE`.
+        details: What the mappings say, one for each different one.
+    """
+
+    name: str
+    details: tuple[Any, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """One column and the facts that requests need.
@@ -124,9 +137,9 @@ class Field:
         aggregatable: The server can sort by it.
         exists: It takes `exists`, which silently finds nothing on a field with neither index nor doc values.
         alias: It is the server's `alias` of another field.
+        within: The indices that have this alias, if some lack it.
         runtime: It is computed, and not stored.
-        ignore_above: Longer strings are not indexed.
-        null_value: Stored nulls are indexed as a value.
+        gaps: Where the index differs from the stored documents.
         formats: The formats of its dates, one per mapping; each may name several, of which the first that fits counts.
         partial: Some index of the target does not map it.
         arrayless: Some index of the target lacks a nested array around it.
@@ -144,9 +157,9 @@ class Field:
     aggregatable: bool = True
     exists: bool = True
     alias: bool = False
+    within: tuple[str, ...] = ()
     runtime: bool = False
-    ignore_above: int | None = None
-    null_value: bool = False
+    gaps: tuple[Gap, ...] = ()
     formats: tuple[str, ...] = (DATE_FORMAT,)
     partial: bool = False
     arrayless: bool = False
@@ -170,6 +183,8 @@ class Field:
         special = "nested" if self.nested and family is not Family.NESTED else "alias" if self.alias else ""
         special = "runtime" if self.runtime else special
         unsorted = "" if self.aggregatable else "it has no doc values, which a sort needs"
+        if self.within:
+            unsorted = "an index behind this name lacks the alias, and would be sorted by the field it stands for"
         if self.arrayless:  # a sort has no `ignore_unmapped`: the whole search would fail
             unsorted = "an index behind this name has no such array, and the server would not sort it"
         return _support(family, self.searchable, unsorted, self.exists, special, self.conflict)

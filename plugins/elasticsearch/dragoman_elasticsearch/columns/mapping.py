@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from dragoman_api import Note
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_elasticsearch import error_answers
 
+from . import exactness
 from .field_types import DATE_FORMAT, Family, Field, family_of
 from .view import View, column
 
@@ -26,6 +28,15 @@ _SHADOWED = (
 )
 _ANY = frozenset(("nested", "object", "passthrough"))
 
+SETTINGS = (
+    "index.mode",
+    "index.mapping.coerce",
+    "index.mapping.ignore_above",
+    "index.mapping.ignore_malformed",
+)
+"""The settings that change what an index makes of its documents."""
+_DEFAULTS: Mapping[str, Mapping[str, str]] = {}
+
 SPECIAL = (
     Field(name="_id", types=("_id",), family=Family.ID, field="_id"),
     Field(name="_index", types=("_index",), family=Family.INDEX, field="_index"),
@@ -35,10 +46,11 @@ SPECIAL = (
 
 
 class TypeCapabilities(msgspec.Struct, frozen=True):
-    """The capabilities of one type of a field, merged over all indices of a target."""
+    """The capabilities of one type of a field, merged over all indices of a target, or over those it names."""
 
     searchable: bool = True
     aggregatable: bool = True
+    indices: list[str] | None = None
 
 
 class FieldCaps(msgspec.Struct, frozen=True):
@@ -46,12 +58,23 @@ class FieldCaps(msgspec.Struct, frozen=True):
 
     indices: list[str] = []
     fields: dict[str, dict[str, TypeCapabilities]] = {}
+    failed_indices: int = 0
 
 
 class IndexMapping(msgspec.Struct, frozen=True):
     """One index of an answer of `_mapping`; equal mappings have equal bytes."""
 
     mappings: Raw = Raw(b"{}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """Indices that have the same mapping and the same settings, and whether a part of them is hidden."""
+
+    indices: tuple[str, ...]
+    mapping: dict[str, Any]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +87,18 @@ class _Leaf:
     nested: tuple[str, ...] = ()
     runtime: bool = False
     hides: str = ""
+    copied: tuple[str, ...] = ()
+    group: _Group
 
     @property
     def type(self) -> str:
         return str(self.spec.get("type", "object"))
+
+    def indexed(self, *, keyword: bool) -> exactness.Indexed:
+        """Return how the field is indexed, or its keyword sub-field."""
+        spec = self.spec["fields"]["keyword"] if keyword else self.spec
+        full = exactness.with_settings(spec, self.group.settings)
+        return exactness.Indexed(spec=full, copied=self.copied, hidden=self.group.hidden)
 
 
 def _stored(name: str, source: dict[str, Any]) -> bool:
@@ -82,37 +113,40 @@ def _stored(name: str, source: dict[str, Any]) -> bool:
     return (kept or not source.get("includes")) and not left_out
 
 
-def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -> View:
-    """Merge the answers of `_mapping` and `_field_caps` into one view.
+def read(
+    name: str,
+    mappings: dict[str, IndexMapping] | None,
+    caps: FieldCaps,
+    settings: Mapping[str, Mapping[str, str]] | None = _DEFAULTS,
+) -> View:
+    """Merge the answers of `_mapping`, `_field_caps` and `_settings` into one view.
 
     Args:
         name: The requested name.
         mappings: Mappings by concrete index; None if the credentials may not see them.
         caps: The capabilities of all fields.
+        settings: By concrete index and dotted name, those that `SETTINGS` lists; None if the credentials may not see
+            them.
 
     Raises:
         ObjectNotFoundError: No index has this name.
     """
     notes: list[Note] = []
-    indices = dict.fromkeys(caps.indices, IndexMapping()) if mappings is None else mappings
+    indices = caps.indices if mappings is None else list(mappings)
     if mappings is None:
         reason = "the credentials may not read the mapping (view_index_metadata): columns come from field capabilities"
         notes.append(Note(code="mapping-hidden", reason=reason))
+    if caps.failed_indices:
+        reason = f"{caps.failed_indices} of the indices behind this name did not tell what their fields can do"
+        notes.append(Note(code="capabilities-partial", reason=f"{reason}: some columns or types may be missing"))
     if not indices:
         raise ObjectNotFoundError(f"no index matches '{name}'", hint="list the existing ones: dragoman objects")
-    # Rotated indices share their mapping byte for byte: read each distinct one once.
-    distinct: dict[bytes, list[str]] = {}
-    for index, each in indices.items():
-        distinct.setdefault(bytes(each.mappings), []).append(index)
-    decoded = [
-        error_answers.parsed(text, dict[str, Any]) if mappings is not None else _from_caps(caps.fields)
-        for text in distinct
-    ]
+    groups = _from_caps(caps) if mappings is None else list(_groups(mappings, settings))
     merged: dict[str, list[_Leaf]] = {}
-    for one in decoded:
-        for leaf in _leaves(one):
+    for group in groups:
+        for leaf in _leaves(group):
             merged.setdefault(leaf.name, []).append(leaf)
-    fields = _fields(merged, caps.fields, count=len(decoded))
+    fields = _fields(merged, caps.fields, groups)
     notes += (
         Note(code="type-conflict", column=each.name, reason=each.conflict or f"mapped as {', '.join(each.types)}")
         for each in fields
@@ -123,6 +157,7 @@ def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -
         for leaf in {leaf.name: leaf for leaves in merged.values() for leaf in leaves if leaf.hides}.values()
     )
     ordered = {each.name: each for each in (*SPECIAL, *sorted(fields, key=lambda each: each.name.casefold()))}
+    decoded = [group.mapping for group in groups]
     return View(
         target=name,
         objects=tuple(indices),
@@ -132,7 +167,7 @@ def read(name: str, mappings: dict[str, IndexMapping] | None, caps: FieldCaps) -
             for each in ordered.values()
         },
         revision=digest(caps if mappings is None else mappings),
-        structure=_structure({names[0]: text for text, names in distinct.items()}) if mappings is not None else "",
+        structure=_structure(mappings) if mappings is not None else "",
         notes=tuple(notes),
         synthetic=any((one.get("_source") or {}).get("mode") == "synthetic" for one in decoded),
         pruned=next(filter(None, map(_pruned, decoded)), ""),
@@ -145,28 +180,64 @@ def digest(answer: object) -> str:
     return sha256(msgspec.json.encode(answer, order="sorted")).hexdigest()
 
 
+def _groups(mappings: dict[str, IndexMapping], settings: Mapping[str, Mapping[str, str]] | None) -> Iterator[_Group]:
+    # Rotated indices share their mapping byte for byte: read each distinct one once.
+    distinct: dict[tuple[bytes, tuple[tuple[str, str], ...]], list[str]] = {}
+    for index, each in mappings.items():
+        own = (settings or _DEFAULTS).get(index, {})
+        given = tuple((key, own[key]) for key in SETTINGS if key in own)
+        distinct.setdefault((bytes(each.mappings), given), []).append(index)
+    for (text, given), indices in distinct.items():
+        yield _Group(
+            indices=tuple(indices),
+            mapping=error_answers.parsed(text, dict[str, Any]),
+            settings=dict(given),
+            hidden=settings is None,
+        )
+
+
 def _pruned(mapping: dict[str, Any]) -> str:
     source = mapping.get("_source") or {}
     return "; ".join(f"_source.{key}: {', '.join(source[key])}" for key in ("excludes", "includes") if source.get(key))
 
 
-def _structure(mappings: dict[str, bytes]) -> str:
-    text = msgspec.json.encode({index: {"mappings": Raw(text)} for index, text in mappings.items()})
+def _structure(mappings: dict[str, IndexMapping]) -> str:
+    first = {bytes(each.mappings): index for index, each in reversed(mappings.items())}
+    text = msgspec.json.encode({index: {"mappings": Raw(text)} for text, index in reversed(first.items())})
     return msgspec.json.format(text, indent=2).decode()
 
 
-def _leaves(mapping: dict[str, Any]) -> Iterator[_Leaf]:
-    mapped = {leaf.name: leaf for leaf in _walk(mapping.get("properties") or {}, _Leaf(name="", spec={}))}
-    for name, spec in (mapping.get("runtime") or {}).items():  # the server takes it in place of a mapped one
+def _leaves(group: _Group) -> Iterator[_Leaf]:
+    root = _Leaf(name="", spec={}, group=group)
+    mapped = {each.name: each for each in _walk(group.mapping.get("properties") or {}, root)}
+    copied: dict[str, list[str]] = {}
+    for leaf in mapped.values():
+        given = leaf.spec.get("copy_to") or ()
+        for each in [given] if isinstance(given, str) else given:
+            copied.setdefault(each, []).append(leaf.name)
+    for name, spec in (group.mapping.get("runtime") or {}).items():  # the server takes it in place of a mapped one
         hidden = mapped.pop(name, None)
-        yield _Leaf(name=name, spec=spec, runtime=True, hides=hidden.type if hidden else "")
-    yield from mapped.values()
+        yield _Leaf(name=name, spec=spec, runtime=True, hides=hidden.type if hidden else "", group=group)
+    for leaf in mapped.values():
+        yield replace(leaf, copied=tuple(copied[leaf.name])) if leaf.name in copied else leaf
+
+
+def _unmapped(name: str, mapping: dict[str, Any]) -> bool:
+    """Return whether a mapping that lacks a field lets its index store it all the same."""
+    dynamic = None
+    at: dict[str, Any] | None = mapping
+    for key in name.split("."):
+        if at is None or at.get("enabled") in (False, "false"):
+            break
+        dynamic = at.get("dynamic", dynamic)
+        at = (at.get("properties") or {}).get(key)
+    return str(dynamic).lower() == "false" or (at or {}).get("enabled") in (False, "false")
 
 
 def _walk(properties: dict[str, Any], parent: _Leaf) -> Iterator[_Leaf]:
     for key, spec in properties.items():
         name = f"{parent.name}.{key}" if parent.name else key
-        leaf = _Leaf(name=name, spec=spec, keys=(*parent.keys, key), nested=parent.nested)
+        leaf = replace(parent, name=name, spec=spec, keys=(*parent.keys, key))
         children = spec.get("properties")
         if leaf.type == "nested":
             yield leaf
@@ -176,14 +247,18 @@ def _walk(properties: dict[str, Any], parent: _Leaf) -> Iterator[_Leaf]:
         yield from _walk(children or {}, leaf)
 
 
-def _fields(merged: dict[str, list[_Leaf]], caps: dict[str, dict[str, TypeCapabilities]], *, count: int) -> list[Field]:
-    fields = {name: _field(leaves, caps, partial=len(leaves) < count) for name, leaves in merged.items()}
+def _fields(
+    merged: dict[str, list[_Leaf]], caps: dict[str, dict[str, TypeCapabilities]], groups: list[_Group]
+) -> list[Field]:
+    fields = {name: _field(leaves, caps, groups) for name, leaves in merged.items()}
     for name, leaves in merged.items():
         if leaves[-1].type != "alias":
             continue
         found = fields.get(str(leaves[-1].spec.get("path")))
         if found is not None and all(leaf.spec.get("path") == found.name for leaf in leaves):
-            fields[name] = replace(found, name=name, alias=True)
+            # An index that lacks the alias has the field all the same, and would answer for it.
+            own = tuple(index for leaf in leaves for index in leaf.group.indices) if len(leaves) < len(groups) else ()
+            fields[name] = replace(found, name=name, alias=True, within=own)
     # One index may map a field that another maps as an object: no request fits both.
     for name in fields.keys() & {parent for each in fields for parent in _parents(each)}:
         if fields[name].family is not Family.NESTED:
@@ -201,15 +276,18 @@ def _parents(name: str) -> Iterator[str]:
         at = name.find(".", at + 1)
 
 
-def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], *, partial: bool) -> Field:
+def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], groups: list[_Group]) -> Field:
     first, last = leaves[0], leaves[-1]
     types = tuple(dict.fromkeys(leaf.type for leaf in leaves))
     families = {family_of(kind) for kind in types}
     family = families.pop() if len(families) == 1 else Family.MIXED
     keyword = f"{first.name}.keyword" if family is Family.TEXT and all(map(_has_keyword, leaves)) else None
     searchable, aggregatable = _capabilities(caps.get(keyword or first.name))
-    specs = [leaf.spec["fields"]["keyword"] if keyword else leaf.spec for leaf in leaves]
-    limits = [spec["ignore_above"] for spec in specs if "ignore_above" in spec]
+    indexed = [leaf.indexed(keyword=keyword is not None) for leaf in leaves]
+    having = {id(leaf.group) for leaf in leaves}
+    lacking = [group for group in groups if id(group) not in having]
+    if any(_unmapped(first.name, group.mapping) for group in lacking):
+        indexed.append(exactness.Indexed(spec={}, unmapped=True))
     alike = len({(leaf.nested, leaf.runtime) for leaf in leaves}) == 1
     return Field(
         name=first.name,
@@ -223,10 +301,9 @@ def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], *,
         aggregatable=aggregatable,
         exists=any(_capabilities(caps.get(first.name))),
         runtime=last.runtime,
-        ignore_above=min(limits) if limits else None,
-        null_value=any(leaf.spec.get("null_value") is not None for leaf in leaves),
+        gaps=exactness.gaps(indexed),
         formats=tuple(dict.fromkeys(str(leaf.spec.get("format") or DATE_FORMAT) for leaf in leaves)),
-        partial=partial,
+        partial=bool(lacking),
         conflict="" if alike else "nested or computed in one index, and not in another",
     )
 
@@ -241,18 +318,42 @@ def _has_keyword(leaf: _Leaf) -> bool:
     return bool((leaf.spec.get("fields") or {}).get("keyword", {}).get("type") == "keyword")
 
 
-def _from_caps(caps: dict[str, dict[str, TypeCapabilities]]) -> dict[str, Any]:
-    """Rebuild a mapping from capabilities, which need no more than the right to read."""
+def _from_caps(caps: FieldCaps) -> list[_Group]:
+    """Rebuild mappings from capabilities, which need no more than the right to read.
+
+    They name the indices of each type where a field has several.
+    """
+    several = {name: types for name, types in caps.fields.items() if len(types) > 1}
+    distinct: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for index in caps.indices:
+        own = (
+            (name, kind) for name, types in several.items() for kind in types if index in (types[kind].indices or ())
+        )
+        distinct.setdefault(tuple(own), []).append(index)
+    return [
+        _Group(
+            indices=tuple(indices),
+            mapping=_rebuilt(
+                {name: next(iter(types), "object") for name, types in caps.fields.items() if name not in several}
+                | dict(own)
+            ),
+            hidden=True,
+        )
+        for own, indices in distinct.items()
+    ]
+
+
+def _rebuilt(types: dict[str, str]) -> dict[str, Any]:
     root: dict[str, Any] = {"properties": {}}
     nodes = {"": root}
-    for name in sorted(caps):
+    for name in sorted(types):
         if name.startswith("_"):
             continue
         parent, _, key = name.rpartition(".")
         while parent not in nodes:  # an object without an entry of its own
             parent, _, front = parent.rpartition(".")
             key = f"{front}.{key}"
-        spec: dict[str, Any] = {"type": next(iter(caps[name]), "object")}
+        spec: dict[str, Any] = {"type": types[name]}
         under = "properties" if nodes[parent].get("type", "object") in _ANY else "fields"
         nodes[parent].setdefault(under, {})[key] = nodes[name] = spec
     return root

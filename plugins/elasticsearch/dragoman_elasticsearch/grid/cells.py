@@ -175,6 +175,7 @@ class CellReader:
         self._paths: dict[int, list[str]] = {}
         self._special: list[tuple[int, str]] = []
         self._runtime: list[tuple[int, str]] = []
+        self._within = [(at, frozenset(each.within)) for at, each in enumerate(columns) if each.within]
         for at, each in enumerate(columns):
             if each.family in (Family.ID, Family.INDEX, Family.SCORE):
                 self._special.append((at, each.family.removeprefix("_")))
@@ -208,6 +209,9 @@ class CellReader:
         for at, name in self._runtime:
             computed = [hit.fields.get(name) or [None] for hit in hits]  # the API always answers arrays
             found[at] = [values[0] if len(values) == 1 else values for values in computed]
+        for at, indices in self._within:
+            read = zip(hits, found[at] or [None] * len(hits), strict=True)
+            found[at] = [value if hit.index in indices else None for hit, value in read]
         nothing = [None] * len(hits)
         return [nothing if column is None else column for column in found]
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
-from dragoman_elasticsearch.columns.field_types import NULLS, PATTERN, Family, Field
+from dragoman_elasticsearch.columns import exactness
+from dragoman_elasticsearch.columns.field_types import EMPTY, NULLS, ORDER, PATTERN, Family, Field
 
 from . import filter_values
 
@@ -39,43 +40,57 @@ def clause(row: Filter, found: Field, features: Features, notes: list[str]) -> C
     Raises:
         ValueError: The value does not fit; the message says why.
     """
+    values = _values(row, found)
+    notes += exactness.approximations(exactness.Asked(op=row.op, values=values, found=found, features=features))
     if row.op in NULLS:
-        if found.null_value:
-            notes.append("the mapping's null_value makes stored nulls count as values")
-        return _exists(found)
+        return _exists(found, features)
     if row.op is Op.EMPTY:
         return {"term": {found.whole: ""}}
     if row.op is Op.NOT_EMPTY:
-        return {"bool": {"filter": [_exists(found)], "must_not": [{"term": {found.whole: ""}}]}}
+        return {"bool": {"filter": [_exists(found, features)], "must_not": [{"term": {found.whole: ""}}]}}
     if row.op in PATTERN:
-        return _pattern(row, found, features, notes)
-    if row.op in _RANGE or row.op is Op.BETWEEN:
-        _warn_unindexed(found, notes, None)
-        return _range(row, found, notes)
-    several = filter_values.values(row.value) if row.op in (Op.IN, Op.NOT_IN) else [row.value]
-    if not several:
-        raise ValueError("the list of values is empty")
-    if isinstance(row.value, str) and len(several) > 1 and "" in several:
-        raise ValueError("a value between the commas is empty")
-    return _equal([filter_values.typed(found, value) for value in several], row, found, features, notes)
+        return _pattern(str(values[0]), row, found, features, notes)
+    if row.op in ORDER:
+        return _range(values, row, found, notes)
+    return _equal(values, row, found, features, notes)
 
 
-def _exists(found: Field) -> Clause:
-    return {"exists": {"field": found.field}}  # never the sub-field: it misses strings over ignore_above
+def _values(row: Filter, found: Field) -> tuple[filter_values.Scalar, ...]:
+    """Type the values of a row, two for `between`, any number for a list."""
+    if row.op in (*NULLS, *EMPTY):
+        return ()
+    if row.op in PATTERN:
+        return (filter_values.typed(found, row.value, pattern=True),)
+    if row.op is Op.BETWEEN:
+        given = filter_values.values(row.value)
+        if len(given) != 2 or any(bound is None or bound == "" for bound in given):
+            raise ValueError("it takes two bounds, the lower first")
+    elif row.op in (Op.IN, Op.NOT_IN):
+        given = filter_values.values(row.value)
+        if not given:
+            raise ValueError("the list of values is empty")
+        if isinstance(row.value, str) and len(given) > 1 and "" in given:
+            raise ValueError("a value between the commas is empty")
+    else:
+        given = [row.value]
+    return tuple(filter_values.typed(found, value) for value in given)
+
+
+def _exists(found: Field, features: Features) -> Clause:
+    clause: Clause = {"exists": {"field": found.field}}  # never the sub-field: it misses strings over ignore_above
+    if not exactness.ignored(found, features):
+        return clause
+    return _any([clause, {"term": {"_ignored": found.field}}])
 
 
 def _equal(
-    values: list[filter_values.Scalar], row: Filter, found: Field, features: Features, notes: list[str]
+    values: tuple[filter_values.Scalar, ...], row: Filter, found: Field, features: Features, notes: list[str]
 ) -> Clause:
     if found.family is Family.TEXT and not found.keyword:
-        notes.append("analysed text: compares words, not the exact text")
         return _any([{"match_phrase": {found.field: value}} for value in values])
     if found.family is Family.INDEX and any(character in str(value) for value in values for character in "*?\\"):
         raise ValueError("an index cannot have such a name, and the server would expand '*'")
-    if found.family is Family.FLATTENED:
-        notes.append("compares the values of all keys")
     for value in values:
-        _warn_unindexed(found, notes, value)
         _warn_format(found, notes, value)
     if row.case is False and found.family in (Family.ID, Family.VERSION):
         notes.append("letter case is compared")
@@ -83,11 +98,19 @@ def _equal(
         return _any([{"term": {found.whole: _folding(str(value), features, notes)}} for value in values])
     if any(filter_values.is_month(found, value) for value in values):
         return _any([_date(found, value) for value in values])
-    if row.op not in (Op.IN, Op.NOT_IN):
-        return {"term": {found.whole: values[0]}}
     if len(values) > MAX_TERMS:
         raise ValueError(f"{len(values):,} values; the server takes {MAX_TERMS:,} at most")
-    return {"terms": {found.whole: values}}
+    if _signed_zero(found) and 0 in values:
+        others = [value for value in values if value != 0]
+        zero: Clause = {"range": {found.field: {"gte": -0.0, "lte": 0}}}  # as a term, 0 does not find -0.0
+        return _any([{"terms": {found.field: others}}, zero]) if others else zero
+    if row.op in (Op.IN, Op.NOT_IN):
+        return {"terms": {found.whole: list(values)}}
+    return {"term": {found.whole: values[0]}}
+
+
+def _signed_zero(found: Field) -> bool:
+    return not {"double", "float", "half_float"}.isdisjoint(found.types)
 
 
 def _date(found: Field, value: filter_values.Scalar) -> Clause:
@@ -112,30 +135,17 @@ def _folding(text: str, features: Features, notes: list[str]) -> Clause:
     return {"value": text, "case_insensitive": True}
 
 
-def _pattern(row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
-    text = str(filter_values.typed(found, row.value, pattern=True))
+def _pattern(text: str, row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
     if found.family is Family.TEXT and not found.keyword:
-        notes.append("analysed text: finds whole words in this order, anywhere in the text")
         return {"match_phrase": {found.field: text}}
-    if found.family is Family.FLATTENED:
-        notes.append("compares the values of all keys")
-    _warn_unindexed(found, notes, None)
     if found.family is Family.INDEX:
         if any(character in text for character in "*?\\"):
             raise ValueError("an index cannot have such a name, and the server would expand it")
-        return {"wildcard": {"_index": {"value": _WILDCARD[row.op].format(text.lower())}}}
+        return {"wildcard": {"_index": {"value": _WILDCARD[row.op].format(text if row.case else text.lower())}}}
     value = _WILDCARD[row.op].format(filter_values.escape(text))
     if row.case is True:
         return {"wildcard": {found.whole: {"value": value}}}
     return {"wildcard": {found.whole: _folding(value, features, notes)}}
-
-
-def _warn_unindexed(found: Field, notes: list[str], value: filter_values.Scalar | None) -> None:
-    """Note which strings `ignore_above` hides: no short value of an equality, else every longer string."""
-    if found.ignore_above is not None and (value is None or len(str(value)) > found.ignore_above):
-        text = f"strings longer than {found.ignore_above} characters are not indexed in {found.whole}"
-        if text not in notes:
-            notes.append(text)
 
 
 def _warn_format(found: Field, notes: list[str], value: filter_values.Scalar) -> None:
@@ -144,20 +154,15 @@ def _warn_format(found: Field, notes: list[str], value: filter_values.Scalar) ->
         notes.append(f"'{value}' is read in the field's own format, {own}, not as a month or a year")
 
 
-def _range(row: Filter, found: Field, notes: list[str]) -> Clause:
+def _range(values: tuple[filter_values.Scalar, ...], row: Filter, found: Field, notes: list[str]) -> Clause:
     bounds: dict[str, filter_values.Scalar] = {}
-    if row.op is Op.BETWEEN:
-        given = filter_values.values(row.value)
-        if len(given) != 2 or any(bound is None or bound == "" for bound in given):
-            raise ValueError("it takes two bounds, the lower first")
-        pairs = list(zip((Op.GE, Op.LE), given, strict=True))
-    else:
-        pairs = [(row.op, row.value)]
-    for op, bound in pairs:
-        value = filter_values.typed(found, bound)
+    for op, value in zip((Op.GE, Op.LE) if row.op is Op.BETWEEN else (row.op,), values, strict=True):
         if found.family is Family.IP and "/" in str(value):
             raise ValueError("networks have no order; use '=' to find its addresses")
         _warn_format(found, notes, value)
+        if value == 0 and op in (Op.GE, Op.LT) and _signed_zero(found):
+            bounds[_RANGE[op]] = -0.0  # the server orders -0.0 before 0
+            continue
         if not filter_values.is_month(found, value):
             bounds[_RANGE[op]] = value
             continue

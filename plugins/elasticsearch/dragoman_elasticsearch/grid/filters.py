@@ -48,10 +48,10 @@ class _Row:
 
     @property
     def label(self) -> str:
-        kind = next(iter(self.clause))
-        if kind == "bool":  # several values, or `exists` without the empty string
-            parts = self.clause[kind].get("should") or self.clause[kind]["filter"]
-            kind = next(iter(parts[0]))
+        clause = self.clause
+        while "bool" in clause:  # several values, or a clause and what narrows it
+            clause = (clause["bool"].get("should") or clause["bool"]["filter"])[0]
+        kind = next(iter(clause))
         place = f" {self.found.field}" if self.found is not None else ""
         if self.found is not None and kind not in ("exists", "match_phrase"):
             place = f" {self.found.whole}"
@@ -151,6 +151,8 @@ def _row(number: int, row: Filter, view: View, features: Features) -> _Row:
         raise ValueError("it is not a leaf of a nested array, so the row cannot belong to an element group")
     made = _Row(number, {}, row.op in NEGATED, found, row.group)
     made.clause = clause(row, found, features, made.approximations)
+    if found.within:
+        made.clause = {"bool": {"filter": [made.clause, {"terms": {"_index": list(found.within)}}]}}
     if row.op in (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS):
         made.approximations.append(f"rows without '{row.column}' match too")
     return made

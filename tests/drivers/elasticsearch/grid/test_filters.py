@@ -128,6 +128,17 @@ def wildcard(field: str, pattern: str) -> dict[str, Any]:
         (Filter("fl.a", "=", "x"), {"term": {"fl.a": "x"}}),
         (Filter("_id", "in", "1,2"), {"terms": {"_id": ["1", "2"]}}),
         (Filter("_index", "starts", "Log"), {"wildcard": {"_index": {"value": "log*"}}}),
+        (Filter("_index", "starts", "Log", case=True), {"wildcard": {"_index": {"value": "Log*"}}}),
+        (Filter("f", "=", 0), {"range": {"f": {"gte": -0.0, "lte": 0}}}),
+        (
+            Filter("f", "in", [1, 0]),
+            {
+                "bool": {
+                    "should": [{"terms": {"f": [1]}}, {"range": {"f": {"gte": -0.0, "lte": 0}}}],
+                    "minimum_should_match": 1,
+                }
+            },
+        ),
         (RawQuery("a:b AND c:>1"), {"query_string": {"query": "a:b AND c:>1", "lenient": True}}),
     ],
 )
@@ -322,7 +333,8 @@ def test_an_array_that_some_indices_lack_is_ignored_there() -> None:
 @pytest.mark.parametrize(
     ("row", "clause", "exact"),
     [
-        (Filter("i", "=", 1), "term i", True),
+        (Filter("i", "=", 1), "term i", False),
+        (Filter("i", ">=", 1), "range i", True),
         (Filter("n.a", "null"), "nested(n): not exists n.a", True),
         (Filter("n.in.c", "in", "a,b"), "nested(n.in): terms n.in.c", True),
         (Filter("k", "!=", "x"), "not term k", False),

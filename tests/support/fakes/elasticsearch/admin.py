@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fakes.elasticsearch import security
 from fakes.elasticsearch.calls import Call, Reply
 from fakes.elasticsearch.errors import ServerError, illegal, no_such_index, not_reproduced
+from fakes.elasticsearch.fields import java_text
 from fakes.elasticsearch.store import flat
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _SETTINGS = {
     "number_of_shards", "number_of_replicas", "max_result_window", "refresh_interval", "hidden", "max_terms_count",
     "blocks.read_only_allow_delete", "blocks.read_only", "blocks.write", "mapping.total_fields.limit",
-    "max_refresh_listeners", "mapping.source.mode",
+    "max_refresh_listeners", "mapping.source.mode", "mapping.coerce", "mapping.ignore_malformed",
 }  # fmt: skip
 _SHOWN_DEFAULTS = {"index.max_result_window": "10000", "index.refresh_interval": "1s", "index.max_terms_count": "65536"}
 OK = {"acknowledged": True}
@@ -82,16 +83,17 @@ def create(call: Call) -> Reply:
     for key in body:
         if key not in ("settings", "mappings", "aliases"):
             raise ServerError("parse_exception", f"unknown key [{key}] for create index", fault=True)
-    settings = _check_settings(body.get("settings", {}))
+    settings = _check_settings(body.get("settings", {}), call.cluster.release)
     index = call.cluster.create(call.path["index"], settings, body.get("mappings"))
     index.aliases = {name: dict(options) for name, options in body.get("aliases", {}).items()}
     return Reply({**OK, "shards_acknowledged": True, "index": index.name})
 
 
-def _check_settings(given: dict[str, Any]) -> dict[str, Any]:
+def _check_settings(given: dict[str, Any], release: Release) -> dict[str, Any]:
     settings = flat(given)
+    known = _SETTINGS | ({"mapping.ignore_above"} if release.parts >= (8, 15) else set())
     for name in settings:
-        if name.removeprefix("index.") not in _SETTINGS:
+        if name.removeprefix("index.") not in known:
             reason = f"unknown setting [{name}] please check that any required plugins are installed, or check the "
             raise illegal(reason + "breaking changes documentation for removed settings", fault=True)
     return settings
@@ -158,7 +160,7 @@ def _all_settings(index: Index) -> dict[str, Any]:
     }  # fmt: skip
     if index.release.parts >= (7, 13):
         settings["index.routing.allocation.include._tier_preference"] = "data_content"
-    return dict(sorted(settings.items()))
+    return {name: java_text(value) for name, value in sorted(settings.items())}
 
 
 def _tree(flat_settings: dict[str, Any], strip: str = "") -> dict[str, Any]:
@@ -193,7 +195,7 @@ def put_index_settings(call: Call) -> Reply:
     """PUT `/{index}/_settings`."""
     body = call.json(required=True)
     for index in call.indices():
-        for name, value in _check_settings(body.get("settings", body)).items():
+        for name, value in _check_settings(body.get("settings", body), index.release).items():
             if name == "index.number_of_shards":
                 final = f"Can't update non dynamic settings [[{name}]] for open indices [[{index.name}/{index.uuid}]]"
                 raise illegal(final)

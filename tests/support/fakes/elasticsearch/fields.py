@@ -15,14 +15,29 @@ from fakes.elasticsearch.errors import ServerError, illegal
 
 INTEGERS = {"byte": 7, "short": 15, "integer": 31, "long": 63, "unsigned_long": 64}
 FLOATS = {"half_float": "e", "float": "f", "double": "d", "scaled_float": "d"}
+COUNTS = {"token_count"}
 STRINGS = {"keyword", "constant_keyword", "wildcard", "version"}
 # Taken into a mapping and stored, but only `exists` means something for them here.
 OPAQUE = {"binary", "geo_point", "geo_shape", "completion", "dense_vector", "rank_feature", "histogram"}
 RANGES = {"integer_range", "long_range", "float_range", "double_range", "date_range", "ip_range"}
-TYPES = {*INTEGERS, *FLOATS, *STRINGS, *OPAQUE, *RANGES, "text", "boolean", "date", "date_nanos", "ip", "flattened"}
+TYPES = {
+    *INTEGERS,
+    *COUNTS,
+    *FLOATS,
+    *STRINGS,
+    *OPAQUE,
+    *RANGES,
+    "text",
+    "boolean",
+    "date",
+    "date_nanos",
+    "ip",
+    "flattened",
+}
 PARAMETERS = {
     "type", "fields", "index", "doc_values", "ignore_above", "null_value", "format", "norms", "analyzer", "store",
     "scaling_factor", "coerce", "ignore_malformed", "path", "dims", "similarity", "eager_global_ordinals", "meta",
+    "copy_to", "normalizer", "ignore_z_value",
 }  # fmt: skip
 _WORD = re.compile(r"[^\W_]+(?:['\u2019.][^\W_]+)*|\w+", re.UNICODE)
 
@@ -61,7 +76,7 @@ class Field:
     @cached_property
     def family(self) -> str:
         """Return the behaviour group: integer, float, string, text, boolean, date, ip, flattened, range, opaque."""
-        if self.type in INTEGERS:
+        if self.type in INTEGERS or self.type in COUNTS:
             return "integer"
         if self.type in FLOATS:
             return "float"
@@ -105,7 +120,16 @@ class Field:
 
     @cached_property
     def _indexer(self) -> Any:
-        return _INDEXERS[self.family]
+        return _count if self.type in COUNTS else _INDEXERS[self.family]
+
+    def normal(self, text: str) -> str:
+        """Return a text as the normalizer leaves it, both of a document and of a query."""
+        return text.lower() if self.params.get("normalizer") == "lowercase" else text
+
+    def fits(self, text: str) -> bool:
+        """Tell whether a text is short enough to be indexed; the server counts UTF-16."""
+        limit = int(self.params.get("ignore_above", 2**31))
+        return len(text) <= limit and len(text.encode("utf-16-le", "surrogatepass")) // 2 <= limit
 
 
 def java_text(value: Any) -> str:
@@ -119,9 +143,8 @@ def number(value: Any) -> int | float:
     Raises:
         ServerError: number_format_exception.
     """
-    if type(value) in (int, float):
-        found: int | float = value
-        return found
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
     text = java_text(value).strip()
     for convert in (int, float):
         try:
@@ -131,8 +154,17 @@ def number(value: Any) -> int | float:
     raise ServerError("number_format_exception", "empty String" if not text else f'For input string: "{text}"')
 
 
+def _count(_: Field, value: Any) -> int:
+    return len(tokens(java_text(value)))
+
+
 def _integer(self: Field, value: Any) -> int:
     found = number(value)
+    if self.params.get("coerce") in (False, "false"):
+        if isinstance(value, str):
+            raise illegal("Integer value passed as String")
+        if found != int(found):
+            raise illegal(f"{value} cannot be converted to Integer without data loss")
     bits = INTEGERS[self.type]
     if math.isinf(found) or not -(2**bits) <= found < 2**bits:
         raise illegal(f"Value [{value}] is out of range for a{'n' if self.type == 'integer' else ''} {self.type}")
@@ -156,7 +188,7 @@ def _float(self: Field, value: Any) -> float:
 
 def _keyword(self: Field, value: Any) -> str | None:
     text = java_text(value)
-    return text if len(text) <= self.params.get("ignore_above", 2**31) else None
+    return self.normal(text) if self.fits(text) else None
 
 
 def _text(_: Field, value: Any) -> Token:
@@ -186,9 +218,13 @@ def _boolean(_: Field, value: Any) -> bool:
 
 def _date(self: Field, value: Any) -> int:
     try:
-        return self.date(java_text(value))
+        found = self.date(java_text(value))
     except ServerError as fault:
         raise fault.caused_by or fault from None
+    if self.type == "date_nanos" and not 0 <= found < 2**63:
+        side = "before the epoch in 1970" if found < 0 else "after 2262-04-11T23:47:16.854775807"
+        raise illegal(f"date[{value}] is {side} and cannot be stored in nanosecond resolution")
+    return found
 
 
 def address(value: Any) -> bytes:
@@ -214,7 +250,9 @@ def _flattened(_: Field, value: Any) -> Any:
     return value
 
 
-def _opaque(_: Field, value: Any) -> str:
+def _opaque(self: Field, value: Any) -> str:
+    if self.type == "geo_point" and isinstance(value, dict):
+        number(value.get("lat"))
     return repr(value)
 
 

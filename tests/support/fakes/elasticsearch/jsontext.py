@@ -12,6 +12,21 @@ from fakes.elasticsearch.errors import ServerError
 _COMMENT = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 
 
+class Spelled(float):
+    """A number with decimals or an exponent, as it is written: a string field indexes the text."""
+
+    digits: str
+
+    def __new__(cls, digits: str) -> Spelled:
+        """Read the number."""
+        made = super().__new__(cls, digits)
+        made.digits = digits
+        return made
+
+    def __str__(self) -> str:
+        return self.digits
+
+
 class _DuplicateKeyError(ValueError):
     pass
 
@@ -38,12 +53,12 @@ def decode(raw: bytes) -> Any:
     try:
         text = raw.decode("utf-8-sig")
         try:
-            return json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
+            return json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=Spelled)
         except _DuplicateKeyError:
             raise
         except ValueError:
             bare = _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
-            return json.loads(bare, object_pairs_hook=_pairs, parse_constant=_constant)
+            return json.loads(bare, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=Spelled)
     except (ValueError, RecursionError) as fault:
         ended = isinstance(fault, json.JSONDecodeError) and fault.pos >= len(fault.doc.rstrip())
         kind = "json_e_o_f_exception" if ended else "json_parse_exception"
@@ -87,7 +102,7 @@ def encode(value: Any) -> str:
         return "[" + ",".join([encode(member) for member in value]) + "]"
     if kind is int:
         return repr(value)
-    return java_float(value) if kind is float else json.dumps(value)
+    return java_float(value) if isinstance(value, float) else json.dumps(value)
 
 
 def pretty(value: Any, depth: int = 0) -> str:

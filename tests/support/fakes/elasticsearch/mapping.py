@@ -51,8 +51,16 @@ class Node:
 class Mapping:
     """The mapping of one index."""
 
-    def __init__(self, release: Release, body: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, release: Release, body: dict[str, Any] | None = None, settings: dict[str, Any] | None = None
+    ) -> None:
         self.release = release
+        # Index settings that hold for every field which does not say otherwise.
+        self.defaults = {
+            key: value
+            for key in ("coerce", "ignore_above", "ignore_malformed")
+            if (value := (settings or {}).get(f"index.mapping.{key}")) is not None
+        }
         self.body: dict[str, Any] = {}
         self.fields: dict[str, Field] = {}
         self.objects: dict[str, str] = {}
@@ -108,12 +116,13 @@ class Mapping:
                     "within a future version or requires a plugin to be installed. Check the documentation."
                 )
             raise self._unparsable(reason)
-        for key in definition.keys() - PARAMETERS:
-            if key == "copy_to":
-                raise not_reproduced("copy_to")
+        unknown = definition.keys() - PARAMETERS
+        if kind == "boolean" and self.release.types:
+            unknown |= definition.keys() & {"ignore_malformed"}
+        for key in unknown:
             reason = f"unknown parameter [{key}] on mapper [{name}] of type [{kind}]"
             raise self._unparsable(reason)
-        self.fields[path] = Field(path, kind, definition, nested)
+        self.fields[path] = Field(path, kind, {**self.defaults, **definition}, nested)
         for sub, below in definition.get("fields", {}).items():
             self._leaf(f"{path}.{sub}", below, nested)
 
@@ -276,15 +285,17 @@ class _Parser:
             for item in value:
                 self.leaf(target, item, node)
             return
-        if value is None:
-            value = target.params.get("null_value")
-            if value is None:
-                return
-        self.index(target, value, node)
-        if "fields" not in target.params:
-            return
-        for sub in target.params["fields"]:
-            self.index(self.mapping.fields[f"{target.path}.{sub}"], value, node)
+        for each in (target, *(self.mapping.fields[f"{target.path}.{sub}"] for sub in target.params.get("fields", ()))):
+            own = value
+            if value is None and each.type != "flattened":  # there it stands for nulls inside the object
+                own = each.params.get("null_value")
+            if own is not None:
+                self.index(each, own, node)
+        copies = target.params.get("copy_to", ()) if value is not None else ()
+        for name in [copies] if isinstance(copies, str) else copies:
+            if name not in self.mapping.fields:
+                raise not_reproduced("copy_to a field that is not mapped")
+            self.leaf(self.mapping.fields[name], value, node)
 
     def index(self, target: Field, value: Any, node: Node) -> None:
         try:
@@ -303,7 +314,9 @@ class _Parser:
             if self.mapping.release.parts >= (7, 11):
                 self.ignored.add(target.path)
         elif target.family == "flattened":
-            for path, leaf in _leaves(indexed, ""):
+            for path, leaf in _leaves(indexed, "", target.params.get("null_value")):
+                if not target.fits(leaf):
+                    continue  # and `_ignored` does not tell
                 node.values.setdefault(target.path, []).append(leaf)
                 node.values.setdefault(target.path + path, []).append(leaf)
         else:
@@ -371,12 +384,12 @@ def _preview(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, str]]:
+def _leaves(value: Any, path: str, null: str | None) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict):
         for key, member in value.items():
-            yield from _leaves(member, f"{path}.{key}")
+            yield from _leaves(member, f"{path}.{key}", null)
     elif isinstance(value, list):
         for member in value:
-            yield from _leaves(member, path)
-    elif value is not None:
-        yield path, _preview(value)
+            yield from _leaves(member, path, null)
+    elif value is not None or null is not None:
+        yield path, _preview(null if value is None else value)

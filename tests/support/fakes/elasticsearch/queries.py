@@ -315,30 +315,43 @@ def term_test(field: Field, values: list[Any], scope: Scope, *, fold: bool = Fal
         words = {folded(java_text(value)) if fold else java_text(value) for value in values}
         return lambda found: isinstance(found, Token) and any((folded(w) if fold else w) in words for w in found.words)
     if family in ("string", "flattened_key", "flattened"):
-        wanted = {folded(java_text(value)) if fold else java_text(value) for value in values}
+        texts = [field.normal(java_text(value)) for value in values]
+        wanted = {folded(each) if fold else each for each in texts}
         return lambda found: (folded(found) if fold else found) in wanted
     if family == "boolean":
         flags = {boolean(value) for value in values}
         return lambda found: found in flags
-    numbers = _numbers(field, values, scope)
-    return lambda found: found in numbers
+    numbers = {signed(value) for value in _numbers(field, values, scope)}
+    return lambda found: signed(found) in numbers
 
 
-def _numbers(field: Field, values: list[Any], scope: Scope) -> set[int | float]:
-    wanted: set[int | float] = set()
+def signed(value: float) -> tuple[float, float]:
+    """Return what orders a number: -0.0 is another value than 0.0, and comes before it."""
+    return value, math.copysign(1.0, value)
+
+
+def _bound(field: Field, value: Any) -> float:
+    found = float(number(value))
+    exact = math.isinf(found) or field.type == "scaled_float"
+    return found if exact else float(field.index(found))
+
+
+def _numbers(field: Field, values: list[Any], scope: Scope) -> list[int | float]:
+    wanted: list[int | float] = []  # not a set, in which -0.0 is 0.0
+    bits = INTEGERS.get(field.type, 31)
     for value in values:
         found = number(value)
         if field.family == "float":
             if not math.isinf(found):
-                wanted.add(field.index(found))
+                wanted.append(field.index(found))
         elif found == int(found):
-            if not -(2 ** INTEGERS[field.type]) <= found < 2 ** INTEGERS[field.type]:
+            if not -(2**bits) <= found < 2**bits:
                 if scope.cluster.release.parts >= (8, 19):
                     continue
                 raise illegal(
                     f"Value [{value}] is out of range for a{'n' if field.type == 'integer' else ''} {field.type}"
                 )
-            wanted.add(int(found))
+            wanted.append(int(found))
     return wanted
 
 
@@ -413,11 +426,12 @@ def _bounds(field: Field, given: dict[str, Any], options: dict[str, Any], scope:
     if family in ("integer", "float"):
         below, above = _number_bounds(given, whole=family == "integer")
         if family == "float":
-            return _comparison(given, lambda value: float(number(value)))
+            return _comparison(given, lambda value: signed(_bound(field, value)), signed)
         return (lambda found: found >= below), (lambda found: found <= above)
     if family in ("string", "text"):
         scope.expensive("[range] queries on [text] or [keyword] fields cannot be executed")
-        return _comparison(given, lambda value: java_text(value).encode(), lambda found: found.encode())
+        normal = field.normal
+        return _comparison(given, lambda value: normal(java_text(value)).encode(), lambda found: found.encode())
     if family == "flattened_key":
         scope.expensive("[range] queries on keyed [flattened] fields cannot be executed")
         both = {"gt", "gte"} & given.keys() and {"lt", "lte"} & given.keys()
@@ -503,7 +517,7 @@ def pattern_clause(kind: str, path: str, pattern: str, scope: Scope, *, fold: bo
     elif field.family == "text":
         # 7.10 still puts the pattern through the analyser's lower-casing.
         pattern = pattern.lower()
-    accept = wildcard(pattern, fold=fold)
+    accept = wildcard(field.normal(pattern), fold=fold)
     if field.family == "text":
         return Clause(
             values_test(field.path, lambda found: any(accept(word) for word in found.words)), text=f"{path}:{pattern}"

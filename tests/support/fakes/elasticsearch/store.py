@@ -75,7 +75,7 @@ class Index:
         self.uuid = base64.urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         self.created = int(time.time() * 1000)
         self.settings = settings
-        self.mapping = Mapping(release, mapping)
+        self.mapping = Mapping(release, mapping, settings)
         self.aliases: dict[str, dict[str, Any]] = {}
         self.stream: str | None = None
         self.closed = False

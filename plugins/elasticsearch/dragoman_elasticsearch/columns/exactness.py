@@ -1,0 +1,336 @@
+"""Where an index differs from the documents stored in it, and which filter rows that makes approximate: one table.
+
+A filter row without an approximation finds the rows that an evaluation of the stored documents finds. Facts measured on
+7.17.29 and 8.19.21.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api import Operator as Op
+from dragoman_elasticsearch.connect import Features
+
+from .field_types import BOUNDS, EMPTY, EQUAL, NULLS, ORDER, PATTERN, Family, Field, Gap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+_VALUES = frozenset((*EQUAL, *ORDER, *PATTERN, *EMPTY))
+_PRECISION = {
+    "half_float": "numbers are compared with 11 bits, about 3 digits",
+    "float": "numbers are compared with 24 bits, about 7 digits",
+    "double": "numbers are compared with 53 bits, about 15 digits",
+}
+_INSTANT = re.compile(r"now.*|-?\d{9,}(\.\d+)?|.*:\d{2}[.,]\d.*")  # not a second, a day or another span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    """How one mapping indexes a field.
+
+    Attributes:
+        spec: Its part of the mapping, or that of its `.keyword` sub-field if filters use that, with the defaults that
+            index settings give.
+        copied: The fields whose values `copy_to` adds.
+        hidden: The mapping may not be read.
+        unmapped: The index stores the field without a mapping.
+    """
+
+    spec: Mapping[str, Any]
+    copied: tuple[str, ...] = ()
+    hidden: bool = False
+    unmapped: bool = False
+
+    @property
+    def type(self) -> str:
+        """The server's type."""
+        return str(self.spec.get("type", "object"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One filter row: its operator, its values as the server gets them, and its column."""
+
+    op: Op
+    values: tuple[Any, ...]
+    found: Field
+    features: Features
+
+    @property
+    def nulls(self) -> bool:
+        """Whether the row asks if there is a value at all."""
+        return self.op in (*NULLS, Op.NOT_EMPTY)
+
+
+def _always(_asked: Asked, _details: tuple[Any, ...]) -> bool:
+    return True
+
+
+def _by_value(asked: Asked, _details: tuple[Any, ...]) -> bool:
+    return asked.op in _VALUES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """One row of the table.
+
+    Attributes:
+        name: What causes the gap: a parameter of the mapping, or a type.
+        found: Reads it from a mapping; None if it is not there.
+        touches: Whether it makes a filter row approximate.
+        reason: How the meaning differs; ``{}`` is what was read.
+    """
+
+    name: str
+    found: Callable[[Indexed], Any]
+    touches: Callable[[Asked, tuple[Any, ...]], bool]
+    reason: str
+
+
+def _typed(*types: str) -> Callable[[Indexed], Any]:
+    return lambda each: each.type if each.type in types else None
+
+
+def _length(value: object) -> int:
+    return len(str(value).encode("utf-16-le", "surrogatepass")) // 2  # the server counts as Java does
+
+
+def _too_long(asked: Asked, limits: tuple[Any, ...]) -> bool:
+    if asked.nulls:
+        return not (asked.found.keyword or ignored(asked.found, asked.features))
+    if asked.op is Op.EMPTY:
+        return False
+    return asked.op not in EQUAL or any(_length(value) > min(limits) for value in asked.values)
+
+
+def _malformed(asked: Asked, _details: tuple[Any, ...]) -> bool:
+    if asked.nulls:
+        return not ignored(asked.found, asked.features)
+    # A text that is no number is unequal and unordered, but a number that is too large has an order.
+    return asked.op in ORDER and asked.found.family in (Family.NUMBER, Family.DATE)
+
+
+def _counts_as_null(asked: Asked, details: tuple[Any, ...]) -> bool:
+    if asked.nulls:
+        return not asked.found.keyword  # the text itself has no null_value
+    if asked.op is Op.EMPTY:
+        return "" in details
+    if asked.op not in EQUAL or asked.found.family not in (Family.KEYWORD, Family.KEYED, Family.TEXT, Family.NUMBER):
+        return True
+    same = _number if asked.found.family is Family.NUMBER else _folded
+    return not {same(value) for value in asked.values}.isdisjoint(same(each) for each in details)
+
+
+def _number(value: object) -> Decimal:
+    return Decimal(str(value))
+
+
+def _folded(value: object) -> str:
+    return str(value).casefold()
+
+
+def _coerced(asked: Asked, _details: tuple[Any, ...]) -> bool:
+    """Return whether cutting decimals off towards zero can move a stored number across a bound."""
+    bounds = {Op.BETWEEN: (Op.GE, Op.LE)}.get(asked.op, (asked.op,))
+    return asked.op in _VALUES and not all(
+        value == int(value) and (value >= 1 if op in (Op.GE, Op.LT) else op in (Op.GT, Op.LE) and value <= -1)
+        for op, value in zip(bounds, asked.values, strict=False)
+    )
+
+
+def _imprecise(asked: Asked, details: tuple[Any, ...]) -> bool:
+    if asked.op not in _VALUES:
+        return False
+    return details != (_PRECISION["double"],) or any(
+        abs(value) >= 2**53 or Decimal(repr(float(value))) != value for value in asked.values
+    )
+
+
+def _instant(asked: Asked, _details: tuple[Any, ...]) -> bool:
+    iso = all(each.startswith(("strict_date_optional_time", "date_optional_time")) for each in asked.found.formats)
+    return any(_INSTANT.fullmatch(text) or (not iso and text.isdigit()) for text in map(str, asked.values))
+
+
+TABLE: tuple[Cause, ...] = (
+    Cause(
+        name="hidden",
+        found=lambda each: each.hidden or None,
+        touches=_always,
+        reason="the mapping is hidden: what the index changes or leaves out is unknown",
+    ),
+    Cause(
+        name="dynamic",
+        found=lambda each: each.unmapped or None,
+        touches=_always,
+        reason="an index behind this name stores the field without a mapping: its rows count as rows without it",
+    ),
+    Cause(
+        name="copy_to",
+        found=lambda each: ", ".join(each.copied) or None,
+        touches=_always,
+        reason="values of {} count too (copy_to)",
+    ),
+    Cause(
+        name="script",
+        found=lambda each: "script" in each.spec or None,
+        touches=_always,
+        reason="a script computes the values when a row is stored",
+    ),
+    Cause(
+        name="constant_keyword",
+        found=_typed("constant_keyword"),
+        touches=_always,
+        reason="every row of an index counts as having its constant, stored or not",
+    ),
+    Cause(
+        name="text",
+        found=_typed("text", "match_only_text", "search_as_you_type", "annotated_text"),
+        touches=lambda asked, _: asked.op in EQUAL,
+        reason="analysed text: compares words, not the exact text",
+    ),
+    Cause(
+        name="text, parts",
+        found=_typed("text", "match_only_text", "search_as_you_type", "annotated_text"),
+        touches=lambda asked, _: asked.op in PATTERN,
+        reason="analysed text: finds whole words in this order, anywhere in the text",
+    ),
+    Cause(
+        name="flattened",
+        found=_typed("flattened"),
+        touches=lambda asked, _: asked.found.family is Family.FLATTENED and asked.op in _VALUES,
+        reason="compares the values of all keys",
+    ),
+    Cause(
+        name="flattened, null",
+        found=_typed("flattened"),
+        touches=lambda asked, _: asked.nulls,
+        reason="an object counts as null where it has no value of its own",
+    ),
+    Cause(
+        name="flattened, order",
+        found=_typed("flattened"),
+        touches=lambda asked, _: asked.op in ORDER,
+        reason="compares texts: 10 comes before 9",
+    ),
+    Cause(
+        name="ignore_above",
+        found=lambda each: limit if isinstance(limit := each.spec.get("ignore_above"), int) else None,
+        touches=_too_long,
+        reason="strings longer than {} characters are not indexed",
+    ),
+    Cause(
+        name="ignore_malformed",
+        found=lambda each: each.spec.get("ignore_malformed") in (True, "true") or None,
+        touches=_malformed,
+        reason="values that the type cannot hold are not indexed (ignore_malformed)",
+    ),
+    Cause(
+        name="null_value",
+        found=lambda each: None if (value := each.spec.get("null_value")) is None else _scalar(value),
+        touches=_counts_as_null,
+        reason="stored nulls count as the value {} (null_value)",
+    ),
+    Cause(
+        name="normalizer",
+        found=lambda each: str(each.spec["normalizer"]) if "normalizer" in each.spec else None,
+        touches=_by_value,
+        reason="texts are compared as the normalizer {} changes them",
+    ),
+    Cause(name="token_count", found=_typed("token_count"), touches=_by_value, reason="compares the number of words"),
+    Cause(name="floats", found=lambda each: _PRECISION.get(each.type), touches=_imprecise, reason="{}"),
+    Cause(
+        name="scaled_float",
+        found=lambda each: str(each.spec.get("scaling_factor", "?")) if each.type == "scaled_float" else None,
+        touches=_by_value,
+        reason="numbers are compared as multiples of 1/{}",
+    ),
+    Cause(
+        name="coerce",
+        found=lambda each: _cut_off(each) or None,
+        touches=_coerced,
+        reason="a stored number with decimals counts without them (coerce)",
+    ),
+    Cause(
+        name="boolean",
+        found=_typed("boolean"),
+        touches=lambda asked, _: False in asked.values,
+        reason="a stored empty text counts as false",
+    ),
+    Cause(
+        name="date",
+        found=_typed("date"),
+        touches=_instant,
+        reason="dates are compared to the millisecond",
+    ),
+    Cause(
+        name="format",
+        found=lambda each: str(each.spec.get("format", "the default")) if each.type.startswith("date") else None,
+        touches=lambda asked, details: asked.op in _VALUES and len(details) > 1,
+        reason="the indices behind this name read dates in different formats: {}",
+    ),
+)
+"""Every parameter and type that makes an index differ from its documents; what is absent makes no difference.
+
+So do `index`, `doc_values`, `enabled`, `norms`, `store`, `similarity` and `ignore_z_value`: whether a column takes a
+filter at all is told by its capabilities. Ranges, shapes and other types take `null` only.
+"""
+
+
+def _scalar(value: object) -> Any:
+    return value if isinstance(value, (str, int, float)) else str(value)
+
+
+def _cut_off(each: Indexed) -> bool:
+    return each.type in BOUNDS and each.type != "unsigned_long" and each.spec.get("coerce") not in (False, "false")
+
+
+_MALFORMABLE = {*BOUNDS, *_PRECISION, "scaled_float", "date", "date_nanos", "ip", "boolean", "geo_point", "geo_shape"}
+_LIMITED = {"keyword", "wildcard", "flattened"}
+
+
+def with_settings(spec: Mapping[str, Any], settings: Mapping[str, str]) -> Mapping[str, Any]:
+    """Add what a field's mapping leaves to the settings of its index, which the mapping does not repeat."""
+    logs = settings.get("index.mode") == "logsdb"
+    given: dict[str, Any] = {}
+    if spec.get("type") in _MALFORMABLE:
+        given["ignore_malformed"] = settings.get("index.mapping.ignore_malformed", "true" if logs else "false")
+        given["coerce"] = settings.get("index.mapping.coerce", "true")
+    if spec.get("type") in _LIMITED and (limit := settings.get("index.mapping.ignore_above", "8191" if logs else "")):
+        given["ignore_above"] = int(limit)
+    return {**given, **spec}
+
+
+def gaps(mappings: Iterable[Indexed]) -> tuple[Gap, ...]:
+    """Read from every mapping of a field where its index differs from the documents."""
+    known = list(mappings)
+    read = ((cause, [found for each in known if (found := cause.found(each)) is not None]) for cause in TABLE)
+    return tuple(Gap(cause.name, tuple(dict.fromkeys(found))) for cause, found in read if found)
+
+
+_CAUSES = {cause.name: cause for cause in TABLE}
+
+
+def ignored(found: Field, features: Features) -> bool:
+    """Return whether the server tells by `_ignored` which rows have values that are not indexed.
+
+    It does not inside nested arrays, nor for flattened fields, nor for long strings before 7.11.
+    """
+    named = {gap.name for gap in found.gaps}
+    if found.nested or found.keyword or found.family in (Family.FLATTENED, Family.KEYED):
+        return False
+    return "ignore_malformed" in named or ("ignore_above" in named and features.version >= (7, 11, 0))
+
+
+def approximations(asked: Asked) -> list[str]:
+    """Return how the meaning of a filter row differs from an evaluation of the stored documents."""
+    return [
+        _CAUSES[gap.name].reason.format(", ".join(map(str, gap.details)))
+        for gap in asked.found.gaps
+        if _CAUSES[gap.name].touches(asked, gap.details)
+    ]
