@@ -408,6 +408,9 @@ async def hold_tenants(wv: Rig) -> None:
             await asked
         assert caught.value.code == "tenant-required"
     assert len((await wv.page(shared, tenant="ann")).cells) == 12
+    pages = [await wv.page(shared, Filter("t", "=", "ann"), tenant="ann", offset=at, limit=5) for at in range(0, 12, 5)]
+    assert sorted(row["i"] for page in pages for row in page.rows) == [*range(12)]
+    assert all("sort:" not in (each.body or "") for each in wv.sent("POST", "/graphql"))  # a tenant is one shard
     found = await wv.page(shared, Filter("i", ">", 0), tenant="bob")
     assert (found.total, {row["t"] for row in found.rows}) == (2, {"bob"})
     assert await wv.driver.count_rows(CountRequest(object=shared, tenant="bob")) == 3

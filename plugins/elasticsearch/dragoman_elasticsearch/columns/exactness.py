@@ -154,7 +154,10 @@ def _imprecise(asked: Asked, details: tuple[Any, ...]) -> bool:
 
 def _instant(asked: Asked, _details: tuple[Any, ...]) -> bool:
     iso = all(each.startswith(("strict_date_optional_time", "date_optional_time")) for each in asked.found.formats)
-    return any(_INSTANT.fullmatch(text) or (not iso and text.isdigit()) for text in map(str, asked.values))
+    return any(
+        _INSTANT.fullmatch(text) or (not iso and text.isdigit() and len(text) != 4)  # years are taken whole
+        for text in map(str, asked.values)
+    )
 
 
 TABLE: tuple[Cause, ...] = (

@@ -127,7 +127,7 @@ class Difference:
         return asked.op in self.ops and asked.field.family in self.families and self.when(asked)
 
     def told(self, asked: Asked) -> str:
-        """Give the reason for one filter row."""
+        """Return the reason for one filter row."""
         units = {"trigram": "pieces of three letters"} | dict.fromkeys(WORDWISE, "words")
         return self.reason.format(
             name=asked.field.name,

@@ -178,7 +178,6 @@ def test_a_month_and_a_year_are_taken_whole(row: Filter, bounds: dict[str, str])
         ("epoch_millis||strict_date_optional_time", "2024", "epoch_millis"),
         ("date_optional_time||epoch_millis", "2024", None),
         ("dd.MM.yyyy", "2024", None),
-        ("epoch_second", "1704067200", None),
     ],
 )
 def test_what_is_no_month_in_the_fields_own_format_is_said(formats: str, value: str, own: str | None) -> None:

@@ -60,7 +60,7 @@ NEGATED = {Op.NE: Op.EQ, Op.NOT_IN: Op.IN, Op.NOT_CONTAINS: Op.CONTAINS}
 
 
 def says(row: Filter, cell: Any, column: Any) -> bool:
-    """Tell whether a stored cell satisfies a filter row, taken at its word: one element of an array is enough."""
+    """Return whether a stored cell satisfies a filter row, taken at its word: one element of an array is enough."""
     if row.op in (Op.NULL, Op.NOT_NULL):
         return (cell is None) is (row.op is Op.NULL)
     if row.op in (Op.EMPTY, Op.NOT_EMPTY):
@@ -232,7 +232,7 @@ def plainly(case: Case, cells: list[Any]) -> list[int]:
 
 
 async def stored(wv: Rig, name: str, case: Case) -> list[Any]:
-    """Give the cells as the server stored them, by their numbers."""
+    """Return the cells as the server stored them, by their numbers."""
     return [(await wv.stored(name, key(at)) or {})["properties"].get("x") for at in range(len(case.cells))]
 
 

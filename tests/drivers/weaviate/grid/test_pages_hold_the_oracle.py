@@ -129,7 +129,7 @@ def rows_at_the_edges(count: int) -> list[dict[str, Any]]:
 
 
 def smaller(value: int) -> int:
-    """Give an integer as the index has it."""
+    """Return an integer as the index has it."""
     return value if value < 2**63 - 512 else -(2**63)
 
 
@@ -154,7 +154,7 @@ LONE: list[tuple[Filter, Callable[[dict[str, Any]], bool]]] = [
 
 
 def far(text: str) -> str:
-    """Give a date as the index has it: the year 9999 compares as 1816, the year 1000 as 2169."""
+    """Return a date as the index has it: the year 9999 compares as 1816, the year 1000 as 2169."""
     return {FAR[0]: "1816", FAR[1]: "2169"}.get(text, text)
 
 
