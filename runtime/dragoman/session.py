@@ -33,6 +33,7 @@ from dragoman_api.masking import Mask
 from .calls import Calls
 from .console.variables import fill
 from .exports import Export, ExportSource, choose, choose_columns, read_row
+from .filter_notes import filter_notes
 from .settings import Limit
 
 if TYPE_CHECKING:
@@ -233,16 +234,17 @@ class Session:
             tenant=tenant,
         )
         began = 0.0
+        compiled: CompiledFilter | None = None
 
         async def fetch() -> Page:
-            nonlocal began
-            asked = msgspec.structs.replace(request, filter=await self._filter(object, filters, match))
+            nonlocal began, compiled
+            compiled = await self._filter(object, filters, match)
+            asked = msgspec.structs.replace(request, filter=compiled)
             began = time.perf_counter()
             return await self._calls.run(DriverSpec.fetch_page, asked, object=object, rows=limit)
 
         page, changed = await self._unchanged(fetch)
-        if changed:
-            page = msgspec.structs.replace(page, notes=[*changed, *page.notes])
+        page = msgspec.structs.replace(page, notes=[*changed, *filter_notes(compiled), *page.notes])
         self._emit(
             events.PageFetched(
                 connection=self.name,
@@ -262,7 +264,7 @@ class Session:
         match: str = "all",
         tenant: str | None = None,
     ) -> int:
-        """Count the rows of an object under a filter, exactly."""
+        """Count the rows of an object under a filter, exactly; `compile` tells what the filter makes approximate."""
         self._check_tenant(tenant)
 
         async def count() -> int:

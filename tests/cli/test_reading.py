@@ -84,7 +84,20 @@ def test_count_is_a_bare_number(shop):
 def test_a_count_of_nothing_says_why_a_raw_row_finds_nothing(shop):
     done = shop("count", "shop", "books", "--raw", "nothing:1")
     assert (done.out, done.err) == ("0\n", "  note[raw-query-void]: unmapped fields [nothing]\n")
-    assert shop("count", "shop", "books", "--filter", "title = nope").err == ""
+    assert shop("count", "shop", "books", "--filter", "price >= 9999").err == ""
+
+
+def test_a_page_a_count_and_an_export_say_what_a_filter_makes_approximate(shop):
+    asked = ("shop", "books", "--filter", "price >= 10", "--filter", "title = Oolong")
+    note = "note[filter-approximate]: filter row 2 (term title): ignores case"
+    for command in ("page", "count", "export"):
+        assert shop(command, *asked).err.count(note) == 1
+    for command in ("page", "count"):
+        [told] = shop(command, *asked, "--json").json["notes"]
+        assert told["code"] == "filter-approximate"
+    explained = shop("page", *asked, "--explain").err
+    assert note not in explained
+    assert explained.count("ignores case") == 1
 
 
 def test_E41_the_last_rows_are_one_option_away(shop):

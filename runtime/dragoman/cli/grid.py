@@ -178,6 +178,8 @@ async def page(
     last: bool, explain: bool, no_total: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
+    from dragoman.filter_notes import APPROXIMATE
+
     from .filters import parse_rows, parse_sort
 
     if last and (offset or cursor):
@@ -202,7 +204,7 @@ async def page(
         return
     more = "choose some with --columns, or use --json"
     output.write_page(found, format=shape, more=more, escape=options.escape_formulas)
-    output.say_notes(found.notes)
+    output.say_notes([note for note in found.notes if not (compiled and note.code == APPROXIMATE)])
     first, end = found.offset + 1, found.offset + len(found.cells)
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
     options.say(f"rows {first:,}–{end:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
@@ -235,15 +237,22 @@ async def count(
     tenant: str | None,
 ) -> None:  # fmt: skip
     """Count rows exactly."""
+    from dragoman.filter_notes import filter_notes
+
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)
     async with suggesting_names(session, object):
+        notes = filter_notes(await session.compile(object, filters=rows, match=match) if rows else None)
         number = await session.count(object, filters=rows, match=match, tenant=tenant)
         if raw and not number:  # only a page explains why it is empty
             empty = await session.page(object, filters=rows, match=match, limit=1, total=False, tenant=tenant)
-            output.say_notes(empty.notes)
-    output.write_json({"count": number}) if options.json else sys.stdout.write(f"{number}\n")
+            notes = empty.notes
+    output.say_notes(notes)
+    if options.json:
+        output.write_json({"count": number} | ({"notes": notes} if notes else {}))
+    else:
+        sys.stdout.write(f"{number}\n")
 
 
 @click.command(cls=Command)

@@ -13,6 +13,7 @@ import anyio
 import msgspec
 from anyio.to_thread import run_sync
 
+from dragoman.filter_notes import filter_notes
 from dragoman.formulas import formula_notes
 from dragoman_api import events
 from dragoman_api.columns import Note
@@ -316,7 +317,7 @@ class Export:
             error.advise("export with resume=True to continue")
 
     def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:
-        notes = [*self._notes, *notes]
+        notes = [*filter_notes(request.filter), *self._notes, *notes]
         if self._table:
             notes = [*notes, *formula_notes(self._table.formulas, escaped=self._shape.escape)]
         if self._total is not None and self._total != self._rows:
