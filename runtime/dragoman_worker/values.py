@@ -21,6 +21,7 @@ from dragoman_api.cells import Cell, CutText, Json
 from dragoman_api.changes import Insert, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, Object
 from dragoman_api.console import Answer
+from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import MAX_ROWS, Page
 
 from .frames import FROM_CHILD
@@ -145,12 +146,22 @@ def encode(value: object, encoder: msgspec.msgpack.Encoder = _encoder) -> bytes:
 
 
 def encode_request(request: object) -> bytes:
-    """Encode a hook's argument, with the values of changes frozen.
+    """Encode a hook's argument: values of changes frozen, long integers of filter rows as digits.
 
     Raises:
         ValueFaultError: A value in it cannot travel.
     """
+    if isinstance(request, FilterRequest):
+        rows = [replace(row, value=_digits(row.value)) if isinstance(row, Filter) else row for row in request.rows]
+        return encode(replace(request, rows=rows))
     return encode(_with_changes(request, freeze))
+
+
+def _digits(value: Any) -> Any:
+    """Replace an integer of more than 64 bits with its text, which a driver reads like a value that was typed."""
+    if isinstance(value, (list, tuple)):
+        return [_digits(item) for item in value]
+    return str(Decimal(value)) if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64 else value
 
 
 def decode_request(kind: Any, body: Raw) -> Any:

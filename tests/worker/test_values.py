@@ -16,6 +16,7 @@ from dragoman_api.cells import Cell, CutText, Json
 from dragoman_api.changes import HttpRequest, Insert, PlanRequest
 from dragoman_api.columns import Column, Description, Note, Object
 from dragoman_api.console import Answer, AnswerKind
+from dragoman_api.filters import Filter, FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, Page, RowKey
 from dragoman_worker import values, wire
 from dragoman_worker.frames import FROM_CHILD
@@ -128,6 +129,23 @@ def test_values_of_changes_reach_the_driver_with_their_types() -> None:
     request = PlanRequest(changes=[Insert("books", wanted)])
     got = values.decode_request(PlanRequest, Raw(values.encode_request(request)))
     assert exact(list(got.changes[0].values.values())) == exact(list(wanted.values()))
+
+
+@pytest.mark.parametrize(
+    ("value", "arrives"),
+    [
+        (2**64 - 1, 2**64 - 1),
+        (-(2**63), -(2**63)),
+        (2**64, "18446744073709551616"),
+        (-(2**63) - 1, "-9223372036854775809"),
+        ([2**70, "x", None, True, 7], [str(2**70), "x", None, True, 7]),
+    ],
+)
+def test_integers_of_filter_rows_reach_the_driver_at_any_length(value: Any, arrives: Any) -> None:
+    request = FilterRequest(object="books", rows=[Filter("n", ">", value), RawQuery("n:1")])
+    got = values.decode_request(FilterRequest, Raw(values.encode_request(request)))
+    assert got.rows[1] == request.rows[1]
+    assert exact([got.rows[0].value]) == exact([arrives])
 
 
 # what a hostile child may send ----------------------------------------------------------------------------------------
