@@ -137,11 +137,7 @@ KNOWN: tuple[Known, ...] = (
     Known(
         name="integers of 64 bits",
         driver="weaviate",
-<<<<<<< ours
-        reason="a stored 2^63 - 1 compares as -2^63, as does such a value; the row claims to be exact, or says floats",
-=======
         reason="a stored 2^63 - 1 compares as -2^63, and so does such a value; the row does not say so",
->>>>>>> theirs
         holds=lambda found: (
             _filtered(found, "int", "int[]")
             and (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api import Note, Sort
-from dragoman_elasticsearch.columns.field_types import Family, Field
+from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +36,10 @@ either number as `basic_date` (500), nor `_last`. Before 7.11, the server's own 
 (500); later, it is 0.
 """
 
+_LONGS = frozenset(name for name, (_, most) in BOUNDS.items() if most < 2**63)
+
+_DOUBLES = frozenset(("byte", "short", "integer", "half_float", "float", "double"))
+
 SHARD_DOC = {"_shard_doc": {"order": "asc"}}
 """The tiebreaker of a point in time; left out of `search_after` it loses ties without an error."""
 
@@ -44,7 +48,8 @@ def compile_sort(sorts: Sequence[Sort], view: View) -> tuple[SortKeys, list[Note
     """Translate sort keys; a column that does not sort is dropped with a note.
 
     Returns:
-        The server's sort keys, and a note ``sort-dropped`` for each dropped column.
+        The server's sort keys, and notes: ``sort-dropped`` for each dropped column, ``sort-approximate`` for one that
+        is compared with fewer digits.
     """
     keys: SortKeys = []
     notes: list[Note] = []
@@ -54,7 +59,11 @@ def compile_sort(sorts: Sequence[Sort], view: View) -> tuple[SortKeys, list[Note
         if found is None or reason:
             notes.append(Note(code="sort-dropped", column=sort.column, reason=reason))
         else:
-            keys.append({found.whole: _key(found, descending=sort.descending)})
+            key = _key(found, descending=sort.descending)
+            keys.append({found.whole: key})
+            if key.get("numeric_type") == "double" and not _DOUBLES.issuperset(found.types):
+                reason = "some indices hold integers, some fractions: beyond 2^53, neighbours are ordered as if equal"
+                notes.append(Note(code="sort-approximate", column=sort.column, reason=reason))
     return keys, notes
 
 
@@ -68,7 +77,8 @@ def _key(found: Field, *, descending: bool) -> dict[str, Any]:
         "mode": "max" if descending else "min",
     }
     if found.family is Family.NUMBER and (len(found.types) > 1 or "half_float" in found.types):
-        key["numeric_type"] = "double"  # 8.19 answers 500 to a half_float that some documents lack
+        # 8.19 answers 500 to a half_float that some documents lack. A double has no room for a long.
+        key["numeric_type"] = "long" if _LONGS.issuperset(found.types) else "double"
     if found.family is Family.DATE:
         kind = found.types[0]
         if len(found.types) > 1:

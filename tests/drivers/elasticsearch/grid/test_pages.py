@@ -87,6 +87,26 @@ def test_a_half_float_sorts_as_a_double_and_mixed_dates_as_nanoseconds() -> None
     assert keys(Sort("d", descending=True), mappings=both)[0]["d"]["missing"] == 0, "it is compared in nanoseconds"
 
 
+@pytest.mark.parametrize(
+    ("one", "two", "sorted_as", "approximate"),
+    [
+        ("integer", "long", "long", False),
+        ("integer", "double", "double", False),
+        ("half_float", "half_float", "double", False),
+        ("long", "double", "double", True),
+        ("long", "unsigned_long", "double", True),
+        ("scaled_float", "integer", "double", True),
+    ],
+)
+def test_numbers_of_several_types_sort_by_what_holds_them_or_it_is_said(
+    one: str, two: str, sorted_as: str, *, approximate: bool
+) -> None:
+    found = view(*(mapped(x={"type": kind}, **{f"_{kind}": {"type": "long"}}) for kind in (one, two)))
+    compiled, notes = compile_sort([Sort("x")], found)
+    assert compiled[0]["x"]["numeric_type"] == sorted_as
+    assert [note.code for note in notes] == ["sort-approximate"] * approximate
+
+
 def test_no_sort_key_has_a_format() -> None:
     assert "format" not in keys(Sort("d"), mappings=(mapped(d={"type": "date", "format": "epoch_second"}),))[0]["d"]
 
@@ -206,6 +226,25 @@ class PageRules:
         for column in ("a", "b"):
             page = await es.page(alias, sort=[Sort(column)])
             assert (page.total, len(page.cells)) == (2, 2)
+
+    @pytest.mark.parametrize(("one", "two"), [("integer", "long"), ("byte", "short")])
+    async def test_integers_of_several_types_behind_an_alias_sort_as_integers(
+        self, es: Rig, one: str, two: str
+    ) -> None:
+        """As doubles, 2^53 and 2^53+1 would be equal, and in the order of their indices."""
+        most = {"long": 2**53}.get(two, 2**14)
+        values = {one: [5, None, -7], two: [most + 1, most, -most, -most - 1, None]}
+        names = [
+            await es.index({"x": {"type": kind}}, [{} if each is None else {"x": each} for each in some], name=kind)
+            for kind, some in values.items()
+        ]
+        add = [{"add": {"index": name, "alias": f"{names[0]}-both"}} for name in names]
+        await es.call("POST", "/_aliases", {"actions": add})
+        for descending in (False, True):
+            page = await es.page(f"{names[0]}-both", sort=[Sort("x", descending=descending)])
+            known = sorted([5, -7, most + 1, most, -most, -most - 1], reverse=descending)
+            assert [row["x"] for row in page.rows] == [*known, None, None]
+            assert page.notes == []
 
     async def test_E41_the_switch_is_past_row_10000_whatever_the_index_says(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}], settings={"index.max_result_window": 20_000})

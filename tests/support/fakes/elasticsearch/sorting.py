@@ -138,11 +138,11 @@ def _field_key(target: Field, key: Key, scope: Scope) -> Compiled:
     kind, missing = _missing(target, key, scope.cluster.release, descending=descending)
     choose = _chooser(key, descending=descending)
     gather = _gather(target, key, scope)
-    scale = _scale(target, key)
+    convert = _conversion(target, key)
 
     def read(doc: Doc, _shard: int) -> Any:
         values = gather(doc)
-        return choose([value * scale for value in values] if scale != 1 else values) if values else missing
+        return choose([convert(value) for value in values] if convert else values) if values else missing
 
     if target.family == "date" and "format" in key.options:
         raise not_reproduced("format on a sort key")
@@ -153,9 +153,12 @@ def _field_key(target: Field, key: Key, scope: Scope) -> Compiled:
     return Compiled(read, kind)
 
 
-def _scale(target: Field, key: Key) -> int:
+def _conversion(target: Field, key: Key) -> Callable[[Any], Any] | None:
+    """Return what `numeric_type` makes of a value; a double has no room for every integer."""
     wanted = key.options.get("numeric_type")
-    return 1_000_000 if wanted == "date_nanos" and target.type == "date" else 1
+    if wanted == "date_nanos" and target.type == "date":
+        return lambda value: value * 1_000_000
+    return float if wanted == "double" and target.family == "integer" else None
 
 
 def _missing(target: Field, key: Key, release: Release, *, descending: bool) -> tuple[str, Any]:
