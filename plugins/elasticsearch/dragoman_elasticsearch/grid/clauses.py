@@ -127,6 +127,8 @@ def _any(clauses: list[Clause]) -> Clause:
 
 
 def _folding(text: str, features: Features, notes: list[str]) -> Clause:
+    if not text:  # 7.17 and 8.7 find no empty string with `case_insensitive`
+        return {"value": text}
     if not features.case_insensitive:
         notes.append("letter case is compared: this version of the server cannot ignore it")
         return {"value": text}

@@ -392,6 +392,8 @@ class FilterRules:
             (Filter("k", "=", "Apple"), "0"),
             (Filter("k", "=", "apple"), ""),
             (Filter("k", "=", "apple", case=False), "0"),
+            (Filter("k", "=", "", case=False), "2"),
+            (Filter("k", "in", ["", "APPLE"], case=False), "02"),
             (Filter("k", "contains", "APPLE"), "01"),
             (Filter("k", "contains", "apple", case=True), "1"),
             (Filter("k", "ends", "*"), "1"),

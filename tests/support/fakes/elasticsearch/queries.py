@@ -317,6 +317,8 @@ def term_test(field: Field, values: list[Any], scope: Scope, *, fold: bool = Fal
     if family in ("string", "flattened_key", "flattened"):
         texts = [field.normal(java_text(value)) for value in values]
         wanted = {folded(each) if fold else each for each in texts}
+        if fold and family == "string" and scope.cluster.release.parts < (8, 19):
+            wanted.discard("")  # with case_insensitive, the empty string finds nothing
         return lambda found: (folded(found) if fold else found) in wanted
     if family == "boolean":
         flags = {boolean(value) for value in values}
