@@ -8,6 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.exports.values import ValueReader, text_of
+from dragoman_api import Column
+
+
+def reader(path: tuple[str, ...], *arrays: str) -> ValueReader:
+    return ValueReader([Column(name="x", type="t", path=path, arrays=arrays)])
 
 
 @pytest.mark.parametrize(
@@ -28,18 +33,36 @@ from dragoman.exports.values import ValueReader, text_of
     ],
 )
 def test_a_path_leads_to_the_stored_text(line, path, value):
-    assert ValueReader([path]).read(line) == [value]
+    assert reader(path).read(line) == [value]
+
+
+@pytest.mark.parametrize(
+    ("source", "value"),
+    [
+        (b'{"n":{"a":1}}', b"[1]"),
+        (b'{"n":[{"a":1}]}', b"[1]"),
+        (b'{"n":{"b":1}}', b"[null]"),
+        (b'{"n":{"m":{"a":1.10}}}', b"[[1.10]]"),
+        (b'{"n":[{"m":{"a":1}},{"m":[{"a":2},{}]}]}', b"[[1],[2,null]]"),
+        (b'{"n.m":{"a":1}}', b"[1]"),
+        (b'{"n.a":1}', b"1"),
+        (b'{"n":3}', None),
+    ],
+)
+def test_a_single_object_where_rows_have_an_array_is_an_array_of_one(source, value):
+    name = "n.m.a" if b'"m"' in source or b"n.m" in source else "n.a"
+    assert reader(("_source", name), "n", "n.m").read(b'{"_source":%b}' % source) == [value]
 
 
 def test_a_hostile_name_costs_no_more_than_what_a_row_holds():
     name = ".".join(["a"] * 2_000)
-    assert ValueReader([(name,)]).read(b'{"a":{"a":1}}') == [None]
+    assert reader((name,)).read(b'{"a":{"a":1}}') == [None]
 
 
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner)))
 def test_a_stored_value_comes_back_byte_for_byte(value):
     text = msgspec.json.encode(value)
-    [found] = ValueReader([("row", "v")]).read(b'{"row":{"v":%s}}' % text)
+    [found] = reader(("row", "v")).read(b'{"row":{"v":%s}}' % text)
     assert found == (None if value is None else text)
 
 

@@ -81,6 +81,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         reasons: Why an operator, ``sort``, ``filter`` or ``edit`` does not work, one sentence each, by that name.
         path: Member names that lead to the value in a row of an export. The last may be a dotted name, which is
             first looked up as one name. Empty for a column that exports lack.
+        arrays: Beginnings of that dotted name at which each row has an array, outermost first. A row may hold a single
+            object there; it counts as an array of one.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     operators: tuple[Operator, ...] = ()
     reasons: dict[str, str] = {}
     path: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):

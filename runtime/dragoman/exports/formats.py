@@ -191,7 +191,7 @@ class Csv:
         self._escape = escape
         self.formulas = 0
         self._names = [column.name for column in columns]
-        self._reader = ValueReader([column.path for column in columns])
+        self._reader = ValueReader(columns)
         self._null = b'""' if len(columns) == 1 else b""  # else the line would be empty, and readers would skip it
 
     def head(self) -> bytes:

@@ -146,7 +146,7 @@ def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], comp
         The columns that lack their mapped type, and why.
     """
     facts = [_Facts(column) for column in columns]
-    reader = ValueReader([column.path for column in columns])
+    reader = ValueReader(columns)
     for group in _groups(source, len(columns)):
         for line in group:
             for fact, value in zip(facts, reader.read(line), strict=True):

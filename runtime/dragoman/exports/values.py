@@ -13,6 +13,8 @@ from dragoman_api.errors import ExportError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dragoman_api import Column
+
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _items = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
@@ -33,16 +35,12 @@ def unreadable(what: str, error: BaseException) -> ExportError:
 class ValueReader:
     """Finds chosen columns in rows."""
 
-    def __init__(self, paths: Sequence[tuple[str, ...]]) -> None:
-        """Begin.
-
-        Args:
-            paths: `Column.path` of each.
-        """
-        self._width = len(paths)
-        groups: dict[tuple[str, ...], list[tuple[int, str]]] = {}
-        for at, path in enumerate(paths):
-            groups.setdefault(path[:-1], []).append((at, path[-1]))
+    def __init__(self, columns: Sequence[Column]) -> None:
+        """Plan how to find the columns, once for all rows."""
+        self._width = len(columns)
+        groups: dict[tuple[str, ...], list[tuple[int, str, tuple[str, ...]]]] = {}
+        for at, column in enumerate(columns):
+            groups.setdefault(column.path[:-1], []).append((at, column.path[-1], column.arrays))
         self._groups = list(groups.items())
 
     def read(self, line: bytes) -> list[bytes | None]:
@@ -58,9 +56,9 @@ class ValueReader:
             for key in prefix:
                 value = bytes(members.get(key, b""))
                 members = _members(value) if value[:1] == b"{" else {}
-            for at, name in names:
+            for at, name, arrays in names:
                 raw = members.get(name)
-                text = bytes(raw) if raw is not None else _follow(members, name) if "." in name else None
+                text = bytes(raw) if raw is not None else _follow(members, name, arrays) if "." in name else None
                 found[at] = None if text == b"null" else text
         return found
 
@@ -90,29 +88,31 @@ def items_of(value: bytes) -> list[bytes]:
     return [bytes(item) for item in _items(value)]
 
 
-def _follow(members: _Members, name: str) -> bytes | None:
+def _follow(members: _Members, name: str, arrays: Sequence[str], before: str = "") -> bytes | None:
     """Find a dotted name; a literal key wins over a nested path."""
     if (raw := members.get(name)) is not None:
         return bytes(raw)
     end = name.rfind(".")
     while end > 0:
         value = bytes(members.get(name[:end], b""))
-        if value[:1] == b"[":
-            return _gather(value, name[end + 1 :])
-        if value[:1] == b"{" and (found := _follow(_members(value), name[end + 1 :])) is not None:
-            return found
+        if value[:1] in (b"[", b"{"):
+            here, rest = before + name[:end], name[end + 1 :]
+            if value[:1] == b"[" or here in arrays:
+                return _gather(value if value[:1] == b"[" else b"[%b]" % value, rest, arrays, here)
+            if (found := _follow(_members(value), rest, arrays, f"{here}.")) is not None:
+                return found
         end = name.rfind(".", 0, end)
     return None
 
 
-def _gather(array: bytes, name: str) -> bytes:
+def _gather(array: bytes, name: str, arrays: Sequence[str], before: str) -> bytes:
     """Return one entry per element, null for a missing value."""
     found = []
     for value in items_of(array):
         inner = None
         if value[:1] == b"{":
-            inner = _follow(_members(value), name)
+            inner = _follow(_members(value), name, arrays, f"{before}.")
         elif value[:1] == b"[":
-            inner = _gather(value, name)
+            inner = _gather(value, name, arrays, before)
         found.append(inner or b"null")
     return b"[" + b",".join(found) + b"]"

@@ -74,6 +74,7 @@ def column(each: Field, *, stored: bool = True) -> Column:
         operators=operators,
         reasons=reasons,
         path=_exported(each, stored=stored),
+        arrays=each.nested,
     )
 
 

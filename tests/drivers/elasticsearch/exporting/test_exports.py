@@ -13,6 +13,7 @@ import anyio
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from drivers.elasticsearch.test_objects import view
+from msgspec.structs import replace
 
 from dragoman.exports.values import ValueReader, text_of
 from dragoman_api import ExportPart, ExportRequest, Filter, QueryError
@@ -185,6 +186,7 @@ class ExportRules:
             "t": {"type": "text", "fields": {"keyword": {"type": "keyword"}}},
             "o": {"properties": {"a": {"type": "long"}, "b": {"properties": {"c": {"type": "keyword"}}}}},
             "n": {"type": "nested", "properties": {"q": {"type": "long"}}},
+            "one": {"type": "nested", "properties": {"q": {"type": "long"}, "p.r": {"type": "long"}}},
             "f": {"type": "flattened" if es.version >= (7, 12) else "object"},
             "off": {"type": "object", "enabled": False},
             "al": {"type": "alias", "path": "o.a"},
@@ -194,7 +196,10 @@ class ExportRules:
         if es.fake is None:  # which knows neither
             mapping["_source"] = {"excludes": ["big.*"]}
             mapping |= {"runtime": {"r": {"type": "long"}}} if es.version >= (7, 11) else {}
-        document = '{"t":"x \\"y","o":{"a":1.10,"b.c":"k"},"n":[{"q":1},{}],"f":{"z":[1]},"off":{"p":1},"big":{"x":1}}'
+        nested = '"n":[{"q":1},{}],"one":{"q":2,"p":{}}'
+        document = (
+            f'{{"t":"x \\"y","o":{{"a":1.10,"b.c":"k"}},{nested},"f":{{"z":[1]}},"off":{{"p":1}},"big":{{"x":1}}}}'
+        )
         name = await es.index(mapping=mapping, documents=[document])
         page = await es.page(name)
         columns = page.columns
@@ -202,11 +207,11 @@ class ExportRules:
         missing = [each.name for each in columns if not each.path]
         there = [each.name for each in columns]
         assert missing == [name for name in ("_score", *["big.x", "r"] * (es.fake is None)) if name in there]
-        found = ValueReader([each.path or ("_nowhere",) for each in columns]).read(line)
+        found = ValueReader([replace(each, path=each.path or ("_nowhere",)) for each in columns]).read(line)
         texts = {each.name: text_of(value) for each, value in zip(columns, found, strict=True) if value is not None}
         cells = {each.name: cell for each, cell in zip(columns, page.cells[0], strict=True) if each.name in texts}
         assert texts == {key: str(cell) for key, cell in cells.items()}
-        assert set(texts) >= {"_id", "_index", "t", "o.a", "o.b.c", "n", "n.q", "off", "al"}
+        assert set(texts) >= {"_id", "_index", "t", "o.a", "o.b.c", "n", "n.q", "one.q", "one.p.r", "off", "al"}
 
     async def test_a_filtered_export(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(50)])
