@@ -46,8 +46,9 @@ def call(
         tenant: The tenant, where there are any.
     """
     kind = chance.choices(list(KINDS), weights=list(KINDS.values()))[0]
-    if kind in ("cell", "update", "delete") and rows:
-        one = chance.choice(rows)
+    plain = [each for each in rows if not each.odd]
+    if kind in ("cell", "update", "delete") and plain:
+        one = chance.choice(plain)
         where: dict[str, Any] = {"kind": kind, "object": one.object, "id": one.id, "tenant": one.tenant}
         if kind == "cell":
             return Call(column=chance.choice([*one.columns]), **where)

@@ -76,7 +76,11 @@ class Column:
         stored: JSON texts that documents hold.
         operands: Values of filter rows; what is stored, and its neighbours.
         nested: The nested array around it.
-        whole: A single clause is enough to find the whole value (a keyword, or a text with a sub-field).
+        filterable: Filter rows are made for it.
+        sortable: A sort on it has an effect.
+        editable: Changes are made of it.
+        source: The path in documents where it is not its name, as for an alias.
+        mapped: It has a definition of its own.
     """
 
     name: str
@@ -88,11 +92,13 @@ class Column:
     filterable: bool = True
     sortable: bool = True
     editable: bool = True
+    source: str = ""
+    mapped: bool = True
 
     @property
     def path(self) -> str:
         """Where documents hold it."""
-        return self.name
+        return self.source or self.name
 
     def meaning(self, stored: Any) -> Any:
         """Give what a stored value means, comparable with others of the column."""
@@ -193,7 +199,8 @@ class Number(Column):
 
     Attributes:
         ends: The smallest and the largest of its type; a sort does not tell them from no value.
-        form: How a floating-point type packs its values, or the factor of a scaled one; empty for other types.
+        form: How a floating-point type packs its values, `int` where decimals are cut off,
+            the factor of a scaled one; empty for other types.
     """
 
     ends: tuple[int, int] | None = None
@@ -219,6 +226,8 @@ class Number(Column):
         """Give a value as its type keeps it, which is what a sort compares."""
         if not self.form:
             return value
+        if self.form == "int":
+            return int(value)
         if self.form.isdigit():
             return round(float(value) * int(self.form))
         return struct.unpack(self.form, struct.pack(self.form, value))[0]
@@ -233,6 +242,9 @@ class Number(Column):
 @dataclass(frozen=True, kw_only=True)
 class Boolean(Column):
     """A column of booleans."""
+
+    def rank(self, held: Sequence[Any], *, descending: bool) -> Any:
+        return super().rank([False if each == "" else each for each in held], descending=descending)
 
     def meaning(self, stored: Any) -> bool:
         if isinstance(stored, bool):

@@ -68,6 +68,27 @@ KNOWN: tuple[Known, ...] = (
         on=("fake", "elasticsearch"),
     ),
     Known(
+        name="commented documents",
+        driver="elasticsearch",
+        reason="a document with a comment makes the whole page and the whole export lose digits",
+        holds=lambda found: found.error.kind in ("cell", "export") and any(row.odd for row in found.world.rows),
+        on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="cut decimals",
+        driver="elasticsearch",
+        reason="an integer type compares 1.7 as 1, and an empty text is false; the row claims to be exact",
+        holds=lambda found: found.error.kind in FILTERED and _named(found, "loose", "mark"),
+        on=("fake", "elasticsearch"),
+    ),
+    Known(
+        name="copy_to",
+        driver="elasticsearch",
+        reason="values that copy_to adds are found and sorted, and no row holds them; the row claims to be exact",
+        holds=lambda found: found.error.kind in (*FILTERED, "order") and _named(found, "gathered"),
+        on=("elasticsearch",),
+    ),
+    Known(
         name="normalizer",
         driver="elasticsearch",
         reason="a normalizer changes what is compared and sorted; the row claims to be exact",

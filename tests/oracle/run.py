@@ -123,12 +123,13 @@ class Report:
     tally: Tally = field(default_factory=Tally)
     new: dict[str, Found] = field(default_factory=dict)
     known: Counter[str] = field(default_factory=Counter)
+    seeds: dict[str, int] = field(default_factory=dict)
 
     def __str__(self) -> str:
         parts = [f"{self.calls:,} calls in {self.seconds:.0f} s on {self.target}"]
         parts.append(" ".join(f"{kind} {count:,}" for kind, count in self.tally.kinds.most_common()))
         parts.append(" ".join(f"{kind} {count:,};" for kind, count in self.tally.answers.most_common()))
-        parts += [f"known: {name} {count:,}" for name, count in self.known.most_common()]
+        parts += [f"known: {name} {count:,}, first seed {self.seeds[name]}" for name, count in self.known.most_common()]
         parts += [
             f"not judged, for no reading knows it: {text!r} {count}"
             for text, count in self.tally.unread.most_common(20)
@@ -144,7 +145,8 @@ class Report:
         return {
             "driver": self.driver, "target": self.target, "calls": self.calls, "seconds": round(self.seconds, 1),
             "kinds": dict(self.tally.kinds), "answers": dict(self.tally.answers), "unread": dict(self.tally.unread),
-            "known": dict(self.known), "differences": [each.as_data() for each in self.new.values()],
+            "known": dict(self.known), "seeds": self.seeds,
+            "differences": [each.as_data() for each in self.new.values()],
         }  # fmt: skip
 
 
@@ -175,6 +177,7 @@ async def run(
             found = Found(driver=driver, target=target, seed=number, call=made[number], error=error, world=world)
             if entry := known(found):
                 report.known[entry.name] += 1
+                report.seeds.setdefault(entry.name, number)
             elif (like := report.new.get(found.sort_of)) is not None:
                 like.times += 1
             else:

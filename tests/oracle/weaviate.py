@@ -78,6 +78,8 @@ class Property(Column):
     def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
         values = [each for each in held if each is not None]
         if op in (Op.NULL, Op.NOT_NULL) and "empty" in said.admits:
+            if self.type.endswith("[]") and values and not any(values):
+                return None
             return any(each != "" for each in values) is (op is Op.NOT_NULL)
         if op is Op.EMPTY:
             return not values if "absent" in said.admits else None
@@ -113,7 +115,7 @@ class Tokens(Property, Text):
     def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
         values = [each for each in held if each is not None]
         if op in (Op.EMPTY, Op.NOT_EMPTY):
-            filled = any(values)
+            filled = bool(values) if self.type.endswith("[]") else any(values)
             return filled is (op is Op.NOT_EMPTY)
         if op in (Op.NULL, Op.NOT_NULL):
             return Property.found(self, op, row, held, said)
@@ -340,6 +342,11 @@ COLUMNS: tuple[Column, ...] = (
         stored=('{"latitude":52.5,"longitude":4.75}', '{"latitude":-10,"longitude":0}'),
     ),
 )
+KEY = Identity(
+    name="uuid", type="key", operands=(*map(key, range(6)), key(3).upper(), "nope"), mapped=False, editable=False
+)
+"""The key of every object."""
+
 NUMBER = Amount(name="nr", type="int", mapping={"dataType": ["int"]}, operands=(0, 1, 5, 17, 100), editable=False)
 """Every object holds its number, by which an exported line is found again."""
 
@@ -363,10 +370,10 @@ class WeaviateWorld:
         return list(self.properties.values()) if name == self.name else []
 
     def held(self, row: Stored, column: Column) -> Any:
-        return row.value.get(column.name, MISSING)
+        return row.value.get(column.name, MISSING) if column.mapped else row.id
 
     def scalars(self, row: Stored, column: Column) -> list[Any]:
-        return flat(row.value.get(column.name, MISSING))
+        return flat(self.held(row, column))
 
     def elements(self, row: Stored, array: str) -> list[Stored]:
         raise AssertionError(f"{array} is no nested array")
@@ -419,7 +426,7 @@ class WeaviateWorld:
         """Make the collection and store the objects; what the server made of them is what is stored."""
         definition: dict[str, Any] = {
             "class": self.name, "vectorizer": "none", "vectorIndexType": "flat", "invertedIndexConfig": self.index,
-            "properties": [{"name": name, **each.mapping} for name, each in self.properties.items()],
+            "properties": [{"name": name, **each.mapping} for name, each in self.properties.items() if each.mapped],
         }  # fmt: skip
         definition |= (
             {"multiTenancyConfig": {"enabled": True}}
@@ -474,7 +481,7 @@ class WeaviateWorld:
         kept = {
             each: column
             for each, column in self.properties.items()
-            if columns is None or each in columns or each == "nr"
+            if columns is None or each in columns or each in ("uuid", "nr")
         }
         fewer = []
         for row in rows:
@@ -491,7 +498,7 @@ class WeaviateWorld:
 
     def shown(self) -> str:
         """Write the world."""
-        properties = [{"name": name, **each.mapping} for name, each in self.properties.items()]
+        properties = [{"name": name, **each.mapping} for name, each in self.properties.items() if each.mapped]
         head = f"{self.name} shards={self.shards} tenants={self.tenants} index={self.index} {json.dumps(properties)}"
         return "\n".join([head, *(f"{row.id} {row.tenant or ''} {row.text}" for row in self.rows)])
 
@@ -525,7 +532,7 @@ def equal(got: Any, stored: Any) -> bool:
 def world(chance: Random, name: str, takes: frozenset[str]) -> WeaviateWorld:
     """Make a world from a seed."""
     chosen = chance.sample(COLUMNS, chance.randint(5, 9))
-    columns: dict[str, Column] = {"nr": NUMBER} | {each.name: each for each in chosen}
+    columns: dict[str, Column] = {"uuid": KEY, "nr": NUMBER} | {each.name: each for each in chosen}
     tenants = ("one", "two") if chance.random() < 0.15 else ()
     name = f"O{name[1:]}_0"
     rows, numbers = [], {}
