@@ -77,7 +77,8 @@ def row(chance: Random, columns: dict[str, Column], parts: Sequence[str]) -> Fil
     column = columns[chance.choice([*columns])]
     usual = [Op.EQ, Op.NE, Op.GT, Op.GE, Op.LT, Op.LE, Op.IN, Op.NOT_IN, Op.BETWEEN, Op.NULL, Op.NOT_NULL]
     if isinstance(column, Text):
-        usual += [*PATTERNS, Op.EMPTY, Op.NOT_EMPTY]
+        usual += [Op.EMPTY, Op.NOT_EMPTY]
+        usual = list(PATTERNS) if chance.random() < 0.4 else usual
     op = chance.choice(usual if chance.random() < 0.95 else list(Op))
     case = chance.choice((None, None, None, True, False))
     group = "1" if column.nested and chance.random() < 0.5 else None
