@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BUNDLE := runtime/dragoman/bundled/pins.json
 
-.PHONY: help setup demo test slow fuzz check live sample servers bench release clean
+.PHONY: help setup demo test slow fuzz mutants check live sample servers bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -38,6 +38,10 @@ slow: $(BUNDLE) ## the tests that take long: an author's way, kills and resumpti
 
 fuzz: $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)
+
+mutants: $(BUNDLE) ## change modules that decide, and see whether a test notices; MODULES="a b", SAMPLE=1000, SECONDS=, SEED=1
+	@$(BIN)/python -m tests.mutants $(MODULES) --sample $(or $(SAMPLE),1000) --seed $(or $(SEED),1) \
+	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(JSON),--json)
 
 check: $(BUNDLE) ## ruff and its format, mypy, import contracts
 	@$(BIN)/ruff check .

@@ -96,6 +96,9 @@ def test_a_query_as_json_below_a_rest_line_is_its_body_and_elsewhere_a_request()
     assert first.request == second.request == HttpRequest("POST", "/v1/graphql", text)
     [first, second] = parse(f"{GET}\n{text}")
     assert (json.loads(first.request.body or "")["query"], second.request.body) == (GET, text)
+    fragment = "fragment F on Book { title }"
+    [first, second] = parse(f"{fragment}\n{text}")
+    assert (json.loads(first.request.body or "")["query"], second.request.body) == (fragment, text)
 
 
 # answers --------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,204 @@
+"""`python -m tests.mutants [MODULE …]`: change modules at drawn places, and see whether their tests notice."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from dataclasses import asdict
+from fnmatch import fnmatch
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .accepted import accepted
+from .mutating import Mutant, mutants, sample
+from .table import HOLDING, ROOT, file_of
+from .trying import Failed, Trial, Watched, attempt, benches, digest_of, watch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+KEPT = ROOT / "build" / "mutants.json"
+"""What earlier runs found, so that a run that was interrupted goes on."""
+
+
+class Record:
+    """What is known of mutants and tests, on disk."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        kept: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            kept = json.loads(file.read_bytes())
+        self.tests = Watched(**kept.get("tests", {}))
+        self._trials: dict[str, dict[str, Any]] = kept.get("trials", {})
+        self._saved = time.monotonic()
+
+    def find(self, mutant: Mutant, tests: tuple[str, ...]) -> Trial | None:
+        """Give an earlier trial; a survivor's counts only while the tests are the same."""
+        kept = self._trials.get(mutant.key)
+        if kept is None or (kept["outcome"] == "survived" and kept["tests"] != _state(tests)):
+            return None
+        return Trial(mutant=mutant, outcome=kept["outcome"], killer=kept["killer"], seconds=kept["seconds"])
+
+    def keep(self, trial: Trial, tests: tuple[str, ...]) -> None:
+        """Remember a trial."""
+        kept = {"outcome": trial.outcome, "killer": trial.killer, "seconds": trial.seconds, "tests": _state(tests)}
+        self._trials[trial.mutant.key] = kept
+        if time.monotonic() > self._saved + 5:
+            self.save()
+
+    def save(self) -> None:
+        """Write it down."""
+        self._file.parent.mkdir(exist_ok=True)
+        fresh = self._file.with_suffix(".new")
+        fresh.write_text(json.dumps({"tests": asdict(self.tests), "trials": self._trials}), encoding="utf-8")
+        fresh.replace(self._file)
+        self._saved = time.monotonic()
+
+
+def _state(tests: tuple[str, ...]) -> str:
+    return digest_of(*(ROOT / test for test in tests))
+
+
+def main() -> int:
+    """Run the command; the exit code is 1 for an unexplained survivor or a score below the floor."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="dotted name or pattern; all without one")
+    parser.add_argument("--sample", type=int, default=1000, help="mutants in all (1000)")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="for trying them; no end without it")
+    parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")
+    parser.add_argument("--jobs", type=int, default=2, help="at the same time (2)")
+    parser.add_argument("--floor", type=float, default=90, help="percent that have to be killed (90)")
+    parser.add_argument("--record", type=Path, default=KEPT, metavar="FILE", help="of what was found")
+    parser.add_argument("--fresh", action="store_true", help="forget what earlier runs found")
+    parser.add_argument("--json", action="store_true", help="write the results as JSON")
+    parser.add_argument("--list", action="store_true", help="list the modules and how many mutants each has")
+    given = parser.parse_args()
+    names = [name for name in HOLDING if not given.modules or any(_fits(name, one) for one in given.modules)]
+    if not names:
+        parser.error(f"no module is called {' or '.join(given.modules)}; --list lists them")
+    found = {name: mutants(name, (ROOT / file_of(name)).read_text(encoding="utf-8")) for name in names}
+    if given.list:
+        print("\n".join(f"{name:50}{len(each):6}" for name, each in found.items()))
+        return 0
+    for number in (signal.SIGINT, signal.SIGTERM):  # shells have background jobs ignore the first
+        signal.signal(number, signal.default_int_handler)
+    if given.fresh:
+        given.record.unlink(missing_ok=True)
+    try:
+        trials = _run(list(islice(sample(found.values(), seed=given.seed), given.sample)), given)
+    except Failed as error:
+        print(error, file=sys.stderr)
+        return 2
+    explained = {trial.mutant.key: why for trial in trials if (why := _why(trial)) is not None}
+    left = [each for each in trials if each.outcome == "survived" and each.mutant.key not in explained]
+    score = _score(trials)
+    print(json.dumps(_data(trials, explained, given), indent=1) if given.json else _table(trials, left))
+    if left:
+        print(f"{len(left)} survived without a reason in tests/mutants/accepted.toml", file=sys.stderr)
+    if score < given.floor:
+        print(f"{score:.1f} % were killed, {given.floor:g} % have to be", file=sys.stderr)
+    return bool(left) or score < given.floor
+
+
+def _fits(name: str, pattern: str) -> bool:
+    return fnmatch(name, pattern) or name.startswith(f"{pattern}.")
+
+
+def _run(drawn: Sequence[Mutant], given: argparse.Namespace) -> list[Trial]:
+    record, trials, todo = Record(given.record), list[Trial](), list[Mutant]()
+    for mutant in drawn:
+        earlier = record.find(mutant, HOLDING[mutant.module])
+        if earlier is not None:
+            trials.append(earlier)
+        else:
+            todo.append(mutant)
+    if not todo:
+        return trials
+    files = {mutant.module: (file_of(mutant.module), HOLDING[mutant.module]) for mutant in todo}
+
+    def told(trial: Trial) -> None:
+        trials.append(trial)
+        record.keep(trial, HOLDING[trial.mutant.module])
+        counted = Counter(each.outcome for each in trials)
+        words = ", ".join(f"{number} {outcome}" for outcome, number in sorted(counted.items()))
+        _progress(f"{len(trials)} of {len(drawn)}: {words}; {trial.seconds:.0f} s {trial.mutant.module}")
+
+    try:
+        with benches(given.jobs) as made:
+            _progress("watching which tests call what")
+            watch(made, dict(files.values()), record.tests)
+            attempt(made, todo, files=files, tests=record.tests, told=told, until=time.monotonic() + given.seconds)
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command goes on", file=sys.stderr)
+    finally:
+        record.save()
+        _progress("")
+    return trials
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text[:118]}", end="", file=sys.stderr, flush=True)
+
+
+def _why(trial: Trial) -> str | None:
+    if trial.outcome != "survived":
+        return None
+    return next((each.why for each in ACCEPTED if each.is_that(trial.mutant)), None)
+
+
+ACCEPTED = accepted()
+
+
+def _score(trials: Iterable[Trial]) -> float:
+    outcomes = [trial.outcome for trial in trials]
+    return 100 * sum(each != "survived" for each in outcomes) / len(outcomes) if outcomes else 100
+
+
+def _data(trials: Sequence[Trial], explained: dict[str, str], given: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "seed": given.seed,
+        "score": round(_score(trials), 1),
+        "modules": {module: dict(Counter(each.outcome for each in of)) for module, of in _by_module(trials)},
+        "survivors": [
+            {
+                "module": each.mutant.module,
+                "line_number": each.mutant.line,
+                "operator": each.mutant.operator,
+                "line": each.mutant.change[0],
+                "mutant": each.mutant.change[1],
+                "why": explained.get(each.mutant.key),
+            }
+            for each in trials
+            if each.outcome == "survived"
+        ],
+    }
+
+
+def _by_module(trials: Sequence[Trial]) -> list[tuple[str, list[Trial]]]:
+    modules = {trial.mutant.module for trial in trials}
+    return [(name, [each for each in trials if each.mutant.module == name]) for name in HOLDING if name in modules]
+
+
+def _table(trials: Sequence[Trial], left: Sequence[Trial]) -> str:
+    lines = [f"{'module':50}{'killed':>8}{'timeout':>8}{'survived':>9}{'score':>8}"]
+    for module, of in [*_by_module(trials), ("all", trials)]:
+        counted = Counter(each.outcome for each in of)
+        figures = f"{counted['killed']:8}{counted['timeout']:8}{counted['survived']:9}{_score(of):7.1f}%"
+        lines.append(f"{module:50}{figures}")
+    for each in sorted(left, key=lambda trial: (trial.mutant.module, trial.mutant.line)):
+        before, after = each.mutant.change
+        lines += ["", f"{file_of(each.mutant.module)}:{each.mutant.line} {each.mutant.operator}", f"- {before}"]
+        lines += [f"+ {after}"]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,119 @@
+"""Which tests hold which modules: those that decide something, and the files or folders of tests close to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SOURCES = ("runtime", "registry", "plugins/api", "plugins/elasticsearch", "plugins/weaviate")
+
+_ELASTICSEARCH = {
+    "columns.field_types": "grid test_objects.py writing/test_changes.py writing/test_mixed_changes.py",
+    "columns.mapping": "test_objects.py grid test_conformance.py",
+    "columns.view": "test_objects.py grid",
+    "connect": "test_connection.py test_strange_answers.py test_error_answers.py",
+    "console.answers": "console",
+    "console.parser": "console",
+    "error_answers": "test_connection.py test_strange_answers.py test_error_answers.py console writing",
+    "exporting.export": "exporting",
+    "exporting.parallel": "exporting",
+    "exporting.slices": "exporting",
+    "grid.cells": "grid",
+    "grid.clauses": "grid test_conformance.py",
+    "grid.deep_pages": "grid test_strange_answers.py",
+    "grid.filter_values": "grid test_conformance.py",
+    "grid.filters": "grid test_conformance.py",
+    "grid.pages": "grid test_strange_answers.py",
+    "grid.sorting": "grid test_conformance.py",
+    "hits": "grid test_strange_answers.py",
+    "http_requests": "console writing grid",
+    "objects": "test_objects.py",
+    "read_or_write": "console",
+    "search": "grid test_strange_answers.py",
+    "search_contexts": "grid exporting test_strange_answers.py",
+    "writing.apply": "writing test_strange_answers.py",
+    "writing.edited_values": "writing",
+    "writing.plan": "writing",
+    "writing.planned_rows": "writing",
+    "writing.requests": "writing",
+    "writing.stored_rows": "writing",
+}
+_WEAVIATE = {
+    "columns.field_types": "grid test_objects.py writing",
+    "columns.schema": "test_objects.py test_collections_in_detail.py test_strange_answers.py grid",
+    "columns.view": "test_objects.py test_collections_in_detail.py grid",
+    "connect": "test_connection.py test_error_answers.py test_objects.py",
+    "console.answers": "console test_strange_answers.py",
+    "console.parser": "console",
+    "error_answers": "test_connection.py test_strange_answers.py test_error_answers.py console writing",
+    "exporting.export": "exporting test_strange_answers.py",
+    "graphql": "grid test_strange_answers.py test_collections_in_detail.py console",
+    "grid.cells": "grid console test_collections_in_detail.py",
+    "grid.clauses": "grid test_conformance.py",
+    "grid.filter_values": "grid writing test_conformance.py",
+    "grid.filters": "grid test_conformance.py",
+    "grid.pages": "grid test_strange_answers.py test_collections_in_detail.py",
+    "grid.sorting": "grid test_conformance.py",
+    "http_requests": "console writing grid",
+    "objects": "test_objects.py test_collections_in_detail.py test_strange_answers.py",
+    "read_or_write": "console",
+    "stored_objects": "grid exporting test_strange_answers.py",
+    "writing.apply": "writing test_strange_answers.py",
+    "writing.edited_values": "writing",
+    "writing.plan": "writing test_strange_answers.py",
+}
+_REGISTRY = {
+    "client.install_decision": "client/test_install_decision.py",
+    "client.installer": "client/test_installer.py client/test_installed_wheels.py client/test_bound_types.py",
+    "client.lockfile": "client/test_lockfile.py client/test_lockfile_in_detail.py client/test_resolver.py",
+    "client.resolver": "client/test_resolver.py client/test_installer.py",
+    "filelocks": "test_filelocks.py",
+    "trust.interface": "trust",
+    "trust.keys": "trust",
+    "trust.repository": "trust",
+    "trust.roles": "trust",
+    "trust.tuf_client": "trust",
+    "wheels.checks": "wheels client/test_installed_wheels.py",
+    "wheels.manifest_checks": "wheels",
+    "wheels.metadata_checks": "wheels client/test_installed_wheels.py",
+    "wheels.requirements": "wheels",
+}
+_HOST = {
+    "automations.audit": "runtime/test_automations.py",
+    "calls": "runtime/test_automations.py runtime/test_session.py runtime/test_writes_in_doubt.py",
+    "sandbox.levels": "worker/test_levels.py worker/test_lesser_machines.py",
+    "sandbox.pending_calls": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "
+    "worker/test_hostile.py",
+    "sandbox.reach.address_resolver": "worker/test_reach.py worker/test_broker.py runtime/test_addresses.py",
+    "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py runtime/test_addresses.py",
+    "sandbox.reach.grants": "worker/test_reach.py runtime/test_permissions.py",
+    "sandbox.reach.reached": "runtime/test_addresses.py",
+    "session": "runtime/test_session.py runtime/test_session_hands_on.py runtime/test_automations.py",
+}
+
+
+def _under(package: str, root: str, table: dict[str, str]) -> dict[str, tuple[str, ...]]:
+    return {
+        f"{package}.{module}": tuple(test for name in names.split() for test in _files(f"tests/{root}{name}"))
+        for module, names in table.items()
+    }
+
+
+def _files(name: str) -> list[str]:
+    found = [ROOT / name] if name.endswith(".py") else sorted((ROOT / name).glob("test_*.py"))
+    return [path.relative_to(ROOT).as_posix() for path in found]
+
+
+HOLDING = {
+    **_under("dragoman_elasticsearch", "drivers/elasticsearch/", _ELASTICSEARCH),
+    **_under("dragoman_weaviate", "drivers/weaviate/", _WEAVIATE),
+    **_under("dragoman_registry", "registry/", _REGISTRY),
+    **_under("dragoman", "", _HOST),
+}
+"""Dotted name of a module → the files whose tests hold it."""
+
+
+def file_of(module: str) -> str:
+    """Name a module's file, from the root of the repository."""
+    name = module.replace(".", "/") + ".py"
+    return next(f"{source}/{name}" for source in SOURCES if (ROOT / source / name).is_file())

@@ -1,0 +1,211 @@
+"""The tool that changes modules finds what tests miss, and the tests of modules that decide miss little."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import textwrap
+import time
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+
+pytest.importorskip("cosmic_ray")
+
+from tests.mutants.accepted import accepted
+from tests.mutants.mutating import function_at, mutants, sample
+from tests.mutants.table import HOLDING, ROOT, file_of
+from tests.mutants.trying import Failed, Trial, Watched, attempt, benches, watch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAST = (
+    "dragoman_elasticsearch.console.parser",
+    "dragoman_elasticsearch.read_or_write",
+    "dragoman_registry.client.lockfile",
+    "dragoman_weaviate.console.parser",
+    "dragoman_weaviate.read_or_write",
+)
+"""Modules whose tests take a second or two."""
+
+IDLE = '''\
+"""A text: code."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar, overload
+
+if TYPE_CHECKING:
+    LIMIT = 3
+
+log = logging.getLogger("idle")
+T = TypeVar("T")
+Value = dict[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """A text."""
+
+    __slots__ = ("a", "b")
+    size: int | None
+
+    @overload
+    def get(self, name: "str | int") -> int | None: ...
+
+
+def tell(value: int | None) -> str | None:
+    assert value is not None
+    log.warning("careful")
+    return None
+'''
+
+DECIDES = """\
+def judge(value, names):
+    found = []
+    for name in names:
+        if name in value and len(name) <= 3:
+            found.append(name)
+    if not found:
+        raise ValueError("nothing there")
+    return {"must": found[:-1]}
+"""
+
+
+def changes(source: str) -> set[tuple[str, str]]:
+    return {(each.operator, each.change[1]) for each in mutants("a.b", source) if each.code is not None}
+
+
+def test_what_decides_nothing_is_left_alone():
+    assert changes(IDLE.replace('"idle"', "__name__")) == set()
+
+
+def test_what_decides_is_changed():
+    found = changes(DECIDES)
+    assert ("TurnMembership", "if name not in value and len(name) <= 3:") in found
+    assert ("ReplaceComparisonOperator_LtE_Lt", "if name in value and len(name) < 3:") in found
+    assert ("ReplaceAndWithOr", "if name in value or len(name) <= 3:") in found
+    assert ("ZeroIterationForLoop", "for name in []:") in found
+    assert ("DropStatement", "pass") in found
+    assert ("ReplaceWord", 'return {"mutant": found[:-1]}') in found
+    assert ("ReturnNothing", "return None") in found
+    assert not any("nothing there" not in after and "ValueError" in after for _, after in found)  # for people
+
+
+def test_every_module_and_test_of_the_table_is_there():
+    assert [file_of(module) for module in HOLDING]
+    assert not [test for tests in HOLDING.values() for test in tests if not (ROOT / test).is_file()]
+    assert not [module for module, tests in HOLDING.items() if not tests]
+
+
+def test_a_mutant_is_python_and_differs():
+    module = "dragoman_weaviate.graphql"  # it has a `match`, which Cosmic Ray's parser does not know
+    source = (ROOT / file_of(module)).read_text(encoding="utf-8")
+    drawn = list(islice(sample([mutants(module, source)], seed=1), 30))
+    assert len(drawn) == 30
+    for each in drawn:
+        assert each.code is not None
+        assert ast.dump(ast.parse(each.code)) != ast.dump(ast.parse(source))
+
+
+def test_a_longer_sample_begins_with_the_shorter_and_takes_every_module_in_turn():
+    populations = [mutants(name, DECIDES) for name in ("a", "b", "c")]
+    long = [each.key for each in islice(sample(populations, seed=4), 12)]
+    assert [each.key for each in islice(sample(populations, seed=4), 6)] == long[:6]
+    assert [key[0] for key in long] == ["a", "b", "c"] * 4
+    assert long != [each.key for each in islice(sample(populations, seed=5), 12)]
+
+
+def test_a_line_is_in_the_function_that_python_names():
+    source = "A = 1\nclass B:\n    def c(self):\n        def d():\n            return 1\n        return d\n"
+    assert [function_at(source, line) for line in (1, 3, 5)] == ["", "B.c", "B.c"]
+
+
+def test_every_accepted_survivor_is_still_a_mutant_and_has_a_reason():
+    for each in accepted():
+        found = mutants(each.module, (ROOT / file_of(each.module)).read_text(encoding="utf-8"))
+        assert any(each.is_that(mutant) for mutant in found if mutant.operator == each.operator), each
+        assert len(each.why) > 20, each
+
+
+TOY = {
+    "runtime/toy.py": """\
+        def fits(size):
+            if size < 10:
+                return "small"
+            return "large"
+
+        def name(size):
+            return fits(size).upper()
+    """,
+    "tests/test_toy.py": """\
+        import subprocess
+        import sys
+
+        import toy
+
+        def test_a_small_one_is_small():
+            assert toy.fits(1) == "small"
+
+        def test_a_name_is_there():
+            assert toy.name(20)
+
+        def test_another_process_sees_the_same():
+            assert subprocess.run([sys.executable, "-c", "import toy; toy.fits(1).lower()"]).returncode == 0
+    """,
+    "pyproject.toml": "[tool.pytest.ini_options]\nmarkers = ['slow', 'live', 'browser']\n",
+}
+
+
+@pytest.fixture
+def toy(tmp_path: Path) -> Path:
+    for name, text in TOY.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(textwrap.dedent(text))
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
+def test_a_weak_test_is_found_and_nothing_is_changed_here(toy: Path):
+    file, tests, trials = "runtime/toy.py", Watched(), list[Trial]()
+    source = (toy / file).read_text()
+    with benches(1, root=toy) as made:
+        folder = made[0].folder
+        watch(made, {file: ("tests/test_toy.py",)}, tests, root=toy)
+        drawn = sample([mutants("toy", source)], seed=1)
+        files = {"toy": (file, ("tests/test_toy.py",))}
+        attempt(made, drawn, files=files, tests=tests, told=trials.append, until=time.monotonic() + 60)
+        assert (folder / file).read_text() == source
+    outcomes = {(each.mutant.operator, each.mutant.change[0]): each.outcome for each in trials}
+    assert outcomes["ReplaceWord", 'return "small"'] == "killed"
+    assert outcomes["AddNot", "if size < 10:"] == "killed"
+    assert outcomes["ReplaceWord", 'return "large"'] == "survived"
+    assert outcomes["ReplaceComparisonOperator_Lt_LtE", "if size < 10:"] == "survived"
+    assert (toy / file).read_text() == source
+    assert not folder.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
+def test_tests_that_fail_anyway_judge_nothing(toy: Path):
+    with (toy / "tests/test_toy.py").open("a") as file:
+        file.write("\ndef test_wrong():\n    assert toy.fits(1) == 'large'\n")
+    with benches(1, root=toy) as made, pytest.raises(Failed, match="test_wrong"):
+        watch(made, {"runtime/toy.py": ("tests/test_toy.py",)}, Watched(), root=toy)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
+def test_tests_of_modules_that_decide_notice_a_change(tmp_path: Path):
+    words = [sys.executable, "-m", "tests.mutants", *FAST, "--sample=25", "--seconds=60", "--seed=1", "--jobs=1"]
+    done = subprocess.run(
+        [*words, f"--record={tmp_path / 'mutants.json'}"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,247 @@
+"""Try mutants in copies of the repository, several at a time; nothing of the repository itself is changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from .mutating import Mutant, function_at
+from .table import ROOT, SOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+
+_COPIED = ("docs", "plugins", "pyproject.toml", "README.md", "LICENSE", "Makefile", "registry", "runtime", "tests")
+_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "node_modules", "corpus")
+_LONGEST = 900.0
+"""Seconds for a whole file of tests."""
+
+Item = TypeVar("Item")
+Outcome = Literal["killed", "survived", "timeout"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What became of a mutant.
+
+    Attributes:
+        mutant: Which.
+        outcome: A timeout is a kill too: the tests would not pass.
+        killer: The test that failed first.
+        seconds: How long its tests ran.
+    """
+
+    mutant: Mutant
+    outcome: Outcome
+    killer: str
+    seconds: float
+
+
+class Bench:
+    """A copy of the repository and the process that runs tests in it.
+
+    Attributes:
+        folder: Of the copy.
+    """
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+        for name in _COPIED:
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, folder / name, ignore=_LEFT_OUT, symlinks=True)
+            elif source.is_file():
+                shutil.copy2(source, folder / name)
+        # A change within a second that keeps the size must not go unseen.
+        words = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash"]
+        subprocess.run([*words, *(name for name in SOURCES if (folder / name).is_dir())], cwd=folder, check=True)
+        path = os.pathsep.join(str(folder / name) for name in SOURCES[:3])
+        temporary = folder / "tmp"
+        temporary.mkdir()
+        environment = os.environ | {"PYTHONPATH": path, "TMPDIR": str(temporary)}
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(Path(__file__).with_name("bench.py"))],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # Ctrl-C ends it by this process, not beside it
+        )
+
+    def run(self, tests: Iterable[str], *, seconds: float = _LONGEST, **more: Any) -> dict[str, Any]:
+        """Run tests, with a file changed while they run where `file` and `code` are given."""
+        assert self._process.stdin
+        assert self._process.stdout
+        print(json.dumps({"tests": list(tests), "seconds": seconds} | more), file=self._process.stdin, flush=True)
+        said = self._process.stdout.readline()
+        if not said:
+            raise BrokenPipeError
+        return dict(json.loads(said))
+
+    def close(self) -> None:
+        """End the process with what it runs."""
+        with self._process:
+            self._process.terminate()
+
+
+@dataclass(kw_only=True)
+class Watched:
+    """What is known about the tests: which functions each calls and how long it takes.
+
+    Attributes:
+        files: File of tests → its text's digest and its tests; kept between runs.
+        alone: Test → whether it passes alone where nothing is changed.
+    """
+
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    alone: dict[str, bool] = field(default_factory=dict)
+
+    def knows(self, file: str, digest: str) -> bool:
+        """Tell whether a file was watched as it is."""
+        return self.files.get(file, {}).get("digest") == digest
+
+    def chosen(self, file: str, function: str, tests: Iterable[str]) -> dict[str, float]:
+        """Choose the tests that call a function, the fastest first; all where none does, as with code of a module."""
+        known = {name: each for test in tests for name, each in self.files[test]["tests"].items()}
+        calling = {name: each for name, each in known.items() if function and function in each["calls"].get(file, ())}
+        taken = calling or known
+        # A fixture of a class is made once where the tests of a class stay together.
+        order = sorted(taken, key=lambda name: (name.count("::") > 1, taken[name]["seconds"] * (name.count("::") < 2)))
+        return {name: taken[name]["seconds"] for name in order}
+
+
+class Failed(Exception):  # noqa: N818 - a sentence for a person
+    """The tests cannot judge mutants: they fail where nothing is changed."""
+
+
+def digest_of(*paths: Path) -> str:
+    """Tell one state of files from another."""
+    return sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:16]
+
+
+@contextmanager
+def benches(number: int, *, root: Path = ROOT) -> Iterator[list[Bench]]:
+    """Set up benches in a temporary folder, which is gone afterwards."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mutants-", ignore_cleanup_errors=True)))
+        made = []
+        for at in range(number):
+            made.append(Bench(root, folder / str(at)))
+            stack.callback(made[-1].close)
+        yield made
+
+
+def watch(made: list[Bench], files: Mapping[str, tuple[str, ...]], tests: Watched, *, root: Path = ROOT) -> None:
+    """Run every file of tests once, where nothing is changed, and remember which functions its tests call.
+
+    Args:
+        made: The benches.
+        files: File of a module → the files of tests that hold it.
+        tests: What is known; it learns.
+        root: Of the repository.
+
+    Raises:
+        Failed: A test fails.
+    """
+    wanted = dict.fromkeys(test for each in files.values() for test in each)
+    missing = {test: digest_of(root / test) for test in wanted if not tests.knows(test, digest_of(root / test))}
+
+    def one(bench: Bench, test: str) -> None:
+        told = bench.run([test], watch=list(files))
+        if told["outcome"] not in ("survived", "untested"):  # all tests of a file may be slow ones
+            raise Failed(f"{test}: {told['outcome']} {told.get('killer', '')}, where nothing is changed")
+        tests.files[test] = {"digest": missing[test], "tests": told["tests"]}
+
+    _each(made, missing, one)
+
+
+def attempt(
+    made: list[Bench],
+    mutants: Iterable[Mutant],
+    *,
+    files: Mapping[str, tuple[str, tuple[str, ...]]],
+    tests: Watched,
+    told: Callable[[Trial], None],
+    until: float,
+) -> None:
+    """Try mutants until a time.
+
+    Args:
+        made: The benches.
+        mutants: Which, in this order.
+        files: Module → its file and the files of tests that hold it.
+        tests: What is known about these.
+        told: Called with each trial.
+        until: As `time.monotonic` counts.
+    """
+
+    def one(bench: Bench, mutant: Mutant) -> None:
+        if time.monotonic() > until:
+            return
+        file, names = files[mutant.module]
+        chosen = tests.chosen(file, function_at(mutant.source, mutant.line), names)
+        told(_tried(bench, mutant, file=file, chosen=chosen, tests=tests, names=names))
+
+    _each(made, mutants, one)
+
+
+def _tried(
+    bench: Bench, mutant: Mutant, *, file: str, chosen: dict[str, float], tests: Watched, names: tuple[str, ...]
+) -> Trial:
+    seconds = 30 + 10 * sum(chosen.values())  # also on a busy machine
+    change = {"file": file, "code": mutant.code}
+    said = bench.run(_files(chosen), chosen=list(chosen), seconds=seconds, **change)
+    killer = said.get("killer", "")
+    if "::" in killer and not _passes_alone(bench, killer, tests):  # a test that needs those before it has no say alone
+        said = bench.run(names, seconds=_LONGEST, **change)
+    outcome: Outcome = said["outcome"] if said["outcome"] in ("killed", "timeout") else "survived"
+    return Trial(mutant=mutant, outcome=outcome, killer=said.get("killer", ""), seconds=said["took"])
+
+
+def _passes_alone(bench: Bench, name: str, tests: Watched) -> bool:
+    if name not in tests.alone:
+        tests.alone[name] = bench.run(_files([name]), chosen=[name])["outcome"] == "survived"
+    return tests.alone[name]
+
+
+def _files(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(name.partition("::")[0] for name in names))
+
+
+def _each(made: list[Bench], items: Iterable[Item], act: Callable[[Bench, Item], None]) -> None:
+    """Do something with each item, as many at a time as there are benches; the first error ends it."""
+    waiting, lock, errors = iter(items), threading.Lock(), list[BaseException]()
+
+    def serve(bench: Bench) -> None:
+        try:
+            while not errors:
+                with lock:
+                    item = next(waiting, None)
+                if item is None:
+                    return
+                act(bench, item)
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            errors.append(error)
+
+    threads = [threading.Thread(target=serve, args=(bench,), daemon=True) for bench in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)  # so that Ctrl-C is heard
+    if errors:
+        raise errors[0]
