@@ -1,0 +1,93 @@
+"""Every call of a session is put to the automations before its driver hears of it, an export too."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import wheelhouse
+from dragoman.automations.audit import Audit
+from dragoman_api import hookimpl
+from dragoman_api.calls import Call
+from dragoman_api.changes import Delete, HttpRequest
+from dragoman_api.errors import Refused
+from dragoman_api.events import ConnectionClosed, PluginRemoved
+from dragoman_api.grid import RowKey
+from dragoman_worker.hooks import HOOKS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CODE = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
+KEY = RowKey(object="books", id="7")
+
+
+class Veto:
+    """Notes every call, and refuses one hook."""
+
+    def __init__(self) -> None:
+        self.hook = ""
+        self.asked: list[Call] = []
+
+    @hookimpl
+    async def before_call(self, call: Call) -> None:
+        self.asked.append(call)
+        if call.hook == self.hook:
+            raise Refused(f"no {call.hook}")
+
+
+async def listed(session: Any) -> list[Any]:
+    return [row async for row in session.rows("books")]
+
+
+async def applied(session: Any) -> Any:
+    return await session.apply(await session.plan(Delete(KEY)))
+
+
+async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: Any, tmp_path: Path) -> None:
+    veto = Veto()
+    driver = wheelhouse.Driver("memory", code=CODE, hooks=[*HOOKS])
+    calls: dict[str, Any] = {
+        "ping": lambda session: session.ping(),
+        "list_objects": lambda session: session.objects(),
+        "describe_object": lambda session: session.describe("books"),
+        "fetch_page": lambda session: session.page("books"),
+        "count_rows": lambda session: session.count("books"),
+        "plan_change": applied,
+        "apply_change": applied,
+        "execute_console": lambda session: session.console("GET /books"),
+    }
+    exports = [lambda session: session.export("books", to=tmp_path / "books.ndjson"), listed]
+    async with make_runtime(driver, use=[veto]) as runtime, runtime.open("memory") as session:
+        assert await session.count("books") == 23
+        for hook, act in [*calls.items(), *(("export_rows", act) for act in exports)]:
+            veto.hook, veto.asked[:] = hook, []
+            with pytest.raises(Refused, match=f"no {hook}"):
+                await act(session)
+            assert [each.hook for each in veto.asked].count(hook) == 1
+            assert veto.asked[-1].hook == hook
+            assert veto.asked[-1].connection is not None
+            assert veto.asked[-1].connection.name == "memory"
+        veto.hook = ""
+        assert await session.count("books") == 23
+        assert not (tmp_path / "books.ndjson").exists()
+        await session.export("books", to=tmp_path / "books.ndjson")
+        assert [(each.hook, each.object, each.writes) for each in veto.asked][-1] == ("export_rows", "books", False)
+
+
+async def test_the_audit_records_events_of_watched_connections_and_of_none(tmp_path: Path) -> None:
+    """And of writes alike; what belongs to another connection is left out."""
+    audit = Audit(tmp_path / "log", lambda name: name == "mine")
+    for name in ("mine", "other"):
+        await audit.on_event(ConnectionClosed(connection=name))
+    await audit.on_event(PluginRemoved(plugin="demo", version="1.0"))
+    told = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
+    assert [(each["name"], each.get("connection")) for each in told] == [
+        ("connection.closed", "mine"), ("plugin.removed", None),
+    ]  # fmt: skip
+    request = HttpRequest("DELETE", "/x")
+    await audit.before_call(Call(hook="apply_change", writes=True, requests=(request,)))
+    await audit.before_call(Call(hook="fetch_page", writes=False))
+    assert len((tmp_path / "log").read_text().splitlines()) == 3
