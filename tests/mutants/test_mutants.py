@@ -204,7 +204,7 @@ def test_tests_that_fail_anyway_judge_nothing(toy: Path):
 @pytest.mark.timeout(240)
 @pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
 def test_tests_of_modules_that_decide_notice_a_change(tmp_path: Path):
-    words = [sys.executable, "-m", "tests.mutants", *FAST, "--sample=25", "--seconds=60", "--seed=1", "--jobs=1"]
+    words = [sys.executable, "-m", "tests.mutants", *FAST, "--sample=20", "--seconds=90", "--seed=1", "--jobs=1"]
     done = subprocess.run(
         [*words, f"--record={tmp_path / 'mutants.json'}"], cwd=ROOT, capture_output=True, text=True, check=False
     )

@@ -235,6 +235,13 @@ def test_a_searched_page_begins_where_it_was_asked_to():
     assert asked(offset=0, limit=10).startswith("{Get{Book(limit:10,sort")
 
 
+def test_a_page_may_have_a_single_row():
+    assert asked(limit=1).startswith("{Get{Book(limit:1,")
+    row = {"class": "Book", "id": key(1), "properties": {}}
+    plain = PageRequest(object="Book", limit=1, total=False)
+    assert len(Answers(reply({"objects": [row]})).run(pages.page(plain, view())).cells) == 1
+
+
 class Rules:
     async def test_searched_pages_follow_one_another(self, wv: Rig):
         """W2, W21: filtered and sorted, every row once."""

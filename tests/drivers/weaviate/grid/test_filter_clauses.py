@@ -228,6 +228,15 @@ def test_an_explanation_shows_the_beginning_of_a_long_clause():
     assert (first.row, second.row, first.exact, second.exact) == (0, 1, True, False)
 
 
+def test_the_first_of_several_refused_rows_is_named():
+    """W38: with its reason, whatever stands behind it."""
+    for first, second in (("pages", "price"), ("price", "pages")):
+        with pytest.raises(FilterNotSupportedError) as caught:
+            compiled(Filter(first, "=", "x"), Filter("title", "=", "tea"), Filter(second, "=", "x"))
+        assert caught.value.details["column"] == first
+        assert second in caught.value.message
+
+
 class Rules:
     async def test_every_bound_includes_or_excludes_as_it_says(self, wv: Rig):
         """W14, W17: results, from below and from above."""
