@@ -375,9 +375,10 @@ def _order(world: World, call: Call, rows: Sequence[Stored], notes: Sequence[Any
     dropped = {note.column for note in notes if note.code == "sort-dropped"}
     hidden = {note.column for note in notes if note.code == "value-not-indexed"}  # they have no place in a sort
     keys = [each for each in call.sort if each.column not in dropped]
+    indices = max(Counter(column.name for column in world.columns(call.object)).values())
     for each in call.sort:
-        able = [row.columns[each.column].sortable for row in rows if each.column in row.columns]
-        if each.column in dropped and able and all(able):
+        able = [column.sortable for column in world.columns(call.object) if column.name == each.column]
+        if each.column in dropped and all(able) and len(able) == indices:
             raise DifferenceError("sort", f"a sort by {each.column}", [note.reason for note in notes], notes=notes)
     if any(each.column in hidden for each in keys):
         return
