@@ -377,7 +377,7 @@ class Text(Column):
             return bool(values) and "" not in values
         if op not in PATTERNS:
             return super().found(op, row, held, said)
-        part, strict = str(row.value), row.case is True or said.case
+        part, strict = self.meaning(row.value), row.case is True or said.case
         texts = values if strict else list(map(folded, values))
         part = part if strict else folded(part)
         if op is Op.STARTS:
