@@ -129,7 +129,7 @@ class Tokens(Property, Text):
 
     def _equals(self, wanted: str, values: Sequence[str], said: Said) -> Maybe:
         if self.tokenization == "trigram":
-            return True if wanted in values else None
+            return True if wanted in values and len(wanted) > 2 else None
         if "words" in said.admits:
             words = set(self.tokens(wanted))
             if "stopwords" in said.admits:
