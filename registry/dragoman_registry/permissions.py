@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from .addresses import Nearness, is_literal, nearness
+from .ip_addresses import Nearness, is_literal, nearness
 
 _WORDS = {
     "net:connection": "reaches the connection's host and port",

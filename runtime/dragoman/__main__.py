@@ -16,7 +16,7 @@ def main() -> int:
 
     gc.set_threshold(50_000, 20, 20)  # most imported objects stay; scanning them is wasted time
     from dragoman.cli.app import run
-    from dragoman.cli.stops import ENDED, leave
+    from dragoman.cli.signals import ENDED, leave
 
     code = run()
     if code in ENDED:

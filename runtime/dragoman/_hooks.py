@@ -17,7 +17,7 @@ from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultEr
 from dragoman_api.events import AutomationFailed, CallRefused
 from dragoman_api.hookspecs import PROJECT, AutomationSpec, DriverSpec
 
-from .near import near_names
+from .near_names import near_names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence

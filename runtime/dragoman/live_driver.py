@@ -13,8 +13,8 @@ import anyio
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import DragomanError, DriverCrashedError, DriverFaultError, PermissionDeniedError
 from dragoman_api.events import ConnectionDenied, PluginCrashed, PluginRestarted
-from dragoman_registry.addresses import canonical
 from dragoman_registry.client.trees import leasing
+from dragoman_registry.ip_addresses import canonical
 from dragoman_worker.hooks import HOOKS
 
 from .background import background

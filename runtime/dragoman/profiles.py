@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman_api.connections import AuthScheme, Profile, Secrets, SslMode
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FormField
-from dragoman_registry.addresses import MAX_HOST, canonical
+from dragoman_registry.ip_addresses import MAX_HOST, canonical
 from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL
 
 from .references import MAX_PEM, Reference, read_file, regular_file

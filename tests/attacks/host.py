@@ -29,7 +29,7 @@ from dragoman_api.connections import Profile, Secrets
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverFaultError
 from dragoman_api.exports import ExportRequest
 from dragoman_api.grid import PageRequest
-from dragoman_registry.addresses import Nearness
+from dragoman_registry.ip_addresses import Nearness
 from fake_network import Names
 
 if TYPE_CHECKING:

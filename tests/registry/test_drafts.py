@@ -12,9 +12,9 @@ import pytest
 
 from dragoman.sandbox.reach.reached import Reached
 from dragoman.settings import write_atomically
-from dragoman_registry.addresses import Nearness
 from dragoman_registry.client.garbage import collect
 from dragoman_registry.client.store import Store
+from dragoman_registry.ip_addresses import Nearness
 
 if TYPE_CHECKING:
     from pathlib import Path

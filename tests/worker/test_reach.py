@@ -16,7 +16,7 @@ from dragoman.sandbox.reach import address_resolver
 from dragoman.sandbox.reach.address_resolver import AddressResolver, NearerError, Place
 from dragoman.sandbox.reach.broker import Broker
 from dragoman.sandbox.reach.grants import granted
-from dragoman_registry.addresses import Nearness
+from dragoman_registry.ip_addresses import Nearness
 from dragoman_worker.frames import FrameReader
 from dragoman_worker.wire import BROKER_FRAME, BrokerReply, Lookup, Open, SocketRefused, decoder, pack
 

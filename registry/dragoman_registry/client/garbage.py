@@ -10,7 +10,11 @@ from dragoman_api.errors import InstallError
 from dragoman_registry.files import locked
 
 if TYPE_CHECKING:
+    from .generation import Generation
     from .store import Store
+
+KEPT = 2
+"""Generations of a plugin that are kept without a pin: the active one and the previous one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +53,7 @@ def collect(store: Store, *, dry_run: bool = False) -> list[Collected]:
         if not trees.folder.is_dir():
             return drafts
         with locked(trees.folder):
-            spent = [one for one in store.spent() if not any(trees.leased(tree.name) for tree in one.trees)]
+            spent = [one for one in _spent(store) if not any(trees.leased(tree.name) for tree in one.trees)]
             owners = {tree.name: (one.plugin, one.version) for one in spent for tree in one.trees}
             for one in spent if not dry_run else ():
                 store.drop(one)
@@ -66,3 +70,13 @@ def collect(store: Store, *, dry_run: bool = False) -> list[Collected]:
     except OSError as error:
         reason = f"{error.strerror or error}: {error.filename or trees.folder}"
         raise InstallError(f"{trees.folder} cannot be cleaned up: {reason}", hint="dragoman doctor") from error
+
+
+def _spent(store: Store) -> list[Generation]:
+    """List the generations that can be collected: not active, not the previous one, not pinned."""
+    found, seen = [], dict[str, int]()
+    for one in store.by_last_use():
+        seen[one.plugin] = seen.get(one.plugin, 0) + 1
+        if seen[one.plugin] > KEPT and one.version != one.pin:
+            found.append(one)
+    return found

@@ -34,8 +34,6 @@ COLUMNS = (
     " g.api, g.installed_at, g.origin, p.active = g.id AS active, p.disabled, p.pin"
 )
 SELECT = f"SELECT {COLUMNS} FROM generations g JOIN plugins p ON p.plugin = g.plugin"  # noqa: S608 - constants
-KEPT = 2
-"""Generations of a plugin that are kept without a pin: the active one and the previous one."""
 
 ACTIVE_LOCK = "SELECT g.locked FROM generations g JOIN plugins p ON p.active = g.id WHERE p.plugin = ?"
 
@@ -208,14 +206,9 @@ class Store:
                 database.execute(f"DELETE FROM {table} WHERE plugin = ?", (before.plugin,))  # noqa: S608 - three constants
         return before
 
-    def spent(self) -> list[Generation]:
-        """List the generations that can be collected: not active, not the previous one, not pinned."""
-        found, seen = [], dict[str, int]()
-        for one in self._select("1 ORDER BY g.turn DESC"):
-            seen[one.plugin] = seen.get(one.plugin, 0) + 1
-            if seen[one.plugin] > KEPT and one.version != one.pin:
-                found.append(one)
-        return found
+    def by_last_use(self) -> list[Generation]:
+        """List all generations, the most recently activated first."""
+        return self._select("1 ORDER BY g.turn DESC")
 
     def drop(self, generation: Generation) -> None:
         """Delete a generation unless it is active; its trees stay until they are collected. Raises as `activate`."""

@@ -8,7 +8,6 @@ import io
 import os
 import re
 from base64 import urlsafe_b64encode
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from dragoman_registry.names import LISTING
 from dragoman_registry.validation import Fault
 
 from .archive import Archive, folded, installed_path, is_folder, is_plain, parse_name
+from .limits import WheelLimits
 from .metadata_checks import WheelReport, check_claims
 from .zip_structure import NotAWheel, ambiguities, find_directory
 
@@ -51,25 +51,6 @@ _MACHINE = (
 """First bytes of programs and libraries for Linux, Windows and macOS, universal ones included, of archives of them, of
 Java classes (which begin like macOS's universal files), and of WebAssembly."""
 _METADATA = (".dist-info", ".egg-info")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WheelLimits:
-    """Limits against zip bombs.
-
-    Attributes:
-        members: Maximum entries of the archive.
-        size: Maximum unpacked bytes.
-        ratio: Maximum expansion of a member larger than `ratio_from` bytes.
-        ratio_from: Size in bytes up to which high expansion is harmless.
-        record: Maximum bytes of RECORD.
-    """
-
-    members: int = 5_000
-    size: int = 256 << 20
-    ratio: int = 100
-    ratio_from: int = 1 << 20
-    record: int = 8 << 20
 
 
 def inspect(

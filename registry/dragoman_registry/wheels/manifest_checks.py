@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.connections import SslMode
 from dragoman_api.forms import FieldKind, FormField
-from dragoman_registry.addresses import MAX_HOST, Nearness, canonical, is_literal, is_metadata, nearness
+from dragoman_registry.ip_addresses import MAX_HOST, Nearness, canonical, is_literal, is_metadata, nearness
 from dragoman_registry.validation import Fault, load
 
 from .manifest import ACTED_ON, LOCAL, MAX_LABEL, MAX_TEXT, Manifest

@@ -21,7 +21,8 @@ from dragoman_registry.client.installer import unpack
 from dragoman_registry.files import open_plain, read_plain
 from dragoman_registry.validation import Fault
 from dragoman_registry.wheels.archive import Host, rank
-from dragoman_registry.wheels.checks import WheelLimits, inspect
+from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.limits import WheelLimits
 from dragoman_registry.wheels.metadata_checks import WheelReport
 
 if TYPE_CHECKING:

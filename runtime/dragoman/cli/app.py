@@ -13,7 +13,7 @@ import click
 
 from .commands import Group
 from .options import Options
-from .stops import heed, interruptible
+from .signals import heed, interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -104,7 +104,7 @@ def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | 
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, a person reads one message
         from .errors import report
-        from .stops import explain
+        from .signals import explain
 
         return report(explain(error), as_json=options.json or "--json" in words)
     return code or 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from dragoman.near import did_you_mean, near_names
+from dragoman.near_names import did_you_mean, near_names
 from dragoman_api.columns import Operator
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import Filter, RawQuery

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dragoman.near import did_you_mean, near_names
+from dragoman.near_names import did_you_mean, near_names
 
 from . import output
 from .commands import CONNECTION, OBJECT, Command

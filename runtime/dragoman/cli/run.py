@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from . import stops
+from . import signals
 from .command_files import command_file
 from .commands import Command
 from .errors import FAILED
@@ -40,7 +40,7 @@ def run(options: Options, timeout: str | None, file: str, args: tuple[str, ...])
 
     seconds = parse_time(timeout, option="--timeout")
     if seconds is not None:
-        stops.heed(seconds=seconds)
+        signals.heed(seconds=seconds)
     sys.argv = [file, *args]
     main = getattr(load_file(file), "main", None)
     if not inspect.iscoroutinefunction(main):

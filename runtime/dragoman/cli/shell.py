@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dragoman.near import did_you_mean, near_names
+from dragoman.near_names import did_you_mean, near_names
 
 from . import app
 from .commands import CONNECTION, Command
 from .errors import USAGE
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
-from .stops import asked
+from .signals import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator

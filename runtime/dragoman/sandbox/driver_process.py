@@ -32,8 +32,8 @@ from .export_pipe import ExportReply
 from .host_imports import find_host_imports
 from .launch import Launch as Launch
 from .launch import configure
-from .log import LogPipe, harmless
 from .pending_calls import GRACE_SECONDS, PendingCall, PendingCalls
+from .process_output import LogPipe, harmless
 from .reach.address_resolver import AddressResolver
 from .reach.broker import Broker
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dragoman.references import NamedFile
 from dragoman_api.connections import Profile
 from dragoman_api.errors import ConfigurationError
-from dragoman_registry.addresses import Nearness
+from dragoman_registry.ip_addresses import Nearness
 from dragoman_worker.wire import Config
 
 from .levels import Policy

@@ -17,7 +17,7 @@ from . import levels
 from .bare_process import Child
 from .host_imports import find_host_imports
 from .launch import Launch, configure
-from .log import harmless
+from .process_output import harmless
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.automations.audit import Audit
 from dragoman.cli import output
 from dragoman.cli.filters import parse_rows, parse_sort, show_row
-from dragoman.sandbox.log import LogPipe, Mask
+from dragoman.sandbox.process_output import LogPipe, Mask
 from dragoman_api import events
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.changes import HttpRequest
@@ -292,7 +292,7 @@ _ACCEPT = (
 )
 _MEANT = (ConfigurationError,)
 TARGETS = (
-    Target(name="driver-log", parses="dragoman.sandbox.log:LogPipe", make=_log, grammar=_printed,
+    Target(name="driver-log", parses="dragoman.sandbox.process_output:LogPipe", make=_log, grammar=_printed,
     bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="audit", parses="dragoman.automations.audit:Audit", make=_audit, grammar=_recorded),
     Target(name="events", parses="dragoman_api.events:Event.to_json", make=_events,

@@ -18,7 +18,7 @@ from dragoman.cli import output
 from dragoman.sandbox.pending_calls import PendingCall
 from dragoman_api import events
 from dragoman_api.grid import Page
-from dragoman_registry.addresses import canonical
+from dragoman_registry.ip_addresses import canonical
 from dragoman_worker import values
 from dragoman_worker.frames import FROM_CHILD, FROM_HOST, FrameError, FrameReader, frame
 from dragoman_worker.hooks import EXPORT, HOOKS

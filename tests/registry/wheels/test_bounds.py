@@ -9,7 +9,8 @@ import pytest
 import wheelhouse
 from dragoman_registry.validation import Unreadable
 from dragoman_registry.wheels import requirements
-from dragoman_registry.wheels.checks import WheelLimits, inspect
+from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.limits import WheelLimits
 from dragoman_registry.wheels.manifest import MAX_MANIFEST
 from dragoman_registry.wheels.requirements import (
     holds,

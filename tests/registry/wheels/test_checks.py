@@ -23,7 +23,8 @@ from dragoman_registry.index.catalog import Release
 from dragoman_registry.publisher import publish
 from dragoman_registry.trust import SignedFile
 from dragoman_registry.wheels.archive import Host, parse_name, provided
-from dragoman_registry.wheels.checks import WheelLimits, check, inspect
+from dragoman_registry.wheels.checks import check, inspect
+from dragoman_registry.wheels.limits import WheelLimits
 from dragoman_registry.wheels.wheel_file import WheelFile
 from hostile_wheels import BEGIN, END, FIXED, HOSTILE, Hostile, everything_at_once, many_faults, otherwise, row
 

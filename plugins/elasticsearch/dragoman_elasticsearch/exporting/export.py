@@ -19,7 +19,7 @@ from dragoman_elasticsearch.http_requests import Exchange, post, target
 from dragoman_elasticsearch.search import SearchAnswer, mended, search
 from dragoman_elasticsearch.search_contexts import close_context, open_context
 
-from .slices import DOCUMENTS, NOTHING, ROWS, Bookmark, ExportQuery, Slice
+from .slices import DOCUMENTS, NOTHING, ROWS, Bookmark, ExportQuery, Slice, slice_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from .slices import ExportDocument, ExportRow, SlicePage
 
-_SLICES, _MOST_SLICES = 4, 16  # the least if there are rows enough, and the most
-_SCROLLS = 8  # a scroll holds a context per slice and shard; the server allows 500
-_WORTH = 5_000  # rows of a slice
 _ROOM, _PAGE = 16 * 2**20, 2 * 2**20  # bytes of all pages in flight, and of one; larger ones are not faster
 _HOLD = 120  # seconds that the server keeps a context at least: enough to send and write a page
 _CHECKPOINT = 64_000  # bytes; a point in time over some hundred shards has a longer id
@@ -110,7 +107,7 @@ class ExportReader:
             if not self._scrolls:
                 source.pit = yield from open_context(source.name, keep_alive=source.hold)
             shards, self._total = yield from self._count()
-            self._marks = [False] * self._parallel(shards)
+            self._marks = [False] * slice_count(self._total, shards, scrolls=self._scrolls)
         source.room = min(_PAGE, _ROOM // max(len(self._marks), 1))
         scroll, of = "" if self._scrolls else None, len(self._marks)
         self.slices = [Slice(source, at, of, mark, scroll) for at, mark in enumerate(self._marks) if mark is not True]
@@ -162,13 +159,6 @@ class ExportReader:
         for hit in found.hits.hits:  # large documents make small first pages
             source.size = max(1, min(source.size, _PAGE // max(1, len(bytes(hit.source)))))
         return found.shards.total, found.count or 0
-
-    def _parallel(self, shards: int) -> int:
-        """Return the number of slices: a multiple of the shards, which makes slices of equal size and cost."""
-        most = -(-self._total // _WORTH)
-        if self._scrolls:
-            return min(most, shards, _SCROLLS)
-        return min(most, _MOST_SLICES, shards * -(-_SLICES // max(shards, 1)))
 
     def _resume(self, text: str) -> Exchange[None]:
         try:

@@ -19,6 +19,9 @@ from dragoman_elasticsearch.search import VERBATIM, Reading, SearchAnswer, searc
 if TYPE_CHECKING:
     from dragoman_api import DragomanError
 
+_SLICES, _MOST_SLICES = 4, 16  # the least if there are rows enough, and the most
+_SCROLLS = 8  # a scroll holds a context per slice and shard; the server allows 500
+_WORTH = 5_000  # rows of a slice
 LIMIT = 24 * 2**20
 """Bytes of one answer at most; a longer one is requested again in smaller pages."""
 
@@ -211,3 +214,11 @@ class Slice:
             raise error
         source.size = max(1, min(source.size, asked // 2))
         return pause
+
+
+def slice_count(rows: int, shards: int, *, scrolls: bool) -> int:
+    """Return the number of slices: a multiple of the shards, which makes slices of equal size and cost."""
+    most = -(-rows // _WORTH)
+    if scrolls:
+        return min(most, shards, _SCROLLS)
+    return min(most, _MOST_SLICES, shards * -(-_SLICES // max(shards, 1)))

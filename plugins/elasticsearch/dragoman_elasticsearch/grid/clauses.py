@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
 Clause = dict[str, "Any"]
 
-MAX_TERMS = 65_536
-"""Values of one `terms` query at most: the default of `index.max_terms_count`."""
-
 MAX_CLAUSES = 1_024
 """Clauses of one `bool` query at most, on 7.x; later versions take more."""
 
@@ -98,8 +95,8 @@ def _equal(
         return _any([{"term": {found.whole: _folding(str(value), features, notes)}} for value in values])
     if any(filter_values.is_month(found, value) for value in values):
         return _any([_date(found, value) for value in values])
-    if len(values) > MAX_TERMS:
-        raise ValueError(f"{len(values):,} values; the server takes {MAX_TERMS:,} at most")
+    if len(values) > filter_values.MAX_TERMS:
+        raise ValueError(f"{len(values):,} values; the server takes {filter_values.MAX_TERMS:,} at most")
     if _signed_zero(found) and 0 in values:
         others = [value for value in values if value != 0]
         zero: Clause = {"range": {found.field: {"gte": -0.0, "lte": 0}}}  # as a term, 0 does not find -0.0

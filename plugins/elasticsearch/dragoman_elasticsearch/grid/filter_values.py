@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dragoman_elasticsearch.columns.field_types import Field
 
 Scalar = bool | int | float | str | Decimal
+MAX_TERMS = 65_536
+"""Values of one `terms` query at most: the default of `index.max_terms_count`."""
+
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
 _MONTH = re.compile(r"\d{4}(-\d{2})?")
 _YEAR = re.compile(r"\w*optional_time\w*|(strict_)?year(_month)?|(yyyy|uuuu)(-MM)?")

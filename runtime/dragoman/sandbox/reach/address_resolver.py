@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 
-from dragoman_registry.addresses import Nearness, canonical, is_literal, is_metadata, nearness
+from dragoman_registry.ip_addresses import Nearness, canonical, is_literal, is_metadata, nearness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,8 +8,8 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exchanges import decode
-from dragoman_registry.addresses import Nearness
 from dragoman_registry.files import locked, sweep_drafts, write
+from dragoman_registry.ip_addresses import Nearness
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

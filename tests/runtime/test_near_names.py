@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from dragoman.near import COMPARED, LONGEST, near_names
+from dragoman.near_names import COMPARED, LONGEST, near_names
 
 
 def shuffled(letters: str, seed: int) -> str:

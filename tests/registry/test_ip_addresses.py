@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman_registry.addresses import Nearness, canonical, is_literal, is_metadata, nearness
+from dragoman_registry.ip_addresses import Nearness, canonical, is_literal, is_metadata, nearness
 
 NEAR = {
     Nearness.LOOPBACK: (

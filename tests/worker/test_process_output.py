@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.sandbox.log import KEPT, LogPipe, harmless
+from dragoman.sandbox.process_output import KEPT, LogPipe, harmless
 from dragoman.sandbox.system import Output
 from dragoman_api.masking import Mask
 
