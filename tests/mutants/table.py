@@ -27,7 +27,7 @@ _ELASTICSEARCH = {
     "grid.sorting": "grid test_conformance.py",
     "hits": "grid test_strange_answers.py",
     "http_requests": "console writing grid",
-    "objects": "test_objects.py",
+    "objects": "test_objects.py test_error_answers.py",
     "read_or_write": "console",
     "search": "grid test_strange_answers.py",
     "search_contexts": "grid exporting test_strange_answers.py",

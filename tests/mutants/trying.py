@@ -114,14 +114,14 @@ class Watched:
         """Tell whether a file was watched as it is."""
         return self.files.get(file, {}).get("digest") == digest
 
-    def chosen(self, file: str, function: str, tests: Iterable[str]) -> dict[str, float]:
-        """Choose the tests that call a function, the fastest first; all where none does, as with code of a module."""
+    def chosen(self, file: str, function: str, tests: Iterable[str]) -> tuple[dict[str, float], dict[str, float]]:
+        """Give the tests that call a function, the fastest first, and all others: what is cached has one caller."""
         known = {name: each for test in tests for name, each in self.files[test]["tests"].items()}
         calling = {name: each for name, each in known.items() if function and function in each["calls"].get(file, ())}
-        taken = calling or known
         # A fixture of a class is made once where the tests of a class stay together.
-        order = sorted(taken, key=lambda name: (name.count("::") > 1, taken[name]["seconds"] * (name.count("::") < 2)))
-        return {name: taken[name]["seconds"] for name in order}
+        order = sorted(known, key=lambda name: (name.count("::") > 1, known[name]["seconds"] * (name.count("::") < 2)))
+        first = {name: known[name]["seconds"] for name in order if name in calling}
+        return first, {name: known[name]["seconds"] for name in order if name not in calling}
 
 
 class Failed(Exception):  # noqa: N818 - a sentence for a person
@@ -194,7 +194,12 @@ def attempt(
             return
         file, names = files[mutant.module]
         chosen = tests.chosen(file, function_at(mutant.source, mutant.line), names)
-        told(_tried(bench, mutant, file=file, chosen=chosen, tests=tests, names=names))
+        trial = None
+        for some in chosen:
+            if some and (trial is None or trial.outcome == "survived"):
+                trial = _tried(bench, mutant, file=file, chosen=some, tests=tests, names=names)
+        if trial is not None:
+            told(trial)
 
     _each(made, mutants, one)
 
