@@ -156,6 +156,7 @@ class Column:
             or ("nulls" in said.admits and len(values) < len(held))
             or ("malformed" in said.admits and len(self.read(held)) < len(values))
             or ("ends" in said.admits and any(map(self.far, self.read(held))))
+            or ("coerced" in said.admits and any(_has_decimals(each) for each in values))
         )
 
     def far(self, value: Any) -> bool:
@@ -270,9 +271,18 @@ class Address(Column):
         return int(network.network_address) + mapped, int(network.broadcast_address) + mapped
 
 
+def _has_decimals(stored: Any) -> bool:
+    try:
+        return Decimal(str(stored)) % 1 != 0
+    except ArithmeticError:
+        return False
+
+
 _ISO = re.compile(
     r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?)?(Z|[+-]\d\d:\d\d)?)?)?)?"
 )
+_MONTH = re.compile(r"\d{4}(-\d\d)?")
+"""A month or a year, which a filter takes whole, whatever the formats of the column are."""
 _OWN = {
     "yyyy-MM-dd": r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)",
     "dd.MM.yyyy": r"(?P<d>\d\d)\.(?P<m>\d\d)\.(?P<y>\d{4})",
@@ -306,7 +316,8 @@ class Date(Column):
         return self.span(stored)[0]
 
     def span(self, operand: Any) -> tuple[int, int]:
-        for each in self.formats:
+        months = _MONTH.fullmatch(str(operand)) is not None and not self.formats[0].startswith("epoch")
+        for each in ("iso", *self.formats) if months else self.formats:
             if (found := self._read(each, str(operand))) is not None:
                 return found
         raise MisfitError(f"{operand!r} is no date of {self.formats}")

@@ -61,31 +61,10 @@ KNOWN: tuple[Known, ...] = (
         on=("fake", "elasticsearch"),
     ),
     Known(
-        name="ignored values",
-        driver="elasticsearch",
-        reason="the server takes what ignore_above or ignore_malformed left out for null; the row claims to be exact",
-        holds=lambda found: found.error.kind in FILTERED and _named(found, "short", "lax"),
-        on=("fake", "elasticsearch"),
-    ),
-    Known(
-        name="commented documents",
-        driver="elasticsearch",
-        reason="a document with a comment makes the whole page and the whole export lose digits",
-        holds=lambda found: found.error.kind in ("cell", "export") and any(row.odd for row in found.world.rows),
-        on=("fake", "elasticsearch"),
-    ),
-    Known(
-        name="cut decimals",
-        driver="elasticsearch",
-        reason="an integer type compares 1.7 as 1, and an empty text is false; the row claims to be exact",
-        holds=lambda found: found.error.kind in FILTERED and _named(found, "loose", "mark"),
-        on=("fake", "elasticsearch"),
-    ),
-    Known(
         name="copy_to",
         driver="elasticsearch",
-        reason="values that copy_to adds are found and sorted, and no row holds them; the row claims to be exact",
-        holds=lambda found: found.error.kind in (*FILTERED, "order") and _named(found, "gathered"),
+        reason="a sort takes the values that copy_to adds, which no row holds, and no note says so",
+        holds=lambda found: found.error.kind == "order" and _named(found, "gathered"),
         on=("elasticsearch",),
     ),
     Known(
@@ -94,13 +73,6 @@ KNOWN: tuple[Known, ...] = (
         reason="a normalizer changes what is compared and sorted; the row claims to be exact",
         holds=lambda found: found.error.kind in (*FILTERED, "order") and _named(found, "folded"),
         on=("elasticsearch",),
-    ),
-    Known(
-        name="floats",
-        driver="elasticsearch",
-        reason="floating-point types compare rounded values, and -0.0 is not 0; the row claims to be exact",
-        holds=lambda found: _filtered(found, *FLOATS),
-        on=("fake", "elasticsearch"),
     ),
     Known(
         name="dates in a sort",
@@ -115,20 +87,6 @@ KNOWN: tuple[Known, ...] = (
             )
             and found.error.kind in (*FILTERED, "error", "order")
         ),
-    ),
-    Known(
-        name="digits of a change",
-        driver="elasticsearch",
-        reason="a number that is edited or inserted is stored with other digits: 1e2 as 100, -0.0 as 0, 1.10 as 1.1",
-        holds=lambda found: _of_change(found, *FLOATS),
-        on=("fake", "elasticsearch"),
-    ),
-    Known(
-        name="address of a change",
-        driver="elasticsearch",
-        reason="an address that is edited or inserted is respelled: 2001:DB8::3 as 2001:db8::3",
-        holds=lambda found: _of_change(found, "ip"),
-        on=("fake", "elasticsearch"),
     ),
     Known(
         name="long strings in a sort",
@@ -149,13 +107,6 @@ KNOWN: tuple[Known, ...] = (
         on=("fake", "elasticsearch"),
     ),
     Known(
-        name="numbers beyond a double",
-        driver="weaviate",
-        reason="a number is compared as a 64-bit float, whatever its digits; the row claims to be exact",
-        holds=lambda found: _filtered(found, "number", "number[]"),
-        on=("fake", "weaviate"),
-    ),
-    Known(
         name="integers of 64 bits",
         driver="weaviate",
         reason="a stored 2^63 - 1 compares as -2^63, and so does such a value; the row does not say so",
@@ -165,27 +116,6 @@ KNOWN: tuple[Known, ...] = (
                 "92233720368547758" in str(found.call) or all("9223372036854775807" in row.text for row in found.wrong)
             )
         ),
-        on=("fake", "weaviate"),
-    ),
-    Known(
-        name="letters that fold",
-        driver="weaviate",
-        reason="without letter case the server takes İ for i, so it finds every i; the row claims to be exact",
-        holds=lambda found: found.error.kind in FILTERED and "İ" in str(found.call),
-        on=("weaviate",),
-    ),
-    Known(
-        name="pieces of three letters",
-        driver="weaviate",
-        reason="a text without three letters has no piece of three, and the server refuses it; the driver sends it",
-        holds=lambda found: found.error.kind == "error" and _named(found, "trigram"),
-        on=("fake", "weaviate"),
-    ),
-    Known(
-        name="dates beyond 64 bits",
-        driver="weaviate",
-        reason="dates outside 1677 to 2262 compare as other dates; the row claims to be exact",
-        holds=lambda found: _filtered(found, "date", "date[]"),
         on=("fake", "weaviate"),
     ),
 )

@@ -41,7 +41,7 @@ READ = {
     r"empty values count as null too": "empty",
     # numbers and dates
     r"numbers are compared (with \d+ bits, about \d+ digits|as multiples of 1/.*)": "rounded",
-    r"a stored number with decimals counts without them \(coerce\)": "malformed",
+    r"a stored number with decimals counts without them \(coerce\)": "coerced",
     r"integers beyond 2\^53 are compared as 64-bit floats": "floats",
     r".* is compared as .*, the nearest 64-bit float": "floats",
     r"stored integers from 2\^63 - 512 on compare as the smallest": "ends",
@@ -50,6 +50,9 @@ READ = {
     r"dates are compared to the millisecond": "millis",
     r"digits beyond nanoseconds are not compared": "nanos",
     r"the indices behind this name read dates in different formats: .*": "any",
+    r"an index behind this name stores the field without a mapping: .*": "any",
+    r"an object counts as null where it has no value of its own": "any",
+    r"compares texts: 10 comes before 9": "any",
 }
 """Sentences of approximations, and the word by which the columns know what each admits; `any` row."""
 
