@@ -608,6 +608,8 @@ def world(chance: Random, name: str, takes: frozenset[str]) -> ElasticWorld:
             longs = next(each for each in COLUMNS if each.name == "l_int")
             columns |= {key: replace(longs, name=key) for key in ("i_int",) if key in chosen}
         columns = {key: each for key, each in (columns or chosen).items() if not each.source or each.source in columns}
+        if "copied" in columns:  # a server without dynamic mapping takes no value for a field that it does not know
+            columns["gathered"] = chosen["gathered"]
         columns |= {each.name: each for each in SPECIAL}
         window = chance.choice((10_000, 10_000, 10))
         indices.append(
