@@ -152,6 +152,7 @@ ELASTICSEARCH, WEAVIATE = "dragoman_elasticsearch", "dragoman_weaviate"
 TWIN = "what each driver calls so of its own database; neither sees the other"
 SYSTEMS = "the same part for POSIX and for Windows, which tests/worker/test_two_systems.py holds to one interface"
 SHARED_NAMES = {  # the packages whose public classes share a name, and why they do
+    "Asked": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Driver": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "ExportReader": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Family": ([ELASTICSEARCH, WEAVIATE], TWIN),

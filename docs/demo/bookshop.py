@@ -37,7 +37,7 @@ MAPPINGS: dict[str, dict[str, Any]] = {
         "note": {"type": "text"},
         "items": {
             "type": "nested",
-            "properties": {"sku": _NAMED, "qty": {"type": "integer"}, "price": {"type": "double"}},
+            "properties": {"sku": _NAMED, "qty": {"type": "integer", "coerce": False}, "price": {"type": "double"}},
         },
     },
 }

@@ -237,7 +237,7 @@ def remove_tree(root: Path) -> None:
 
 
 def try_lock(path: Path, *, folder: bool = False, mode: int = 0o644) -> int | None:
-    """Try to lock a file, created if missing, or a folder, without waiting.
+    """Try to lock a folder, or a file that is created if missing, without waiting.
 
     Returns:
         A descriptor that holds the lock until it is closed or the process dies; None if the lock is taken.

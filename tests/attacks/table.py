@@ -65,7 +65,7 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
         ("read_key", "read a private key in the user's home", "EACCES", _L),
         ("read_foreign_secret", "read the file with another connection's secret", "EACCES", _L),
         ("read_other_driver", "read the code of another driver", "EACCES", _L),
-        ("read_what_lies_around", "read any of some hundred files of the system and its users", "EACCES", _L),
+        ("read_what_lies_around", "read any of several hundred files of the system and its users", "EACCES", _L),
         ("list_home", "list the user's home", "EACCES", _L),
         ("walk_down_to_key", "change into the key's directory and open the key by a relative name", "EACCES", _L),
         ("read_through_proc_root", "open the key through `/proc/self/root`", "EACCES", _L),
@@ -126,7 +126,7 @@ GROUPS: tuple[tuple[str, list[Attack]], ...] = (
     _group(
         "Changing files",
         "seccomp",
-        ("chmod", "make the key readable for everyone", "EPERM", _S),
+        ("chmod", "make the key readable by everyone", "EPERM", _S),
         ("chown", "change the key's owner", "EPERM", _S),
         ("utime", "change the key's times", "EPERM", _S),
         ("setxattr", "give the key an extended attribute", "EPERM", _S),

@@ -81,7 +81,7 @@ _REGISTRY = {
 _HOST = {
     "automations.audit": "runtime/test_automations.py runtime/test_every_call_is_asked.py",
     "calls": "runtime/test_every_call_is_asked.py runtime/test_automations.py runtime/test_session.py "
-    "runtime/test_writes_in_doubt.py",
+    "runtime/test_unknown_outcomes.py",
     "sandbox.levels": "worker/test_levels.py worker/test_lesser_machines.py",
     "sandbox.pending_calls": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "
     "worker/test_hostile.py",

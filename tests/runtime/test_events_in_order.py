@@ -106,16 +106,20 @@ async def test_an_installed_plugin_is_usable_and_an_opened_connection_connected_
 
 async def test_a_page_is_told_once_after_its_request(place):
     runtime, server, timeline = place
+
+    def searched(mark=0):
+        return [each for each in timeline.since(mark) if each != "GET /books/_mapping"]  # asked beside the search
+
     async with runtime.open("shop") as session:
         await fill(session, server, timeline)
         for _ in range(3):
             await session.page("books")
-        assert timeline.since() == ["call fetch_page", "POST /books/_search", "page.fetched"] * 3
+        assert searched() == ["call fetch_page", "POST /books/_search", "page.fetched"] * 3
         server.misbehave("status", on="/books/_search", status=400)
         mark = len(timeline.told)
         with pytest.raises(Exception, match="400"):
             await session.page("books")
-        assert timeline.since(mark) == ["call fetch_page"], "a page that failed was not fetched"
+        assert searched(mark) == ["call fetch_page"], "a page that failed was not fetched"
         server.behave()
 
 

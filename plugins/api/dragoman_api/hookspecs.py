@@ -277,7 +277,7 @@ class DriverSpec:
 
         Raises:
             ObjectChangedError: Before the first part: the columns changed since the filter was compiled.
-            QueryError: A shard failed or a time-out made the result partial.
+            QueryError: A shard failed, or a timeout made the result partial.
 
         *When it is called*: once per export.
         """

@@ -1,6 +1,6 @@
 """Views of objects: what a driver read of their columns, checked by every call that depends on them.
 
-An object may be made anew under its name, grow or lose columns, and an alias may lead elsewhere, all while a connection
+An object may be recreated under its name, grow or lose columns, and an alias may lead elsewhere, all while a connection
 is open. The contract does not require this module; a driver that keeps what it read can use it to notice.
 """
 

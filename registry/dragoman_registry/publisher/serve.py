@@ -122,7 +122,7 @@ def is_loopback(host: str) -> bool:
 
 
 class _Doors:
-    """The connections of a server, limited in number and in the time each may send or receive no data."""
+    """The connections of a server, limited in their number and in the time that each may be idle."""
 
     def __init__(self, server: web.Server) -> None:
         self._server = server

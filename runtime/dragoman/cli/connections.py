@@ -91,10 +91,10 @@ async def add(options: Options, *, name: str, kind: str | None, given: dict[str,
 @NO_CONNECT
 @click.pass_obj
 async def edit(options: Options, *, connection: str, given: dict[str, str | bool], no_connect: bool) -> None:
-    """Change fields of a saved connection and connect; without options, asks for all of them.
+    """Change fields of a saved connection and connect; without options, dragoman asks for all of them.
 
-    If a new version of the driver has changed the kind of saved fields, only those are asked for. --host, even with
-    the saved host, accepts the address that this host has now.
+    If a new version of the driver has changed the kind of saved fields, dragoman asks only for those. --host, even
+    with the saved host, accepts the address that this host has now.
     """
     from anyio import to_thread
 

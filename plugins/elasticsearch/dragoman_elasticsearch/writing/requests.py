@@ -82,7 +82,7 @@ class RowWrite:
         return PlannedRequest(request=HttpRequest(method, path(where, options), self.body), changes=self.changes)
 
     def lines(self) -> str:
-        """Return the row's lines of a bulk request, whose path names the index."""
+        """Return the row's lines of a bulk request; the path of the request names the index."""
         about: dict[str, Any] = {} if self.id is None else {"_id": self.id}
         about |= self.guard if self.routing is None else {**self.guard, "routing": self.routing}
         return encode({self.action: about}) + "\n" + ("" if self.body is None else f"{self.body}\n")
