@@ -123,7 +123,7 @@ def test_a_head_that_is_not_found_is_an_answer_and_no_error():
 def test_a_write_that_may_have_happened_is_in_doubt_and_a_read_is_not(status: int) -> None:
     for method in ("PATCH", "DELETE", "PUT", "POST"):
         codes = [each.code for each in shown(f"{method} /v1/x {{}}", reply("", status=status)).notes]
-        assert codes == ["http-error", "in-doubt"]
+        assert codes == ["http-error", "outcome-unknown"]
     for method in ("GET", "OPTIONS"):
         codes = [each.code for each in shown(f"{method} /v1/x", reply("", status=status)).notes]
         assert codes == ["http-error"]

@@ -10,7 +10,7 @@ from drivers.replies import Answers, reply
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
 
-from dragoman_api import DragomanError, ExportRequest, Filter, FilterRequest, QueryError
+from dragoman_api import ConnectionFailedError, DragomanError, ExportRequest, Filter, FilterRequest, QueryError
 from dragoman_api.exports import ExportForm
 from dragoman_weaviate.exporting import export as exporting
 from dragoman_weaviate.exporting.export import ExportReader
@@ -117,22 +117,49 @@ def test_vectors_are_asked_for_only_by_name():
         assert ("include=vector" in script.asked[0].path) is said
 
 
-def test_a_page_that_is_too_slow_is_asked_for_again_smaller_and_no_other_error_is():
-    def fails(**details: Any) -> list[int]:
-        export, sizes = reader(), []
-        span = export.ranges[0]
+@pytest.mark.parametrize(
+    ("error", "sizes"),
+    [
+        (ConnectionFailedError("no answer in 30 s", details={"sent": True}), [500, 250, 125]),
+        (ConnectionFailedError("refused", details={"sent": False}), [500, 250, 125]),
+        (QueryError("slow", details={"status": 500}), [500, 250, 125]),
+        (QueryError("slow", details={"status": 504}), [500, 250, 125]),
+        (QueryError("busy", details={"status": 429, "retry_after": 0}), [500, 250, 125, 62, 31, 20, 20, 20]),
+        (QueryError("busy", details={"status": 503, "retry_after": 0}), [500, 250, 125, 62, 31, 20, 20, 20]),
+        (QueryError("no such class", details={"status": 499}), []),
+        (DragomanError("slow"), []),
+    ],
+)
+def test_a_page_that_is_too_slow_is_asked_for_again_smaller_and_no_other_error_is(
+    error: DragomanError, sizes: list[int]
+) -> None:
+    """As often as patience allows: 3 times if the server is away, 8 times if it is busy."""
+    export, asked = reader(), []
+    span = export.ranges[0]
+    for _ in range(len(sizes) + 1):
         run = export.pieces(span)
-        next(run)
-        try:
-            while len(sizes) < 10:
-                sizes.append(span.size)
-                run.throw(DragomanError("slow", details=details))
-        except DragomanError:
-            pass
-        return sizes
+        [request] = next(run)
+        asked.append(int(request.path.partition("limit=")[2]))
+        with pytest.raises(type(error)) as caught:  # a page does not ask again by itself
+            run.throw(error)
+        assert caught.value is error
+        if len(asked) <= len(sizes):
+            assert span.again(error) > 0
+    assert asked == [1_000, *sizes]
+    with pytest.raises(type(error)) as caught:
+        span.again(error)
+    assert caught.value is error
+    assert span.size == asked[-1]
 
-    assert fails() == fails(sent=True) == [1_000, 250, 62, 20]
-    assert fails(sent=False) == fails(status=500) == [1_000]
+
+def test_a_page_that_is_too_long_is_asked_for_in_quarters_down_to_20_rows():
+    export = reader()
+    run = export.pieces(export.ranges[0])
+    error = QueryError("too long", details={"limit": 10})
+    asked = [next(run), *(run.throw(error) for _ in range(3))]
+    with pytest.raises(QueryError, match="too long"):
+        run.throw(error)
+    assert [request.path.partition("limit=")[2] for [request] in asked] == ["1000", "250", "62", "20"]
 
 
 def test_a_page_that_was_shortened_by_the_server_stays_so():
