@@ -355,6 +355,7 @@ class Index:
             else:
                 properties[each.name] = each.mapping
         settings = {"number_of_shards": self.shards, "number_of_replicas": 0, "index.max_result_window": self.window}
+        settings["refresh_interval"] = "50ms"  # a write waits for it
         return {"settings": settings, "mappings": {"dynamic": False, "properties": properties}}
 
 
