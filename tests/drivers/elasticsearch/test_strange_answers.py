@@ -133,7 +133,7 @@ def test_an_id_that_a_proxy_could_follow_as_a_path_travels_in_a_body(key: str) -
 
 
 def test_a_document_of_several_lines_is_not_written_under_such_an_id(wording: Wording) -> None:
-    plan = planned([Insert("books", {}, id="..", document='{\n"n":1}')])
+    plan = planned([Insert("books", {}, id="..", document='{\n"n":1}')], stored("..", found=False))
     assert plan.planned == []
     wording(plan.refusals[0].reason)
 

@@ -90,17 +90,23 @@ def test_a_total_that_is_a_lower_bound_or_was_not_asked_for() -> None:
     assert paged(answer(hits={"hits": ROWS, "total": 3})).total == 3
 
 
-@pytest.mark.parametrize(
-    ("path", "again"), [("/x/_search", "/x/_search?filter_path=*"), ("/x?a=1", "/x?a=1&filter_path=*")]
-)
-def test_a_document_that_is_no_json_is_asked_for_rewritten(path: str, again: str) -> None:
-    broken, fine = reply('{"a": // x\n1}'), reply('{"a":1}')
-    script = Answers(broken, fine)
-    found, rewritten = script.run(search.documents(post(path), Decoder(dict[str, int])))
-    assert (found, rewritten) == ({"a": 1}, True)
-    assert [each.path for each in script.asked] == [path, again]
-    script = Answers(fine)
-    assert script.run(search.documents(post(path), Decoder(dict[str, int]))) == ({"a": 1}, False)
+@pytest.mark.parametrize(("path", "sign"), [("/x/_search", "?"), ("/x?a=1", "&")])
+def test_a_document_with_a_comment_is_asked_for_again_only_if_its_end_is_a_guess(path: str, sign: str) -> None:
+    """A comment within a document ends with its line. One behind a document may hold the text of another row."""
+    decoder = Decoder(dict[str, Any])
+    fine, inside = reply('{"_id":"1","_source":{"a":1.10}}'), reply('{"_id":"1","_source":{"a": // x\n1.10}}')
+    guess, other, rewritten = reply('{"_id":"1","_source":{"a":1}// x}'), reply('{"_id":"2"}'), reply('{"a":2}')
+    mine = {"_id": "1", "_source": {"a": 1}}
+    addresses = f"{path}{sign}filter_path=hits.hits._index,hits.hits._id,docs._index,docs._id,_index,_id"
+    for replies, again, expected, exact in (
+        ([fine], [], {"_id": "1", "_source": {"a": 1.10}}, True),
+        ([inside], [], {"_id": "1", "_source": {"a": 1.10}}, False),
+        ([guess, reply('{"_id":"1"}')], [addresses], mine, False),
+        ([guess, other, rewritten], [addresses, f"{path}{sign}filter_path=*"], {"a": 2}, False),
+    ):
+        script = Answers(*replies)
+        assert script.run(search.documents(post(path), decoder)) == (expected, exact)
+        assert [each.path for each in script.asked] == [path, *again]
 
 
 # one cell -------------------------------------------------------------------------------------------------------------
