@@ -120,7 +120,7 @@ def given(stored: Any) -> Any:
         return list(map(given, stored))
     if not isinstance(stored, Digits):
         return stored
-    return int(stored) if re.fullmatch(r"-?\d+", stored) else exact_number(str(stored))
+    return int(stored) if re.fullmatch(r"-?\d+", stored) and stored != "-0" else exact_number(str(stored))
 
 
 def value(chance: Random, column: Column) -> str:
