@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import re
 import sys
 from decimal import Decimal
@@ -62,9 +63,17 @@ def edited(field: Field, value: object) -> object:
 def _parsed(text: str, *, objects: bool) -> object:
     try:
         value = parse(text)
-    except ValueError:
+        if "-0" in text:  # msgspec reads it as 0
+            value = json.loads(
+                text, parse_float=_raw, parse_int=lambda digits: _raw(digits) if digits == "-0" else int(digits)
+            )
+    except (ValueError, RecursionError):
         return text
     return value if objects or isinstance(value, list) else text
+
+
+def _raw(digits: str) -> Raw:
+    return Raw(digits.encode())
 
 
 def _sendable(value: object) -> object:
@@ -79,12 +88,13 @@ def _scalar(field: Field, value: object) -> object:
     if field.family is Family.BOOLEAN:
         return filter_values.typed(field, value)
     if field.family is Family.NUMBER:
+        value = bytes(value).decode() if isinstance(value, Raw) else value
         return _number(value, filter_values.typed(field, value))
     if field.family is Family.IP:
         ipaddress.ip_address(str(value))
         return str(value)
     if field.family in (Family.KEYWORD, Family.TEXT, Family.KEYED, Family.VERSION) and not isinstance(value, str):
-        return encode(value).strip('"') if isinstance(value, (bool, int, float, Decimal)) else _sendable(value)
+        return encode(value).strip('"') if isinstance(value, (bool, int, float, Decimal, Raw)) else _sendable(value)
     return _sendable(value)
 
 
@@ -93,7 +103,7 @@ def _number(value: object, checked: object) -> object:
     if not isinstance(value, str):
         return value
     text = value.strip()
-    return Raw(text.encode()) if _JSON_NUMBER.fullmatch(text) else checked
+    return _raw(text) if _JSON_NUMBER.fullmatch(text) else checked
 
 
 def spelled(document: bytes, field: Field) -> tuple[str, ...]:
