@@ -25,6 +25,8 @@ KINDS = {"title": ColumnKind.TEXT, "price": ColumnKind.NUMBER, "tags": ColumnKin
         ("day=2024", "2024"),
         ("price=12", 12),
         ("price=1.10", Decimal("1.10")),
+        ("price=-0", Decimal("-0")),
+        ("unmapped:= -0", Decimal("-0")),
         ("price=123456789012345678901234567890", 123456789012345678901234567890),
         ("price=null", None),
         ("price=dear", "dear"),
@@ -35,7 +37,7 @@ KINDS = {"title": ColumnKind.TEXT, "price": ColumnKind.NUMBER, "tags": ColumnKin
 )
 def test_a_value_is_read_by_the_kind_of_its_column(pair, value):
     parsed = parse_values([pair], KINDS)[pair.partition("=")[0].rstrip(":")]
-    assert parsed == value
+    assert repr(parsed) == repr(value)
     assert type(parsed) is type(value)
 
 

@@ -47,13 +47,16 @@ def test_a_line_is_a_change(line, change):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1.10", Decimal("1.10")), ("123456789012345678901234567890", 123456789012345678901234567890),
+        ("1.10", Decimal("1.10")), ("-0", Decimal("-0")), ("0", 0), ("-0.0", -0.0),
+        ("123456789012345678901234567890", 123456789012345678901234567890),
         ("null", None), ("true", True), ('"ä"', "ä"), ('["a", 1.10]', Json('["a", 1.10]')), ("{}", Json("{}")),
     ],
 )  # fmt: skip
 def test_values_keep_their_digits_and_bytes(text, value):
-    found = read_line(f'{{"op":"update","object":"b","id":"1","set":{{"a":{text}}}}}'.encode()).values["a"]
-    assert (found, type(found)) == (value, type(value))
+    change = read_line(f'{{"op":"update","object":"b","id":"1","set":{{"a": {text} }}}}'.encode())
+    found = change.values["a"]
+    assert (repr(found), type(found)) == (repr(value), type(value))
+    assert f'"a":{text}' in write_line(change).decode()
 
 
 def test_a_text_that_looks_like_an_array_stays_a_text():

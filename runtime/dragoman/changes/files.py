@@ -124,7 +124,7 @@ def _change(line: LINES) -> RowChange:
 def _value(data: bytes) -> Any:
     if data[:1] in (b"[", b"{"):
         return Json(data.decode())
-    value = _scalar.decode(data)
+    value = exact_number("-0") if data == b"-0" else _scalar.decode(data)  # no integer has a sign of zero
     # Typed input parses a text that looks like an array; here it stays a text.
     return Json(data.decode()) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value
 

@@ -78,6 +78,8 @@ def _value(text: str, *, column: str, must: bool, kind: ColumnKind | None) -> ob
 
     if not must and kind in ("text", "date", "binary"):
         return text
+    if text.strip() == "-0":  # no integer has a sign of zero
+        return exact_number("-0")
     try:
         value = decode(text, msgspec.json.Decoder(float_hook=exact_number))
     except ValueError as error:
