@@ -24,7 +24,8 @@ _MONTH = re.compile(r"\d{4}(-\d{2})?")
 _YEAR = re.compile(r"\w*optional_time\w*|(strict_)?year(_month)?|(yyyy|uuuu)(-MM)?")
 _NO_YEAR = re.compile(r"epoch_\w+|[YxHhKkmsSdDMLEewWF]{4}")  # formats that take four digits for something else
 _NO_MONTH = re.compile(r"(?!(yyyy|uuuu)-MM)[a-zA-Z]{4}-[a-zA-Z]{2}")
-_FLOATS = {"half_float": 65504, "float": 3.4028234663852886e38}
+_DOUBLE = Decimal("1.7976931348623157e308")
+_FLOATS = {"half_float": Decimal(65504), "float": Decimal("3.4028235e38")}  # as Java prints the greatest
 
 
 def values(value: object) -> list[object]:
@@ -66,8 +67,9 @@ def _number(value: object, types: Iterable[str]) -> int | Decimal | float:
         raise ValueError(f"{value!r} is not a number")
     exact = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
     for kind in types:
-        low, high = BOUNDS.get(kind) or (-_FLOATS.get(kind, 1.7976931348623157e308), _FLOATS.get(kind, 1.8e308))
-        if not Decimal(low) <= exact <= Decimal(high):
+        greatest = _FLOATS.get(kind, _DOUBLE)
+        low, high = BOUNDS.get(kind) or (-greatest, greatest)
+        if not low <= exact <= high:
             raise ValueError(f"{value} is out of range for a field of type {kind}")
     if exact == exact.to_integral_value() and exact.adjusted() < 40:
         return int(exact)

@@ -181,6 +181,20 @@ def test_E34_a_number_fits_up_to_its_bounds(column: str, low: Any, high: Any) ->
         assert "out of range" in refused(Filter(column, "<", value))
 
 
+@pytest.mark.parametrize(
+    ("column", "greatest", "beyond"),
+    [
+        ("half_float", "65504", "65505"),
+        ("float", "3.4028235e38", "3.5e38"),
+        ("double", "1.7976931348623157e308", "1.7976931348623159e308"),
+    ],
+)
+def test_E34_the_greatest_float_fits_as_its_type_prints_it(column: str, greatest: str, beyond: str) -> None:
+    for sign in ("", "-"):
+        assert clause(Filter(column, "=", sign + greatest))
+        assert "out of range" in refused(Filter(column, "<", sign + beyond))
+
+
 def test_E34_bounds_are_those_of_the_operator() -> None:
     for op, name in ((">", "gt"), (">=", "gte"), ("<", "lt"), ("<=", "lte")):
         assert clause(Filter("long", op, 5)) == {"range": {"long": {name: 5}}}
