@@ -136,8 +136,9 @@ def read(
     if mappings is None:
         reason = "the credentials may not read the mapping (view_index_metadata): columns come from field capabilities"
         notes.append(Note(code="mapping-hidden", reason=reason))
-    if caps.failed_indices:
-        reason = f"{caps.failed_indices} of the indices behind this name did not tell what their fields can do"
+    silent = caps.failed_indices or len({*indices}.difference(caps.indices))  # 7.10 just leaves them out
+    if silent:
+        reason = f"{silent} of the indices behind this name did not tell what their fields can do"
         notes.append(Note(code="capabilities-partial", reason=f"{reason}: some columns or types may be missing"))
     if not indices:
         raise ObjectNotFoundError(f"no index matches '{name}'", hint="list the existing ones: dragoman objects")

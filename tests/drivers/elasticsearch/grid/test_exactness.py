@@ -504,6 +504,8 @@ def test_indices_that_did_not_answer_are_told() -> None:
     for indices in (mapped, None):
         [note] = [note for note in read("x", indices, caps).notes if note.code == "capabilities-partial"]
         assert note.reason.startswith("2 of the indices")
+    silent = read("x", mapped | {"b": {"mappings": {}}}, {"indices": ["a"], "fields": {"k": {"keyword": {}}}})
+    assert [note.reason[:9] for note in silent.notes if note.code == "capabilities-partial"] == ["1 of the "], "7.10"
 
 
 def test_before_7_11_the_server_does_not_tell_which_long_strings_it_left_out() -> None:
