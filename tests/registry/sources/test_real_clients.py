@@ -160,15 +160,15 @@ VERSIONS = ["0.9", "1.0.0", "1.0.1", "1.10.0", "1.2.0", "1.2.0.post1", "2.0.0rc1
 @pytest.mark.slow
 def test_uv_chooses_the_version_that_we_choose(tmp_path):
     """Of the same registry, for this machine; a lock and the host's API are matters that uv knows nothing of."""
-    chance, made, chosen = Random(8), [], []
+    chance, made, marked = Random(8), [], []
     for n in range(12):
         for version in chance.sample(VERSIONS, 5):
             driver = wheelhouse.Driver(f"d{n}", version, tag=chance.choice(["py3-none-any"] * 3 + ["cp27-none-win32"]))
             driver.requires_python = chance.choice([">=3.11", ">=3.11", ">=4"])  # uv heeds no upper bound
             made.append(driver.write(tmp_path / "w"))
-            chosen.append((f"d{n}", version, chance.choice(["active"] * 4 + ["yanked", "quarantined"])))
+            marked.append((f"d{n}", version, chance.choice(["active"] * 4 + ["yanked", "quarantined"])))
     root, host = wheelhouse.registry(tmp_path / "team", made), Host.here()
-    for project, version, status in chosen:
+    for project, version, status in marked:
         if status != "active":
             marks.mark(root, project=project, version=version, status=status, reason="for the test")
     chosen = {}
