@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from threading import Event, Lock, Timer
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -60,18 +61,23 @@ class Apart:
                 process.kill()
             assert process.stdin
             assert process.stdout
-            overdue = Timer(SECONDS, process.kill)
+            seconds, began = SECONDS, time.monotonic()
+            overdue = Timer(seconds, process.kill)
             overdue.daemon = True
             overdue.start()
             try:
-                pickle.dump((function, args, kwargs, SECONDS), process.stdin)
+                pickle.dump((function, args, kwargs, seconds), process.stdin)
                 process.stdin.flush()
                 done, answer = pickle.load(process.stdout)  # noqa: S301 - our own code wrote it
             except (OSError, EOFError, pickle.UnpicklingError) as error:
                 self._stop()
-                raise _given_up(f"it took more than {SECONDS:.0f} s or too much memory") from error
+                raise _given_up(f"it took more than {seconds:.0f} s or too much memory") from error
             finally:
                 overdue.cancel()
+                overdue.join()  # else it might kill the process in the next call
+            if time.monotonic() - began > seconds:  # the process may have been killed after it answered
+                self._stop()
+                raise _given_up(f"it took more than {seconds:.0f} s")
         if done:
             return answer  # type: ignore[no-any-return]
         raise answer if isinstance(answer, Exception) else _given_up(f"it failed: {answer}")

@@ -118,6 +118,13 @@ KNOWN: tuple[Known, ...] = (
         ),
         on=("fake", "weaviate"),
     ),
+    Known(
+        name="letters that fold",
+        driver="weaviate",
+        reason="without letter case the server takes İ for i, so it finds every i; the row claims to be exact",
+        holds=lambda found: found.error.kind in FILTERED and "İ" in str(found.call),
+        on=("weaviate",),
+    ),
 )
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import sys
+import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -244,3 +247,19 @@ def test_work_apart_ends_at_its_bounds_and_the_next_piece_goes_on(monkeypatch):
         with pytest.raises(WheelRejectedError) as refused:
             work.call(publish.refuse, [Fault("x", "y")])
         assert refused.value.faults == (("x", "y"),)
+
+
+def test_a_deadline_that_passes_with_the_answer_spares_the_next_piece_of_work(monkeypatch):
+    class Late(threading.Timer):
+        def run(self):
+            time.sleep(self.interval * 2)  # as a thread that gets its turn late, too late to be cancelled
+            self.function()
+
+    with isolation.Apart() as work:
+        assert work.call(len, "four") == 4  # it has started
+        with monkeypatch.context() as patch:
+            patch.setattr(isolation, "SECONDS", 0.05)
+            patch.setattr(isolation, "Timer", Late)
+            with contextlib.suppress(isolation.RegistryError):
+                work.call(len, "four")
+        assert work.call(sum, range(20_000_000)) > 0
