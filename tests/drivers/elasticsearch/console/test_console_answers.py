@@ -14,7 +14,7 @@ from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.grid import MAX_ROWS
 from dragoman_elasticsearch.console import answers
 from dragoman_elasticsearch.console.parser import parse
-from dragoman_elasticsearch.read_or_write import may_write, segments
+from dragoman_elasticsearch.read_or_write import may_write, moves_on, segments
 
 if TYPE_CHECKING:
     from dragoman_api import Answer
@@ -248,3 +248,23 @@ class TestAnswersOnFake(OnFake, Rules):
 
 class TestAnswersOnServer(OnServer, Rules):
     pass
+
+
+@pytest.mark.parametrize(
+    ("path", "moves"),
+    [
+        ("/_search/scroll", True),
+        ("/_search/scroll/abc", True),
+        ("/_search?scroll=1m", True),
+        ("/books/_search?scroll=1m", True),
+        ("/_search", False),
+        ("/_search/template", False),
+        ("/zoo/scroll", False),
+        ("/_zoo/zoo", False),
+        ("/books/_search", False),
+        ("/books/_search?size=1", False),
+        ("/scroll/_search", False),
+    ],
+)
+def test_a_read_that_moves_a_scroll_on_is_known(path: str, moves: bool) -> None:
+    assert moves_on(path) is moves
