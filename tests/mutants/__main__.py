@@ -40,7 +40,7 @@ class Record:
         self._saved = time.monotonic()
 
     def find(self, mutant: Mutant, tests: tuple[str, ...]) -> Trial | None:
-        """Give an earlier trial; a survivor's counts only while the tests are the same."""
+        """Return an earlier trial; a survivor's counts only while the tests are the same."""
         kept = self._trials.get(mutant.key)
         if kept is None or (kept["outcome"] == "survived" and kept["tests"] != _state(tests)):
             return None

@@ -130,7 +130,7 @@ Place = tuple[int, int]
 
 
 def _idle(source: str) -> list[tuple[Place, Place]]:
-    """Give the ranges in which a change changes nothing that runs: annotations, docstrings, logging, type checking."""
+    """Return the ranges in which changes affect nothing that runs: annotations, docstrings, logging, type checking."""
     lines = source.splitlines(keepends=True)
 
     def place(line: int, column: int) -> Place:

@@ -115,7 +115,7 @@ class Watched:
         return self.files.get(file, {}).get("digest") == digest
 
     def chosen(self, file: str, function: str, tests: Iterable[str]) -> tuple[dict[str, float], dict[str, float]]:
-        """Give the tests that call a function, the fastest first, and all others: what is cached has one caller."""
+        """Return the tests that call a function, the fastest first, and all others: what is cached has one caller."""
         known = {name: each for test in tests for name, each in self.files[test]["tests"].items()}
         calling = {name: each for name, each in known.items() if function and function in each["calls"].get(file, ())}
         # A fixture of a class is made once where the tests of a class stay together.

@@ -125,19 +125,19 @@ class World(Protocol):
     rows: list[Stored]
 
     def columns(self, name: str) -> list[Column]:
-        """Give the columns of all that a name covers; two may have one name."""
+        """Return the columns of all that a name covers; two may have one name."""
         ...
 
     def held(self, row: Stored, column: Column) -> Any:
-        """Give what a row holds in a column, as its cell shows it; MISSING for nothing."""
+        """Return what a row holds in a column, as its cell shows it; MISSING for nothing."""
         ...
 
     def scalars(self, row: Stored, column: Column) -> list[Any]:
-        """Give the scalars that a row holds in a column."""
+        """Return the scalars that a row holds in a column."""
         ...
 
     def elements(self, row: Stored, array: str) -> list[Stored]:
-        """Give each element of a nested array as a row of its own."""
+        """Return each element of a nested array as a row of its own."""
         ...
 
     def same(self, cell: Any, value: Any) -> bool:
@@ -145,21 +145,21 @@ class World(Protocol):
         ...
 
     def key(self, row: Stored) -> RowKey:
-        """Give the key of a row, for a cell."""
+        """Return the key of a row, for a cell."""
         ...
 
     def targets(self, name: str, tenant: str | None) -> list[Stored]:
-        """Give the rows that a name covers."""
+        """Return the rows that a name covers."""
         ...
 
     def of_line(self, form: ExportForm, lines: Sequence[bytes], rows: Sequence[Stored]) -> Counter[str]:
-        """Give the keys of exported rows, each with what is wrong with it."""
+        """Return the keys of exported rows, each with what is wrong with it."""
         ...
 
     def wrong_document(
         self, row: Stored, got: Any, values: dict[str, Any], *, rewritten: bool
     ) -> tuple[str, Any] | None:
-        """Give the column whose value is wrong after a change, and its right value; None for a right document.
+        """Return the column whose value is wrong after a change, and its right value; None for a right document.
 
         Args:
             row: The row before.

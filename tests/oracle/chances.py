@@ -115,7 +115,7 @@ def values(chance: Random, columns: dict[str, Column]) -> dict[str, Any]:
 
 
 def given(stored: Any) -> Any:
-    """Give a stored value as a person's program would."""
+    """Return a stored value as a person's program would."""
     if isinstance(stored, list):
         return list(map(given, stored))
     if not isinstance(stored, Digits):

@@ -57,7 +57,7 @@ def opposite(answer: Maybe) -> Maybe:
 
 
 def listed(value: Any) -> list[Any]:
-    """Give the values of a list, which may be a text with commas."""
+    """Return the values of a list, which may be a text with commas."""
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else list(value)
 
 
@@ -101,11 +101,11 @@ class Column:
         return self.source or self.name
 
     def meaning(self, stored: Any) -> Any:
-        """Give what a stored value means, comparable with others of the column."""
+        """Return what a stored value means, comparable with others of the column."""
         raise NotImplementedError
 
     def span(self, operand: Any) -> tuple[Any, Any]:
-        """Give the first and the last value that equals an operand.
+        """Return the first and the last value that equals an operand.
 
         Raises:
             MisfitError: No value could.
@@ -114,7 +114,7 @@ class Column:
         return value, value
 
     def read(self, held: Sequence[Any]) -> list[Any]:
-        """Give what stored values mean; those that mean nothing, which a lax mapping lets in, compare with nothing."""
+        """Return what stored values mean; others, which a lax mapping lets in, compare with nothing."""
         values = []
         for each in held:
             if each is not None:
@@ -123,12 +123,12 @@ class Column:
         return values
 
     def rank(self, held: Sequence[Any], *, descending: bool) -> Any:
-        """Give what a sort compares: of several values the smallest, descending the largest; None without one."""
+        """Return what a sort compares: of several values the smallest, descending the largest; None without one."""
         values = self.read(held)
         return (max if descending else min)(values) if values else None
 
     def end(self, *, descending: bool) -> Any:
-        """Give the value that a server's sort does not tell from none."""
+        """Return the value that a server's sort does not tell from none."""
         return MISSING
 
     def holds(self, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
@@ -224,7 +224,7 @@ class Number(Column):
         return super().found(op, row, held, said)
 
     def kept(self, value: Decimal) -> Any:
-        """Give a value as its type keeps it, which is what a sort compares."""
+        """Return a value as its type keeps it, which is what a sort compares."""
         if not self.form:
             return value
         if self.form == "int":

@@ -55,7 +55,7 @@ MISSING: Any = object()
 
 
 def at(document: Any, path: str, arrays: frozenset[str] = frozenset(), before: str = "") -> Any:
-    """Give what a document holds at a dotted path; MISSING for nothing.
+    """Return what a document holds at a dotted path; MISSING for nothing.
 
     Behind an array there is one entry per element, None where it has no value. A bare object where `arrays` names a
     nested array is an array of one.
@@ -81,14 +81,14 @@ def at(document: Any, path: str, arrays: frozenset[str] = frozenset(), before: s
 
 
 def flat(value: Any) -> list[Any]:
-    """Give the scalars of a value, nulls too."""
+    """Return the scalars of a value, nulls too."""
     if value is MISSING:
         return []
     return [inner for each in value for inner in flat(each)] if isinstance(value, list) else [value]
 
 
 def valued(value: Any) -> Any:
-    """Give a number's sign, digits and exponent, however it writes them; anything else as it is."""
+    """Return a number's sign, digits and exponent, however it writes them; anything else as it is."""
     return Decimal(value).as_tuple() if isinstance(value, Digits) else value
 
 

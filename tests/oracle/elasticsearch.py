@@ -543,7 +543,7 @@ def _shows(line: bytes, row: Stored) -> bool:
 
 
 def _leaves(value: Any, before: str = "") -> list[tuple[str, Any]]:
-    """Give what a document holds by dotted path; arrays are leaves."""
+    """Return what a document holds by dotted path; arrays are leaves."""
     if not isinstance(value, dict):
         return [(before.removesuffix("."), value)]
     return [leaf for key, each in value.items() for leaf in _leaves(each, f"{before}{key}.")]

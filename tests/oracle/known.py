@@ -129,7 +129,7 @@ KNOWN: tuple[Known, ...] = (
 
 
 def known(found: Found) -> Known | None:
-    """Give the entry that covers a difference."""
+    """Return the entry that covers a difference."""
     return next((each for each in KNOWN if each.driver == found.driver and each.holds(found)), None)
 
 

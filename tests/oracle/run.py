@@ -104,7 +104,7 @@ class Found:
         ])  # fmt: skip
 
     def as_data(self) -> dict[str, Any]:
-        """Give it for `--json`."""
+        """Return it for `--json`."""
         return {
             "seed": self.seed, "kind": self.error.kind, "call": str(self.call), "expected": repr(self.error.expected),
             "got": repr(self.error.got), "world": self.world.shown(), "known": self.known, "times": self.times,
@@ -141,7 +141,7 @@ class Report:
         return "\n".join(parts)
 
     def as_data(self) -> dict[str, Any]:
-        """Give it for `--json`."""
+        """Return it for `--json`."""
         return {
             "driver": self.driver, "target": self.target, "calls": self.calls, "seconds": round(self.seconds, 1),
             "kinds": dict(self.tally.kinds), "answers": dict(self.tally.answers), "unread": dict(self.tally.unread),

@@ -23,7 +23,7 @@ SETUPS = ("-rbac", "-tls", "-open", "-no-graphql", "-small", "-tenants", "-http-
 
 
 def calls(usual: int) -> int:
-    """Give the number of calls: `DRAGOMAN_ORACLE` scales it, 0.1 for a tenth."""
+    """Return the number of calls: `DRAGOMAN_ORACLE` scales it, 0.1 for a tenth."""
     return max(1, round(usual * float(os.environ.get("DRAGOMAN_ORACLE", "1"))))
 
 
