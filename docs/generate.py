@@ -34,13 +34,16 @@ PYTHON = (
     ("dragoman.runtime", "open"),
     ("dragoman.runtime", "Runtime"),
     ("dragoman.session", "Session"),
+    ("dragoman.time_spans", "Span"),
+    ("dragoman.counts_and_rows", "Count"),
+    ("dragoman.counts_and_rows", "Rows"),
     ("dragoman.exports", "ExportResult"),
     ("dragoman.changes", "ChangeSet"),
     ("dragoman.changes", "ChangeReport"),
     ("dragoman.plugins", "Plugins"),
-    ("dragoman.connections", "Connections"),
-    ("dragoman.connections", "SavedConnection"),
-    ("dragoman.references", "Reference"),
+    ("dragoman.saved_connections", "Connections"),
+    ("dragoman.saved_connections", "SavedConnection"),
+    ("dragoman.secret_references", "Reference"),
     ("dragoman.plugins", "Registries"),
 )
 RULE = re.compile(r" \((?:[EPW]\d+(?:, | to |-)?)+\)")  # ids of the conformance rules are for tests
@@ -301,6 +304,8 @@ def lines() -> Iterator[str]:
 
     schema = msgspec.json.schema(LINES)
     for kind in schema["$defs"].values():
+        if "op" not in kind["properties"]:
+            continue
         rows = [
             (code(name), "needed" if name in kind["required"] else "", about.get("description", ""))
             for name, about in sorted(kind["properties"].items(), key=lambda item: item[0] not in kind["required"])

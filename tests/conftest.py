@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ settings.load_profile("dragoman")
 MAY_BLOCK = {
     # plain functions, documented as such: a host with a loop to protect calls them in a thread
     "dragoman/plugins/registries.py": {"add", "remove", "list", "open"},
-    "dragoman/connections.py": {
+    "dragoman/saved_connections.py": {
         "list",
         "get",
         "save",
@@ -97,6 +98,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "home"
     monkeypatch.setenv("DRAGOMAN_HOME", str(path))
     return path
+
+
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for the disk; the crash tests run in their own processes, where fsync is real."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture

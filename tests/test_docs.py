@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dragoman_api import ObjectsRequest
 from stranger import serve_sample
 
 ROOT = Path(__file__).parents[1]
@@ -206,7 +207,7 @@ async def test_the_driver_of_the_guide_browses_a_real_server(guide, monkeypatch)
         profile = Profile(name="mine", type="demo", host=server.host, port=server.port)
         async with Http(profile) as http:
             assert (await driver.connect(profile, http)).version == "1.2"
-            assert [found.name for found in await driver.list_objects()] == ["books"]
+            assert [found.name for found in await driver.list_objects(ObjectsRequest())] == ["books"]
             page = await driver.fetch_page(PageRequest(object="books", offset=1, limit=1))
     assert [row.to_dict() for row in page.rows] == [{"title": "Persuasion", "year": None}]
     assert page.total == 2
@@ -222,7 +223,7 @@ def sample_port():
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "tutorial/first-page.md"], ids=lambda page: page.name)
 def test_the_example_of_the_front_page_runs(page, sample_port, home):
     """P3: from a saved connection whose driver is missing to printed rows."""
-    from dragoman.connections import Connections, SavedConnection
+    from dragoman.saved_connections import Connections, SavedConnection
     from dragoman.settings import find_paths
 
     values = {"host": "127.0.0.1", "port": sample_port}

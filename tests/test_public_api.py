@@ -13,6 +13,7 @@ import dragoman_api
 
 BY_POSITION = {
     "Http.request": 2,  # method and path, as every HTTP client takes them
+    "Http.stream": 2,
     "Http.post_json": 2,  # path and body
     "Session.cell": 2,  # which row, which column
     "Row.__init__": 3,  # made by Page.rows, a thousand times a page

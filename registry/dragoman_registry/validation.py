@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dragoman_api import exchanges
+from dragoman_api import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ def decode(data: bytes, kind: type[T]) -> T:
         Unreadable: It is truncated, malformed, nested too deeply, not UTF-8, or has a number out of range.
     """
     try:
-        return exchanges.decode(data, kind)
+        return json_text.decode(data, kind)
     except ValueError as error:
         raise Unreadable(str(error)) from error
 

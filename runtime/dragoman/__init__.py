@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from dragoman_api.filters import Filter, RawQuery
     from dragoman_api.grid import Page, Row, RowKey, Sort
 
-    from .connections import SavedConnection
+    from .counts_and_rows import Count, Rows
     from .exports import ExportResult
-    from .references import Reference
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
+    from .saved_connections import SavedConnection
+    from .secret_references import Reference
     from .session import Session
+    from .time_spans import Span
 
 _ROOMS = {
     "dragoman_api.changes": "Delete Drop Insert Outcome Plan Update",
@@ -24,18 +26,20 @@ _ROOMS = {
     "dragoman_api.errors": "DragomanError Refused",
     "dragoman_api.filters": "Filter RawQuery",
     "dragoman_api.grid": "Page Row RowKey Sort",
-    "dragoman.connections": "SavedConnection",
+    "dragoman.saved_connections": "SavedConnection",
+    "dragoman.counts_and_rows": "Count Rows",
     "dragoman.exports": "ExportResult",
-    "dragoman.references": "Reference",
+    "dragoman.secret_references": "Reference",
     "dragoman.runtime": "Runtime open",
     "dragoman.session": "Session",
+    "dragoman.time_spans": "Span",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Answer", "Delete", "DragomanError", "Drop", "ExportResult", "Filter", "Insert", "Outcome", "Page", "Plan",
-    "RawQuery", "Reference", "Refused", "Row", "RowKey", "Runtime", "SavedConnection", "Session", "Sort", "Update",
-    "open",
+    "Answer", "Count", "Delete", "DragomanError", "Drop", "ExportResult", "Filter", "Insert", "Outcome", "Page", "Plan",
+    "RawQuery", "Reference", "Refused", "Row", "RowKey", "Rows", "Runtime", "SavedConnection", "Session", "Sort",
+    "Span", "Update", "open",
 ]  # fmt: skip
 
 

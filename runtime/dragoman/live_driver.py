@@ -15,7 +15,7 @@ from dragoman_api.errors import DragomanError, DriverCrashedError, DriverFaultEr
 from dragoman_api.events import ConnectionDenied, PluginCrashed, PluginRestarted
 from dragoman_registry.client.trees import leasing
 from dragoman_registry.ip_addresses import canonical
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker.hook_types import HOOKS
 
 from .background import background
 from .sandbox.driver_process import Worker
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
 
-    from ._hooks import Hooks
+    from .hook_manager import Hooks
     from .sandbox.driver_process import Launch
     from .sandbox.reach.address_resolver import NearerError
     from .sandbox.reach.reached import Reached

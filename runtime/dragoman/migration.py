@@ -8,17 +8,17 @@ import msgspec
 
 from dragoman_api.forms import FieldKind
 
-from .connections import SavedConnection
-from .profiles import usual, visible
+from .form_values import usual, visible
 from .questions import Question
-from .references import STORED, Reference, entered_path, typed
+from .saved_connections import SavedConnection
+from .secret_references import STORED, Reference, entered_path, typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman_api.forms import FormField
 
-    from .connections import Connections
+    from .saved_connections import Connections
 
 ABOUT = "reference"
 """What such a question is about: a blanket consent does not answer it."""

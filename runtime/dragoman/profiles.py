@@ -1,147 +1,21 @@
-"""Build a driver's connection profile from saved values, by the rules of the driver's form."""
+"""Build the profile that a driver receives from a connection's checked values."""
 
 from __future__ import annotations
 
-from shlex import quote
 from typing import TYPE_CHECKING
 
 from dragoman_api.connections import AuthScheme, Profile, Secrets, SslMode
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.forms import FieldKind, FormField
-from dragoman_registry.ip_addresses import MAX_HOST, canonical
-from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL
 
-from .references import MAX_PEM, Reference, read_file, regular_file
+from .secret_references import MAX_PEM, Reference, read_file, regular_file
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from dragoman_api.forms import FieldValue
 
-    from .connections import SavedConnection
-    from .references import NamedFile, Saved
-
-
-def usual(field: FormField) -> FieldValue:
-    """Return a field's default. A manifest cannot set a secret, a file, a remote server or skipped TLS checks."""
-    if field.kind in (FieldKind.SECRET, FieldKind.FILE) or field.name == "skip_tls_verification":
-        return None
-    return None if field.name == "host" and field.default not in LOCAL else field.default
-
-
-def misfit(field: FormField, value: Saved) -> str:
-    """Describe how a saved value does not fit its field's kind, which may have changed since; empty if it fits."""
-    wants = field.kind in (FieldKind.SECRET, FieldKind.FILE)
-    if value in (None, "") or (value.fits(field.kind) if isinstance(value, Reference) else not wants):
-        return ""
-    if isinstance(value, Reference):
-        was = "file" if value.scheme == "path" else "secret"
-    else:
-        was = {bool: "switch", int: "integer"}.get(type(value), "text")
-    return f"is saved as {was}, and the form's field is of kind {field.kind}; it was not used"
-
-
-def check_values(fields: Sequence[FormField], values: Mapping[str, Saved], *, name: str) -> dict[str, Saved]:
-    """Check a connection's values against its driver's form and fill in the defaults.
-
-    Args:
-        fields: The form.
-        values: As saved or typed.
-        name: The connection's name, for messages.
-
-    Returns:
-        A value for every visible field.
-
-    Raises:
-        ConfigurationError: Every fault at once: unknown fields, values of another kind, values outside a choice,
-            empty fields.
-    """
-    _check_kinds(fields, name=name)
-    known = {field.name: field for field in fields}
-    faults = [f"{key}: no such field (fields: {', '.join(known)})" for key in values if key not in known]
-    complete = {field.name: values.get(field.name, usual(field)) for field in fields}
-    result: dict[str, Saved] = {}
-    again = []
-    for field in visible(fields, complete):
-        value, fault = complete[field.name], misfit(field, complete[field.name])
-        if fault:
-            again.append(_option(field))
-        elif not isinstance(value, Reference):
-            value, fault = _coerce(field, value)
-        if fault:
-            faults.append(f"{field.name}: {fault}")
-        elif field.required and value in (None, ""):
-            faults.append(f"{field.name}: must not be empty")
-        result[field.name] = value
-    if faults:
-        hint = " ".join(["dragoman connections edit", name, *again])
-        raise ConfigurationError(f"connection {name!r}: " + "; ".join(faults), hint=hint)
-    return result
-
-
-def _check_kinds(fields: Sequence[FormField], *, name: str) -> None:
-    """Refuse a form installed before kinds were checked: a text such as "no" would count as true."""
-    if wrong := [field.name for field in fields if ACTED_ON.get(field.name, field.kind) is not field.kind]:
-        reason = f"connection {name!r}: its driver's form has another kind of {', '.join(wrong)} than the host acts on"
-        raise ConfigurationError(reason, hint="dragoman plugins update")
-
-
-def visible(fields: Sequence[FormField], values: Mapping[str, Saved]) -> list[FormField]:
-    """Return the fields that a form shows for these values; fields that the host acts on are never hidden."""
-    texts = {key: value for key, value in values.items() if not isinstance(value, Reference)}
-    return [field for field in fields if field.name in ACTED_ON or field.visible(texts)]
-
-
-def _option(field: FormField) -> str:
-    """Return the command-line option that sets a field again."""
-    option = f"--{field.name.replace('_', '-')}"
-    if field.kind is FieldKind.SWITCH:
-        return option
-    example = {FieldKind.SECRET: "env:NAME", FieldKind.FILE: "PATH", FieldKind.INTEGER: "NUMBER"}
-    return f"{option} {quote(field.choices[0].value) if field.choices else example.get(field.kind, 'TEXT')}"
-
-
-_SHOWN = 80
-"""Characters of a value that a message shows."""
-_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
-
-
-def _coerce(field: FormField, value: FieldValue) -> tuple[FieldValue, str]:
-    if value is None:
-        return None, ""
-    match field.kind:
-        case FieldKind.INTEGER:
-            try:
-                number = int("" if isinstance(value, bool) else value)
-            except ValueError:
-                return value, f"{_shown(repr(value))} is not a whole number"
-            in_range = field.name != "port" or 1 <= number <= 65535
-            return number, "" if in_range else f"{_shown(str(number))} is not a TCP port"
-        case FieldKind.SWITCH:
-            text = str(value).lower()
-            if text in _TRUE or text in _FALSE:
-                return text in _TRUE, ""
-            return value, f"{_shown(repr(value))} is neither true nor false"
-        case FieldKind.CHOICE:
-            allowed = [choice.value for choice in field.choices]
-            fault = f"{_shown(repr(value))} is not one of {', '.join(allowed)}"
-            return str(value), "" if str(value) in allowed else fault
-        case _:
-            return str(value), _overlong(str(value)) if field.name == "host" else ""
-
-
-def _overlong(host: str) -> str:
-    """Describe a host name that is too long, as written or as looked up; empty if its length is fine."""
-    name = host.strip("[]").removesuffix(".")
-    if len(name) > MAX_HOST:
-        return f"has {len(name):,} characters; a host has {MAX_HOST} at most"
-    if (size := len(canonical(name))) > MAX_HOST:
-        return f"has {size:,} characters as names are looked up; a host has {MAX_HOST} at most"
-    return ""
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    from .saved_connections import SavedConnection
+    from .secret_references import NamedFile, Saved
 
 
 def open_files(values: Mapping[str, Saved]) -> dict[str, NamedFile]:

@@ -12,25 +12,26 @@ from dragoman_api.errors import ConfigurationError, DragomanError, PermissionDen
 from dragoman_registry.client.store import Store
 from dragoman_registry.names import called
 
-from ._bus import Bus
-from ._hooks import Hooks
 from .automations import named, shipped
 from .background import background
-from .connections import Connections
+from .event_bus import Bus
+from .form_values import check_values
+from .hook_manager import Hooks
 from .live_driver import LiveDriver
 from .migration import find_texts, record
 from .plugins import Plugins, Registries
-from .plugins.advisories import AdvisoryCache
-from .plugins.install import PluginInstaller
+from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
-from .profiles import check_values, make_profile, open_files
+from .plugins.install_steps import PluginInstaller
+from .profiles import make_profile, open_files
 from .questions import Question
-from .references import Reference
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
 from .sandbox.reach.address_resolver import NearerError
 from .sandbox.reach.grants import granted
 from .sandbox.spare import Spare
+from .saved_connections import Connections
+from .secret_references import Reference
 from .session import Session
 from .settings import find_paths, read_settings
 
@@ -44,11 +45,11 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
 
-    from ._bus import Subscription
-    from ._hooks import Observer
-    from .connections import SavedConnection
+    from .event_bus import Subscription
+    from .hook_manager import Observer
     from .questions import Confirm
     from .sandbox.levels import Policy
+    from .saved_connections import SavedConnection
 
 AUDIT_LOG = "audit.ndjson"
 """File name of the audit log."""

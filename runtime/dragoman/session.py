@@ -4,61 +4,57 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import anyio
-import anyio.to_thread
 import msgspec
+from anyio.to_thread import run_sync
 
 from dragoman_api import events
-from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest
-from dragoman_api.columns import Note
+from dragoman_api.changes import Drop, Insert, PlanRequest
+from dragoman_api.columns import ObjectsRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import ConsoleText
 from dragoman_api.errors import (
     ConfigurationError,
     DragomanError,
     DriverFaultError,
-    FilterNotSupportedError,
-    ObjectChangedError,
     Refused,
-    UnsupportedOperationError,
 )
-from dragoman_api.exports import ExportForm, ExportRequest
-from dragoman_api.filters import FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
 
-from .calls import Calls
+from .change_events import event_of, object_of, untold
 from .console.variables import fill
-from .exports import Export, ExportSource, choose, choose_columns, read_row
-from .filter_notes import filter_notes
+from .counts_and_rows import Count, Rows
+from .driver_calls import Calls
+from .exports import Export, ExportSource, choose
+from .object_lists import matching, whole_level
+from .prepared_reads import Preparation, Scope, until_unchanged
 from .settings import Limit
+from .time_spans import DEFAULT
+from .whole_reads import read_rows, run_export
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
 
     from dragoman_api.cells import Cell
-    from dragoman_api.changes import Change, HttpRequest, Plan
-    from dragoman_api.columns import Description, Object
+    from dragoman_api.changes import Change, HttpRequest, Outcome, Plan
+    from dragoman_api.columns import Description, ObjectList
     from dragoman_api.connections import Server
     from dragoman_api.console import Answer, ConsoleRequest
     from dragoman_api.events import Event
-    from dragoman_api.filters import CompiledFilter, Filter
+    from dragoman_api.filters import CompiledFilter, Filter, RawQuery
     from dragoman_api.grid import Page, RowKey, Sort
 
     from .exports import ExportResult
     from .live_driver import LiveDriver
-
-T = TypeVar("T")
+    from .time_spans import Span
 
 MAX_ANSWERS = 1_000
 """Answers to one console request at most."""
-
-_CHANGES = 3  # times that a call is made again because its object changed
 
 
 class Session:
@@ -80,8 +76,7 @@ class Session:
         self._emit = emit
         self._calls = Calls(driver, emit=emit, limit=limit or Limit())
         self._keep_alive = keep_alive
-        self._described: dict[str, int] = {}
-        self._describing = anyio.Lock()
+        self._reads = Preparation(driver, self._calls, emit=emit)
         self._healthy = True
         self.name = driver.info.name
         self.type = driver.info.type
@@ -115,89 +110,56 @@ class Session:
         """Return whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
         return self._driver.offers(hook)
 
-    async def objects(self) -> list[Object]:
-        """List the objects that can be browsed."""
-        return await self._calls.run(DriverSpec.list_objects)
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """The capabilities that the driver's manifest announces."""
+        return self._reads.capabilities
+
+    async def objects(
+        self, *, parent: str | None = None, contains: str = "", cursor: str | None = None, limit: int | None = None
+    ) -> ObjectList:
+        """List the objects that can be browsed: one level of their tree.
+
+        Args:
+            parent: The branch whose children are wanted; None for the top.
+            contains: Only objects whose name contains this text, ignoring case.
+            cursor: `ObjectList.next` of an earlier list.
+            limit: List one part of about so many objects, whose `next` continues it; None for the whole level.
+        """
+        request = ObjectsRequest(parent=parent, contains=contains, cursor=cursor)
+        if limit is not None:
+            return await self._listed(msgspec.structs.replace(request, limit=limit))
+        return await whole_level(request, self._listed)
+
+    async def _listed(self, request: ObjectsRequest) -> ObjectList:
+        return matching(request, await self._calls.run(DriverSpec.list_objects, request, object=request.parent))
 
     async def describe(self, object: str) -> Description:  # noqa: A002 - the design's word
         """Describe the columns of one object, as the server has them now."""
-        description = await self._calls.run(DriverSpec.describe_object, object, object=object)
-        self._described[object] = self._driver.incarnation
-        return description
+        return await self._reads.describe(object)
 
-    async def _know(self, name: str) -> bool:
-        """Describe an object before another hook names it, as the contract promises; return whether it was needed."""
-        if self._driver.alive and self._described.get(name) == self._driver.incarnation:
-            return False  # a lock, even a free one, is a turn of the event loop
-        async with self._describing:
-            await self._driver.hooks()
-            if new := self._described.get(name) != self._driver.incarnation:
-                await self.describe(name)
-            return new
-
-    async def compile(self, object: str, *, filters: Sequence[Filter | RawQuery], match: str = "all") -> CompiledFilter:  # noqa: A002
+    async def compile(
+        self,
+        object: str,  # noqa: A002
+        *,
+        filters: Sequence[Filter | RawQuery],
+        match: str = "all",
+        residual: int | None = None,
+    ) -> CompiledFilter:
         """Compile filter rows for the columns as the server has them now, and explain each; no rows are fetched.
+
+        Args:
+            object: The object's name.
+            filters: The filter rows.
+            match: ``all`` or ``any``.
+            residual: As for `page`.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
         """
-        return await self._compile(object, filters, match, fresh=True)
-
-    async def _compile(
-        self,
-        object: str,  # noqa: A002
-        filters: Sequence[Filter | RawQuery],
-        match: str,
-        *,
-        fresh: bool,
-    ) -> CompiledFilter:
-        if match not in ("all", "any"):
-            raise ConfigurationError(f"match is {match!r}; it can be all or any")
-        new = await self._know(object)
-        if fresh and not new:
-            await self.describe(object)
-        request = FilterRequest(object=object, rows=list(filters), match=match)
-        try:
-            compiled = await self._calls.run(DriverSpec.compile_filter, request, object=object)
-        except FilterNotSupportedError as error:
-            if not (fresh or new):  # the column may have come since
-                return await self._compile(object, filters, match, fresh=True)
-            column, operator = (str(error.details.get(key, "")) for key in ("column", "operator"))
-            reason = str(error.details.get("reason") or error.message)
-            self._emit(
-                events.FilterRejected(
-                    connection=self.name, object=object, column=column, operator=operator, reason=reason
-                )
-            )
-            raise
-        if stray := [told.row for told in compiled.rows if not 0 <= told.row < len(filters)]:
-            raise DriverFaultError(f"the driver explained row {stray[0]} of a filter of {len(filters)} rows")
-        return compiled
-
-    async def _filter(
-        self,
-        object: str,  # noqa: A002
-        filters: Sequence[Filter | RawQuery],
-        match: str,
-        *,
-        fresh: bool = False,
-    ) -> CompiledFilter | None:
-        rows = [row for row in filters if not (isinstance(row, RawQuery) and not row.text.strip())]
-        if rows:
-            return await self._compile(object, rows, match, fresh=fresh)
-        await self._know(object)
-        return None
-
-    async def _unchanged(self, call: Callable[[], Awaitable[T]]) -> tuple[T, list[Note]]:
-        """Make a call, and again if the object's columns changed meanwhile; return notes on these changes too."""
-        notes: list[Note] = []
-        while True:
-            try:
-                return await call(), notes
-            except ObjectChangedError as error:
-                if len(notes) == _CHANGES:
-                    raise
-                notes.append(Note(code=error.code, reason=error.message))
+        self._reads.check(residual=residual)
+        scope = Scope(object=object, filters=filters, match=match, residual=residual)
+        return await self._reads.compile(scope, fresh=True)
 
     async def page(
         self,
@@ -212,8 +174,28 @@ class Session:
         total: bool = True,
         cursor: str | None = None,
         tenant: str | None = None,
+        revision: str = "",
+        span: Span = DEFAULT,
+        residual: int | None = None,
     ) -> Page:
         """Fetch one page of rows; see `dragoman_api.grid.PageRequest` for the arguments.
+
+        Args:
+            object: Its name.
+            filters: Rows of the filter.
+            match: ``all`` or ``any``.
+            sort: The sort keys.
+            offset: Rows before the page.
+            limit: Rows of the page.
+            columns: The columns to return.
+            total: Count all matching rows.
+            cursor: `Page.next` of an earlier page.
+            tenant: Whose rows, where the object has tenants.
+            revision: `Page.revision` of an earlier page, to read the rows as they were then.
+            span: The rows' span of time; by default the window that the object's description names, if any.
+            residual: A driver that supports it evaluates by itself what the server cannot filter or sort, over at
+                most that many rows that the server returns; notes ``residual-filter`` and ``residual-sort`` say how
+                many.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked; nothing was fetched.
@@ -222,7 +204,8 @@ class Session:
         if offset < 0 or not 1 <= limit <= MAX_ROWS:
             text = f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}"
             raise ConfigurationError(text)
-        self._check_tenant(tenant)
+        self._reads.check(tenant=tenant, revision=revision, residual=residual)
+        scope = Scope(object=object, filters=filters, match=match, span=span, residual=residual)
         request = PageRequest(
             object=object,
             sort=list(sort),
@@ -232,19 +215,21 @@ class Session:
             total=total,
             cursor=cursor,
             tenant=tenant,
+            revision=revision,
+            residual=residual,
         )
         began = 0.0
-        compiled: CompiledFilter | None = None
 
         async def fetch() -> Page:
-            nonlocal began, compiled
-            compiled = await self._filter(object, filters, match)
-            asked = msgspec.structs.replace(request, filter=compiled)
+            nonlocal began
+            made = await self._reads.prepare(scope)
+            asked = msgspec.structs.replace(request, filter=made.filter, time=made.time)
             began = time.perf_counter()
-            return await self._calls.run(DriverSpec.fetch_page, asked, object=object, rows=limit)
+            page = await self._calls.run(DriverSpec.fetch_page, asked, object=object, rows=limit)
+            return msgspec.structs.replace(page, notes=[*made.notes, *page.notes])
 
-        page, changed = await self._unchanged(fetch)
-        page = msgspec.structs.replace(page, notes=[*changed, *filter_notes(compiled), *page.notes])
+        page, changed = await until_unchanged(fetch)
+        page = msgspec.structs.replace(page, notes=[*changed, *page.notes])
         self._emit(
             events.PageFetched(
                 connection=self.name,
@@ -263,29 +248,34 @@ class Session:
         filters: Sequence[Filter | RawQuery] = (),
         match: str = "all",
         tenant: str | None = None,
-    ) -> int:
-        """Count the rows of an object under a filter, exactly; `compile` tells what the filter makes approximate."""
-        self._check_tenant(tenant)
+        revision: str = "",
+        span: Span = DEFAULT,
+    ) -> Count:
+        """Count the rows of an object under a filter, exactly; the count's notes tell what makes it approximate.
 
-        async def count() -> int:
-            request = CountRequest(object=object, filter=await self._filter(object, filters, match), tenant=tenant)
-            return await self._calls.run(DriverSpec.count_rows, request, object=object)
+        See `page` for the arguments.
+        """
+        self._reads.check(tenant=tenant, revision=revision)
+        scope = Scope(object=object, filters=filters, match=match, span=span)
 
-        return (await self._unchanged(count))[0]
+        async def count() -> Count:
+            made = await self._reads.prepare(scope)
+            request = CountRequest(object=object, filter=made.filter, time=made.time, tenant=tenant, revision=revision)
+            return Count(await self._calls.run(DriverSpec.count_rows, request, object=object), made.notes)
 
-    async def cell(self, key: RowKey, column: str) -> Cell:
+        number, changed = await until_unchanged(count)
+        return Count(number, [*changed, *number.notes])
+
+    async def cell(self, key: RowKey, column: str, *, revision: str = "") -> Cell:
         """Fetch the whole value of one cell, uncut."""
-        await self._know(key.object)
-        request = CellRequest(key=key, column=column)
+        self._reads.check(revision=revision)
+        await self._reads.know(key.object)
+        request = CellRequest(key=key, column=column, revision=revision)
 
         async def fetch() -> Cell:
             return await self._calls.run(DriverSpec.fetch_cell, request, object=key.object)
 
-        return (await self._unchanged(fetch))[0]
-
-    def _check_tenant(self, tenant: str | None) -> None:
-        if tenant is not None and "tenants" not in self._driver.generation.manifest.capabilities:
-            raise UnsupportedOperationError(f"the driver {self.plugin} has no tenants; {tenant!r} cannot be used")
+        return (await until_unchanged(fetch))[0]
 
     async def plan(self, *changes: Change, undo: bool = False) -> Plan:
         """Build the exact requests that would apply the changes; nothing is written.
@@ -295,10 +285,10 @@ class Session:
             undo: Fill `Plan.undo` with the changes that restore the rows.
         """
         for change in changes:
-            self._check_tenant(change.tenant if isinstance(change, Insert) else None)
-        for name in sorted({_object_of(change) for change in changes if not isinstance(change, Drop)}):
-            await self._know(name)
-        request, first = PlanRequest(changes=list(changes), undo=undo), _object_of(changes[0]) if changes else None
+            self._reads.check(tenant=change.tenant if isinstance(change, Insert) else None)
+        for name in sorted({object_of(change) for change in changes if not isinstance(change, Drop)}):
+            await self._reads.know(name)
+        request, first = PlanRequest(changes=list(changes), undo=undo), object_of(changes[0]) if changes else None
         plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=changes)
         return msgspec.structs.replace(plan, changes=list(changes))
 
@@ -310,31 +300,18 @@ class Session:
             outcomes += await self._calls.run(
                 DriverSpec.apply_change,
                 plan,
-                object=_object_of(changes[0]) if changes else None,
+                object=object_of(changes[0]) if changes else None,
                 writes=True,
                 requests=tuple(plan.requests),
+                statements=tuple(planned.statement for planned in plan.planned),
                 changes=changes,
             )
         told = {outcome.change: outcome for outcome in outcomes}
         numbers = range(len(changes)) if changes else sorted(told)
-        outcomes = [told.get(number) or _untold(number) for number in numbers]
+        outcomes = [told.get(number) or untold(number) for number in numbers]
         for outcome in outcomes:
-            self._emit(self._event_of(outcome, changes[outcome.change] if changes else None))
+            self._emit(event_of(outcome, changes[outcome.change] if changes else None, connection=self.name))
         return outcomes
-
-    def _event_of(self, outcome: Outcome, change: Change | None) -> Event:
-        name = _object_of(change) if change else ""
-        about: dict[str, Any] = {"connection": self.name, "object": name}
-        if outcome.status is not OutcomeStatus.APPLIED:
-            return events.RowSkipped(**about, id=outcome.id or "", status=outcome.status, reason=outcome.reason)
-        match change:
-            case Drop():
-                return events.ObjectDropped(**about)
-            case Insert():
-                return events.RowInserted(**about, id=outcome.id or "")
-            case Delete():
-                return events.RowDeleted(**about, id=outcome.id or "")
-        return events.RowUpdated(**about, id=outcome.id or "")
 
     async def parse(self, text: str, *, variables: Mapping[str, str] | None = None) -> list[ConsoleRequest]:
         """Split a console text into requests, each marked read or write; nothing is sent.
@@ -394,7 +371,7 @@ class Session:
             self._emit(events.ConnectionHealthChanged(state=state, **about))
         return health
 
-    async def rows(
+    def rows(
         self,
         object: str,  # noqa: A002
         *,
@@ -403,8 +380,12 @@ class Session:
         match: str = "all",
         columns: Sequence[str] | None = None,
         tenant: str | None = None,
-    ) -> AsyncGenerator[dict[str, Any], None]:
+        revision: str = "",
+        span: Span = DEFAULT,
+    ) -> Rows:
         """Iterate over the rows of an object, in constant memory; integers of any size stay exact.
+
+        `Rows.notes` tells what is approximate about them, and which rows a default window of time leaves out.
 
         An integer of more than 4,300 digits becomes a Decimal; a number beyond Decimal's range becomes its text.
 
@@ -418,23 +399,11 @@ class Session:
             match: ``all`` or ``any``.
             columns: The columns to read; a driver may omit costly columns that are not listed.
             tenant: Whose rows, where the object has tenants.
+            revision: `Page.revision` of an earlier page, to read the rows as they were then.
+            span: The rows' span of time; by default the window that the object's description names, if any.
         """
-        if form not in list(ExportForm):
-            raise ConfigurationError(f"form is {form!r}; it can be {', '.join(ExportForm)}")
-        self._check_tenant(tenant)
-        request = ExportRequest(
-            object=object,
-            filter=await self._filter(object, filters, match, fresh=True),
-            form=ExportForm(form),
-            columns=None if columns is None else list(columns),
-            tenant=tenant,
-            keep_alive=0,
-        )
-        async with self._calls.parts(request) as parts:
-            async for part in parts:
-                for line in part.data.split(b"\n"):
-                    if line:
-                        yield read_row(line)
+        scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
+        return Rows(partial(read_rows, self._calls, self._reads, scope, form=form, columns=columns))
 
     async def export(
         self,
@@ -447,6 +416,8 @@ class Session:
         match: str = "all",
         columns: Sequence[str] | None = None,
         tenant: str | None = None,
+        revision: str = "",
+        span: Span = DEFAULT,
         keep_alive: int | None = None,
         escape_formulas: bool = False,
         resume: bool = False,
@@ -464,10 +435,13 @@ class Session:
             match: ``all`` or ``any``.
             columns: Of a CSV or Parquet file, in order; None for all.
             tenant: Whose rows, where the object has tenants.
+            revision: `Page.revision` of an earlier page, to export the rows as they were then.
+            span: The rows' span of time; by default the window that the object's description names, if any.
             keep_alive: Seconds for which an interrupted export can be resumed; None for what `config.toml` says.
             escape_formulas: Put an apostrophe before the texts of a CSV file that a spreadsheet would take for a
                 formula. If false, the texts stay unchanged and a note counts them.
-            resume: Continue an interrupted export of the same rows into the same file.
+            resume: Continue an interrupted export of the same rows into the same file; a span relative to now stays
+                relative to its first run.
             manifest: Write ``FILE.manifest.json`` beside the file.
 
         Returns:
@@ -485,30 +459,16 @@ class Session:
             plugin=self.plugin,
             version=self.plugin_version,
         )
-        shape = await anyio.to_thread.run_sync(
-            partial(choose, to, format=format, compress=compress, escape_formulas=escape_formulas)
-        )
+        shape = await run_sync(partial(choose, to, format=format, compress=compress, escape_formulas=escape_formulas))
+        scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
         export = Export(source, to=to, shape=shape, resume=resume, emit=self._emit)
-        with export.reporting():
-            self._check_tenant(tenant)
-            table = choose_columns(await self.describe(object), columns) if shape.tabular else []
-            compiled = await self._filter(object, filters, match, fresh=not shape.tabular)
-            named = [column.name for column in table] if shape.tabular else columns
-            request = ExportRequest(
-                object=object,
-                filter=compiled,
-                form=shape.form,
-                columns=None if named is None else list(named),
-                tenant=tenant,
-                keep_alive=(keep_alive or self._keep_alive) if export.resumable else 0,
-            )
-            return await export.run(request, columns=table, manifest=manifest, parts=self._calls.parts)
-
-
-def _untold(change: int) -> Outcome:
-    reason = "the driver reported no outcome for it"
-    return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)
-
-
-def _object_of(change: Change) -> str:
-    return change.object if isinstance(change, Insert | Drop) else change.key.object
+        return await run_export(
+            export,
+            self._calls,
+            self._reads,
+            scope,
+            shape=shape,
+            columns=columns,
+            keep_alive=keep_alive or self._keep_alive,
+            manifest=manifest,
+        )

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 
-from .ownership import expect_own
+from .file_ownership import expect_own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,9 +25,10 @@ from . import finder, values, wire
 from .broker_loop import BrokerClient, BrokerLoop
 from .channel import Channel
 from .frames import FROM_HOST, receive
-from .hooks import EXPORT, HOOKS
+from .hook_types import EXPORT, HOOKS
+from .oversized_results import within_budget
 from .sandbox_hints import describe
-from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Ready, Result, Secret
+from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Learned, Ready, Result, Secret
 
 if sys.platform == "win32":
     from .no_lockdown import NoConfinement as Confinement
@@ -148,9 +149,12 @@ class Service:
         return tuple(caller.name for caller in callers)
 
     async def _client(self, profile: Profile) -> Http:
-        http = await Http(profile).__aenter__()
+        http = await Http(profile, on_token=self._tell).__aenter__()
         self._manager.register(Client(http), name="client")
         return http
+
+    def _tell(self, token: str) -> None:
+        self._channel.send(Learned(token[: wire.LEARNED_TOKEN]))
 
     # messages -------------------------------------------------------------------------------------------------------
 
@@ -181,7 +185,7 @@ class Service:
 
     async def _call(self, call: HookCall) -> tuple[Message, ...]:
         result = await getattr(self._manager.hook, call.hook)(**self._arguments(call))
-        parts, rest = values.take_apart(result, call=call.id)
+        parts, rest = values.take_apart(within_budget(result), call=call.id)
         for part in parts[:-1]:
             self._channel.send(part)
             await self._channel.drain()

@@ -1,6 +1,7 @@
 """Values on the wire: types that msgpack lacks, and results that travel in parts.
 
-msgpack has no Decimal and no integers beyond 64 bits. These, and the raw JSON text of `Json`, are extension types.
+msgpack has no Decimal and no integers beyond 64 bits. These, the raw JSON text of `Json`, and bytes in cells are
+extension types.
 A result above 1 MiB is split at its lists and texts, and each part is decoded on its own, within bounds.
 """
 
@@ -17,9 +18,9 @@ from msgspec import Raw
 from msgspec.msgpack import Ext
 from msgspec.structs import replace
 
-from dragoman_api.cells import Cell, CutText, Json
+from dragoman_api.cells import Cell, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import Insert, Plan, PlanRequest, Update
-from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, Object
+from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, ObjectList
 from dragoman_api.console import Answer
 from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import MAX_ROWS, Page
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
 
     from typing_extensions import Buffer
 
-_INT, _DECIMAL, _JSON, _CUT = 1, 2, 3, 4
+_INT, _DECIMAL, _JSON, _CUT_JSON, _CUT_TEXT, _BYTES, _CUT_BYTES = 1, 2, 3, 4, 5, 6, 7
+_TEXT_KINDS: dict[int, type[str]] = {_JSON: Json, _CUT_JSON: CutJson, _CUT_TEXT: CutText}
+_TEXT_CODES: dict[type, int] = {kind: code for code, kind in _TEXT_KINDS.items()}
 _MAX_DIGITS = 4_300  # Python refuses to print a longer integer; longer numbers travel as JSON text
 _MAX_BITS = 14_280
 _ENVELOPE = 1_000  # bytes that a message may add to its value
 _TEXT_PIECE = PART // 4  # characters, of at most four bytes each
+_BYTES_MARKS = (b"\xc4", b"\xc5", b"\xc6")  # msgpack's first byte of bytes
 _ONE_ELEMENT = 0x91  # msgpack's first byte of a list of one element, which cannot be split
 
 MAX_RESULT = 64 << 20
@@ -47,7 +51,7 @@ MAX_ELEMENTS = 2_000_000
 
 _JSON_KINDS = {Json, NoneType}
 _PLAIN_KINDS = {NoneType, bool, int, float, str}
-_THAWED_KINDS = {NoneType, bool, float, str, Json, CutText}
+_THAWED_KINDS = {NoneType, bool, float, str, Json, CutJson, CutText}
 _Meta = msgspec.Meta
 _Plain = None | bool | int | float | str
 _PLAIN_CELLS: Any = Annotated[list[Annotated[list[_Plain], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
@@ -64,8 +68,8 @@ FAULTS = (*MALFORMED, ValueFaultError)
 
 def _extension(value: object) -> Ext:
     """Encode a type that msgspec hands over: subclasses of str and Decimal. It writes plain Decimals as text itself."""
-    if isinstance(value, Json):
-        return Ext(_CUT if isinstance(value, CutText) else _JSON, value.encode())
+    if (code := _TEXT_CODES.get(type(value))) is not None:
+        return Ext(code, str(value).encode())
     if isinstance(value, Decimal):
         text = str(value)
         short = len(text) <= _MAX_DIGITS or len(value.as_tuple().digits) <= _MAX_DIGITS
@@ -81,7 +85,7 @@ _textual = msgspec.msgpack.Encoder(enc_hook=str)
 
 
 def freeze(value: object) -> object:
-    """Replace big integers and Decimals with extension types, at any depth of lists and dicts."""
+    """Replace big integers, Decimals and bytes with extension types, at any depth of lists and dicts."""
     match value:
         case bool():
             return value
@@ -91,6 +95,8 @@ def freeze(value: object) -> object:
             return Ext(_INT, value.to_bytes(value.bit_length() // 8 + 1, signed=True))
         case Decimal():
             return _extension(value)
+        case bytes():  # msgpack has them, but msgspec has no union of texts and bytes
+            return Ext(_CUT_BYTES if isinstance(value, CutBytes) else _BYTES, value)
         case list() | tuple():
             return [freeze(item) for item in value]
         case dict():
@@ -114,10 +120,12 @@ def thaw(value: object) -> Any:
     return value
 
 
-def _thaw_extension(code: int, content: Buffer) -> int | Decimal | Json:
+def _thaw_extension(code: int, content: Buffer) -> int | Decimal | str | bytes:
     data = bytes(content)
-    if code in (_JSON, _CUT):
-        return Json(data.decode()) if code == _JSON else CutText(data.decode())
+    if code in (_BYTES, _CUT_BYTES):
+        return data if code == _BYTES else CutBytes(data)
+    if (kind := _TEXT_KINDS.get(code)) is not None:
+        return kind(data.decode())
     if code == _INT and len(data) <= _MAX_BITS // 8 + 1:
         whole = int.from_bytes(data, signed=True)
         if whole.bit_length() <= _MAX_BITS:
@@ -179,12 +187,19 @@ def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
     return replace(request, changes=changes)
 
 
+def _has_bytes(cells: list[list[Cell]], encoded: bytes) -> bool:
+    """Return whether a cell is bytes; rows without msgpack's marks of bytes need no look at each cell."""
+    return any(mark in encoded for mark in _BYTES_MARKS) and any(
+        isinstance(cell, bytes) for row in cells for cell in row
+    )
+
+
 def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]]:
     """Encode rows. Also return whether they need extension types, and which columns hold only JSON texts."""
     with suppress(ValueFaultError):  # raised for Json and big integers
         encoded = encode(cells, _plain)
         # msgspec writes a Decimal by itself. Encoding all rows twice is quicker than a look at each cell's type.
-        if encoded == encode(cells, _numeric):
+        if encoded == encode(cells, _numeric) and not _has_bytes(cells, encoded):
             return encoded, False, ()
     columns: list[Any] = list(zip(*cells, strict=True))
     kinds = [set(map(type, column)) for column in columns]
@@ -205,7 +220,7 @@ def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]
 
 
 def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
-    """Split a hook's result: its cells always, other lists and texts if the rest exceeds one part.
+    """Split a hook's result: its cells always, other lists, texts and bytes if the rest exceeds one part.
 
     Args:
         value: The result.
@@ -219,10 +234,10 @@ def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
     """
     _check_shape(value)
     parts: list[Part] = []
-    value = _without(value, "", parts, call, large=False)
-    rest = encode(value)
+    whole = _without(value, "", parts, call, large=False)
+    rest = encode(whole)
     if len(rest) > PART:
-        rest = encode(_without(value, "", parts, call, large=True))
+        rest = encode(_without(value if isinstance(value, bytes) else whole, "", parts, call, large=True))
     longest = max(len(rest), *(len(memoryview(part.piece)) for part in parts), 0)
     if longest > FROM_CHILD - _ENVELOPE:
         raise ValueFaultError(f"one element of the answer has {longest:,} bytes; {FROM_CHILD:,} are allowed")
@@ -246,20 +261,21 @@ def _without(value: Any, path: str, parts: list[Part], call: int, *, large: bool
             elif isinstance(field, msgspec.Struct) or (large and _is_large(field)):
                 changed[name] = _without(field, at, parts, call, large=large)
         return replace(value, **changed) if changed else value
-    if large and isinstance(value, (list, str)):
-        parts += (Part(call, path, Raw(piece)) for piece in _slices(value))
-        return [] if isinstance(value, list) else type(value)("")
-    return freeze(value) if isinstance(value, (int, Decimal)) else value
+    if large and isinstance(value, (list, str, bytes)):
+        parts += (Part(call, path, Raw(piece), extended=isinstance(value, bytes)) for piece in _slices(value))
+        return freeze(type(value)())
+    return freeze(value) if isinstance(value, (int, Decimal, bytes)) else value
 
 
 def _is_large(value: object) -> bool:
     return isinstance(value, (list, str)) and len(encode(value)) > _TEXT_PIECE
 
 
-def _slices(value: list[Any] | str) -> Iterator[bytes]:
-    if isinstance(value, str):
+def _slices(value: list[Any] | str | bytes) -> Iterator[bytes]:
+    if isinstance(value, (str, bytes)):
         for at in range(0, len(value), _TEXT_PIECE):
-            yield encode(str(value[at : at + _TEXT_PIECE]))
+            piece = value[at : at + _TEXT_PIECE]
+            yield encode(str(piece) if isinstance(piece, str) else piece)
         return
     encoded = encode(value)
     if len(encoded) <= PART or len(value) == 1:
@@ -348,7 +364,7 @@ class Assembly:
             if len(pieces) > MAX_ROWS:
                 raise ValueFaultError(f"a page of more than {MAX_ROWS:,} rows")
         elif kind is str:
-            pieces.append(_decoder(str).decode(piece))
+            pieces.append(_decoder(bytes if part.extended else str).decode(piece))
         else:
             elements = _decoder(kind).decode(piece)
             pieces += elements
@@ -397,11 +413,13 @@ def _put(value: Any, path: list[str], pieces: list[Any]) -> Any:
         if not isinstance(value, msgspec.Struct):
             raise ValueFaultError(f"a part of {path[0]!r}, a field that the result does not have")
         return replace(value, **{path[0]: _put(getattr(value, path[0]), path[1:], pieces)})
-    if isinstance(value, str):
-        return type(value)("".join(pieces))
+    if isinstance(value, (str, bytes)):
+        if {type(piece) for piece in pieces} - {str if isinstance(value, str) else bytes}:
+            raise ValueFaultError("parts of another type than their value")
+        return type(value)("".join(pieces)) if isinstance(value, str) else type(value)(b"".join(pieces))
     if isinstance(value, list):
         return pieces
-    raise ValueFaultError("parts of a value that is neither a list nor a text")
+    raise ValueFaultError("parts of a value that is no list, text or bytes")
 
 
 def _check_elements(elements: int) -> None:
@@ -414,7 +432,7 @@ def _check_elements(elements: int) -> None:
 def _check_shape(value: object) -> None:
     """Check that lists are within bounds, and that a page's rows, keys and columns fit together."""
     page = value.page if isinstance(value, Answer) else value
-    if isinstance(page, list) and page and isinstance(page[0], Object) and len(page) > MAX_OBJECTS:
+    if isinstance(page, ObjectList) and len(page) > MAX_OBJECTS:
         raise ValueFaultError(f"{len(page):,} objects; {MAX_OBJECTS:,} are allowed")
     if isinstance(page, (Page, Description)) and len(page.columns) > MAX_COLUMNS:
         raise ValueFaultError(f"{len(page.columns):,} columns; {MAX_COLUMNS:,} are allowed")

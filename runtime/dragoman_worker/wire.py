@@ -25,6 +25,9 @@ PART_NOTES = 50
 CREDITS = 4
 """The parts of a stream that the child may send before the host asks for more."""
 
+LEARNED_TOKEN = 1 << 13
+"""Maximum length of a token that the host masks, in characters; of a longer one it masks the beginning."""
+
 MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError)
 """Every exception that a decoder may raise for a child's bytes. Each of them ends the child."""
 
@@ -140,8 +143,8 @@ class Part(Message, frozen=True, tag="part"):
     Attributes:
         id: The number of the call.
         path: The dotted name of the field that the piece belongs to, empty for the result itself.
-        piece: Elements of a list, or characters of a text.
-        extended: Whether its cells contain extension types.
+        piece: Elements of a list, characters of a text, or bytes.
+        extended: Whether its cells contain extension types; for a value of its own, whether it is bytes.
         json: The columns whose texts are all JSON. They travel as plain texts.
     """
 
@@ -200,7 +203,16 @@ class Failure(Message, frozen=True, tag="err", kw_only=True):
         )
 
 
-ChildMessage = Sandboxed | Ready | Part | Result | Chunk | Failure
+class Learned(Message, frozen=True, tag="learned"):
+    """A token that the driver learned while signing in; the host masks it from now on."""
+
+    token: Annotated[str, msgspec.Meta(max_length=LEARNED_TOKEN)]
+
+    def __repr__(self) -> str:
+        return "Learned(…)"
+
+
+ChildMessage = Sandboxed | Ready | Part | Result | Chunk | Failure | Learned
 
 # the broker's socket ------------------------------------------------------------------------------------------------
 

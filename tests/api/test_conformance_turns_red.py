@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 from typing import Any
@@ -10,9 +11,9 @@ import pytest
 from api.test_conformance import memory_target
 from msgspec.structs import replace
 
-from dragoman_api.cells import CutText
-from dragoman_api.changes import Delete, Drop, HttpRequest, OutcomeStatus, PlannedRequest
-from dragoman_api.columns import Object, Operator
+from dragoman_api.cells import CutJson, CutText
+from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, OutcomeStatus, PlannedRequest
+from dragoman_api.columns import Object, ObjectList, Operator, Written
 from dragoman_api.connections import Health
 from dragoman_api.errors import ConnectionFailedError, ConsoleSyntaxError, DragomanError, FilterNotSupportedError
 from dragoman_api.hookspecs import hookimpl
@@ -68,15 +69,31 @@ class SaysIll(MemoryDriver):
 @breaks("test_objects_are_listed_once_each")
 class ListsTwice(MemoryDriver):
     @hookimpl
-    async def list_objects(self):
-        return [*await super().list_objects(), Object("books")]
+    async def list_objects(self, request):
+        return ObjectList(objects=[*await super().list_objects(request), Object("books")])
 
 
 @breaks("test_objects_are_listed_once_each")
 class MiscountsInTheList(MemoryDriver):
     @hookimpl
-    async def list_objects(self):
-        return [replace(each, rows=24) for each in await super().list_objects()]
+    async def list_objects(self, request):
+        return ObjectList(objects=[replace(each, rows=24) for each in await super().list_objects(request)])
+
+
+@breaks("test_parts_of_a_list_of_objects_tile_it")
+class LosesObjectsBetweenParts(MemoryDriver):
+    @hookimpl
+    async def list_objects(self, request):
+        return await super().list_objects(replace(request, cursor=request.cursor and str(int(request.cursor) + 1)))
+
+
+@breaks("test_parts_of_a_list_of_objects_tile_it")
+class RepeatsObjectsBetweenParts(MemoryDriver):
+    @hookimpl
+    async def list_objects(self, request):
+        if request.cursor == "1":
+            request = replace(request, cursor="0", limit=2)
+        return await super().list_objects(request)
 
 
 @breaks("test_columns_are_unique_and_one_is_the_key")
@@ -88,7 +105,7 @@ class NamesAColumnTwice(Broken):
 @breaks("test_columns_are_unique_and_one_is_the_key")
 class LetsTheKeyBeEdited(Broken):
     def column(self, column):
-        return replace(column, read_only=False)
+        return replace(column, written=Written.ALWAYS)
 
 
 @breaks("test_what_a_column_cannot_do_has_a_reason")
@@ -146,9 +163,16 @@ class OverlapsPages(Broken):
 
 @breaks("test_cursors_walk_the_same_rows")
 class LosesARowAtACursor(Broken):
+    def page(self, request, page):
+        lost = request.cursor is not None
+        return replace(page, cells=page.cells[lost:], keys=page.keys[lost:])
+
+
+@breaks("test_a_text_that_is_no_cursor_is_refused")
+class TakesAnyCursorForTheBeginning(Broken):
     @hookimpl
     async def fetch_page(self, request):
-        return await super().fetch_page(replace(request, offset=request.offset + (request.cursor is not None)))
+        return await super().fetch_page(replace(request, cursor=None))
 
 
 @breaks("test_a_page_behind_the_last_row_is_empty")
@@ -201,7 +225,14 @@ class CutsTheCellAlone(MemoryDriver):
     @hookimpl
     async def fetch_cell(self, request):
         value = await super().fetch_cell(request)
-        return CutText(value[:10_000] + "...") if isinstance(value, str) and len(value) > 10_000 else value
+        return CutJson(value[:10_000] + "...") if isinstance(value, str) and len(value) > 10_000 else value
+
+
+@breaks("test_a_cell_alone_is_the_cell_of_the_page")
+class CutsAnotherText(Broken):
+    def page(self, request, page):
+        cells = [[CutText(f"!{cell[1:]}...") if type(cell) is str else cell for cell in row] for row in page.cells]
+        return replace(page, cells=cells)
 
 
 @breaks("test_a_cell_alone_is_the_cell_of_the_page")
@@ -315,6 +346,27 @@ class OverlapsFilteredPages(Broken):
         return await super().fetch_page(replace(request, offset=request.offset - back))
 
 
+@breaks("test_a_revision_shows_the_rows_as_they_were")
+class IgnoresTheRevisionOfAPage(MemoryDriver):
+    @hookimpl
+    async def fetch_page(self, request):
+        return replace(await super().fetch_page(replace(request, revision="")), revision=request.revision or "1")
+
+
+@breaks("test_a_revision_shows_the_rows_as_they_were")
+class IgnoresTheRevisionOfACount(MemoryDriver):
+    @hookimpl
+    async def count_rows(self, request):
+        return await super().count_rows(replace(request, revision=""))
+
+
+@breaks("test_a_revision_shows_the_rows_as_they_were")
+class IgnoresTheRevisionOfACell(MemoryDriver):
+    @hookimpl
+    async def fetch_cell(self, request):
+        return await super().fetch_cell(replace(request, revision=""))
+
+
 # changes --------------------------------------------------------------------------------------------------------------
 
 
@@ -362,14 +414,35 @@ class WritesOnlyTheNamedColumns(Broken):
         return replace(plan, planned=[replace(each, request=replace(each.request, body=body)) for each in plan.planned])
 
 
-@breaks("test_a_read_only_column_is_never_sent")
-class SendsReadOnlyColumns(MemoryDriver):
+@breaks("test_a_column_that_the_server_keeps_is_never_sent")
+class SendsAColumnThatTheServerKeeps(MemoryDriver):
     def __init__(self):
         super().__init__()
         self.server.kinds = {**self.server.kinds, "made": self.server.kinds["title"]}
 
     def _columns(self):
-        return [replace(column, read_only=column.key or column.name == "made") for column in super()._columns()]
+        columns = super()._columns()
+        return [replace(column, written=Written.NEVER) if column.name == "made" else column for column in columns]
+
+
+@breaks("test_a_column_that_the_server_keeps_is_never_sent")
+class SendsAColumnOfInsertsInUpdates(MemoryDriver):
+    def _columns(self):
+        columns = super()._columns()
+        return [replace(column, written=Written.INSERT) if column.name == "stock" else column for column in columns]
+
+
+@breaks("test_an_insert_takes_the_key_from_its_column")
+class IgnoresTheKeyAmongTheValues(MemoryDriver):
+    def _request(self, change):
+        if isinstance(change, Insert):
+            change = replace(change, values={name: each for name, each in change.values.items() if name != "id"})
+        return super()._request(change)
+
+
+@breaks("test_an_update_that_the_driver_does_not_make_is_refused")
+class UpdatesNevertheless(MemoryDriver):
+    """Its target names no change."""
 
 
 @breaks("test_a_change_of_a_row_that_changed_meanwhile_is_a_conflict")
@@ -627,6 +700,8 @@ class StartsAgain(MemoryDriver):
 async def test_a_broken_driver_turns_its_promise_red(name, driver):
     arguments = {"name": "*"} if "name" in inspect.signature(getattr(DriverConformance, name)).parameters else {}
     target = await memory_target(driver())
+    if driver is UpdatesNevertheless:
+        target = dataclasses.replace(target, change={})
     with pytest.raises((AssertionError, DragomanError, pytest.fail.Exception)):
         await getattr(DriverConformance(), name)(target, **arguments)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api.masking import MARK, SHORTEST, Mask, MaskedStream, is_secret
+from dragoman_api.masking import LEARNED, MARK, SHORTEST, Mask, MaskedStream, is_secret
 
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n"
 SECRETS = ("hunter2-and-more", "pa$$.*[w]ord\\d+", 'quo"te/ and+plus', "münchen-geheim-😀", "aaaa", "abcab", PEM)
@@ -179,3 +179,40 @@ def test_a_value_is_masked_however_far_it_stands_from_its_name(space):
     assert "hunter2" not in Mask().request(f'{{"a": {{"api_key":{space}["hunter2", {{"x": 1')
     assert "hunter2" not in Mask().request(f"password{space}={space}hunter2x")
     assert "hunter2" not in Mask().request(f"Authorization: Bearer{space}hunter2xyz")
+
+
+def test_the_last_tokens_are_masked_and_secrets_stay_so():
+    """Tokens come for as long as a connection is open; the mask does not grow for as long."""
+    mask = Mask(["hunter2-and-more"])
+    for number in range(10 * LEARNED):
+        mask.learn(f"token-number-{number:05}")
+        assert mask(f"hunter2-and-more token-number-{number:05}") == f"{MARK} {MARK}"
+    assert mask("token-number-00000") == "token-number-00000"
+    assert mask(f"token-number-{9 * LEARNED:05}") == MARK
+    for _ in range(10 * LEARNED):
+        mask.learn("token-again")
+    assert mask(f"token-number-{10 * LEARNED - 1:05}") == MARK
+    assert len(mask._forms) < 40 * (LEARNED + 1)
+
+
+@given(st.lists(st.text("ab", min_size=4, max_size=12), max_size=4), st.text("ab", max_size=60))
+def test_each_occurrence_of_each_secret_is_covered(secrets, text):
+    """Also of those that repeat or overlap themselves."""
+    mask = Mask(secrets)
+    forms = [form for form in mask._forms if form in text]
+    expected = {
+        at + n for form in forms for at in range(len(text)) if text.startswith(form, at) for n in range(len(form))
+    }
+    assert {at for begin, end in mask.find(text) for at in range(begin, end)} == expected
+
+
+@pytest.mark.parametrize("token", ["aaaa{}", "a" * 4_000 + "b{}" + "a" * 4_000, "ab" * 2_000 + "{}"])
+def test_a_long_text_is_masked_soon_whatever_tokens_a_driver_names(token):
+    """A driver names both the tokens and the text, and the host masks on its event loop."""
+    mask = Mask()
+    for number in range(LEARNED):
+        mask.learn(token.format("a" * number))
+    began = time.process_time()
+    for part in ("a" * 1_000_000, "ab" * 500_000, token.format("a") * 1_000, "a" * 100_000 + "b"):
+        mask(part[:1_000_000])
+    assert time.process_time() - began < 10

@@ -17,7 +17,7 @@ import pytest
 
 from command_line import Machine
 from dragoman.authoring.check import Checked, check
-from dragoman.authoring.conformance import run_conformance
+from dragoman.authoring.conformance_run import run_conformance
 from dragoman.authoring.project import built
 from dragoman.authoring.publish import publish
 from dragoman.authoring.scaffold import scaffold

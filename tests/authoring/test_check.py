@@ -103,7 +103,7 @@ def test_a_hook_that_is_claimed_and_not_there_is_a_fault(tree):
 
 def test_a_hook_of_the_wrong_colour_is_a_fault(tree):
     tree.driver(
-        ("    async def list_objects(self)", "    def list_objects(self)"),
+        ("    async def list_objects(self, request", "    def list_objects(self, request"),
         ('await self.http.get_json("/tab', 'self.http.get_json("/tab'),
     )
     [fault] = tree.check().faults
@@ -229,7 +229,7 @@ def test_the_command_counts_rules_and_faults_and_exits_with_1(tree, type_in):
 def test_every_fault_the_registry_knows_is_among_the_rules():
     """What is printed as the number of rules is what is looked for: nothing more, and nothing is left out."""
     found = set()
-    for name in ("wheels/checks", "wheels/metadata_checks", "wheels/manifest_checks", "validation"):
+    for name in ("wheels/archive_checks", "wheels/metadata_checks", "wheels/manifest_checks", "validation"):
         for node in ast.walk(ast.parse((REGISTRY / f"{name}.py").read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Fault", "report.add"):
                 found |= {node.args[0].value} if isinstance(node.args[0], ast.Constant) else set()

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from dragoman.authoring.conformance import Conformance, run_conformance
+from dragoman.authoring import conformance_run
+from dragoman.authoring.conformance_run import Conformance, run_conformance
 from dragoman.authoring.project import built
 from dragoman_api.errors import ConfigurationError, SandboxError, WheelRejectedError
 
@@ -132,13 +133,12 @@ def test_a_wheel_with_faults_is_not_tested(tree):
 
 
 def test_a_machine_below_full_is_told_once_where_full_is_required(tree, monkeypatch):
-    from dragoman.authoring import conformance
     from dragoman.sandbox.levels import Level, SandboxReport
 
     weak = SandboxReport(
         level=Level.PARTIAL, missing=("no Landlock in this kernel",), permissions={}, remedies=("Landlock: x",)
     )
-    monkeypatch.setattr(conformance, "measured_level", lambda: weak)
+    monkeypatch.setattr(conformance_run, "measured_level", lambda: weak)
     with pytest.raises(SandboxError, match="full is required") as caught:
         run(tree, policy="require")
     assert caught.value.hint.startswith("Landlock: x")

@@ -9,15 +9,17 @@ import tomllib
 import pytest
 
 import wheelhouse
-from dragoman.authoring.scaffold import scaffold
+from dragoman.authoring.scaffold import AUTH_METHODS, scaffold
+from dragoman.cli.driver import new
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.client.store import Store
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.wheels.manifest_checks import check_manifest
 
 
-def make(tmp_path, name="orbit", *, kind="orbit", registries=()):
+def make(tmp_path, name="orbit", *, kind="orbit", registries=(), **form):
     store = Store(tmp_path / "home")
-    return scaffold(name, type=kind, port=7700, into=tmp_path, registries=registries, store=store)
+    return scaffold(name, type=kind, port=7700, into=tmp_path, registries=registries, store=store, **form)
 
 
 def test_a_new_driver_has_no_fault(tree):
@@ -44,6 +46,29 @@ def test_a_name_of_several_words_becomes_a_module(tmp_path):
     assert (manifest["id"], manifest["entry"]) == ("deep-space", "dragoman_deep_space.driver:Driver")
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["dragoman.drivers"] == {"deep-space": "dragoman_deep_space:driver.json"}
+
+
+def test_the_form_of_a_new_driver_is_made_of_the_chosen_blocks(tmp_path):
+    """The manifest has no fault, and its first auth method is the default."""
+    folder = make(tmp_path, auth=("bearer", "username-password", "none"), tls=True)
+    manifest, faults = check_manifest((folder / "dragoman_orbit/driver.json").read_bytes())
+    assert not faults
+    assert manifest.default("auth_method") == "bearer"
+    assert [field.name for field in manifest.form] == [
+        "host", "port", "auth_method", "api_key", "username", "password",
+        "ssl_mode", "skip_tls_verification", "ca_file", "client_certificate",
+    ]  # fmt: skip
+
+
+def test_auth_methods_that_share_a_field_are_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(ConfigurationError, match="'api_key'"):
+        make(tmp_path, auth=("api-key", "bearer"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_offers_every_auth_method_that_needs_no_code():
+    [option] = [each for each in new.params if each.name == "auth"]
+    assert [*option.type.choices] == [*AUTH_METHODS]
 
 
 @pytest.mark.parametrize("name", ["Orbit", "1st", "a_b", "a--b", "-a", "", "../evil", "api", "worker", "registry"])

@@ -19,9 +19,9 @@ import marketplace
 from dragoman.plugins.combined_catalog import find_offer, read_offers
 from dragoman.plugins.driver_search import search
 from dragoman_registry.client.store import Store
-from dragoman_registry.index import browse as summaries
+from dragoman_registry.index import search_summaries as summaries
 from dragoman_registry.index.catalog import Catalog
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher.folder import index_files
 from dragoman_registry.publisher.pages import pages
 
@@ -59,7 +59,8 @@ def browse(root: Path, count: int) -> None:
     report(title, measure(sides, rounds=3), baseline="search: two words", target="100 ms for 10,000")
     code = (
         "import sys; from pathlib import Path; from dragoman.plugins.driver_search import search;"
-        "from dragoman_registry.index.registry import Registry; from dragoman_registry.client.store import Store;"
+        "from dragoman_registry.index.registry_reader import Registry;"
+        "from dragoman_registry.client.store import Store;"
         "search(Store(Path(sys.argv[1], 'data')), [Registry('big', sys.argv[1])], 'store vectors')"
     )
     fresh = partial(subprocess.run, [sys.executable, "-c", code, str(root)], check=True)

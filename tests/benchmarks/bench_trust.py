@@ -19,14 +19,14 @@ import marketplace
 import wheelhouse
 from dragoman_registry.files import write
 from dragoman_registry.index.catalog import Types
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import publish, publishers
 from dragoman_registry.publisher.folder import encode, index_files
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.roles import patterns
 from dragoman_registry.trust.tuf_client import TufTrust
+from dragoman_registry.trust.tuf_repository import Repository
 from stranger import serve_sample
 from trust_attacks import served
 

@@ -7,9 +7,9 @@ import json
 import anyio
 
 from dragoman_api import hookimpl
-from dragoman_api.cells import CutText, Json
+from dragoman_api.cells import CutJson, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest, Update
-from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, Operator
+from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Operator, Role, Written
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import (
@@ -31,20 +31,28 @@ ROWS = [
     {"id": "3", "title": None, "price": 3, "tags": [{"deep": [1, 2]}]},
 ]
 COLUMNS = [
-    Column(name="id", path=("id",), type="keyword", kind=ColumnKind.TEXT, key=True, read_only=True),
+    Column(
+        name="id",
+        path=("id",),
+        type="keyword",
+        kind=ColumnKind.TEXT,
+        role=Role.KEY,
+        written=Written.NEVER,
+        reasons={"edit": "the server makes it"},
+    ),
     Column(
         name="title",
         path=("title",),
         type="text",
         kind=ColumnKind.TEXT,
         operators=(Operator.EQ,),
-        reasons={"sort": "text"},
+        reasons={"sort": "text", "any": "it is analysed"},
     ),
     Column(
         name="price",
         path=("price",),
         type="double",
-        kind=ColumnKind.NUMBER,
+        kind=ColumnKind.FLOAT,
         sortable=True,
         operators=(Operator.EQ, Operator.GE),
     ),
@@ -68,8 +76,10 @@ class Driver:
         return Health(ok=True)
 
     @hookimpl
-    async def list_objects(self):
-        return [Object("books", rows=3, size=210_400), Object("orders", rows=12_003, size=5_100_000)]
+    async def list_objects(self, request):
+        return ObjectList(
+            objects=[Object("books", rows=3, size=210_400), Object("orders", rows=12_003, size=5_100_000)]
+        )
 
     @hookimpl
     async def describe_object(self, name):
@@ -160,7 +170,8 @@ class Driver:
                     sent = HttpRequest("DELETE", f"/{key.object}/_doc/{key.id}")
                 case Drop():
                     sent = HttpRequest("DELETE", f"/{change.object}")
-            planned.append(PlannedRequest(request=sent, changes=[at]))
+            said = "DELETE FROM spoken\x07" if sent.path.endswith("/spoken") else ""
+            planned.append(PlannedRequest(request=sent, changes=[at], statement=said))
         return Plan(planned=planned, refusals=refusals)
 
     @hookimpl
@@ -235,7 +246,7 @@ class Driver:
 def _cell(value, *, cut=False):
     if isinstance(value, list):
         text = json.dumps(value, separators=(",", ":"))
-        return CutText(text[:4] + "...") if cut and len(text) > 4 else Json(text)
+        return CutJson(text[:4] + "...") if cut and len(text) > 4 else Json(text)
     return value
 
 

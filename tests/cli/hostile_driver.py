@@ -8,7 +8,7 @@ import dragoman_worker.values
 from dragoman_api import hookimpl
 from dragoman_api.cells import Json
 from dragoman_api.changes import HttpRequest
-from dragoman_api.columns import Column, ColumnKind, Description, Note, Object
+from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import QueryError, TrustError
@@ -54,8 +54,8 @@ class Driver:
         return Health(ok=True)
 
     @hookimpl
-    async def list_objects(self):
-        return [Object(name) for name in CELLS]
+    async def list_objects(self, request):
+        return ObjectList(objects=[Object(name) for name in CELLS])
 
     @hookimpl
     async def describe_object(self, name):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import io
 import json
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from dragoman.cli import output, streams
 from dragoman.cli.progress import Progress
 from dragoman_api import events
-from dragoman_api.cells import CutText, Json
+from dragoman_api.cells import CutBytes, CutJson, Json
 from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import Page, RowKey
@@ -47,6 +48,26 @@ def page(columns, cells, **more):
     return Page(columns=[Column(name=name, type="keyword") for name in columns], cells=cells, **more)
 
 
+@given(st.binary(max_size=300))
+def test_bytes_are_readable_and_bounded_in_a_table_and_base64_elsewhere(data):
+    shown = output.show(data)
+    assert shown.replace("…", "").isascii()
+    assert shown.isprintable()
+    assert len(shown) <= 4 * output.SHOWN_BYTES + 20
+    assert base64.b64decode(json.loads(output.dumps({"a": data}))["a"]) == data
+
+
+def test_a_page_of_bytes_in_every_format(capsys):
+    one = page(["a"], [[b"GIF89a\0"]])
+    shown = {}
+    for name in ("table", "ndjson", "csv"):
+        output.write_page(one, format=name)
+        shown[name] = capsys.readouterr().out
+    assert shown == {"table": "a\nGIF89a\\x00\n", "ndjson": '{"a":"R0lGODlhAA=="}\n', "csv": "a\nR0lGODlhAA==\n"}
+    output.write_json(output.page_document(one))
+    assert json.loads(capsys.readouterr().out)["rows"] == [{"a": "R0lGODlhAA=="}]
+
+
 @given(st.text())
 def test_no_control_character_of_a_server_reaches_a_terminal(text):
     safe = output.plain(text)
@@ -67,7 +88,13 @@ def test_numbers_are_written_digit_for_digit_and_json_cells_as_they_are():
 
 
 def test_a_cut_cell_and_a_broken_json_cell_become_strings():
-    assert json.loads(output.dumps([CutText('["a...'), Json('{"a":')])) == ['["a...', '{"a":']
+    assert json.loads(output.dumps([CutJson('["a...'), Json('{"a":')])) == ['["a...', '{"a":']
+
+
+def test_a_cut_cell_of_bytes_cannot_be_read_as_the_whole_value():
+    assert output.dumps(CutBytes(b"GIF")) == '"R0lG..."'
+    assert output.show(CutBytes(b"GIF")) == "GIF..."
+    assert output.show(CutBytes(b"x" * 99)) == "x" * output.SHOWN_BYTES + "..."
 
 
 def test_json_hides_no_control_character_and_keeps_the_value():

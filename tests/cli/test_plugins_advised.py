@@ -10,8 +10,8 @@ import pytest
 
 import wheelhouse
 from command_line import Machine
-from dragoman.plugins import Registries, advisories
-from dragoman.plugins.advisories import WEB_SECONDS, AdvisoryCache
+from dragoman.plugins import Registries, advisory_cache
+from dragoman.plugins.advisory_cache import WEB_SECONDS, AdvisoryCache
 from dragoman.settings import find_paths
 from dragoman_registry.client.store import Store
 from dragoman_registry.publisher import marks, publish
@@ -41,7 +41,7 @@ def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_p
     (house.home / "config" / "connections.toml").write_text('[shop]\ntype = "demo"\n')
     store, registries = Store(house.home / "data"), Registries(find_paths(house.home))
     clock = [1e9]
-    monkeypatch.setattr(advisories.time, "time", lambda: clock[0])
+    monkeypatch.setattr(advisory_cache.time, "time", lambda: clock[0])
 
     def quarantined():
         paths.clear()

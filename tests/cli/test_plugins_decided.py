@@ -15,7 +15,7 @@ from command_line import Machine
 from dragoman.plugins import install_on_open
 from dragoman_registry.client.store import Store
 from dragoman_registry.publisher import marks, publish
-from dragoman_registry.wheels.archive import Host
+from dragoman_registry.wheels.host_environment import Host
 
 GREEDY = ["net:connection", "secrets:connection", "net:host=example.org"]
 

@@ -9,7 +9,7 @@ from cli.test_plugins_decided import GREEDY, house, opened, store, team  # noqa:
 
 import wheelhouse
 from dragoman_registry.client import lockfile
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import marks
 
 

@@ -57,6 +57,14 @@ def test_an_explanation_names_clause_and_exactness_of_each_row(shop):
     assert second == ["2 title = Oolong", "term title", "approximate: ignores case"]
 
 
+def test_leave_to_evaluate_rows_here_has_bounds_and_goes_with_no_count(shop):
+    assert shop("page", "shop", "books", "--residual", "5").out.count("\n") == 4
+    done = shop("page", "shop", "books", "--residual", "0", code=2)
+    assert "residual" in done.err
+    done = shop("page", "shop", "books", "--residual", "5", "--last", code=2)
+    assert "--residual" in done.err
+
+
 def test_a_filter_that_cannot_run_sends_nothing_and_suggests_the_near_column(shop):
     done = shop("page", "shop", "books", "--filter", "titel = x", code=1)
     assert done.out == ""
@@ -122,9 +130,10 @@ def test_a_cell_is_whole_and_exact(shop):
 def test_a_description_says_what_can_be_done_and_why_not(shop):
     lines = shop("describe", "shop", "books").out.splitlines()
     assert lines[0].split() == ["COLUMN", "TYPE", "FLAGS", "OPERATORS"]
-    assert lines[-1] == "no sort on title: text"
+    assert "id keyword key read-only" in " ".join(lines[1].split())
+    assert {"no sort on title: text", "no match any on title: it is analysed"} <= {*lines}
     assert shop("describe", "shop", "books", "--structure").out == '{"mappings":\n{}}\n'
-    assert shop("describe", "shop", "books", "--json").json["columns"][0]["key"] is True
+    assert shop("describe", "shop", "books", "--json").json["columns"][0]["role"] == "key"
 
 
 def test_the_console_shows_a_table_as_csv(shop):

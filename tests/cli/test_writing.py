@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import pytest
 
-from dragoman.cli.changes import parse_values
-from dragoman.cli.option_values import take_pairs
+from dragoman.cli.option_values import parse_values, take_pairs
 from dragoman_api.cells import Json
-from dragoman_api.columns import ColumnKind
+from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.errors import ConfigurationError
 
-KINDS = {"title": ColumnKind.TEXT, "price": ColumnKind.NUMBER, "tags": ColumnKind.JSON, "day": ColumnKind.DATE}
+COLUMNS = {
+    column.name: column
+    for column in (
+        Column(name="title", type="", kind=ColumnKind.TEXT),
+        Column(name="price", type="", kind=ColumnKind.FLOAT),
+        Column(name="fee", type="", kind=ColumnKind.DECIMAL),
+        Column(name="tags", type="", kind=ColumnKind.JSON),
+        Column(name="words", type="", kind=ColumnKind.TEXT, repeated=True),
+        Column(name="day", type="", kind=ColumnKind.DATE),
+        Column(name="at", type="", kind=ColumnKind.TIMESTAMP),
+        Column(name="time", type="", kind=ColumnKind.TIME),
+        Column(name="image", type="", kind=ColumnKind.BINARY),
+    )
+}
 
 
 @pytest.mark.parametrize(
@@ -23,6 +36,15 @@ KINDS = {"title": ColumnKind.TEXT, "price": ColumnKind.NUMBER, "tags": ColumnKin
         ("title=", ""),
         ("title:=null", None),
         ("day=2024", "2024"),
+        ("at=17", "17"),
+        ("time=12", "12"),
+        ("image=1234", "1234"),
+        ("fee=1.5", Decimal("1.5")),
+        ("fee= 10", Decimal(10)),
+        ("fee=NaN", "NaN"),
+        ("fee=null", None),
+        ('words=["1"]', Json('["1"]')),
+        ("words=a", "a"),
         ("price=12", 12),
         ("price=1.10", Decimal("1.10")),
         ("price=-0", Decimal("-0")),
@@ -36,7 +58,7 @@ KINDS = {"title": ColumnKind.TEXT, "price": ColumnKind.NUMBER, "tags": ColumnKin
     ],
 )
 def test_a_value_is_read_by_the_kind_of_its_column(pair, value):
-    parsed = parse_values([pair], KINDS)[pair.partition("=")[0].rstrip(":")]
+    parsed = parse_values([pair], COLUMNS)[pair.partition("=")[0].rstrip(":")]
     assert repr(parsed) == repr(value)
     assert type(parsed) is type(value)
 
@@ -46,7 +68,7 @@ def test_a_value_is_read_by_the_kind_of_its_column(pair, value):
 )
 def test_an_assignment_that_cannot_be_meant_is_refused(pairs):
     with pytest.raises(ConfigurationError) as caught:
-        parse_values(pairs, KINDS)
+        parse_values(pairs, COLUMNS)
     assert caught.value.hint
 
 
@@ -67,6 +89,27 @@ def test_a_dry_run_shows_the_exact_request_and_sends_nothing(shop):
 def test_an_applied_change_is_told_with_its_row(shop):
     assert shop("insert", "shop", "books", "--id", "9", "--set", "price=1").out == "9  applied\n"
     assert shop("delete", "shop", "books", "9").out == "9  applied\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "given", "spelled"),
+    [
+        ('["eu", 17]', "['eu', 17]", ["eu", 17]),
+        ('["a", {"base64": "/w=="}]', "['a', b'\\xff']", ["a", {"base64": "/w=="}]),
+        ('{"base64":"AA=="}', "b'\\x00'", {"base64": "AA=="}),
+        ('"[17]"', "[17]", "[17]"),
+        ("[17", "[17", "[17"),
+    ],
+)
+def test_composite_and_binary_keys_are_read_and_shown_in_one_spelling(shop, typed, given, spelled):
+    """In the driver they are lists and bytes; a text that looks like one of them is a JSON string."""
+    for words in (("insert", "--id", typed, "--set", "price=1"), ("delete", typed)):
+        assert f"/books/_doc/{given}" in shop(words[0], "shop", "books", *words[1:], "--dry-run").out
+    words = ("update", "shop", "books", typed, "--set", "id=2")
+    assert shop(*words, "--json", code=4).json["outcomes"][0]["id"] == spelled
+    shown = shop(*words, code=4).out.split("  ")[0]
+    assert shown == (typed if isinstance(spelled, str) else json.dumps(spelled))
+    assert "there is no row" in shop("cell", "shop", "books", typed, "price", code=1).err
 
 
 def test_a_conflict_ends_with_4_and_says_how_to_look(shop):
@@ -92,6 +135,21 @@ def test_dropping_is_refused_where_nobody_can_confirm_it(shop):
     assert "  try: dragoman drop shop books --yes" in done.err
     assert shop("drop", "shop", "books", "--yes").out == "dropped books\n"
     assert shop("drop", "shop", "books", "--dry-run").out == "DELETE /books\n"
+
+
+def test_a_statement_is_shown_above_the_exact_request_and_never_instead_of_it(shop):
+    done = shop("delete", "shop", "books", "spoken", "--dry-run")
+    assert done.out == "# DELETE FROM spoken\nDELETE /books/_doc/spoken\n"
+    [request] = json.loads(shop("delete", "shop", "books", "spoken", "--dry-run", "--json").out)["requests"]
+    assert request == {
+        "method": "DELETE",
+        "path": "/books/_doc/spoken",
+        "body": None,
+        "content_type": "application/json",
+        "statement": "DELETE FROM spoken",
+    }
+    [request] = json.loads(shop("delete", "shop", "books", "1", "--dry-run", "--json").out)["requests"]
+    assert "statement" not in request
 
 
 def test_a_dry_run_of_what_would_not_be_sent_ends_as_the_real_one(shop):

@@ -57,6 +57,19 @@ async def test_what_no_server_knows_is_refused_and_kept_as_a_fault(method, path,
         assert len(server.faults) == 1
 
 
+@pytest.mark.parametrize(
+    ("path", "allowed"), [("/x/_count", {"GET", "POST"}), ("/_pit", {"DELETE"}), ("/_nosuch/x/y", set())]
+)
+async def test_options_are_answered_with_the_methods_of_a_path_and_without_credentials(path, allowed):
+    async with (
+        FakeElasticsearch(api_keys=[ApiKey("id1", "secret")]) as server,
+        aiohttp.ClientSession() as session,
+        session.options(server.url + path) as response,
+    ):
+        assert (response.status, await response.read()) == (200, b"")
+        assert {each for each in response.headers.get("Allow", "").split(",") if each} == allowed
+
+
 async def test_an_ordinary_refusal_is_no_fault():
     async with FakeElasticsearch() as server, aiohttp.ClientSession() as session:
         async with session.post(f"{server.url}/nosuch/_search", json={}) as response:

@@ -21,7 +21,7 @@ from .table import HOLDING, ROOT, file_of
 from .trying import Failed, Trial, Watched, attempt, benches, digest_of, watch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
 KEPT = ROOT / "build" / "mutants.json"
 """What earlier runs found, so that a run that was interrupted goes on."""
@@ -67,11 +67,11 @@ def _state(tests: tuple[str, ...]) -> str:
 
 
 def main() -> int:
-    """Run the command; the exit code is 1 for an unexplained survivor or a score below the floor."""
+    """Run the command; the exit code is 1 for an unexplained survivor, a score below the floor, or no trial."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
     parser.add_argument("modules", nargs="*", metavar="MODULE", help="dotted name or pattern; all without one")
     parser.add_argument("--sample", type=int, default=1000, help="mutants in all (1000)")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="for trying them; no end without it")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="in all, watching included (no limit)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")
     parser.add_argument("--jobs", type=int, default=2, help="at the same time (2)")
     parser.add_argument("--floor", type=float, default=90, help="percent that have to be killed (90)")
@@ -89,10 +89,11 @@ def main() -> int:
         return 0
     for number in (signal.SIGINT, signal.SIGTERM):  # shells have background jobs ignore the first
         signal.signal(number, signal.default_int_handler)
+    until = time.monotonic() + given.seconds
     if given.fresh:
         given.record.unlink(missing_ok=True)
     try:
-        trials = _run(list(islice(sample(found.values(), seed=given.seed), given.sample)), given)
+        trials = _run(list(islice(sample(found.values(), seed=given.seed), given.sample)), given, until)
     except Failed as error:
         print(error, file=sys.stderr)
         return 2
@@ -102,16 +103,18 @@ def main() -> int:
     print(json.dumps(_data(trials, explained, given), indent=1) if given.json else _table(trials, left))
     if left:
         print(f"{len(left)} survived without a reason in tests/mutants/accepted.toml", file=sys.stderr)
-    if score < given.floor:
+    if score is None:
+        print("no mutant was tried", file=sys.stderr)
+    elif score < given.floor:
         print(f"{score:.1f} % were killed, {given.floor:g} % have to be", file=sys.stderr)
-    return bool(left) or score < given.floor
+    return bool(left) or score is None or score < given.floor
 
 
 def _fits(name: str, pattern: str) -> bool:
     return fnmatch(name, pattern) or name.startswith(f"{pattern}.")
 
 
-def _run(drawn: Sequence[Mutant], given: argparse.Namespace) -> list[Trial]:
+def _run(drawn: Sequence[Mutant], given: argparse.Namespace, until: float) -> list[Trial]:
     record, trials, todo = Record(given.record), list[Trial](), list[Mutant]()
     for mutant in drawn:
         earlier = record.find(mutant, HOLDING[mutant.module])
@@ -133,8 +136,8 @@ def _run(drawn: Sequence[Mutant], given: argparse.Namespace) -> list[Trial]:
     try:
         with benches(given.jobs) as made:
             _progress("watching which tests call what")
-            watch(made, dict(files.values()), record.tests)
-            attempt(made, todo, files=files, tests=record.tests, told=told, until=time.monotonic() + given.seconds)
+            watch(made, dict(files.values()), record.tests, until=until)
+            attempt(made, todo, files=files, tests=record.tests, told=told, until=until)
     except KeyboardInterrupt:
         print("\ninterrupted; the same command goes on", file=sys.stderr)
     finally:
@@ -157,15 +160,16 @@ def _why(trial: Trial) -> str | None:
 ACCEPTED = accepted()
 
 
-def _score(trials: Iterable[Trial]) -> float:
-    outcomes = [trial.outcome for trial in trials]
-    return 100 * sum(each != "survived" for each in outcomes) / len(outcomes) if outcomes else 100
+def _score(trials: Sequence[Trial]) -> float | None:
+    """Return the percentage of killed mutants; None without a trial."""
+    return 100 * sum(each.outcome != "survived" for each in trials) / len(trials) if trials else None
 
 
 def _data(trials: Sequence[Trial], explained: dict[str, str], given: argparse.Namespace) -> dict[str, Any]:
+    score = _score(trials)
     return {
         "seed": given.seed,
-        "score": round(_score(trials), 1),
+        "score": None if score is None else round(score, 1),
         "modules": {module: dict(Counter(each.outcome for each in of)) for module, of in _by_module(trials)},
         "survivors": [
             {
@@ -191,8 +195,9 @@ def _table(trials: Sequence[Trial], left: Sequence[Trial]) -> str:
     lines = [f"{'module':50}{'killed':>8}{'timeout':>8}{'survived':>9}{'score':>8}"]
     for module, of in [*_by_module(trials), ("all", trials)]:
         counted = Counter(each.outcome for each in of)
-        figures = f"{counted['killed']:8}{counted['timeout']:8}{counted['survived']:9}{_score(of):7.1f}%"
-        lines.append(f"{module:50}{figures}")
+        score = _score(of)
+        shown = "-" if score is None else f"{score:.1f}%"
+        lines.append(f"{module:50}{counted['killed']:8}{counted['timeout']:8}{counted['survived']:9}{shown:>8}")
     for each in sorted(left, key=lambda trial: (trial.mutant.module, trial.mutant.line)):
         before, after = each.mutant.change
         lines += ["", f"{file_of(each.mutant.module)}:{each.mutant.line} {each.mutant.operator}", f"- {before}"]

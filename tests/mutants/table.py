@@ -8,15 +8,16 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ("runtime", "registry", "plugins/api", "plugins/elasticsearch", "plugins/weaviate")
 
 _ELASTICSEARCH = {
+    "columns.exactness": "grid test_conformance.py",
     "columns.field_types": "grid test_objects.py writing/test_changes.py writing/test_mixed_changes.py",
     "columns.mapping": "test_objects.py grid test_conformance.py",
-    "columns.view": "test_objects.py grid",
+    "columns.grid_columns": "test_objects.py grid",
     "connect": "test_connection.py test_strange_answers.py test_error_answers.py",
+    "comments": "grid exporting writing",
     "console.answers": "console",
     "console.parser": "console",
     "error_answers": "test_connection.py test_strange_answers.py test_error_answers.py console writing",
     "exporting.export": "exporting",
-    "exporting.parallel": "exporting",
     "exporting.slices": "exporting",
     "grid.cells": "grid",
     "grid.clauses": "grid test_conformance.py",
@@ -25,7 +26,7 @@ _ELASTICSEARCH = {
     "grid.filters": "grid test_conformance.py",
     "grid.pages": "grid test_strange_answers.py",
     "grid.sorting": "grid test_conformance.py",
-    "hits": "grid test_strange_answers.py",
+    "search_hits": "grid test_strange_answers.py",
     "http_requests": "console writing grid",
     "objects": "test_objects.py test_error_answers.py",
     "read_or_write": "console",
@@ -41,7 +42,7 @@ _ELASTICSEARCH = {
 _WEAVIATE = {
     "columns.field_types": "grid test_objects.py writing",
     "columns.schema": "test_objects.py test_collections_in_detail.py test_strange_answers.py grid",
-    "columns.view": "test_objects.py test_collections_in_detail.py grid",
+    "columns.grid_columns": "test_objects.py test_collections_in_detail.py grid",
     "connect": "test_connection.py test_error_answers.py test_objects.py",
     "console.answers": "console test_strange_answers.py",
     "console.parser": "console",
@@ -50,6 +51,8 @@ _WEAVIATE = {
     "graphql": "grid test_strange_answers.py test_collections_in_detail.py console",
     "grid.cells": "grid console test_collections_in_detail.py",
     "grid.clauses": "grid test_conformance.py",
+    "grid.filter_differences": "grid test_conformance.py",
+    "grid.evaluated_here": "grid",
     "grid.filter_values": "grid writing test_conformance.py",
     "grid.filters": "grid test_conformance.py",
     "grid.pages": "grid test_strange_answers.py test_collections_in_detail.py",
@@ -62,26 +65,52 @@ _WEAVIATE = {
     "writing.edited_values": "writing",
     "writing.plan": "writing test_strange_answers.py",
 }
+_KIT = {
+    "column_choice": "test_column_choice.py",
+    "console_text": "test_console_text.py",
+    "cursors": "test_cursors.py test_walks.py",
+    "derived_hooks": "test_derived_hooks.py",
+    "filter_meaning": "test_filter_meaning.py test_residual.py",
+    "exchanges": "test_exchanges.py",
+    "filter_rows": "test_filter_rows.py test_residual.py",
+    "form_blocks": "test_form_blocks.py test_sign_in.py",
+    "line_parts": "test_line_parts.py",
+    "operands": "test_operands.py",
+    "outcomes": "test_outcomes.py",
+    "residual": "test_residual.py",
+    "retries": "test_retries.py",
+    "row_changes": "test_row_changes.py",
+    "sign_in": "test_sign_in.py",
+    "views": "test_views.py",
+    "keyset_walks": "test_walks.py",
+}
 _REGISTRY = {
     "client.install_decision": "client/test_install_decision.py",
     "client.installer": "client/test_installer.py client/test_installed_wheels.py client/test_bound_types.py",
     "client.lockfile": "client/test_lockfile.py client/test_lockfile_in_detail.py client/test_resolver.py",
     "client.resolver": "client/test_resolver.py client/test_installer.py",
     "filelocks": "test_filelocks.py",
+    "ip_addresses": "test_ip_addresses.py",
+    "names": "test_names.py test_hostile_names.py",
     "trust.interface": "trust",
     "trust.keys": "trust",
-    "trust.repository": "trust",
+    "trust.pinned": "trust",
+    "trust.tuf_repository": "trust",
     "trust.roles": "trust",
     "trust.tuf_client": "trust",
-    "wheels.checks": "wheels client/test_installed_wheels.py",
+    "wheels.archive_checks": "wheels client/test_installed_wheels.py",
     "wheels.manifest_checks": "wheels",
     "wheels.metadata_checks": "wheels client/test_installed_wheels.py",
-    "wheels.requirements": "wheels",
+    "wheels.packaging_parsers": "wheels",
 }
 _HOST = {
     "automations.audit": "runtime/test_automations.py runtime/test_every_call_is_asked.py",
-    "calls": "runtime/test_every_call_is_asked.py runtime/test_automations.py runtime/test_session.py "
+    "change_events": "runtime/test_change_events.py",
+    "driver_calls": "runtime/test_every_call_is_asked.py runtime/test_automations.py runtime/test_session.py "
     "runtime/test_unknown_outcomes.py",
+    "match_any": "runtime/test_match_any.py",
+    "object_lists": "runtime/test_object_lists.py",
+    "row_ids": "runtime/test_row_ids.py",
     "sandbox.levels": "worker/test_levels.py worker/test_lesser_machines.py",
     "sandbox.pending_calls": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "
     "worker/test_hostile.py",
@@ -90,6 +119,8 @@ _HOST = {
     "sandbox.reach.grants": "worker/test_reach.py runtime/test_permissions.py",
     "sandbox.reach.reached": "runtime/test_addresses.py",
     "session": "runtime/test_session.py runtime/test_session_hands_on.py runtime/test_automations.py",
+    "time_spans": "runtime/test_spans.py",
+    "unknown_outcomes": "runtime/test_unknown_outcomes.py",
 }
 
 
@@ -108,6 +139,7 @@ def _files(name: str) -> list[str]:
 HOLDING = {
     **_under("dragoman_elasticsearch", "drivers/elasticsearch/", _ELASTICSEARCH),
     **_under("dragoman_weaviate", "drivers/weaviate/", _WEAVIATE),
+    **_under("dragoman_api.kit", "api/kit/", _KIT),
     **_under("dragoman_registry", "registry/", _REGISTRY),
     **_under("dragoman", "", _HOST),
 }

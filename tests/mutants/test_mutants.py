@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import subprocess
 import sys
 import textwrap
@@ -121,6 +122,13 @@ def test_a_longer_sample_begins_with_the_shorter_and_takes_every_module_in_turn(
     assert long != [each.key for each in islice(sample(populations, seed=5), 12)]
 
 
+def test_without_a_trial_there_is_no_score(tmp_path: Path):
+    words = [sys.executable, "-m", "tests.mutants", "dragoman_registry.filelocks", "--sample=0", "--json"]
+    done = subprocess.run([*words, f"--record={tmp_path / 'mutants.json'}"], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["score"] is None
+
+
 def test_a_line_is_in_the_function_that_python_names():
     source = "A = 1\nclass B:\n    def c(self):\n        def d():\n            return 1\n        return d\n"
     assert [function_at(source, line) for line in (1, 3, 5)] == ["", "B.c", "B.c"]
@@ -201,10 +209,23 @@ def test_tests_that_fail_anyway_judge_nothing(toy: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
+@pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
+def test_watching_ends_in_time_too(toy: Path):
+    (toy / "tests/test_toy.py").write_text("import time\n\ndef test_slow():\n    time.sleep(60)\n")
+    (toy / "tests/test_later.py").write_text("def test_later():\n    pass\n")
+    tests, start = Watched(), time.monotonic()
+    with benches(1, root=toy) as made:
+        files = {"runtime/toy.py": ("tests/test_toy.py", "tests/test_later.py")}
+        watch(made, files, tests, root=toy, until=time.monotonic() + 1)
+    assert time.monotonic() < start + 50
+    assert not tests.files
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(360)
 @pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
 def test_tests_of_modules_that_decide_notice_a_change(tmp_path: Path):
-    words = [sys.executable, "-m", "tests.mutants", *FAST, "--sample=20", "--seconds=90", "--seed=1", "--jobs=1"]
+    words = [sys.executable, "-m", "tests.mutants", *FAST, "--sample=20", "--seconds=240", "--seed=1", "--jobs=1"]
     done = subprocess.run(
         [*words, f"--record={tmp_path / 'mutants.json'}"], cwd=ROOT, capture_output=True, text=True, check=False
     )

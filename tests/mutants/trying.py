@@ -145,7 +145,14 @@ def benches(number: int, *, root: Path = ROOT) -> Iterator[list[Bench]]:
         yield made
 
 
-def watch(made: list[Bench], files: Mapping[str, tuple[str, ...]], tests: Watched, *, root: Path = ROOT) -> None:
+def watch(
+    made: list[Bench],
+    files: Mapping[str, tuple[str, ...]],
+    tests: Watched,
+    *,
+    root: Path = ROOT,
+    until: float = float("inf"),
+) -> None:
     """Run every file of tests once, where nothing is changed, and remember which functions its tests call.
 
     Args:
@@ -153,6 +160,7 @@ def watch(made: list[Bench], files: Mapping[str, tuple[str, ...]], tests: Watche
         files: File of a module → the files of tests that hold it.
         tests: What is known; it learns.
         root: Of the repository.
+        until: As `time.monotonic` counts; what is not watched by then stays unknown.
 
     Raises:
         Failed: A test fails.
@@ -161,7 +169,12 @@ def watch(made: list[Bench], files: Mapping[str, tuple[str, ...]], tests: Watche
     missing = {test: digest_of(root / test) for test in wanted if not tests.knows(test, digest_of(root / test))}
 
     def one(bench: Bench, test: str) -> None:
-        told = bench.run([test], watch=list(files))
+        seconds = min(_LONGEST, until - time.monotonic())
+        if seconds <= 0:
+            return
+        told = bench.run([test], watch=list(files), seconds=seconds)
+        if told["outcome"] == "timeout" and seconds < _LONGEST:
+            return
         if told["outcome"] not in ("survived", "untested"):  # all tests of a file may be slow ones
             raise Failed(f"{test}: {told['outcome']} {told.get('killer', '')}, where nothing is changed")
         tests.files[test] = {"digest": missing[test], "tests": told["tests"]}

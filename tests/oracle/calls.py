@@ -25,7 +25,7 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api import Operator as Op
-from dragoman_api.cells import CutText
+from dragoman_api.cells import is_cut
 from dragoman_api.errors import QueryError
 from dragoman_api.exports import ExportForm
 
@@ -374,6 +374,7 @@ def _order(world: World, call: Call, rows: Sequence[Stored], notes: Sequence[Any
     """Compare the order of rows with their sort keys; a dropped key must be noted."""
     dropped = {note.column for note in notes if note.code == "sort-dropped"}
     hidden = {note.column for note in notes if note.code == "value-not-indexed"}  # they have no place in a sort
+    approximate = {note.column for note in notes if note.code == "sort-approximate"}
     keys = [each for each in call.sort if each.column not in dropped]
     indices = max(Counter(column.name for column in world.columns(call.object)).values())
     for each in call.sort:
@@ -385,6 +386,8 @@ def _order(world: World, call: Call, rows: Sequence[Stored], notes: Sequence[Any
 
     def compare(one: Stored, other: Stored) -> int:
         for each in keys:
+            if each.column in approximate:
+                return 0  # what the server takes for equal, the next key orders
             first, second = (_rank(world, row, each) for row in (one, other))
             if first == second and str(first) != str(second):
                 return 0  # servers may order -0.0 before 0
@@ -426,7 +429,7 @@ def _same(world: World, row: Stored, column: Column, cell: Any, notes: Sequence[
     if row.odd:
         return
     held = world.held(row, column)
-    if isinstance(cell, CutText) and len(cell) > 10_000:
+    if is_cut(cell) and len(cell) > 10_000:
         return
     if (held is MISSING or held is None) and cell is None:
         return
@@ -466,7 +469,7 @@ async def _export(
 async def _cell(rig: Any, world: World, call: Call) -> None:
     row = next(each for each in world.rows if each.id == call.id)
     cell = await rig.driver.fetch_cell(CellRequest(key=world.key(row), column=call.column))
-    if isinstance(cell, CutText):
+    if is_cut(cell):
         raise DifferenceError("cell", "the whole cell", cell[-40:])
     _same(world, row, row.columns[call.column], cell)
 

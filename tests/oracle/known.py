@@ -30,7 +30,6 @@ class Known:
     on: tuple[str, ...] = ()
 
 
-FLOATS = {"float", "half_float", "scaled_float", "double"}
 FILTERED = {"rows", "count", "export", "total"}
 
 
@@ -38,42 +37,7 @@ def _named(found: Found, *names: str) -> bool:
     return not {*names}.isdisjoint(each.name for each in found.columns)
 
 
-def _filtered(found: Found, *types: str) -> bool:
-    rows = {each.column for each in found.call.rows}
-    return found.error.kind in FILTERED and any(each.name in rows and each.type in types for each in found.columns)
-
-
-def _of_change(found: Found, *types: str) -> bool:
-    return found.error.kind == "change" and found.culprit is not None and found.culprit.type in types
-
-
-def _sorted(found: Found, *types: str) -> bool:
-    keys = {each.column for each in found.call.sort}
-    return found.error.kind == "order" and any(each.name in keys and each.type in types for each in found.columns)
-
-
 KNOWN: tuple[Known, ...] = (
-    Known(
-        name="null_value",
-        driver="elasticsearch",
-        reason="a stored null is found as the mapping's null_value, and sorted as it; only `null` says so",
-        holds=lambda found: found.error.kind in (*FILTERED, "order") and _named(found, "void"),
-        on=("fake", "elasticsearch"),
-    ),
-    Known(
-        name="copy_to",
-        driver="elasticsearch",
-        reason="a sort takes the values that copy_to adds, which no row holds, and no note says so",
-        holds=lambda found: found.error.kind == "order" and _named(found, "gathered"),
-        on=("elasticsearch",),
-    ),
-    Known(
-        name="normalizer",
-        driver="elasticsearch",
-        reason="a normalizer changes what is compared and sorted; the row claims to be exact",
-        holds=lambda found: found.error.kind in (*FILTERED, "order") and _named(found, "folded"),
-        on=("elasticsearch",),
-    ),
     Known(
         name="dates in a sort",
         driver="elasticsearch",
@@ -98,32 +62,6 @@ KNOWN: tuple[Known, ...] = (
             and not {"short", "title"}.isdisjoint(each.column for each in found.call.sort)
         ),
         on=("7.10",),
-    ),
-    Known(
-        name="-0",
-        driver="elasticsearch",
-        reason="a cell shows the integer -0 as 0: the decoder has no sign for it",
-        holds=lambda found: found.error.kind == "cell" and "-0" in str(found.error.expected),
-        on=("fake", "elasticsearch"),
-    ),
-    Known(
-        name="integers of 64 bits",
-        driver="weaviate",
-        reason="a stored 2^63 - 1 compares as -2^63, and so does such a value; the row does not say so",
-        holds=lambda found: (
-            _filtered(found, "int", "int[]")
-            and (
-                "92233720368547758" in str(found.call) or all("9223372036854775807" in row.text for row in found.wrong)
-            )
-        ),
-        on=("fake", "weaviate"),
-    ),
-    Known(
-        name="letters that fold",
-        driver="weaviate",
-        reason="without letter case the server takes İ for i, so it finds every i; the row claims to be exact",
-        holds=lambda found: found.error.kind in FILTERED and "İ" in str(found.call),
-        on=("weaviate",),
     ),
 )
 

@@ -28,6 +28,7 @@ READ = {
     r"letter case is compared(: this version of the server cannot ignore it)?": "case",
     r"letter case is ignored for ASCII letters only": "ascii",
     r"letter case is not compared": "folded",
+    r"İ is compared as i": "dotted",
     r"texts are compared as the normalizer .* changes them": "any",
     r"accents are not compared: .*": "any",
     r"compares the values of all keys": "any",

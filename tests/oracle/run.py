@@ -64,11 +64,6 @@ class Found:
         return [each for each in self.world.columns(self.call.object) if each.name in names]
 
     @property
-    def wrong(self) -> list[Stored]:
-        """The rows that are missing, or that should not be there; none if the difference names no rows."""
-        return [row for row in self.world.rows if f"'{row.id}'" in str(self.error.expected)]
-
-    @property
     def types(self) -> set[str]:
         """The server's types of these columns."""
         return {each.type for each in self.columns}

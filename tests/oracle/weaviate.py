@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from drivers.weaviate.rig import key
+from msgspec import structs
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
@@ -107,6 +108,8 @@ class Tokens(Property, Text):
         return None if found is None else found.lower()
 
     def holds(self, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        if "dotted" in said.admits:
+            row, held = structs.replace(row, value=_undotted(row.value)), _undotted(held)
         if row.op is Op.NE and "words" in said.admits:  # as documented: none of its words
             words = set(self.tokens(str(row.value))) - STOPWORDS
             return not words & {token for each in held if each for token in self.tokens(each)}
@@ -174,6 +177,13 @@ class Amount(Property, Number):
 
     def far(self, value: Any) -> bool:
         return self.type.startswith("int") and bool(value >= 2**63 - 512)
+
+
+def _undotted(value: Any) -> Any:
+    """Return a text with i for İ, or a list of such texts."""
+    if isinstance(value, list):
+        return [_undotted(each) for each in value]
+    return value.replace("İ", "i") if isinstance(value, str) else value
 
 
 _FIRST, _LAST = -9_223_286_400 * SECOND, 9_223_286_400 * SECOND

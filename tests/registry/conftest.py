@@ -1,4 +1,4 @@
-"""Nothing here outlives its test, so nothing has to reach the disk itself."""
+"""One helper process for the wheels of a module, a folder that others may enter, and golden files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,6 @@ from shared_isolation import one_process_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-
-@pytest.fixture(autouse=True)
-def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do not wait for the disk; the crash tests run in their own processes, where fsync is real."""
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture(autouse=True, scope="module")

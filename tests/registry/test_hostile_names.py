@@ -11,14 +11,14 @@ import pytest
 import wheelhouse
 from command_line import Machine
 from dragoman_api.errors import ConfigurationError, DragomanError
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import acceptance, marks, publish, publishers
 from dragoman_registry.publisher.mirror import Mirrored, mirror
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.tuf_client import TufTrust
+from dragoman_registry.trust.tuf_repository import Repository
 from forging import forge
 from slow_cases import mostly_slow
 from trust_attacks import Case, sign_as

@@ -25,17 +25,17 @@ from dragoman_registry.client.dev_links import Links
 from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.client.resolver import Resolution, SkippedRelease, resolve
 from dragoman_registry.files import below
-from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, signing
+from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.publisher import acceptance, marks, publish, publishers, renew_signatures
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.bundle import BundleSource
 from dragoman_registry.sources.source import open_source, read
 from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside, own_key, read_private, read_public
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.tuf_client import TufTrust
-from dragoman_registry.wheels.archive import Host
+from dragoman_registry.trust.tuf_repository import Repository
+from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.manifest import decode
 from installing import Place
 from trust_attacks import NOW, Case, driver
@@ -116,7 +116,7 @@ def of_publishing(folder: Path) -> Iterator[Callable[[], object]]:
     yield lambda: publishers.add_publisher(root, "eve", key=public, projects=[])
     yield lambda: publishers.add_publisher(root, "eve", key=public, projects=["dragoman-demo"])
     yield lambda: publishers.add_publisher(root, "eve", key=public, projects=["x"], types=["demo"])
-    yield lambda: signing.sign(root, rotate=["pub-acme"])
+    yield lambda: renew_signatures.sign(root, rotate=["pub-acme"])
     yield lambda: publish.build([driver(folder, "1.1.0")], to=root, sign=case.key("other"))
     yield lambda: publish.build([driver(folder, summary="other")], to=root, sign=case.key("acme"))
     yield lambda: publish.build([driver(folder, name="third")], to=root, sign=case.key("acme"))
@@ -162,7 +162,7 @@ def of_trust(folder: Path) -> Iterator[Callable[[], object]]:
     case.location = str(folder / "before")
     yield lambda: case.client().types()
     case.location = str(case.root)
-    signing.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    renew_signatures.sign(case.root, days=7, now=NOW - timedelta(days=30))
     yield lambda: case.client().types()
     (case.root / "metadata/timestamp.json").write_bytes(b"{")
     yield lambda: case.client().types()
@@ -284,7 +284,7 @@ def of_decisions() -> Iterator[str]:
 
 def of_verify(folder: Path) -> Iterator[str]:
     root = wheelhouse.registry(folder / "team", [wheelhouse.Driver().write(folder)])
-    signing.sign(root, days=7, now=NOW - timedelta(days=30))
+    renew_signatures.sign(root, days=7, now=NOW - timedelta(days=30))
     shutil.copy(next(beside(root).glob("index*.pem")), root / "targets/key.pem")
     wheels = root / "targets/wheels/dragoman-demo"
     (wheels / "dragoman_demo-7.0.0-py3-none-any.whl").write_bytes(b"x")

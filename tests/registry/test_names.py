@@ -57,7 +57,8 @@ def test_what_could_be_a_path_or_markup_is_no_name(text: str):
         ("\uff25lasticsearch", "FULLWIDTH and LATIN"), ("\U0001d404lasticsearch", "LATIN and MATHEMATICAL"),
         ("W\u1d07aviate", ""), ("D\u00e9j\u00e0 vu \u2013 2.0", ""),
         ("\u0411\u0430\u0437\u0430", ""), ("\u6771\u4eac DB", ""),
-        ("\u30c7\u30fc\u30bf\u6771 X", ""), ("Data \u20ac\u2122", ""), ("", ""),
+        ("\u30c7\u30fc\u30bf\u6771 X", ""), ("\u3072\u3089 DB", ""), ("\ud55c\uae00 DB", ""), ("\u3105 DB", ""),
+        ("Data \u20ac\u2122", ""), ("", ""),
     ],
 )  # fmt: skip
 def test_a_label_whose_letters_may_look_like_others_is_marked_and_its_name_stands_beside_it(label, scripts):

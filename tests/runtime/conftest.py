@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 import wheelhouse
-from dragoman.connections import SavedConnection
 from dragoman.runtime import Runtime
+from dragoman.saved_connections import SavedConnection
+from dragoman_registry.trust.keys import beside
+
+
+@pytest.fixture(scope="session")
+def copied_registry(tmp_path_factory):
+    """Copy a new registry of these wheels to a folder; equal wheels are published once per run."""
+    made = {}
+
+    def copy(to, wheels):
+        key = tuple((path.name, path.read_bytes()) for path in wheels)
+        if key not in made:
+            made[key] = wheelhouse.registry(tmp_path_factory.mktemp("published") / "registry", wheels)
+        for original in (made[key], beside(made[key])):
+            shutil.copytree(original, to.with_name(original.name))
+        return to
+
+    return copy
 
 
 @pytest.fixture
-def registry(tmp_path):
-    """Publish drivers and give the registry's folder."""
+def registry(tmp_path, copied_registry):
+    """Publish drivers and return the registry's folder."""
 
     def publish(*drivers):
         (tmp_path / "wheels").mkdir(exist_ok=True)
         paths = [driver.write(tmp_path / "wheels") for driver in drivers]
-        return wheelhouse.registry(tmp_path / "registry", paths)
+        folder = tmp_path / "registry"
+        return wheelhouse.registry(folder, paths) if folder.exists() else copied_registry(folder, paths)
 
     return publish
 

@@ -14,15 +14,15 @@ import pytest
 
 import wheelhouse
 from dragoman.automations.audit import Audit
-from dragoman.connections import SavedConnection
+from dragoman.saved_connections import SavedConnection
 from dragoman_api.calls import Call
-from dragoman_api.cells import CutText
+from dragoman_api.cells import CutBytes, CutJson, CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Update
 from dragoman_api.errors import ConfigurationError, Refused
 from dragoman_api.events import AutomationFailed, ConsoleExecuted, EventsDropped
 from dragoman_api.grid import RowKey
 from dragoman_api.masking import Mask
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker.hook_types import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
 KEY = RowKey(object="books", id="7")
@@ -76,6 +76,40 @@ async def test_writes_are_confirmed_with_their_exact_requests_in_sight(open_memo
         assert asked[0].details == ("DELETE /books/7",)
 
 
+SPEAKING = """
+from msgspec.structs import replace
+from dragoman_api import hookimpl
+from dragoman_api.testing.memory import MemoryDriver
+
+
+class Driver(MemoryDriver):
+    @hookimpl
+    async def plan_change(self, request):
+        plan = await super().plan_change(request)
+        return replace(plan, planned=[replace(each, statement="DELETE \\x1b[2J FROM books") for each in plan.planned])
+"""
+
+
+async def test_a_statement_is_confirmed_and_recorded_beside_the_exact_request(open_memory):
+    asked = []
+
+    async def confirm(question):
+        asked.append(question)
+        return True
+
+    config = '[guards]\naudit = true\nread_only = "confirm-writes"\n'
+    async with open_memory(config, code=SPEAKING, confirm=confirm) as runtime:
+        async with runtime.open("memory") as session:
+            assert await write(session, Delete(KEY)) == ["applied"]
+        log = runtime.paths.state / "audit.ndjson"
+    [request, statement] = asked[0].details[0].split("   # ")
+    assert request == "DELETE /books/7"
+    assert statement.startswith("DELETE")
+    assert "\x1b" not in statement
+    [record] = [line for line in map(json.loads, log.read_text().splitlines()) if line.get("call") == "apply_change"]
+    assert record["requests"] == [{"method": "DELETE", "path": "/books/7", "statement": statement}]
+
+
 async def test_writes_side_by_side_are_asked_about_one_after_the_other(open_memory):
     at_once = []
 
@@ -111,7 +145,7 @@ async def test_one_connection_may_do_what_the_others_may_not(open_memory):
         assert await write(session, Delete(KEY)) == ["applied"]
 
 
-@pytest.mark.parametrize("value", [CutText("[1,2..."), "[" + "1" * 9_999 + "..."])
+@pytest.mark.parametrize("value", [CutJson("[1,2..."), CutText("Once..."), CutBytes(b"GIF"), "[" + "1" * 9_999 + "..."])
 async def test_E23_what_a_grid_shows_of_a_cut_cell_is_not_stored_unless_switched_off(open_memory, value):
     async with open_memory("") as runtime, runtime.open("memory") as session:
         for change in (Update(KEY, {"tags": value}), Insert("books", {"tags": value})):

@@ -8,7 +8,7 @@ import os
 import anyio
 
 from dragoman import Runtime, runtime
-from dragoman._bus import BUFFER, LONGEST, Bus
+from dragoman.event_bus import BUFFER, LONGEST, Bus
 from dragoman_api import hookimpl
 from dragoman_api.events import ConnectionClosed, ConnectionFailed, EventsDropped
 

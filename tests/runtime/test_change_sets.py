@@ -12,9 +12,9 @@ import pytest
 from drivers.elasticsearch.rig import on_fake
 from msgspec.structs import replace
 
-from dragoman._hooks import Hooks
 from dragoman.changes import ChangeSet, UndoFile
 from dragoman.changes import files as changefiles
+from dragoman.hook_manager import Hooks
 from dragoman.session import Session
 from dragoman_api.calls import ConnectionInfo
 from dragoman_api.errors import (
@@ -357,7 +357,7 @@ async def test_a_driver_that_knows_no_undo_says_so_before_anything_is_sent(tmp_p
             await changes.plan()
     async with ChangeSet(session, Path("-"), stdin=io.BytesIO(line)) as changes:
         await changes.plan()
-        assert [request.method async for request in changes.requests()] == ["PUT"]
+        assert [each.request.method async for each in changes.planned()] == ["PUT"]
         assert (await changes.apply()).counts["applied"] == 1
     assert driver.server.objects["books"]["1"]["stock"] == 7
     assert not (tmp_path / "undo.ndjson").exists()

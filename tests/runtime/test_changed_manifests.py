@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 import wheelhouse
-from dragoman.connections import SavedConnection
-from dragoman.profiles import check_values
-from dragoman.references import Reference
+from dragoman.form_values import check_values
+from dragoman.saved_connections import SavedConnection
+from dragoman.secret_references import Reference
 from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError, DriverCrashedError, Refused
 from dragoman_api.forms import Choice, FieldKind, FormField
@@ -20,7 +20,7 @@ CODE = """
 import json
 import os
 from dragoman_api import hookimpl
-from dragoman_api.columns import Description, Object
+from dragoman_api.columns import Description, Object, ObjectList
 from dragoman_api.connections import Server
 
 
@@ -31,10 +31,10 @@ class Driver:
         return Server("Demo", "{version}")
 
     @hookimpl
-    async def list_objects(self):
+    async def list_objects(self, request):
         given = self.profile
         told = {**given.options, **given.secrets.values, "host": given.host, "ca_pem": given.ca_pem}
-        return [Object(json.dumps(told | {"certificate": given.client_certificate}))]
+        return ObjectList(objects=[Object(json.dumps(told | {"certificate": given.client_certificate}))])
 
     @hookimpl
     async def describe_object(self, name):

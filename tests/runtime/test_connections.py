@@ -6,9 +6,10 @@ import resource
 
 import pytest
 
-from dragoman.connections import Connections, SavedConnection
-from dragoman.profiles import check_values, make_profile
-from dragoman.references import Reference, typed
+from dragoman.form_values import check_values
+from dragoman.profiles import make_profile
+from dragoman.saved_connections import Connections, SavedConnection
+from dragoman.secret_references import Reference, typed
 from dragoman.settings import find_paths
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.errors import ConfigurationError

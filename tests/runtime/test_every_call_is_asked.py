@@ -15,7 +15,7 @@ from dragoman_api.changes import Delete, HttpRequest
 from dragoman_api.errors import Refused
 from dragoman_api.events import ConnectionClosed, PluginRemoved
 from dragoman_api.grid import RowKey
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker.hook_types import HOOKS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -193,7 +193,7 @@ async def test_a_column_that_cannot_be_exported_is_said_before_anything_is_writt
 
 async def test_csv_keeps_every_digit_and_tells_null_from_an_empty_text(tmp_path):
     line = table({"v": 1, "t": 'say "hi",\nthen go'}, {"t": ""}, {"v": None, "t": "a,b"},
-                 kinds={"v": ColumnKind.NUMBER, "t": ColumnKind.TEXT})  # fmt: skip
+                 kinds={"v": ColumnKind.FLOAT, "t": ColumnKind.TEXT})  # fmt: skip
     stored = [
         b'{"id":"0","row":{"v":1.10,"t":"=1+1"}}',
         b'{"id":"1","row":{"v":[1.50, 123456789012345678901234567890]}}',

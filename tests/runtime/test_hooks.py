@@ -7,8 +7,8 @@ import inspect
 import anyio
 import pytest
 
-from dragoman import _hooks
-from dragoman._hooks import Hooks
+from dragoman import hook_manager
+from dragoman.hook_manager import Hooks
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
     ConfigurationError,
@@ -20,8 +20,8 @@ from dragoman_api.errors import (
 )
 from dragoman_api.events import ConnectionClosed
 from dragoman_api.hookspecs import DriverSpec, hookimpl
-from dragoman_worker import hooks as table
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker import hook_types as table
+from dragoman_worker.hook_types import HOOKS
 
 CALL = Call(
     hook="fetch_page", connection=ConnectionInfo(name="prod", type="t", host="h", port=1), object="books", writes=True
@@ -104,7 +104,7 @@ async def test_an_automation_that_fails_has_not_agreed():
 
 
 async def test_an_automation_that_does_not_decide_has_not_agreed(monkeypatch):
-    monkeypatch.setattr(_hooks, "VETO_SECONDS", 0.01)
+    monkeypatch.setattr(hook_manager, "VETO_SECONDS", 0.01)
 
     class Slow:
         @hookimpl
@@ -132,7 +132,7 @@ async def test_a_failing_observer_is_reported_and_stops_nobody():
 
 
 async def test_an_observer_that_hangs_is_interrupted_and_reported(monkeypatch):
-    monkeypatch.setattr(_hooks, "OBSERVE_SECONDS", 0.01)
+    monkeypatch.setattr(hook_manager, "OBSERVE_SECONDS", 0.01)
 
     class Hangs:
         @hookimpl

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 import wheelhouse
-from dragoman.connections import SavedConnection
 from dragoman.runtime import Runtime
+from dragoman.saved_connections import SavedConnection
 from dragoman_api.errors import (
     ConfigurationError,
     DriverCrashedError,
@@ -23,7 +23,7 @@ from dragoman_registry.client.store import Store
 
 CRASHING = """
 import os
-from dragoman_api import Description, Object, Server, hookimpl
+from dragoman_api import Description, Object, ObjectList, Server, hookimpl
 
 
 class Driver:
@@ -32,8 +32,8 @@ class Driver:
         return Server("Demo", "1")
 
     @hookimpl
-    async def list_objects(self):
-        return [Object(str(os.getpid()))]
+    async def list_objects(self, request):
+        return ObjectList(objects=[Object(str(os.getpid()))])
 
     @hookimpl
     async def describe_object(self, name):
@@ -156,6 +156,23 @@ async def test_a_driver_that_is_not_what_its_manifest_says_is_never_activated(ma
         assert names(runtime) == ["plugin.install_started", "plugin.install_failed", "connection.failed"]
 
 
+@pytest.mark.parametrize("phase", ["check", "smoke-test"])
+async def test_a_cancelled_installation_has_an_end_too(make_runtime, phase):
+    async with make_runtime() as runtime:
+        with anyio.CancelScope() as scope:
+
+            def cancel(event):
+                if getattr(event, "phase", "") == phase:
+                    scope.cancel()
+
+            runtime.add_sink(cancel)
+            await runtime.plugins.install("demo")
+        assert scope.cancelled_caught
+        assert names(runtime) == ["plugin.install_started", "plugin.install_failed"]
+        assert runtime.seen[-1].code == "cancelled"
+        assert runtime.plugins.installed() == []
+
+
 async def test_an_update_that_fails_leaves_the_installed_version_working(make_runtime, registry):
     async with make_runtime() as runtime:
         await runtime.plugins.install("demo")
@@ -209,7 +226,7 @@ async def test_a_foreign_exception_in_the_driver_is_a_fault_and_the_driver_goes_
         [before] = await session.objects()
         with pytest.raises(DriverFaultError):
             await session.describe("foreign")
-        assert await session.objects() == [before]
+        assert [*await session.objects()] == [before]
 
 
 async def test_installing_is_a_call_that_an_automation_can_veto(make_runtime):

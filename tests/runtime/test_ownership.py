@@ -11,9 +11,9 @@ import pytest
 
 import dragoman
 from dragoman.cli.python_files import load_file
-from dragoman.connections import Connections, SavedConnection
-from dragoman.ownership import find_exposure
-from dragoman.references import Reference
+from dragoman.file_ownership import find_exposure
+from dragoman.saved_connections import Connections, SavedConnection
+from dragoman.secret_references import Reference
 from dragoman.settings import change_settings, find_paths, read_settings
 from dragoman_api.errors import ConfigurationError
 

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 import wheelhouse
-from dragoman.connections import SavedConnection
-from dragoman.references import Reference
+from dragoman.saved_connections import SavedConnection
+from dragoman.secret_references import Reference
 from dragoman_api.errors import ConfigurationError, DriverCrashedError, Refused
 from dragoman_registry.wheels import manifest_checks
 

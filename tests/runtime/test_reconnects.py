@@ -15,7 +15,7 @@ from dragoman import SavedConnection
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import DragomanError, DriverCrashedError
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker.hook_types import HOOKS
 from fakes.serving import FakeServer
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="counts processes in /proc")

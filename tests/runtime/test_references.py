@@ -9,10 +9,10 @@ import tomllib
 
 import pytest
 
-from dragoman import references
-from dragoman.connections import Connections, SavedConnection
+from dragoman import secret_references
 from dragoman.migration import find_texts, record
-from dragoman.references import MAX_SECRET, STORED, Reference, resolve, typed
+from dragoman.saved_connections import Connections, SavedConnection
+from dragoman.secret_references import MAX_SECRET, STORED, Reference, resolve, typed
 from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FormField
@@ -109,7 +109,7 @@ def test_a_command_that_prints_as_much_as_may_be_is_taken_and_one_byte_more_is_n
     ],
 )
 def test_a_command_that_fails_is_told_with_how(monkeypatch, program, reason):
-    monkeypatch.setattr(references, "COMMAND_SECONDS", 0.5 if "sleep" in program else 30)
+    monkeypatch.setattr(secret_references, "COMMAND_SECONDS", 0.5 if "sleep" in program else 30)
     with pytest.raises(ConfigurationError, match=reason):
         resolve(Reference("command", shlex.join([sys.executable, "-c", program])), where="x")
 
@@ -135,10 +135,10 @@ def test_a_pipe_is_no_file_with_a_secret_and_a_link_is_followed_once(tmp_path):
 def test_a_file_that_is_swapped_after_it_was_found_is_not_read(tmp_path):
     (tmp_path / "mine").write_text("mine")
     (tmp_path / "other").write_text("other")
-    found = references.regular_file(str(tmp_path / "mine"), where="x")
+    found = secret_references.regular_file(str(tmp_path / "mine"), where="x")
     (tmp_path / "other").replace(tmp_path / "mine")
     with pytest.raises(ConfigurationError, match="no longer the same file"):
-        references.read_file(found, where="x", limit=100)
+        secret_references.read_file(found, where="x", limit=100)
 
 
 @pytest.mark.parametrize(

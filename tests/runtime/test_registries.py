@@ -15,10 +15,10 @@ from dragoman.plugins.combined_catalog import read_offers
 from dragoman.plugins.registries import BUNDLED, Registries, Signed
 from dragoman.settings import find_paths
 from dragoman_api.errors import IntegrityError, TrustError
-from dragoman_registry.publisher import signing
+from dragoman_registry.publisher import renew_signatures
 from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository
+from dragoman_registry.trust.tuf_repository import Repository
 from trust_attacks import NOW, served
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def test_a_registry_that_nobody_signed_is_not_added(tmp_path: Path, registries: 
 
 def test_expired_signatures_are_accepted_by_policy_alone_and_each_time_noted(team: Path, registries: Registries):
     registries.add(str(team))
-    signing.sign(team, days=7, now=NOW - timedelta(days=30))
+    renew_signatures.sign(team, days=7, now=NOW - timedelta(days=30))
     with pytest.raises(TrustError) as caught:
         registries.open()[0].catalog()
     assert caught.value.code == "registry-stale"

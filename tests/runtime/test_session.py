@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+from contextlib import aclosing
 from decimal import Decimal
 
 import pytest
 
 import wheelhouse
 from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update
-from dragoman_api.cells import CutText, Json
+from dragoman_api.cells import CutJson, Json
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import (
     ConfigurationError,
     FilterNotSupportedError,
     ObjectChangedError,
+    QueryError,
     Refused,
+    RevisionGoneError,
     UnsupportedOperationError,
 )
 from dragoman_api.hookspecs import hookimpl
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker.hook_types import HOOKS
 
 MEMORY = """
 from dragoman_api import ExportPart, Health, QueryError, hookimpl
@@ -58,6 +61,50 @@ def last(runtime, name):
     return [event for event in runtime.seen if event.name == name][-1]
 
 
+EXCLUDES = """
+from dragoman_api import QueryError, hookimpl
+from dragoman_api.testing.memory import MemoryDriver
+from msgspec.structs import replace
+
+
+class Driver(MemoryDriver):
+    reasons = {"any": "it is a tag of the series"}
+
+    def _columns(self):
+        return [replace(each, reasons=self.reasons) if each.name == "stock" else each for each in super()._columns()]
+
+    @hookimpl
+    async def compile_filter(self, request):
+        if request.match == "any" and len(request.rows) > 1 and "stock" in {row.column for row in request.rows}:
+            raise QueryError("the driver was called")
+        return await super().compile_filter(request)
+
+    @hookimpl
+    async def ping(self):
+        self.reasons = {}
+        return await super().ping()
+"""
+
+
+async def test_a_filter_on_any_that_names_an_excluded_column_is_refused_before_the_driver_is_called(make_runtime):
+    """A column may combine with others under all, and stand alone under any, but not beside other rows."""
+    runtime = make_runtime(wheelhouse.Driver("memory", code=EXCLUDES, hooks=[*HOOKS]))
+    title, stock = Filter("title", "contains", "Book"), Filter("stock", ">=", 3)
+    async with runtime, runtime.open("memory") as session:
+        for call in (session.page, session.count, session.compile):
+            with pytest.raises(FilterNotSupportedError) as caught:
+                await call("books", filters=[title, stock], match="any")
+            details = {"row": 1, "column": "stock", "operator": ">=", "reason": "it is a tag of the series"}
+            assert caught.value.details == details
+        rejected = last(runtime, "filter.rejected")
+        assert (rejected.column, rejected.operator, rejected.reason) == ("stock", ">=", "it is a tag of the series")
+        assert await session.count("books", filters=[stock], match="any") == 9
+        assert await session.count("books", filters=[title, stock]) == 8
+        await session.ping()  # the limit ends
+        with pytest.raises(QueryError, match="the driver was called"):
+            await session.count("books", filters=[title, stock], match="any")
+
+
 async def test_a_page_has_rows_with_keys_and_cells_as_stored(open_memory):
     async with open_memory() as runtime, runtime.open("memory") as session:
         page = await session.page("books", sort=[Sort("price", descending=True)], limit=2)
@@ -66,13 +113,45 @@ async def test_a_page_has_rows_with_keys_and_cells_as_stored(open_memory):
         assert page.total == 23
         cut = (await session.page("books", filters=[Filter("id", "=", "7")])).rows[0]
         assert cut.is_cut("tags")
-        assert isinstance(cut["tags"], CutText)
+        assert isinstance(cut["tags"], CutJson)
         assert len(cut["tags"]) == 10_003
         whole = await session.cell(cut.key, "tags")
         assert isinstance(whole, Json)
         assert len(json.loads(whole)) == 2_000
         event = last(runtime, "page.fetched")
         assert (event.connection, event.object, event.rows) == ("memory", "books", 1)
+
+
+async def test_reads_at_a_revision_show_the_rows_as_they_were(make_runtime, tmp_path):
+    driver = wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS], capabilities=["browse", "revisions"])
+    async with make_runtime(driver) as runtime, runtime.open("memory") as session:
+        before = await session.page("books")
+        await session.apply(await session.plan(Delete(before.keys[0])))
+        assert (await session.page("books")).total == 22
+        page = await session.page("books", revision=before.revision)
+        assert (page.cells, page.revision) == (before.cells, before.revision)
+        assert await session.count("books", revision=before.revision) == 23
+        assert await session.cell(before.keys[0], "title", revision=before.revision) == before.rows[0]["title"]
+        async with aclosing(session.rows("books", revision=before.revision)) as rows:
+            assert len([row async for row in rows]) == 23
+        result = await session.export("books", to=tmp_path / "then.ndjson", revision=before.revision)
+        assert result.rows == 23
+        with pytest.raises(RevisionGoneError):
+            await session.page("books", revision="99")
+
+
+async def test_a_revision_never_reaches_a_driver_that_does_not_announce_them(open_memory, tmp_path):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        page = await session.page("books")
+        for read in (
+            lambda: session.page("books", revision="0"),
+            lambda: session.count("books", revision="0"),
+            lambda: session.cell(page.keys[0], "title", revision="0"),
+            lambda: anext(session.rows("books", revision="0")),
+            lambda: session.export("books", to=tmp_path / "x.ndjson", revision="0"),
+        ):
+            with pytest.raises(UnsupportedOperationError, match="as they are now"):
+                await read()
 
 
 async def test_a_filter_that_cannot_run_is_an_event_and_an_error_and_nothing_else(open_memory):
@@ -149,6 +228,14 @@ async def test_the_console_answers_request_by_request(open_memory):
         answers = await session.console("GET /\nGET /books/1")
         assert [answer.status for answer in answers] == [200, 200]
         assert last(runtime, "console.executed").path == "/books/1"
+
+
+async def test_a_session_says_what_it_is_connected_to_and_with_what(open_memory):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        assert (session.name, session.type, session.plugin) == ("memory", "memory", "memory")
+        assert session.server.product
+        assert session.plugin_version == "1.0.0"
+        assert session.sandbox
 
 
 async def test_W35_a_change_of_health_is_an_event_and_staying_the_same_is_none(open_memory):

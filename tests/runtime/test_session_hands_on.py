@@ -9,9 +9,9 @@ from contextlib import aclosing
 import pytest
 
 import wheelhouse
-from dragoman import Insert
+from dragoman import Filter, Insert
 from dragoman_api.errors import ConfigurationError, DriverFaultError, UnsupportedOperationError
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker.hook_types import HOOKS
 
 ECHO = """
 import json
@@ -59,6 +59,31 @@ class Driver(MemoryDriver):
             said = {"kind": AnswerKind.TEXT, "status": 200, "request": request.request}
             answer = Answer(**said, text=str(at), failed="odd" * (at % 2), next=answer)
         return answer
+"""
+
+
+RESIDUAL = """
+from dragoman_api import Column, CompiledFilter, ExportPart, Page, hookimpl
+from dragoman_api.testing.memory import MemoryDriver
+
+
+class Driver(MemoryDriver):
+    @hookimpl
+    async def compile_filter(self, request):
+        return CompiledFilter(object=request.object, body=str(request.residual), rows=[])
+
+    @hookimpl
+    async def fetch_page(self, request):
+        body = request.filter.body if request.filter else None
+        return Page(columns=[Column(name=name, type="text") for name in "ab"], cells=[[body, request.residual]])
+
+    @hookimpl
+    async def count_rows(self, request):
+        return int(request.filter.body == "None")
+
+    @hookimpl
+    async def export_rows(self, request):
+        yield ExportPart(data=f'{{"body": "{request.filter.body}"}}\\n'.encode(), rows=1)
 """
 
 
@@ -155,3 +180,19 @@ async def test_W35_a_change_of_health_has_the_code_of_its_error(open_echo):
         assert [(event.state, event.code) for event in told] == [
             ("failed", "overloaded"), ("ok", ""), ("failed", "authentication-failed"),
         ]  # fmt: skip
+
+
+async def test_leave_to_evaluate_rows_here_reaches_pages_alone(make_runtime):
+    driver = wheelhouse.Driver("echo", code=RESIDUAL, hooks=[*HOOKS], capabilities=["browse", "export"])
+    rows = [Filter("title", "=", "x")]
+    async with make_runtime(driver) as runtime, runtime.open("echo") as session:
+        assert (await session.page("books", filters=rows, residual=50)).cells == [["50", 50]]
+        assert (await session.page("books", residual=50)).cells == [[None, 50]]
+        assert (await session.page("books", filters=rows)).cells == [["None", None]]
+        assert (await session.compile("books", filters=rows, residual=9)).body == "9"
+        assert await session.count("books", filters=rows) == 1
+        assert [row async for row in session.rows("books", filters=rows)] == [{"body": "None"}]
+        for number in (0, -1, 10_001):
+            for call in (session.page, session.compile):
+                with pytest.raises(ConfigurationError, match="residual"):
+                    await call("books", filters=rows, residual=number)

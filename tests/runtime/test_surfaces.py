@@ -12,13 +12,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import wheelhouse
-from dragoman.connections import SavedConnection
 from dragoman.plugins import Plugins
 from dragoman.runtime import Runtime
 from dragoman.sandbox.driver_process import Worker
+from dragoman.saved_connections import SavedConnection
 from dragoman.session import Session
 from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker.hook_types import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
@@ -122,7 +122,8 @@ def public_coroutines(kind):
 
 
 def _waits(function):
-    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    waits = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    return waits or inspect.signature(function).return_annotation == "Rows"
 
 
 def test_no_operation_is_left_out():

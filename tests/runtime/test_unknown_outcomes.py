@@ -10,8 +10,7 @@ from dragoman_api import hookimpl
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import DragomanError, Refused
-from dragoman_worker.hooks import HOOKS
-from slow_cases import mostly_slow
+from dragoman_worker.hook_types import HOOKS
 
 CODE = """
 import os
@@ -83,8 +82,6 @@ def request(path, *, writes=True):
 
 
 LOST = {
-    "long": "driver-fault",
-    "wide": "driver-fault",
     "nonsense": "driver-fault",
     "bug": "driver-fault",
     "crash": "driver-crashed",
@@ -93,7 +90,7 @@ LOST = {
 }
 
 
-@pytest.mark.parametrize("path", mostly_slow(LOST, fast=LOST.keys() - {"wide"}))
+@pytest.mark.parametrize("path", LOST)
 async def test_a_console_write_whose_answer_is_lost_is_said_to_be_unknown(open_losing, path):
     async with open_losing() as runtime, runtime.open("losing") as session:
         assert (await session.execute(request("well"))).status == 200
@@ -105,6 +102,15 @@ async def test_a_console_write_whose_answer_is_lost_is_said_to_be_unknown(open_l
         error = await failure(session.execute(request(path, writes=False)))
         assert (error.code, error.details.get("outcome")) == (LOST[path], None)
         assert UNKNOWN not in error.message
+
+
+@pytest.mark.parametrize("path", ["long", "wide"])
+async def test_a_console_write_whose_answer_is_too_large_is_answered_and_cut(open_losing, path):
+    async with open_losing() as runtime, runtime.open("losing") as session:
+        answer = await session.execute(request(path))
+        assert answer.status == 200
+        notes = [*answer.notes, *(answer.page.notes if answer.page else ())]
+        assert [note.code for note in notes] == ["text-cut" if path == "long" else "cells-cut"]
 
 
 async def test_a_console_write_that_was_not_sent_or_was_answered_with_no_is_not_unknown(open_losing):

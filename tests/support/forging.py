@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from dragoman_registry.files import write
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.roles import publisher_of, served_name
+from dragoman_registry.trust.tuf_repository import Repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
-from dragoman_registry.wheels.archive import Host
+from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.wheel_file import WheelFile
 from wheelhouse import Driver, Wheel, hashed, manifest, zip_entry
 
@@ -844,7 +844,7 @@ def library_with_commands(folder: Path) -> Path:
 
 def main() -> None:
     """Write the reference page anew: every wheel is built, and refused."""
-    from dragoman_registry.wheels.checks import check
+    from dragoman_registry.wheels.archive_checks import check
 
     page = Path(__file__).parents[2] / "docs/reference/hostile-wheels.md"
     rows = []

@@ -15,8 +15,8 @@ from dragoman_registry.client import lockfile
 from dragoman_registry.client.installer import install
 from dragoman_registry.client.resolver import resolve
 from dragoman_registry.client.store import Store
-from dragoman_registry.index.registry import Registry
-from dragoman_registry.wheels.archive import Host
+from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.wheels.host_environment import Host
 
 if TYPE_CHECKING:
     from dragoman_registry.client.generation import Generation

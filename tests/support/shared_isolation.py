@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 from dragoman_registry.isolation import Apart
-from dragoman_registry.publisher import acceptance, mirror
+from dragoman_registry.publisher import acceptance, mirror, upload_requests
 from dragoman_registry.publisher.verify import __name__ as verify
 
 if TYPE_CHECKING:
@@ -27,3 +27,18 @@ def one_process_apart() -> Iterator[Apart]:
         patch.object(mirror, "Apart", lambda: nullcontext(apart)),
     ):
         yield apart
+
+
+@contextmanager
+def one_process_for_uploads() -> Iterator[None]:
+    """Judge uploads in one process; where its end is the matter, each needs one of its own."""
+    with Apart() as apart, patch.object(upload_requests, "Apart", lambda: _Lasting(apart)):
+        yield
+
+
+class _Lasting:
+    def __init__(self, apart: Apart) -> None:
+        self.call = apart.call
+
+    def end(self) -> None:
+        """Let it work on."""

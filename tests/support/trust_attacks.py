@@ -26,13 +26,13 @@ from dragoman.plugins.combined_catalog import offer_for_type
 from dragoman_api.errors import DragomanError, WheelRejectedError
 from dragoman_registry.files import write
 from dragoman_registry.index.last_trusted import Memory
-from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, signing
+from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.publisher import acceptance, marks, publish, publishers, renew_signatures
 from dragoman_registry.publisher.mirror import mirror
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import Keys, beside, own_key
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.tuf_client import TufTrust
+from dragoman_registry.trust.tuf_repository import Repository
 from forging import forge
 from installing import Place
 
@@ -173,7 +173,7 @@ def replay(case: Case) -> str | None:
 
 @attack("the web server", "serves an old state until its signatures expire: clients see no update", "registry-stale")
 def freeze(case: Case) -> str | None:
-    signing.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    renew_signatures.sign(case.root, days=7, now=NOW - timedelta(days=30))
     return case.install()
 
 
@@ -249,7 +249,7 @@ def forged_publisher(case: Case) -> str | None:
 def revoked_key(case: Case) -> str | None:
     new = own_key(case.folder / "new.pem")
     publishers.add_publisher(case.root, "acme", key=new.with_suffix(".pub"), projects=["dragoman-demo"])
-    signing.sign(case.root, sign=new)
+    renew_signatures.sign(case.root, sign=new)
     acceptance.accept(case.root)
     assert case.install() == "1.0.0"
     wheel, files = case.evil()
@@ -273,13 +273,13 @@ def taken_type(case: Case) -> str | None:
 
 @attack("nothing; the client's clock is five years ahead", "waits", "registry-stale")
 def clock_ahead(case: Case) -> str | None:
-    signing.sign(case.root, days=364, now=NOW - timedelta(days=5 * 365))
+    renew_signatures.sign(case.root, days=364, now=NOW - timedelta(days=5 * 365))
     return case.install()
 
 
 @attack("nothing; the client's clock is two years behind", "waits", "1.0.0")
 def clock_behind(case: Case) -> str | None:
-    signing.sign(case.root, days=366, now=NOW + timedelta(days=2 * 365))
+    renew_signatures.sign(case.root, days=366, now=NOW + timedelta(days=2 * 365))
     return case.install()
 
 
@@ -388,7 +388,7 @@ def stolen_publisher_is_quarantined(case: Case) -> str | None:
 )
 def stolen_targets_after_rotation(case: Case) -> str | None:
     thief = shutil.copytree(beside(case.root), case.folder / "thief.keys")
-    signing.sign(case.root, rotate=["targets"])
+    renew_signatures.sign(case.root, rotate=["targets"])
     assert case.install() == "1.0.0"
     kept = Keys(thief).signers()
     repository = Repository(case.root, Keys(beside(case.root)))

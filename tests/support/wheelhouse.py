@@ -32,7 +32,7 @@ NOW = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)  # si
 
 CODE = """\
 from dragoman_api import hookimpl
-from dragoman_api.columns import Column, ColumnKind, Description, Object
+from dragoman_api.columns import Column, ColumnKind, Description, Object, ObjectList
 from dragoman_api.connections import Server
 from dragoman_api.grid import Page
 
@@ -43,8 +43,8 @@ class Driver:
         return Server("Demo", "{version}")
 
     @hookimpl
-    async def list_objects(self):
-        return [Object("things", rows=0)]
+    async def list_objects(self, request):
+        return ObjectList(objects=[Object("things", rows=0)])
 """
 
 

@@ -27,7 +27,7 @@ import wheelhouse
 from dragoman import Runtime
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverCrashedError
 from dragoman_registry.trust.keys import beside
-from dragoman_worker import hooks
+from dragoman_worker import hook_types
 from fakes.certificates import make_certificates
 from fakes.elasticsearch import FakeElasticsearch
 from forging import forge
@@ -40,7 +40,7 @@ NAUGHTY = """
 import os, sys, time
 import anyio
 from dragoman_api import hookimpl
-from dragoman_api.columns import Column, ColumnKind, Description, Object
+from dragoman_api.columns import Column, ColumnKind, Description, Object, ObjectList
 from dragoman_api.connections import Server
 from dragoman_api.grid import Page
 
@@ -53,8 +53,8 @@ class Driver:
         return Server("Naughty", "1")
 
     @hookimpl
-    async def list_objects(self):
-        return [Object("evil\\x1b[2J\\x9b31m\\u202ename", rows=1)]
+    async def list_objects(self, request):
+        return ObjectList(objects=[Object("evil\\x1b[2J\\x9b31m\\u202ename", rows=1)])
 
     @hookimpl
     async def describe_object(self, name):
@@ -414,7 +414,7 @@ def test_a_server_that_dies_while_it_answers_leaves_an_error_and_no_half_page(ho
 
 
 def allow(monkeypatch, *, seconds):
-    monkeypatch.setitem(hooks.HOOKS, "fetch_page", hooks.HOOKS["fetch_page"]._replace(seconds=seconds))
+    monkeypatch.setitem(hook_types.HOOKS, "fetch_page", hook_types.HOOKS["fetch_page"]._replace(seconds=seconds))
 
 
 def test_a_server_that_hangs_meets_a_deadline_and_the_session_lives_on(house, broken, monkeypatch):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, assert_type
 import dragoman
 from dragoman import (
     Answer,
+    Count,
     Delete,
     DragomanError,
     Drop,
@@ -38,6 +39,8 @@ from dragoman_api import (
     Http,
     HttpRequest,
     Object,
+    ObjectList,
+    ObjectsRequest,
     PageRequest,
     Profile,
     Server,
@@ -64,7 +67,7 @@ async def script(target: Path) -> None:
         assert_type(plan, Plan)
         assert_type(plan.requests, list[HttpRequest])
         assert_type(await shop.apply(plan), list[Outcome])
-        assert_type(await shop.count("books"), int)
+        assert_type(await shop.count("books"), Count)
         assert_type(await shop.ping(), Health)
         assert_type(await shop.describe("books"), Description)
         assert_type(await shop.console("GET /"), list[Answer])
@@ -104,8 +107,8 @@ class Driver:
         return Server("Demo", str(answer.status))
 
     @hookimpl
-    async def list_objects(self) -> list[Object]:
-        return [Object("books", rows=1)]
+    async def list_objects(self, request: ObjectsRequest) -> ObjectList:
+        return ObjectList(objects=[Object("books", rows=1)])
 
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 
 from dragoman.sandbox import Launch, Worker, measured_level
+from dragoman_api.columns import ObjectsRequest
 from dragoman_api.errors import DragomanError
 from dragoman_api.exports import ExportRequest
 
@@ -40,7 +41,7 @@ class Driver:
             yield ExportPart(data=b"x" * 3_000_000, rows=rows)
 
     @hookimpl
-    async def list_objects(self):
+    async def list_objects(self, request):
         print("hanging", flush=True)
         time.sleep(600)
 
@@ -99,7 +100,7 @@ async def tell(launch: Launch) -> dict[str, Any]:
 async def hang(launch: Launch) -> None:
     async with Worker(launch) as worker:
         print(worker._child.process.pid, flush=True)
-        await worker.call("list_objects")
+        await worker.call("list_objects", ObjectsRequest())
 
 
 def outlives(folder: str) -> bool:

@@ -23,8 +23,8 @@ import asyncio, errno, json, os, socket, sys, time
 from decimal import Decimal
 import anyio
 from dragoman_api import errors
-from dragoman_api.cells import Json, CutText
-from dragoman_api.columns import Column, Description, Note, Object
+from dragoman_api.cells import CutJson, CutText, Json
+from dragoman_api.columns import Column, Description, Note, Object, ObjectList, ObjectsRequest
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.changes import HttpRequest, Outcome, Plan, PlannedRequest

@@ -17,15 +17,15 @@ from msgspec import Raw
 from dragoman.sandbox import Launch, Worker
 from dragoman.sandbox.export_pipe import ExportReply
 from dragoman.sandbox.pending_calls import PendingCall, PendingCalls
-from dragoman_api.cells import CutText, Json
+from dragoman_api.cells import CutJson, CutText, Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan, PlannedRequest
-from dragoman_api.columns import Column, Description, Note, Object
+from dragoman_api.columns import Column, Description, Note, Object, ObjectList
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import AccessDeniedError
 from dragoman_api.grid import Page, RowKey
 from dragoman_worker.frames import FROM_CHILD, FrameError, FrameReader, frame
-from dragoman_worker.hooks import EXPORT, HOOKS
+from dragoman_worker.hook_types import EXPORT, HOOKS
 from dragoman_worker.values import encode, take_apart
 from dragoman_worker.wire import CREDITS, Chunk, Failure, Ready, Result, Sandboxed, pack
 
@@ -134,7 +134,10 @@ def real() -> dict[str, bytes]:
     """Make what an honest child sends: an answer of every hook, an error, the messages of the start."""
     key, note = RowKey("things", "id-1", "blue"), Note(code="cut", reason="a note")
     columns = [Column(name=name, type="keyword") for name in ("a", "b", "c", "d", "e")]
-    cells = [[2**70, Decimal("1.10"), Json('["x"]'), CutText('[1...'), None], [1.5, True, "text", -1, "ü"]]  # fmt: skip
+    cells = [
+        [2**70, Decimal("1.10"), Json('["x"]'), CutJson("[1..."), None],
+        [1.5, True, "text", -1, CutText("ü...")],
+    ]
     request = HttpRequest("POST", "/_bulk", '{"x": 1}')
     done = [Outcome(change=0, status=OutcomeStatus.APPLIED, key=key), Outcome(change=1, status=OutcomeStatus.CONFLICT)]
     page = Page(columns=columns, cells=cells, keys=[key, key], total=2, notes=[note])
@@ -142,7 +145,7 @@ def real() -> dict[str, bytes]:
         "connect": Server("Demo", "1.2.3", notes=["it is old"]),
         "ping": Health(ok=False, reason="tired"),
         "close": None,
-        "list_objects": [Object("things", rows=12), Object("others")],
+        "list_objects": ObjectList(objects=[Object("things", rows=12, branch=True), Object("x", parent="y")], next="2"),
         "describe_object": Description(object="things", columns=columns, structure='{"a": 1}'),
         "fetch_page": page,
         "fetch_cell": Json('{"deep": [1, 2, 3]}'),

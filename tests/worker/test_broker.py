@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import socket
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pytest
 
+from dragoman.sandbox.reach.broker import Broker
+from dragoman_api.columns import ObjectsRequest
 from dragoman_api.errors import DriverFaultError
+from dragoman_worker.frames import FrameReader
+from dragoman_worker.wire import Pipe, decoder
 from fake_network import Names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from tests.worker.conftest import Workshop
+
+    from dragoman.sandbox.reach.address_resolver import AddressResolver
 
 CLIENT = """
 async def attempt(name):
@@ -43,9 +51,9 @@ class Driver:
         return Description(object=name, columns=[], structure=json.dumps(await attempt(name)))
 
     @hookimpl
-    async def list_objects(self):
+    async def list_objects(self, request):
         response = await self.http.request("GET", "/hello")
-        return [Object(response.text, response.status)]
+        return ObjectList(objects=[Object(response.text, response.status)])
 """
 
 
@@ -97,7 +105,7 @@ async def test_the_http_helper_works_through_it(workshop: Workshop) -> None:
         workshop.worker(CLIENT, approved=(("localhost", port),), host="localhost", port=port) as worker,
     ):
         await worker.call("connect")
-        [page] = await worker.call("list_objects")
+        [page] = await worker.call("list_objects", ObjectsRequest())
         assert (page.name, page.rows) == ("hello", 200)
 
 
@@ -203,7 +211,7 @@ async def test_a_connection_goes_to_what_the_lookup_before_it_found(workshop: Wo
         workshop.worker(CLIENT, approved=(("es.example", port),), host="es.example", port=port) as worker,
     ):
         await worker.call("connect")
-        [page] = await worker.call("list_objects")
+        [page] = await worker.call("list_objects", ObjectsRequest())
         assert page.name == "hello"
     assert (names.looked_up, names.tried) == (["es.example"], ["127.0.0.1"])
 
@@ -224,3 +232,33 @@ async def test_a_host_that_is_no_name_is_told_and_ends_nothing(workshop: Worksho
     async with server() as port, workshop.worker(CLIENT, approved=((host, 1), ("127.0.0.1", port))) as worker:
         assert (await ask(worker, host, 1))[0] == "gaierror"
         assert (await ask(worker, "127.0.0.1", port))[0] == "pong"
+
+
+@pytest.mark.skipif(not hasattr(socket, "recv_fds"), reason="Windows passes pipes in another way")
+def test_the_write_end_of_a_pipe_arrives_with_the_number_of_its_call(tmp_path: Path) -> None:
+    faults: list[str] = []
+    host, child = socket.socketpair()
+    with host, child, (tmp_path / "end").open("wb", buffering=0) as end:
+        broker = Broker(
+            host,
+            cast("AddressResolver", None),
+            pid=os.getpid(),
+            on_denied=lambda *_: None,
+            on_nearer=lambda *_: None,
+            on_fault=faults.append,
+        )
+        broker.hand_over(7, end)
+        data, [passed], *_ = socket.recv_fds(child, 1024, 1)
+        os.write(passed, b"rows")
+        os.close(passed)
+        [body] = FrameReader(limit=1024).feed(data)
+        assert decoder(Pipe).decode(body) == Pipe(7)
+        assert (tmp_path / "end").read_bytes() == b"rows"
+        for number in range(100_000):
+            broker.hand_over(number, end)
+            if faults:
+                break
+        assert faults == ["requests and read no replies"]
+        child.close()
+        broker.hand_over(8, end)
+    assert len(faults) == 1

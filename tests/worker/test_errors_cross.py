@@ -18,7 +18,7 @@ from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.errors import DriverError, QueryError, from_code
 from dragoman_api.grid import Page
-from dragoman_worker.wire import Failure
+from dragoman_worker.wire import Failure, Learned
 
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
@@ -160,3 +160,35 @@ async def test_a_real_driver_cannot_speak_for_the_host(workshop: Workshop):
     assert error.code == "driver-error"
     assert error.message == "the driver raised rollback, which only the host may raise: key ***"
     assert (error.hint, error.hint_from) == ("dragoman registry add https://evil", "driver")
+
+
+async def test_a_token_that_a_driver_learned_is_masked_in_its_errors_and_its_log(workshop: Workshop):
+    """Like the secrets of the profile; before it is learned, it is a text like any other."""
+    driver = """
+    class Driver:
+        @hookimpl
+        async def connect(self, profile, http):
+            self.http = http
+            return Server("learned")
+
+        @hookimpl
+        async def describe_object(self, name):
+            if name == "learn":
+                self.http.hide("token-of-an-hour")
+                raise errors.QueryError("the token-of-an-hour is wrong", hint="token-of-an-hour")
+            print("they said token-of-an-hour", flush=True)
+            return Description(object=name, columns=[], notes=[Note(code="x", reason="token-of-an-hour")])
+    """
+    async with workshop.worker(driver) as worker:
+        await worker.call("connect")
+        before = await worker.call("describe_object", "show")
+        with pytest.raises(DriverError) as caught:
+            await worker.call("describe_object", "learn")
+        after = await worker.call("describe_object", "show")
+    assert [each.notes[0].reason for each in (before, after)] == ["token-of-an-hour", "***"]
+    assert (caught.value.message, caught.value.hint) == ("the *** is wrong", "***")
+    assert workshop.lines == ["they said token-of-an-hour", "they said ***"]
+
+
+def test_a_message_with_a_token_does_not_print_it():
+    assert "secret" not in repr(Learned("secret-token"))

@@ -10,9 +10,10 @@ import pytest
 
 from dragoman.sandbox import missing_layers
 from dragoman.sandbox.levels import Level, achievable_level, assess, enforce
+from dragoman.sandbox.machine_level import measured_level
 from dragoman.sandbox.system import LAYERS
 from dragoman_api.errors import SandboxError
-from dragoman_worker.lockdown import kernel, landlock, limits
+from dragoman_worker.lockdown import kernel, landlock, rlimits
 from dragoman_worker.wire import Sandboxed
 
 if TYPE_CHECKING:
@@ -135,9 +136,13 @@ def test_a_kernel_that_runs_landlock_and_answers_as_if_not_is_filtered(
     assert "container" in remedy
 
 
+def test_the_level_is_the_machines_whatever_the_home(tmp_path: Path) -> None:
+    assert measured_level(tmp_path / "one") is measured_level(tmp_path / "other"), "tried once"
+
+
 def test_a_machine_without_a_table_of_calls_gives_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "NUMBERS", {})
-    monkeypatch.setattr(limits, "NUMBERS", {})
+    monkeypatch.setattr(rlimits, "NUMBERS", {})
     monkeypatch.setattr(kernel, "MACHINE", "riscv64")
     achievable_level.cache_clear()
     try:

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from dragoman import live_driver as module
-from dragoman._hooks import Hooks
+from dragoman.hook_manager import Hooks
 from dragoman.live_driver import LiveDriver
 from dragoman.sandbox import Launch
 from dragoman_api.connections import Profile

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox import bare_process, levels, measured_level
+from dragoman.sandbox import bare_process, find_host_imports, levels, machine_level
 from dragoman_api.errors import SandboxError
 
 if TYPE_CHECKING:
@@ -139,4 +139,4 @@ def test_no_other_system_is_given_more_than_a_process(system: str, name: str, mo
 def test_a_process_that_cannot_even_start_says_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bare_process, "BOOT", "raise RuntimeError('there is \x1b[31mno room')")
     with pytest.raises(SandboxError, match="RuntimeError: there is no room"):
-        measured_level.__wrapped__()
+        machine_level.tried_level.__wrapped__(find_host_imports())

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.msgpack import Ext
 
-from dragoman_api.cells import Cell, CutText, Json
+from dragoman_api.cells import Cell, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import HttpRequest, Insert, PlanRequest
-from dragoman_api.columns import Column, Description, Note, Object
+from dragoman_api.columns import Column, Description, Note, Object, ObjectList
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.filters import Filter, FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS, Page, RowKey
@@ -27,7 +27,8 @@ decimals = st.decimals(allow_nan=False, allow_infinity=False).filter(lambda n: a
 texts = st.text(max_size=20)
 cells = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), texts, decimals,
-    texts.map(Json), texts.map(CutText),
+    texts.map(Json), texts.map(CutJson), texts.map(CutText), st.binary(max_size=20),
+    st.binary(max_size=20).map(CutBytes),
 )  # fmt: skip
 
 
@@ -47,7 +48,7 @@ def columns(n: int) -> list[Column]:
 def exact(value: Any) -> Any:
     if isinstance(value, list):
         return [exact(item) for item in value]
-    return type(value), str(value), value
+    return type(value), repr(value) if isinstance(value, bytes) else str(value), value
 
 
 @given(st.integers(1, 5).flatmap(lambda n: st.lists(st.lists(cells, min_size=n, max_size=n), max_size=6)))
@@ -58,11 +59,32 @@ def test_cells_arrive_with_their_value_and_their_type(rows: list[list[Cell]]) ->
 
 @pytest.mark.parametrize(
     "value",
-    [None, 2**63, 2**64, -(2**70), 10**4_000, Decimal("1.10"), Json('{"a":1e400}'), ""],
+    [
+        None,
+        2**63,
+        2**64,
+        -(2**70),
+        10**4_000,
+        Decimal("1.10"),
+        Json('{"a":1e400}'),
+        "",
+        b"",
+        b"\xff" * 300,
+        bytes(100_000),
+        bytes(range(256)) * 40_000,
+        "x" * 10_000_000,
+        Json("[" + "1," * 3_000_000 + "1]"),
+    ],
     ids=lambda v: type(v).__name__,
 )
 def test_a_single_cell_arrives_with_its_value_and_its_type(value: Cell) -> None:
     assert exact(carry(value, Cell)) == exact(value)
+
+
+def test_a_page_of_bytes_and_keys_of_bytes_arrive() -> None:
+    """Alone in a page, bytes look like plain values to msgpack."""
+    page = Page(columns=columns(2), cells=[[b"\0", "a"]], keys=[RowKey("o", [b"\xff", 1, "x"])])
+    assert carry(page, Page | None) == page
 
 
 def test_a_large_page_travels_in_bounded_parts_and_arrives_whole() -> None:
@@ -90,8 +112,8 @@ def test_texts_and_lists_inside_a_result_travel_in_parts_too() -> None:
     page = Page(columns=columns(1), cells=[["z" * 1_000]] * 3_000)
     answer = Answer(kind=AnswerKind.GRID, status=200, request=request, page=page, text="t" * 2_000_000)
     assert carry(answer, Answer | None) == answer
-    objects = [Object(f"index-{at}", at) for at in range(100_000)]
-    assert carry(objects, list[Object] | None) == objects
+    objects = ObjectList(objects=[Object(f"index-{at}", at) for at in range(100_000)], next="100000")
+    assert carry(objects, ObjectList | None) == objects
     description = Description(object="a", columns=columns(4_096), structure="s" * 1_500_000)
     assert carry(description, Description | None) == description
 
@@ -125,7 +147,7 @@ def test_an_element_too_large_for_any_frame_is_a_fault() -> None:
 
 
 def test_values_of_changes_reach_the_driver_with_their_types() -> None:
-    wanted = {"a": Decimal("1.10"), "b": 2**70, "c": [Decimal("0.30"), {"d": 2**65}], "e": Json("[1]")}
+    wanted = {"a": Decimal("1.10"), "b": 2**70, "c": [Decimal("0.30"), {"d": 2**65}], "e": Json("[1]"), "f": b"\0"}
     request = PlanRequest(changes=[Insert("books", wanted)])
     got = values.decode_request(PlanRequest, Raw(values.encode_request(request)))
     assert exact(list(got.changes[0].values.values())) == exact(list(wanted.values()))
@@ -256,7 +278,7 @@ def test_a_page_has_two_million_cells_at_most_on_both_sides(monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("value", "kind", "said"),
     [
-        ([Object(str(at)) for at in range(100_001)], list[Object], "100,001.*100,000"),
+        (ObjectList(objects=[Object(str(at)) for at in range(100_001)]), ObjectList, "100,001.*100,000"),
         (Description(object="a", columns=[Column(name="a", type="")] * 4_097), Description, "4,097.*4,096"),
         (Page(columns=[Column(name="a", type="")] * 4_097, cells=[]), Page, "4,097.*4,096"),
     ],

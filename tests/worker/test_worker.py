@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from dragoman._hooks import Hooks
-from dragoman.references import NamedFile, regular_file
+from dragoman.hook_manager import Hooks
 from dragoman.sandbox import DriverProxy, driver_process, levels, lockdown_plan
-from dragoman_api.cells import CutText, Json
+from dragoman.secret_references import NamedFile, regular_file
+from dragoman_api.cells import CutJson, Json
 from dragoman_api.connections import Health, Server
 from dragoman_api.errors import (
     DriverCrashedError,
@@ -48,7 +48,7 @@ class Driver:
         return Health(ok=False, reason="tired")
 
     @hookimpl
-    async def list_objects(self):
+    async def list_objects(self, request):
         raise errors.AccessDeniedError("you may not list", hint="ask", details={"status": 403})
 
     @hookimpl
@@ -62,7 +62,7 @@ class Driver:
     @hookimpl
     async def fetch_page(self, request):
         columns = [Column(name=name, type="keyword") for name in ("a", "b", "c", "d")]
-        row = [2**70, Decimal("1.10"), Json('["x"]'), CutText('[1...')]
+        row = [2**70, Decimal("1.10"), Json('["x"]'), CutJson('[1...')]
         return Page(columns=columns, cells=[row] * request.limit, keys=[RowKey("o", "1")] * request.limit)
 """
 
@@ -83,7 +83,7 @@ async def test_a_page_arrives_with_big_numbers_decimals_and_json_as_they_were(wo
         page = await worker.call("fetch_page", PageRequest(object="o", limit=10_000))
     assert len(page.cells) == len(page.keys) == 10_000
     assert page.cells[9_999] == [2**70, Decimal("1.10"), '["x"]', "[1..."]
-    assert [type(cell) for cell in page.cells[0]] == [int, Decimal, Json, CutText]
+    assert [type(cell) for cell in page.cells[0]] == [int, Decimal, Json, CutJson]
 
 
 async def test_errors_of_a_driver_keep_class_hint_and_details(workshop: Workshop) -> None:

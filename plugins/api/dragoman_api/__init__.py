@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .calls import Call
-    from .cells import Cell, CutText, Json
+    from .cells import Cell, CutBytes, CutJson, CutText, Json
     from .changes import (
         Delete,
         Drop,
@@ -20,7 +20,19 @@ if TYPE_CHECKING:
         PlanRequest,
         Update,
     )
-    from .columns import Column, ColumnKind, Description, Note, Object, Operator
+    from .columns import (
+        Column,
+        ColumnKind,
+        Description,
+        Note,
+        Object,
+        ObjectList,
+        ObjectsRequest,
+        Operator,
+        Role,
+        TimeColumn,
+        Written,
+    )
     from .connections import Health, Profile, Server
     from .console import Answer, AnswerKind, ConsoleRequest, ConsoleText
     from .errors import (
@@ -34,24 +46,24 @@ if TYPE_CHECKING:
     )
     from .events import Event
     from .exports import ExportPart, ExportRequest
-    from .filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
-    from .grid import CellRequest, CountRequest, Page, PageRequest, RowKey, Sort
+    from .filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery, TimeRange
+    from .grid import CellRequest, CountRequest, Page, PageRequest, RowId, RowKey, Sort
     from .hookspecs import hookimpl
     from .http import Http
 
 _ROOMS = {
     "calls": "Call",
-    "cells": "Cell CutText Json",
+    "cells": "Cell CutBytes CutJson CutText Json",
     "changes": "Delete Drop HttpRequest Insert Outcome OutcomeStatus Plan PlanRequest PlannedRequest Update",
-    "columns": "Column ColumnKind Description Note Object Operator",
+    "columns": "Column ColumnKind Description Note Object ObjectList ObjectsRequest Operator Role TimeColumn Written",
     "connections": "Health Profile Server",
     "console": "Answer AnswerKind ConsoleRequest ConsoleText",
     "errors": "AuthenticationError ConnectionFailedError DragomanError FilterNotSupportedError QueryError Refused "
     "UnsupportedOperationError",
     "events": "Event",
     "exports": "ExportPart ExportRequest",
-    "filters": "CompiledFilter Explanation Filter FilterRequest RawQuery",
-    "grid": "CellRequest CountRequest Page PageRequest RowKey Sort",
+    "filters": "CompiledFilter Explanation Filter FilterRequest RawQuery TimeRange",
+    "grid": "CellRequest CountRequest Page PageRequest RowId RowKey Sort",
     "hookspecs": "hookimpl",
     "http": "Http",
 }
@@ -59,12 +71,12 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
     "Answer", "AnswerKind", "AuthenticationError", "Call", "Cell", "CellRequest", "Column", "ColumnKind",
-    "CompiledFilter", "ConnectionFailedError", "ConsoleRequest", "ConsoleText", "CountRequest", "CutText", "Delete",
-    "Description", "DragomanError", "Drop", "Event", "Explanation", "ExportPart", "ExportRequest", "Filter",
-    "FilterNotSupportedError", "FilterRequest", "Health", "Http", "HttpRequest", "Insert", "Json", "Note", "Object",
-    "Operator", "Outcome", "OutcomeStatus", "Page", "PageRequest", "Plan", "PlanRequest", "PlannedRequest", "Profile",
-    "QueryError", "RawQuery", "Refused", "RowKey", "Server", "Sort", "UnsupportedOperationError", "Update",
-    "hookimpl",
+    "CompiledFilter", "ConnectionFailedError", "ConsoleRequest", "ConsoleText", "CountRequest", "CutBytes", "CutJson",
+    "CutText", "Delete", "Description", "DragomanError", "Drop", "Event", "Explanation", "ExportPart", "ExportRequest",
+    "Filter", "FilterNotSupportedError", "FilterRequest", "Health", "Http", "HttpRequest", "Insert", "Json", "Note",
+    "Object", "ObjectList", "ObjectsRequest", "Operator", "Outcome", "OutcomeStatus", "Page", "PageRequest", "Plan",
+    "PlanRequest", "PlannedRequest", "Profile", "QueryError", "RawQuery", "Refused", "Role", "RowId", "RowKey",
+    "Server", "Sort", "TimeColumn", "TimeRange", "UnsupportedOperationError", "Update", "Written", "hookimpl",
 ]  # fmt: skip
 
 

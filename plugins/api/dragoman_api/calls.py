@@ -26,6 +26,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         object: The object, or the plugin's id; None if the call concerns all of them.
         writes: The call may change something on the server or among the installed drivers.
         requests: The exact requests, of `apply_change` and `execute_console`.
+        statements: What each request does in the server's language, in the same order, of `apply_change`; empty texts
+            for readable requests. A driver wrote them: only `requests` says what is sent.
         changes: The changes behind the requests, of `plan_change` and `apply_change`.
         rows: The maximum number of rows requested, of `fetch_page`.
         unattended: No person is present to answer questions.
@@ -36,6 +38,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     object: str | None = None
     writes: bool = False
     requests: tuple[HttpRequest, ...] = ()
+    statements: tuple[str, ...] = ()
     changes: tuple[Change, ...] = ()
     rows: int | None = None
     unattended: bool = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,23 @@ CELL_CUT = 10_000
 ELLIPSIS = "..."
 """The end of a cut cell (E22)."""
 
+CELL_BUDGET = 256 * 2**10
+"""Maximum size of one text (as UTF-8), JSON or binary cell of a page, in bytes.
+
+Above this and the next two budgets, the driver's process cuts the longest cells before it sends the page, marks each as
+`CutText`, `CutJson` or `CutBytes`, and adds a note ``cells-cut`` for each column. `fetch_cell` returns a whole value. A
+driver need not cut anything itself.
+"""
+
+ROW_BUDGET = 3 * 2**20
+"""Maximum size of the texts and bytes of one row of a page, in bytes."""
+
+PAGE_BUDGET = 24 * 2**20
+"""Maximum size of the texts and bytes of all cells of a page, or of all pages that answer one console request."""
+
+TEXT_BUDGET = 32 * 2**20
+"""Maximum size of all `Answer.text` of one console request, in bytes; longer ones are cut, with a note ``text-cut``."""
+
 
 class Json(str):
     """The text of a JSON array or object, digits and key order as the server sent them.
@@ -23,32 +41,70 @@ class Json(str):
     __slots__ = ()
 
 
-class CutText(Json):
+class CutJson(Json):
     """A Json text that was cut; saving it would store the fragment (E22, E23)."""
 
     __slots__ = ()
 
 
+class CutText(str):
+    """A plain text that was cut; saving it would store the fragment (E23)."""
+
+    __slots__ = ()
+
+
+class CutBytes(bytes):
+    """The first bytes of a binary value that was cut, without an ellipsis; saving it would store the fragment (E23)."""
+
+    __slots__ = ()
+
+
+def is_cut(value: object) -> bool:
+    """Check whether a cell holds only the beginning of its value."""
+    return isinstance(value, CutJson | CutText | CutBytes)
+
+
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    Cell = None | bool | int | float | str | Decimal
-    """One value of a grid. Integers have any size; Decimal is used where a float would lose digits; Json is a str."""
-else:  # what msgspec decodes: big integers, Decimal and Json travel as extension types
+    Cell = None | bool | int | float | str | bytes | Decimal
+    """One value of a grid. Integers have any size; Decimal is used where a float would lose digits; Json is a str.
+
+    A change may give bytes as base64 text, too, in a column of kind ``binary``; see `as_bytes`."""
+else:  # what msgspec decodes: big integers, Decimal, Json and bytes travel as extension types
     Cell = None | bool | int | float | str | msgspec.msgpack.Ext
 
 
 MAX_DIGITS = 4_300
 """Maximum digits of an integer that Python and msgspec read and print; a longer one is a Decimal."""
 
-_ZERO = "e-0000"  # appended to an integer that is too long; the number keeps its value
+_ZERO = "e-0000"  # appended to an integer that is too long, and to -0; the number keeps its value
 _LONG = (
     re.compile(  # an unclosed string, and a run of digits that is no integer, are consumed: no byte is scanned twice
-        rb'"(?:[^"\\]++|\\[^\n])*+"?|(-[0-9]{%d,}+|[0-9]{%d,}+)(?![.eE])|[0-9]++' % (MAX_DIGITS, MAX_DIGITS + 1)
+        rb'"(?:[^"\\]++|\\[^\n])*+"?|(-0(?![0-9])|-[0-9]{%d,}+|[0-9]{%d,}+)(?![.eE])|[0-9]++'
+        % (MAX_DIGITS, MAX_DIGITS + 1)
     )
 )
-_RUN = re.compile(rb"(?<![0-9])[0-9]{%d}" % MAX_DIGITS)
-_WIDENED = re.compile(f"(?<=[0-9]{{{MAX_DIGITS}}}){_ZERO}(?![0-9])")
+_DIGITS = b"0123456789"
+_SIGNED = re.compile(rb"-0(?![0-9.eE])")
+_WIDENED = re.compile(rf'"(?:[^"\\]++|\\[^\n])*+"?|(-0|-?[0-9]{{{MAX_DIGITS},}}+){_ZERO}(?![0-9])|[0-9]++')
+
+
+def as_bytes(value: object) -> bytes:
+    r"""Return the value of a binary column: bytes, or what their base64 text stands for.
+
+    Raises:
+        ValueError: It is neither.
+
+    >>> as_bytes("AP8="), as_bytes(b"a")
+    (b'\x00\xff', b'a')
+    """
+    if isinstance(value, bytes):
+        return value
+    try:
+        return base64.b64decode(value if isinstance(value, str) else "?", validate=True)
+    except ValueError as error:
+        raise ValueError(f"it takes bytes, or their base64 text: {error}") from None
 
 
 def exact_number(text: str) -> float | Decimal | Json:
@@ -71,21 +127,37 @@ def exact_number(text: str) -> float | Decimal | Json:
 
 
 def widened(json: bytes) -> bytes:
-    """Add an exponent of zero to the integers of a JSON text that are too long to be read as integers.
+    """Add an exponent of zero to the integers of a JSON text that would not be read as integers: too long ones, and -0.
 
     `exact_number` reads them; `narrowed` removes the exponent if they stay text.
     """
-    if not _RUN.search(json):  # twenty times as fast
+    if not (has_signed_zero(json) or _has_long_run(json)):
         return json
     return _LONG.sub(lambda found: found[1] + _ZERO.encode() if found[1] else found[0], json)
 
 
+def _has_long_run(json: bytes) -> bool:
+    """Return whether a text holds `MAX_DIGITS` digits in a row: such a run covers one of the places looked at."""
+    for at in range(MAX_DIGITS, len(json) + 1, MAX_DIGITS):
+        if json[at - 1] in _DIGITS:
+            before, behind = json[at - MAX_DIGITS : at], json[at : at + MAX_DIGITS]
+            spare = len(before.rstrip(_DIGITS)) + len(behind.lstrip(_DIGITS))
+            if len(before) + len(behind) - spare >= MAX_DIGITS:
+                return True
+    return False
+
+
+def has_signed_zero(json: bytes) -> bool:
+    """Return whether a JSON text may hold the integer -0, whose sign is lost unless the text is `widened`."""
+    return _SIGNED.search(json) is not None
+
+
 def narrowed(json: str) -> str:
     """Remove the exponents that `widened` added."""
-    return _WIDENED.sub("", json) if _ZERO in json else json
+    return _WIDENED.sub(lambda found: found[1] or found[0], json) if _ZERO in json else json
 
 
-def cut(text: str, *, limit: int = CELL_CUT) -> Json | CutText:
+def cut(text: str, *, limit: int = CELL_CUT) -> Json | CutJson:
     """Cut a JSON text to a number of characters and mark it as cut (E22).
 
     Args:
@@ -93,11 +165,11 @@ def cut(text: str, *, limit: int = CELL_CUT) -> Json | CutText:
         limit: The number of characters to keep before the ellipsis.
 
     Returns:
-        The text itself as Json if it fits, else its first characters and ``...`` as CutText.
+        The text itself as Json if it fits, else its first characters and ``...`` as CutJson.
 
     >>> cut("[1,2]")
     '[1,2]'
     >>> cut("[1,2,3]", limit=4)
     '[1,2...'
     """
-    return Json(text) if len(text) <= limit else CutText(text[:limit] + ELLIPSIS)
+    return Json(text) if len(text) <= limit else CutJson(text[:limit] + ELLIPSIS)

@@ -8,7 +8,7 @@ import msgspec
 
 from .cells import Cell
 from .columns import Note
-from .grid import RowKey
+from .grid import RowId, RowKey, check_id
 
 Values = dict[str, Cell | list[object] | dict[str, object]]
 
@@ -18,8 +18,8 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
 
     Attributes:
         object: The object that receives the row.
-        values: The values by column name.
-        id: The row's primary key; None to let the server make one.
+        values: The values by column name. They may name the key by its columns, in place of `id`.
+        id: The row's primary key, as in `RowKey`; None to let the server make one.
         replace: The row may replace an existing row with that id.
         tenant: The tenant that owns the row, if the object has tenants.
         routing: What the server needs besides the id to find it again, as in `RowKey`.
@@ -29,12 +29,35 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
 
     object: str
     values: Values = {}
-    id: str | None = None
+    id: RowId | None = None
     replace: bool = False
     tenant: str | None = None
     routing: str | None = None
     guard: dict[str, int | str] = {}
     document: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.id is not None:
+            check_id(self.id)
+
+    def with_key(self, *columns: str) -> Insert:
+        """Return the insert with the values of the key columns, if they are given, as `id`.
+
+        Raises:
+            ValueError: Only some of several columns are given, or they and `id` name different rows.
+        """
+        given = [name for name in columns if self.values.get(name) is not None]
+        if given and len(given) < len(columns):
+            raise ValueError(f"a key needs all of its columns: {', '.join(columns)}")
+        key: RowId | None = self.id
+        if given:
+            parts = [self.values[name] for name in columns]
+            texts: list[str | int | bytes] = [part if isinstance(part, int | bytes) else str(part) for part in parts]
+            key = texts if len(texts) > 1 else texts[0] if isinstance(texts[0], bytes) else str(texts[0])
+        if self.id is not None and key != self.id:
+            raise ValueError(f"the row's id is {self.id!r}, but its columns {', '.join(columns)} say {key!r}")
+        values = {name: value for name, value in self.values.items() if name not in columns}
+        return msgspec.structs.replace(self, values=values, id=key)
 
 
 class Update(msgspec.Struct, frozen=True, tag="update", forbid_unknown_fields=True):
@@ -98,16 +121,20 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Attributes:
         change: Its number in the plan's changes, from 0.
         status: Applied, or why not.
-        id: The row's id, if it has one.
+        id: The row's id, as in `RowKey`, if it has one.
         reason: One sentence; empty when applied as asked.
         key: The row's new key, with the guard for a further change.
     """
 
     change: int
     status: OutcomeStatus
-    id: str | None = None
+    id: RowId | None = None
     reason: str = ""
     key: RowKey | None = None
+
+    def __post_init__(self) -> None:
+        if self.id is not None:
+            check_id(self.id)
 
 
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -132,11 +159,14 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         changes: The numbers of its changes.
         rows: The same numbers by row, in the order of the request, if it carries several rows; all changes of one
             row have the same outcome.
+        statement: What the request does, in the server's language, if its path or body is hard to read:
+            ``DELETE FROM "cpu" WHERE …``. Shown beside the request, never sent; empty if the request is readable.
     """
 
     request: HttpRequest
     changes: list[int]
     rows: list[list[int]] = []
+    statement: str = ""
 
     @property
     def by_row(self) -> list[list[int]]:

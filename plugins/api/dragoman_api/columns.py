@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_COLUMNS = 4_096
 """Maximum number of columns of one page."""
@@ -38,17 +41,55 @@ class Operator(StrEnum):
 
 
 class ColumnKind(StrEnum):
-    """Families of types that a grid shows and edits alike; the server's own name is `Column.type`."""
+    """What the values of a column are, in Arrow's names where it has one; the server's own name is `Column.type`.
+
+    ``INTEGER`` has a sign, ``UNSIGNED`` has none; either may exceed 64 bits. ``DECIMAL`` is exact, as a number or as
+    its text. ``TIMESTAMP`` is an instant, ``DATE`` a day, ``TIME`` a time of day, each as an ISO 8601 text with up to
+    nine fractional digits. ``BINARY`` is base64 wherever it is text.
+    """
 
     TEXT = "text"
-    NUMBER = "number"
+    INTEGER = "integer"
+    UNSIGNED = "unsigned"
+    FLOAT = "float"
+    DECIMAL = "decimal"
     BOOLEAN = "boolean"
+    TIMESTAMP = "timestamp"
     DATE = "date"
+    TIME = "time"
     BINARY = "binary"
     RANGE = "range"
     GEO = "geo"
     JSON = "json"
     OTHER = "other"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the values are numbers."""
+        return self in (ColumnKind.INTEGER, ColumnKind.UNSIGNED, ColumnKind.FLOAT, ColumnKind.DECIMAL)
+
+
+class Role(StrEnum):
+    """What a column is for, beyond its values.
+
+    Several columns with the role ``KEY`` are the parts of a composite key, in order. ``VERSION`` counts or names the
+    states of a row, ``TIME`` places a row in time. ``EXPIRY`` says when the server removes the row: seconds left in a
+    numeric column, an instant in one of kind ``timestamp``; null if it stays. Setting it is an ordinary edit.
+    """
+
+    NONE = ""
+    KEY = "key"
+    VERSION = "version"
+    TIME = "time"
+    EXPIRY = "expiry"
+
+
+class Written(StrEnum):
+    """Which changes may name a column: inserts and updates, only inserts, or none, because the server keeps it."""
+
+    ALWAYS = "always"
+    INSERT = "insert"
+    NEVER = "never"
 
 
 class Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,12 +100,32 @@ class Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         rows: Number of rows, None when unknown.
         size: Bytes on the server's disk, None when unknown.
         kind: The server's word for it, for listings of several kinds.
+        parent: The name of the object that contains it; None at the top.
+        branch: It contains further objects, which a request with it as parent lists.
     """
 
     name: str
     rows: int | None = None
     size: int | None = None
     kind: str = "table"
+    parent: str | None = None
+    branch: bool = False
+
+
+class ObjectsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One level of the tree of objects. A driver may ignore what it cannot do: the host leaves out what does not match.
+
+    Attributes:
+        parent: The object whose children are wanted; None for the top.
+        contains: Only objects whose name contains this text, ignoring case; empty for all.
+        cursor: `ObjectList.next` of an earlier list, to continue after it.
+        limit: The number of objects that a driver which lists in parts returns at most.
+    """
+
+    parent: str | None = None
+    contains: str = ""
+    cursor: str | None = None
+    limit: int = 10_000
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -73,12 +134,15 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         name: Dotted path or special name; unique within the object.
         type: The server's own name of the type, or ``mixed``.
-        kind: The family of types, which decides how it is shown and edited.
-        key: The column is the primary key.
-        read_only: No change may name the column.
+        kind: What its values are, which decides how they are shown, read and exported.
+        repeated: Every value is an array whose elements have the kind.
+        role: What the column is for; a key column may be named by inserts at most.
+        written: Which changes may name the column.
         sortable: A sort on it has an effect.
         operators: Filter operators that the column supports.
-        reasons: Why an operator, ``sort``, ``filter`` or ``edit`` does not work, one sentence each, by that name.
+        reasons: Why an operator, ``sort``, ``filter``, ``edit`` or ``any`` does not work, one sentence each, by that
+            name. With ``any``, no filter of several rows that matches any of them may name the column; the host
+            refuses it.
         path: Member names that lead to the value in a row of an export. The last may be a dotted name, which is
             first looked up as one name. Empty for a column that exports lack.
         arrays: Beginnings of that dotted name at which each row has an array, outermost first. A row may hold a single
@@ -88,13 +152,19 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     name: str
     type: str
     kind: ColumnKind = ColumnKind.OTHER
-    key: bool = False
-    read_only: bool = False
+    repeated: bool = False
+    role: Role = Role.NONE
+    written: Written = Written.ALWAYS
     sortable: bool = False
     operators: tuple[Operator, ...] = ()
     reasons: dict[str, str] = {}
     path: tuple[str, ...] = ()
     arrays: tuple[str, ...] = ()
+
+    @property
+    def is_key(self) -> bool:
+        """Whether the column is the key, or a part of it."""
+        return self.role is Role.KEY
 
 
 class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -115,6 +185,38 @@ class Note(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid
     hint_from: str = ""
 
 
+class TimeColumn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The column that orders the rows of an object in time.
+
+    Attributes:
+        column: Its name; requests may carry a `TimeRange` of it.
+        window: Seconds before now that the host reads if a caller names no range; None for all rows.
+    """
+
+    column: str
+    window: Annotated[int, msgspec.Meta(ge=1, le=10**10)] | None = None
+
+
+class ObjectList(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The objects of one level, or a part of them; iterating over it yields them.
+
+    Attributes:
+        objects: In the order a sidebar shows them.
+        notes: What could not be listed, and why.
+        next: The cursor of the next part; None at the end.
+    """
+
+    objects: list[Object]
+    notes: list[Note] = []
+    next: str | None = None
+
+    def __iter__(self) -> Iterator[Object]:
+        return iter(self.objects)
+
+    def __len__(self) -> int:
+        return len(self.objects)
+
+
 class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A driver's description of one object.
 
@@ -123,9 +225,11 @@ class Description(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         columns: The columns in the order of the grid.
         structure: The server's own definition as JSON text, for a structure view.
         notes: Conflicts between types, missing rights.
+        time: The time column, if the manifest has the capability ``time-range`` and the object has such a column.
     """
 
     object: str
     columns: Annotated[list[Column], msgspec.Meta(max_length=MAX_COLUMNS)]
     structure: str = ""
     notes: list[Note] = []
+    time: TimeColumn | None = None

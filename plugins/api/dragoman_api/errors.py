@@ -15,6 +15,7 @@ DragomanError
 │   ├── RowKeyMissingError          row-key-missing
 │   ├── QueryError                  query-failed
 │   │   ├── WindowExceededError     window-exceeded
+│   │   ├── RevisionGoneError       revision-gone
 │   │   └── ObjectChangedError      object-changed
 │   ├── FilterNotSupportedError     filter-not-supported
 │   └── ConsoleSyntaxError          console-syntax
@@ -170,6 +171,12 @@ class WindowExceededError(QueryError):
     """The page is beyond the server's result window."""
 
     code = "window-exceeded"
+
+
+class RevisionGoneError(QueryError):
+    """The server no longer has the requested revision; a page without one shows the rows as they are now."""
+
+    code = "revision-gone"
 
 
 class ObjectChangedError(QueryError):

@@ -64,7 +64,7 @@ class PluginInstalled(Event, frozen=True, kw_only=True, tag="plugin.installed"):
 
 
 class PluginInstallFailed(Event, frozen=True, kw_only=True, tag="plugin.install_failed"):
-    """An installation failed; what was active before still is."""
+    """An installation failed, or was cancelled (code ``cancelled``); what was active before still is."""
 
     plugin: str
     version: str

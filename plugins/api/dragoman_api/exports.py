@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from .columns import Note
-from .filters import CompiledFilter
+from .filters import CompiledFilter, TimeRange
 
 
 class ExportForm(StrEnum):
@@ -30,19 +30,23 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         object: The object's name.
         filter: From `compile_filter`, None for all rows.
+        time: As in `PageRequest`.
         form: The content of one line.
         columns: Names of the wanted columns, None for all. A driver may leave out costly columns that are not
             named, such as vectors, but does not have to.
         tenant: The tenant whose rows are wanted, if the object has tenants.
+        revision: `Page.revision` of an earlier page, to export the rows as they were then; empty for now.
         checkpoint: The checkpoint of the last part that is safe on disk, to continue after it.
         keep_alive: Seconds that a checkpoint should stay valid without further requests.
     """
 
     object: str
     filter: CompiledFilter | None = None
+    time: TimeRange | None = None
     form: ExportForm = ExportForm.DOCUMENTS
     columns: list[str] | None = None
     tenant: str | None = None
+    revision: str = ""
     checkpoint: str | None = None
     keep_alive: int = 300
 

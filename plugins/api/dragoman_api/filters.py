@@ -18,7 +18,7 @@ class Filter(msgspec.Struct, frozen=True, tag="filter", forbid_unknown_fields=Tr
         column: The column's name.
         op: An operator, or its command line spelling.
         value: A scalar; for ``in``, ``not-in`` and ``between`` a list, or a comma-separated text; None if
-            the operator takes no value.
+            the operator takes no value. In a column of kind ``binary``, each value is base64 text.
         group: Rows with the same group on leaves of one nested array must hold for the same element (E35).
         case: True compares letter case, False ignores it, None leaves it to the operator.
 
@@ -47,6 +47,21 @@ class Filter(msgspec.Struct, frozen=True, tag="filter", forbid_unknown_fields=Tr
         msgspec.structs.force_setattr(self, "op", Operator(self.op))
 
 
+class TimeRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rows of a span of time, beside the filter: a row must satisfy both. A row without a time is not in any range.
+
+    Attributes:
+        column: The time column, as `Description.time` names it.
+        since: The first instant, RFC 3339 in UTC with at most nine digits of a fraction (``2026-11-23T12:00:00Z``);
+            None for no lower bound.
+        until: The instant after the last one; None for no upper bound.
+    """
+
+    column: str
+    since: str | None = None
+    until: str | None = None
+
+
 class RawQuery(msgspec.Struct, frozen=True, tag="raw", forbid_unknown_fields=True):
     """The filter row whose column is "Raw SQL": its text goes to the server in the server's own syntax (E36)."""
 
@@ -60,11 +75,14 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         object: The object's name.
         rows: The filter rows, in the order in which they were written.
         match: With ``all``, every filter row must hold; with ``any``, one is enough.
+        residual: For a page only: the most rows, 1 to 10,000, over which the driver may evaluate filter rows itself
+            that the server cannot run. With None it refuses them.
     """
 
     object: str
     rows: list[Filter | RawQuery]
     match: str = "all"
+    residual: int | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,19 +2,60 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from .cells import Cell, CutText
+from .cells import Cell, is_cut
 from .columns import MAX_COLUMNS, Column, Note
-from .filters import CompiledFilter
+from .errors import QueryError
+from .filters import CompiledFilter, TimeRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    RowId = str | bytes | list[str | int | bytes]
+    """A row's primary key: a text, bytes, or the parts of a composite key in the order of the key columns."""
+else:  # msgspec has no union of texts and bytes; `check_id` stands in for it
+    RowId = Any
+
 MAX_ROWS = 10_000
 """Maximum number of rows of one page."""
+
+
+MAX_PARTS = 32
+"""Maximum number of parts of a composite key."""
+
+
+def check_id(id: object) -> RowId:  # noqa: A002 - the contract's word
+    """Return a row's id if it is one.
+
+    Raises:
+        ValueError: It is neither a text nor bytes nor a list of at most 32 texts, integers of 64 bits and bytes.
+    """
+    if isinstance(id, str | bytes):
+        return id
+    if isinstance(id, list) and 1 <= len(id) <= MAX_PARTS and all(map(_is_part, id)):
+        return id
+    raise ValueError(f"an id is a text, bytes or a list of 1 to {MAX_PARTS} texts, integers of 64 bits and bytes")
+
+
+def _is_part(part: object) -> bool:
+    if isinstance(part, int):
+        return not isinstance(part, bool) and -(1 << 63) <= part < 1 << 64
+    return isinstance(part, str | bytes)
+
+
+def text_id(id: RowId) -> str:  # noqa: A002 - the contract's word
+    """Return an id that must be a text, for a database whose keys are texts.
+
+    Raises:
+        QueryError: It is not one.
+    """
+    if not isinstance(id, str):
+        kind = "bytes" if isinstance(id, bytes) else f"{len(id)} parts"
+        raise QueryError(f"the id of a row is one text here, and {kind} were given")
+    return id
 
 
 class Sort(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,6 +71,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         object: The object's name.
         filter: From `compile_filter`, None for all rows.
+        time: The span of time that the rows must lie in, None for all; only with the capability ``time-range``.
         sort: The sort keys, the most significant first.
         offset: Rows before the page.
         limit: Rows of the page, 1 to 10,000.
@@ -37,10 +79,14 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         total: Whether the number of all matching rows is wanted.
         cursor: `Page.next` of an earlier page, to continue after it.
         tenant: The tenant whose rows are wanted, if the object has tenants.
+        residual: The most rows, 1 to 10,000, that the driver may read to filter or sort by itself what the server
+            cannot. With None it drops such sorts; `FilterRequest.residual` allows such filter rows.
+        revision: `Page.revision` of an earlier page, to read the rows as they were then; empty for now.
     """
 
     object: str
     filter: CompiledFilter | None = None
+    time: TimeRange | None = None
     sort: list[Sort] = []
     offset: int = 0
     limit: int = 100
@@ -48,6 +94,8 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     total: bool = True
     cursor: str | None = None
     tenant: str | None = None
+    residual: int | None = None
+    revision: str = ""
 
 
 class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -55,15 +103,26 @@ class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     Attributes:
         object: The concrete object that holds it, never an alias.
-        id: The row's primary key; empty if it has none, and then no change can name the row (W27).
+        id: The row's primary key: a text, bytes, or the parts of a composite key in the order of the key columns. An
+            empty text if the row has none, and then no change can name it (W27).
         routing: What else the server needs to find the row: a routing value or a tenant.
-        guard: Values, by the server's names, that a change compares so that it cannot overwrite a newer row.
+        guard: Values, by the server's names, that a change compares so that it cannot overwrite a newer row: a sequence
+            number, or the revision in which the row was read.
     """
 
     object: str
-    id: str
+    id: RowId
     routing: str | None = None
     guard: dict[str, int | str] = {}
+
+    def __post_init__(self) -> None:
+        if self.id.__class__ is not str:  # a page has thousands of texts
+            check_id(self.id)
+
+    @property
+    def text(self) -> str:
+        """The id, for a database whose keys are texts; QueryError if it is none."""
+        return text_id(self.id)
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,6 +137,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         total_exact: False when there are at least `total` rows.
         offset: Rows before this page.
         next: The cursor of the next page; None at the end, or if paging is by offset only.
+        revision: The state of the server's data that the page shows, in the server's own spelling; empty if unknown. A
+            request may carry it if the manifest has the capability ``revisions``.
     """
 
     columns: Annotated[list[Column], msgspec.Meta(max_length=MAX_COLUMNS)]
@@ -88,6 +149,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     total_exact: bool = True
     offset: int = 0
     next: str | None = None
+    revision: str = ""
 
     @property
     def rows(self) -> list[Row]:
@@ -130,7 +192,7 @@ class Row:
 
     def is_cut(self, column: str) -> bool:
         """Check whether the cell holds only the beginning of the value."""
-        return isinstance(self[column], CutText)
+        return is_cut(self[column])
 
     def to_dict(self) -> dict[str, Cell]:
         """Return the cells by column name."""
@@ -138,15 +200,32 @@ class Row:
 
 
 class CellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One whole cell, however long."""
+    """One whole cell, however long.
+
+    Attributes:
+        key: The row.
+        column: The column's name.
+        revision: As in `PageRequest`.
+    """
 
     key: RowKey
     column: str
+    revision: str = ""
 
 
 class CountRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The number of rows of an object, or of one tenant in it, under a filter."""
+    """The number of rows of an object, or of one tenant in it, under a filter.
+
+    Attributes:
+        object: The object's name.
+        filter: From `compile_filter`, None for all rows.
+        time: As in `PageRequest`.
+        tenant: As in `PageRequest`.
+        revision: As in `PageRequest`.
+    """
 
     object: str
     filter: CompiledFilter | None = None
+    time: TimeRange | None = None
     tenant: str | None = None
+    revision: str = ""

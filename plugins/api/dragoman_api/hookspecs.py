@@ -1,7 +1,7 @@
 """The hooks of drivers and automations.
 
 A driver is a plain class whose methods carry `hookimpl`; it supports the hooks that it implements. A hook
-takes one value, except that `connect` takes two, and `ping`, `close` and `list_objects` none. The parameters are
+takes one value, except that `connect` takes two, and `ping` and `close` none. The parameters are
 positional, because pluggy passes no others. Unless a hook says otherwise, the host guarantees: `connect` has succeeded,
 calls on one connection may run concurrently, each call has a deadline after which it is cancelled, and any exception
 other than a `DragomanError` is reported as a fault of the driver.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .calls import Call
     from .cells import Cell
     from .changes import Outcome, Plan, PlanRequest
-    from .columns import Description, Object
+    from .columns import Description, ObjectList, ObjectsRequest
     from .connections import Health, Profile, Server
     from .console import Answer, ConsoleRequest, ConsoleText
     from .events import Event
@@ -87,11 +87,17 @@ class DriverSpec:
     # objects ------------------------------------------------------------------------------------------------------
 
     @hookspec(firstresult=True)
-    async def list_objects(self) -> list[Object] | None:
-        """List the objects that can be browsed.
+    async def list_objects(self, request: ObjectsRequest) -> ObjectList | None:
+        """List the objects that can be browsed: one level of their tree, whole or in parts.
+
+        The host guarantees: `parent` is the name of an object that was listed as a branch. It leaves out objects whose
+        parent or name does not match the request, so a driver without a tree may ignore the request.
+
+        Args:
+            request: Which level, which part of it, and which names.
 
         Returns:
-            Objects in the order a sidebar shows them.
+            Objects in the order a sidebar shows them, with a note on what could not be listed.
 
         Raises:
             AccessDeniedError: The credentials may not list.
@@ -105,7 +111,7 @@ class DriverSpec:
 
         The host guarantees: called for an object before any other hook names it on this connection, again after a
         restart of the driver's process; the driver may keep what it learned. Objects change while a connection is open:
-        a driver that keeps columns checks them in each call that depends on them (`dragoman_api.views`), and raises
+        a driver that keeps columns checks them in each call that depends on them (`dragoman_api.kit.views`), and raises
         ObjectChangedError from it.
 
         Args:
@@ -150,12 +156,15 @@ class DriverSpec:
             request: Object, compiled filter, sort, offset and limit.
 
         Returns:
-            The page, with a note for everything dropped, cut, partial or approximate.
+            The page, with a note for everything dropped, cut, partial or approximate. What exceeds the budgets of
+            `dragoman_api.cells` is cut and noted after the hook.
 
         Raises:
             ObjectChangedError: The columns changed since they were read, or since the filter was compiled. The host
                 compiles the filter again, repeats the call up to three times, and adds a note to the page.
-            WindowExceededError: The server does not reach that far.
+            WindowExceededError: The server does not reach that far, or has no offset: then each page but the last
+                carries `next`.
+            RevisionGoneError: The server no longer has the requested revision.
             QueryError: The server refused.
 
         *When it is called*: whenever a grid moves, sorts or filters.

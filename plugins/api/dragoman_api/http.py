@@ -5,27 +5,28 @@ from __future__ import annotations
 import io
 import re
 import socket
-from contextlib import suppress
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 import aiohttp
 import anyio
-import anyio.lowlevel
 import msgspec
 from aiohttp.resolver import ThreadedResolver
 from multidict import CIMultiDictProxy
 from yarl import URL
 
 from . import _connection_errors, _profiles, _tls
+from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_connection, send_once
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, QueryError
-from .exchanges import decode, redirection
+from .json_text import decode
 from .masking import Mask, MaskedStream
+from .replies import redirection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
     from types import TracebackType
 
     from aiohttp.connector import AddrInfoType
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
 
 BODY_LIMIT = 128 * 2**20
 """Maximum size of one answer in bytes, decompressed."""
+
+CHUNK = 2**20
+"""Maximum size of one chunk of a streamed answer in bytes, decompressed."""
 
 _CONNECT = 15  # seconds for name, socket and TLS handshake; the host's side of the sandbox gives up after 10
 _HANG_UP = 1  # seconds for the end of all connections
@@ -80,6 +84,31 @@ class Response:
             ) from error
 
 
+class Stream:
+    """A server's answer while it arrives: iterate over it to read its chunks.
+
+    Attributes:
+        status: HTTP status.
+        headers: Case-insensitive.
+    """
+
+    def __init__(self, status: int, headers: CIMultiDictProxy[str], chunks: AsyncIterator[bytes]) -> None:
+        self.status, self.headers, self._chunks = status, headers, chunks
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        """Return the chunks, decompressed, at most `CHUNK` bytes each; the errors are those of `Http.stream`."""
+        return self._chunks
+
+    async def response(self) -> Response:
+        """Read what is left, to build an error of it with `Http.check`; a long body is read in part."""
+        body = b""
+        async for chunk in self._chunks:
+            body += chunk
+            if len(body) >= CHUNK:
+                break
+        return Response(self.status, self.headers, body)
+
+
 class Http:
     """The HTTP client of one connection, an async context manager.
 
@@ -91,12 +120,15 @@ class Http:
         warnings: What a person should know about the TLS settings.
     """
 
-    def __init__(self, profile: Profile, *, body_limit: int = BODY_LIMIT) -> None:
+    def __init__(
+        self, profile: Profile, *, body_limit: int = BODY_LIMIT, on_token: Callable[[str], None] | None = None
+    ) -> None:
         """Prepare a client; entering the context opens it.
 
         Args:
             profile: The saved connection, secrets included.
             body_limit: Maximum size of one answer in bytes.
+            on_token: Receives each token that `hide` is called with.
 
         Raises:
             ConfigurationError: Host, credentials or certificates of the profile cannot be used.
@@ -112,6 +144,9 @@ class Http:
         }
         if authorization := _profiles.authorization(profile):
             self._headers["Authorization"] = authorization
+        secret = self._headers.get("Authorization", "").partition(" ")[2]
+        self._mask = Mask([*profile.secrets.values.values(), secret])
+        self._on_token = on_token
         self._session: aiohttp.ClientSession | None = None
         self._sockets = WeakSet[socket.socket]()
         self._answered = False
@@ -120,7 +155,7 @@ class Http:
         return f"Http({self._origin})"
 
     async def __aenter__(self) -> Self:
-        connector = _Connector(
+        connector = Connector(
             ssl=self._ssl or True,
             limit=_CONNECTIONS,
             socket_factory=self._socket,
@@ -131,7 +166,7 @@ class Http:
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
-            middlewares=(_once,),
+            middlewares=(send_once,),
             max_line_size=_HEADER,
             max_field_size=_HEADER,
         )
@@ -192,25 +227,95 @@ class Http:
             QueryError: The path or the method cannot be sent (``details["sent"]`` is False too), or the answer is
                 longer than ``details["limit"]``.
         """
-        if not _PATH.fullmatch(path):
-            raise QueryError(
-                f"the path {path!r} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'",
-                hint="encode ids, for example / as %2F and a space as %20",
-                details={"sent": False},
-            )
-        if not (method.isascii() and method.isalpha()):
-            raise QueryError(f"{method!r} is not an HTTP method", details={"sent": False})
-        data = body.encode() if isinstance(body, str) else body
-        given = {**({} if data is None else {"Content-Type": content_type}), **(headers or {})}
-        resend = self._answered and (method in ("GET", "HEAD") if read is None else read)
+        _check_request(method, path)
+        data, given = _payload(body, content_type, headers)
+        with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
+            try:
+                return await self._send(method, path, data, given, limit)
+            except Disconnected:
+                if not self._may_resend(method, read):
+                    raise
+                return await self._send(method, path, data, given, limit)
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | str | None = None,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        timeout: float = 60,  # noqa: ASYNC109 - as in `request`
+        read: bool | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[Stream]:
+        """Send one request and yield its answer, whatever its status, to be read while it arrives.
+
+        The answer must be read inside the context, which ends the connection of one that is not read to its end.
+
+        Args:
+            method: In capitals.
+            path: As in `request`.
+            body: As in `request`.
+            content_type: The content type of the body.
+            headers: Additional headers.
+            timeout: Seconds until the headers, and then until each further piece, must have arrived.
+            read: As in `request`.
+            limit: Maximum size of the whole answer in bytes, decompressed; None for any size.
+
+        Yields:
+            Status, headers and an iterator of chunks.
+
+        Raises:
+            ConnectionFailedError: No answer came, or it stopped before its end; the chunks before that are valid.
+            QueryError: As in `request`; the chunks up to the limit are valid.
+        """
+        _check_request(method, path)
+        data, given = _payload(body, content_type, headers)
+        with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
+            try:
+                answer = await self._open(method, path, data, given)
+            except Disconnected:
+                if not self._may_resend(method, read):
+                    raise
+                answer = await self._open(method, path, data, given)
         try:
-            with anyio.fail_after(timeout):
-                try:
-                    return await self._send(method, path, data, given, limit)
-                except _Disconnected:
-                    if not resend:
-                        raise
-                    return await self._send(method, path, data, given, limit)
+            self._check_end(answer, method, path)
+            self._answered = True
+            async with aclosing(self._chunks(answer, method, path, timeout, limit)) as chunks:
+                yield Stream(answer.status, answer.headers, chunks)
+        finally:
+            answer.close()
+
+    async def _chunks(
+        self,
+        answer: aiohttp.ClientResponse,
+        method: str,
+        path: str,
+        timeout: float,  # noqa: ASYNC109 - as in `request`
+        limit: int | None,
+    ) -> AsyncGenerator[bytes, None]:
+        pieces, size = answer.content.iter_any(), 0
+        while True:
+            with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
+                piece = await anext(pieces, b"")
+            if not piece:
+                return
+            for at in range(0, len(piece), CHUNK):
+                chunk = piece[at : at + CHUNK]
+                if limit is not None and (size := size + len(chunk)) > limit:
+                    raise _too_long(limit)
+                yield chunk
+
+    def _may_resend(self, method: str, read: bool | None) -> bool:  # noqa: FBT001 - as in `request`
+        return self._answered and (method in ("GET", "HEAD") if read is None else read)
+
+    @contextmanager
+    def _diagnosing(self, method: str, path: str, timeout: float) -> Iterator[None]:
+        """Raise what aiohttp and the network raise as an error that says what to do."""
+        try:
+            yield
         except aiohttp.ConnectionTimeoutError as error:
             hint = "check Host, Port and the firewalls on the way"
             reason = f"no connection within {_CONNECT} s"
@@ -223,7 +328,7 @@ class Http:
             reason = f"the answer to {method} {path} stopped before its end, or cannot be decoded ({_root(error)})"
             raise _connection_errors.failure(self.profile, reason, hint="read the server's log", sent=True) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise _connection_errors.diagnose(error, self.profile, sent=not isinstance(error, _NEVER_SENT)) from error
+            raise _connection_errors.diagnose(error, self.profile, sent=not isinstance(error, NEVER_SENT)) from error
 
     async def get_json(self, path: str, *, timeout: float = 60) -> Any:  # noqa: ASYNC109 - as in `request`
         """Get a JSON document.
@@ -275,7 +380,7 @@ class Http:
 
     def error(self, response: Response) -> DragomanError:
         """Build the error that a status stands for, with the server's text shortened and free of secrets."""
-        where, said = f"{self.profile.host}:{self.profile.port}", self._quote(response)
+        where, said = f"{self.profile.host}:{self.profile.port}", self.quote(response)
         if response.status == 401:
             reason = _REJECTED[self.profile.auth_scheme].format(where)
             return AuthenticationError(f"{reason} (401){said}", hint="check Auth Method and credentials")
@@ -285,33 +390,47 @@ class Http:
         details = {"status": response.status}
         return QueryError(f"{where} answered HTTP {response.status}{said}", hint=hint, details=details)
 
-    def _quote(self, response: Response) -> str:
+    def hide(self, token: str) -> None:
+        """Mask a token that the driver learned from now on, in the errors of this client and in the driver's log."""
+        self._mask.learn(token)
+        if self._on_token is not None:
+            self._on_token(token)
+
+    def quote(self, response: Response) -> str:
+        """Return a colon and the beginning of the server's text, without secrets; empty if there is no text."""
         return f": {said}" if (said := self._harmless(response.body)) else ""
 
     def _harmless(self, text: str | bytes) -> str:
         """Return the beginning of the server's text, on one line and without secrets."""
-        authorization = self._headers.get("Authorization", "").partition(" ")[2]
-        stream = MaskedStream(Mask([*self.profile.secrets.values.values(), authorization]))
+        stream = MaskedStream(self._mask)
         begin = text[:_QUOTED] if isinstance(text, str) else text[:_QUOTED].decode(errors="replace")
         return _connection_errors.shorten(stream.feed(begin) + stream.end(torn=len(text) > _QUOTED))
 
     async def _send(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str], limit: int | None
     ) -> Response:
-        if self._session is None:
-            raise RuntimeError("the client is not open: use 'async with'")
-        url = URL(self._origin + path, encoded=True)
-        payload = io.BytesIO(data) if data is not None and len(data) >= _BIG else data
-        async with self._session.request(method, url, data=payload, headers=headers, allow_redirects=False) as answer:
-            if self._ssl is not None and _ends_with_its_connection(answer):
-                reason = f"the answer to {method} {path} does not state its length, so it may be truncated"
-                hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
-                raise _connection_errors.failure(self.profile, reason, hint=hint, sent=True)
+        async with self._open(method, path, data, headers) as answer:
+            self._check_end(answer, method, path)
             body = await self._read(answer, min(limit or self._body_limit, self._body_limit))
             self._answered = True
         if answer.status == 400 and self._ssl is None and any(text in body for text in _connection_errors.HTTPS_PORT):
             raise _connection_errors.plain_on_tls(self.profile)
         return Response(answer.status, answer.headers, body)
+
+    def _open(
+        self, method: str, path: str, data: bytes | None, headers: dict[str, str]
+    ) -> aiohttp.client._RequestContextManager:
+        if self._session is None:
+            raise RuntimeError("the client is not open: use 'async with'")
+        url = URL(self._origin + path, encoded=True)
+        payload = io.BytesIO(data) if data is not None and len(data) >= _BIG else data
+        return self._session.request(method, url, data=payload, headers=headers, allow_redirects=False)
+
+    def _check_end(self, answer: aiohttp.ClientResponse, method: str, path: str) -> None:
+        if self._ssl is not None and ends_with_its_connection(answer):
+            reason = f"the answer to {method} {path} does not state its length, so it may be truncated"
+            hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
+            raise _connection_errors.failure(self.profile, reason, hint=hint, sent=True)
 
     async def _read(self, answer: aiohttp.ClientResponse, limit: int) -> bytes:
         parts, size = list[bytes](), answer.content_length or 0
@@ -326,50 +445,31 @@ class Http:
                     return parts[0] if len(parts) == 1 else b"".join(parts)
         finally:
             parts.clear()  # an error's traceback would keep them
+        raise _too_long(limit)
+
+
+def _check_request(method: str, path: str) -> None:
+    if not _PATH.fullmatch(path):
         raise QueryError(
-            f"the answer is longer than {limit:,} bytes",
-            hint="ask for fewer rows or columns at a time",
-            details={"limit": limit},
+            f"the path {path!r} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'",
+            hint="encode ids, for example / as %2F and a space as %20",
+            details={"sent": False},
         )
+    if not (method.isascii() and method.isalpha()):
+        raise QueryError(f"{method!r} is not an HTTP method", details={"sent": False})
 
 
-class _Disconnected(aiohttp.ClientError):
-    """The connection ended before the answer; replaces the aiohttp error that would trigger a resend."""
+def _payload(
+    body: bytes | str | None, content_type: str, headers: Mapping[str, str] | None
+) -> tuple[bytes | None, dict[str, str]]:
+    data = body.encode() if isinstance(body, str) else body
+    return data, {**({} if data is None else {"Content-Type": content_type}), **(headers or {})}
 
 
-class _Connector(aiohttp.TCPConnector):
-    """Skips kept connections with unrequested data, which would be read as the next answer."""
+def _too_long(limit: int) -> QueryError:
+    hint = "ask for fewer rows or columns at a time"
+    return QueryError(f"the answer is longer than {limit:,} bytes", hint=hint, details={"limit": limit})
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self._used = WeakSet[object]()
-
-    async def connect(
-        self,
-        req: aiohttp.ClientRequest,
-        traces: list[Any],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
-    ) -> aiohttp.connector.Connection:
-        """Return a new connection, or a kept one without unread data."""
-        while True:
-            connection = await super().connect(req, traces, timeout)
-            protocol = connection.protocol
-            assert protocol is not None
-            if protocol not in self._used:
-                self._used.add(protocol)
-                return connection
-            try:
-                for _ in range(2):  # the loop looks for what has arrived in one turn, and reads it in the next
-                    await anyio.lowlevel.checkpoint()
-                if protocol.is_connected() and not protocol.should_close:
-                    return connection
-            except BaseException:
-                connection.close()
-                raise
-            connection.close()
-
-
-_NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
 _REJECTED = {
     AuthScheme.NONE: "{} asks for credentials, but Auth Method is None",
@@ -377,26 +477,6 @@ _REJECTED = {
     AuthScheme.API_KEY: "the API key was rejected by {}",
     AuthScheme.BEARER: "the API key was rejected by {}",
 }
-
-
-async def _once(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Stop aiohttp from resending PUT and DELETE after a disconnect.
-
-    The server may already have carried out the first attempt.
-    """
-    try:
-        return await handler(request)
-    except _NEVER_SENT:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise _Disconnected(*error.args[-1:]) from error
-
-
-def _ends_with_its_connection(answer: aiohttp.ClientResponse) -> bool:
-    """Check whether only the connection's end ends a body; anyone on the path can cause that."""
-    bodiless = answer.method == "HEAD" or answer.status < 200 or answer.status in (204, 304)
-    chunked = "chunked" in answer.headers.get("Transfer-Encoding", "").lower()
-    return not (bodiless or chunked or "Content-Length" in answer.headers)
 
 
 def _root(error: BaseException) -> str:

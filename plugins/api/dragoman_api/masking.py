@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,6 +15,9 @@ MARK = "***"
 
 SHORTEST = 4
 """Minimum length of a value to mask, in characters; shorter ones occur in ordinary words."""
+
+LEARNED = 8
+"""Number of tokens to mask besides the secrets known from the start; the oldest have expired by then."""
 
 DEEPEST = 64
 """Maximum depth of a structure to search; deeper levels are left out."""
@@ -71,12 +75,29 @@ class Mask:
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        self._forms: list[str] = []
+        self._known: set[str] = set()
+        self._learned: deque[str] = deque(maxlen=LEARNED)
+        self._made: list[str] | None = None
         self.add(secrets)
 
     def add(self, secrets: Iterable[str]) -> None:
         """Add secrets to mask from now on."""
-        self._forms = sorted({*self._forms, *(form for secret in secrets for form in _forms(secret))})
+        self._known.update(form for secret in secrets for form in _forms(secret))
+        self._made = None
+
+    def learn(self, token: str) -> None:
+        """Mask a token, which is replaced by others later: the last `LEARNED` are masked."""
+        if token in self._learned:
+            self._learned.remove(token)
+        self._learned.append(token)
+        self._made = None
+
+    @property
+    def _forms(self) -> list[str]:
+        """All spellings; made when a text is masked, so that learning is cheap however often a driver learns."""
+        if self._made is None:
+            self._made = sorted(self._known.union(*map(_forms, self._learned)))
+        return self._made
 
     def __call__(self, text: str) -> str:
         """Return a text with a mark in place of each known secret."""
@@ -125,12 +146,21 @@ class Mask:
     # for `MaskedStream` -----------------------------------------------------------------------------------------------
 
     def find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Find all secrets in a text without line breaks, overlapping ones included."""
+        """Find all secrets in a text without line breaks, overlapping ones included.
+
+        A secret that repeats itself (``abab``) would be found at each repetition: these are one find.
+        """
         for form in self._forms:
             at = text.find(form)
             while at >= 0:
-                yield at, at + len(form)
-                at = text.find(form, at + 1)
+                end, following = at + len(form), text.find(form, at + 1)
+                if 0 <= following - at <= len(form) // 2:
+                    repeated = re.compile(f"(?:{re.escape(form[at - following :])})*+")
+                    if found := repeated.match(text, end):
+                        end = found.end()
+                    following = text.find(form, end - len(form) + 1)
+                yield at, end
+                at = following
 
     def unfinished(self, text: str) -> int:
         """Find where a secret may begin that continues beyond the end of a text."""

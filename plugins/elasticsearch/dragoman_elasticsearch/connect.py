@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dragoman_api import AuthenticationError, Health, Profile, Server
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
-from dragoman_api.exchanges import decode
+from dragoman_api.json_text import decode
 
 from . import error_answers
 from .http_requests import Exchange, get
@@ -17,7 +17,7 @@ from .http_requests import Exchange, get
 if TYPE_CHECKING:
     from typing import Any
 
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.replies import Reply
 
 TAGLINE = "You Know, for Search"
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
@@ -74,6 +74,20 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
     reply = yield get("/")
     if reply.status == 403:
         return (yield from _limited())
+    found, number, flavor = _product(reply)
+    if found[0] > NEWEST and profile.options.get("untested_versions") is not True:
+        hint = f"dragoman connections edit {profile.name} --untested-versions     to try it anyway"
+        raise _refusal(f"Elasticsearch {number}", hint=hint)
+    notes = _version_notes(found, flavor)
+    return Server("Elasticsearch", number, notes), Features(found, oss=flavor == "oss")
+
+
+def _product(reply: Reply) -> tuple[tuple[int, int, int], str, str]:
+    """Return the version, its text and the flavour of the build, by the answer to `GET /`.
+
+    Raises:
+        ServerNotSupportedError: Another product answered.
+    """
     about = _about(error_answers.check(reply))
     version = about.get("version")
     version = version if isinstance(version, dict) else {}
@@ -88,11 +102,7 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
     genuine = _header(reply) if found >= (7, 14, 0) else about.get("tagline") == TAGLINE
     if not genuine:
         raise _refusal(f"a server that calls itself {number} and is not Elasticsearch")
-    if found[0] > NEWEST and profile.options.get("untested_versions") is not True:
-        hint = f"dragoman connections edit {profile.name} --untested-versions     to try it anyway"
-        raise _refusal(f"Elasticsearch {number}", hint=hint)
-    notes = _version_notes(found, flavor)
-    return Server("Elasticsearch", number, notes), Features(found, oss=flavor == "oss")
+    return found, number, flavor
 
 
 def _about(body: bytes) -> dict[str, Any]:
@@ -150,8 +160,13 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
 
 
 def ping() -> Exchange[Health]:
-    """Check the connection with a request that needs its credentials; 403 counts as alive."""
+    """Check the connection with a request that needs its credentials; 403 counts as alive.
+
+    Raises:
+        AuthenticationError: 401.
+        ServerNotSupportedError: Another product answered, such as a proxy with a page of its own.
+    """
     reply = yield get("/")
     if reply.status != 403:
-        error_answers.check(reply)
+        _product(reply)
     return Health(ok=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from collections import OrderedDict
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import msgspec
@@ -28,7 +27,8 @@ from dragoman_api import (
     Health,
     Http,
     HttpRequest,
-    Object,
+    ObjectList,
+    ObjectsRequest,
     Outcome,
     Page,
     PageRequest,
@@ -39,13 +39,14 @@ from dragoman_api import (
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError
-from dragoman_api.exchanges import carry_out
-from dragoman_api.views import Views
+from dragoman_api.kit import retries
+from dragoman_api.kit.exchanges import carry_out, read_together
+from dragoman_api.kit.views import Views
 
 from . import connect, error_answers, objects, read_or_write, search
 from .console import answers
 from .console.parser import parse
-from .exporting import parallel, slices
+from .exporting import slices
 from .exporting.export import ExportReader
 from .grid import filters, pages
 from .grid.deep_pages import Pager
@@ -53,11 +54,11 @@ from .writing.apply import Sender
 from .writing.plan import described, plan_changes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.replies import Reply
 
-    from .columns.view import View
+    from .columns.grid_columns import View
     from .http_requests import Exchange
 
 T = TypeVar("T")
@@ -66,8 +67,8 @@ _PAGERS = 4  # search contexts that one connection keeps open
 _FREE_SECONDS = 2.0
 _LIFE = 5.0  # seconds for which large mappings of the same indices are taken to hold
 _WHY_SECONDS = 5.0  # for an explanation that the page can do without
-_PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
-_WRITE_PAUSES = (0.2, 0.6, 1.8, 5.4)  # the same for rows that a busy server turned away
+_RENEWED = 40  # seconds, a third of the shortest keep-alive
+_WRITE_PAUSES = (*retries.PAUSES, 5.4)  # seconds before rows that a busy server turned away are sent again
 
 
 @dataclass(slots=True)
@@ -100,7 +101,7 @@ class Driver:
     async def ping(self) -> Health:
         """See `dragoman_api.hookspecs.DriverSpec.ping`."""
         try:
-            return await self._run(connect.ping())
+            return await self._run(connect.ping(), budget=retries.PING_BUDGET)
         except DragomanError as error:
             return Health(ok=False, reason=error.message, code=error.code)
 
@@ -113,7 +114,7 @@ class Driver:
     # objects
 
     @hookimpl
-    async def list_objects(self) -> list[Object]:
+    async def list_objects(self, request: ObjectsRequest) -> ObjectList:
         """See `dragoman_api.hookspecs.DriverSpec.list_objects`."""
         return await self._run(objects.list_objects())
 
@@ -171,7 +172,10 @@ class Driver:
     @hookimpl
     async def plan_change(self, request: PlanRequest) -> Plan:
         """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
-        views = await self._views.holding(described(request))
+        names = described(request)
+        for name in names:
+            self._checked.pop(name, None)  # a change is planned for the columns of now
+        views = await self._views.holding(names)
         return await self._run(plan_changes(request, views))
 
     @hookimpl
@@ -181,7 +185,7 @@ class Driver:
         for pause in (*_WRITE_PAUSES, 0.0):
             if not await self._run(sender.send()) or not pause:
                 break
-            await anyio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter
+            await anyio.sleep(retries.jittered(pause))
         return sender.outcomes
 
     # console
@@ -207,13 +211,28 @@ class Driver:
             await self._run(export.open())
             if request.filter is not None:  # the open context keeps to the indices that were searched
                 await self._views.check(request.object, request.filter)
-            once = partial(self._run, pauses=(), limit=slices.LIMIT)
-            async with parallel.pages(export.slices, once, lambda: self._run(export.renew())) as fetched:
-                while not export.finished:
-                    if (part := export.part(await fetched.receive())) is not None:
+            readers = [self._read_slice(each) for each in export.slices]
+            async with read_together(readers, beside=partial(self._renew, export)) as fetched:
+                async for page in fetched:
+                    if (part := export.part(page)) is not None:
                         yield part
         finally:
             await self._free(export)
+
+    async def _read_slice(self, each: slices.Slice) -> AsyncGenerator[slices.SlicePage, None]:
+        while each.mark is not True:
+            page = await self._run(each.page(), pauses=(), limit=slices.LIMIT)
+            if isinstance(page, float | int):
+                await anyio.sleep(retries.jittered(page))
+            else:
+                yield page
+
+    async def _renew(self, export: ExportReader) -> None:
+        """Renew the search context, however long the consumer of a part takes."""
+        while True:
+            await anyio.sleep(_RENEWED)
+            with suppress(DragomanError):  # the next page will report the error
+                await self._run(export.renew())
 
     # sending
 
@@ -253,24 +272,25 @@ class Driver:
             if (request := held.close()) is not None:
                 await self._send(request)
 
-    async def _run(self, exchange: Exchange[T], *, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> T:
+    async def _run(
+        self,
+        exchange: Exchange[T],
+        *,
+        budget: float = retries.BUDGET,
+        pauses: Sequence[float] = retries.PAUSES,
+        limit: int | None = None,
+    ) -> T:
         """Carry out an exchange: send the requests it yields, and pass it the replies."""
+        until = anyio.current_time() + budget
         try:
-            return await carry_out(exchange, partial(self._send, pauses=pauses, limit=limit))
+            return await carry_out(exchange, partial(self._send, pauses=pauses, until=until, limit=limit))
         except AuthenticationError as error:
             raise connect.credentials_rejected(error, self._profile) from error
 
-    async def _send(self, request: HttpRequest, pauses: Sequence[float] = _PAUSES, limit: int | None = None) -> Reply:
+    async def _send(self, request: HttpRequest, **more: Any) -> Reply:
         """Send one request; retry a read after a pause if the server is busy."""
         # Fetching a scroll's page moves the scroll: a retry would skip rows.
         scrolls = request.path.startswith("/_search/scroll")
         read = not (scrolls or read_or_write.may_write(request.method, request.path))
-        for pause in (*pauses, 0):
-            kind = request.content_type
-            reply = await self._http.request(
-                request.method, request.path, body=request.body, content_type=kind, read=read, limit=limit
-            )
-            if not (pause and read and error_answers.busy(reply)):
-                break
-            await anyio.sleep(pause * (0.5 + random.random()))  # noqa: S311 - jitter
-        return reply
+        after = error_answers.retry_after
+        return await retries.send(self._http, request, after, read=read, **more)

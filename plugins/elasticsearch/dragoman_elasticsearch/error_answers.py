@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, exchanges
+from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError, WindowExceededError
+from dragoman_api.kit.outcomes import unsure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from dragoman_api.errors import Detail
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.replies import Reply
 
 T = TypeVar("T")
-_DIGITS = 10  # digits of Retry-After in seconds; it may also hold a date
 _LIMIT = 1_000  # characters of a server's text in one message
 _WINDOW = re.compile(
     r"(?:Result window is too large, from \+ size|Batch size is too large, size)"
@@ -81,7 +81,7 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
         - 429: no. The server has too much to do or the index is blocked, or a gateway limits its clients.
         - any other 3xx or 4xx: no. A version conflict may come from an earlier attempt; the sender looks.
         """
-        return self.status == 408 or (self.status >= 500 and not self.busy)
+        return unsure(self.status, turned_away=self.busy)
 
     @property
     def busy(self) -> bool:
@@ -94,13 +94,12 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
 def read(reply: Reply) -> ErrorAnswer:
     """Read an error answer; `error` may be a plain string, the body HTML or empty (413, HEAD)."""
     try:
-        body = exchanges.decode(reply.body, object)
+        body = json_text.decode(reply.body, object)
     except ValueError:
         body = None
-    after = str(reply.headers.get("Retry-After", ""))
-    seconds = int(after) if after.isdecimal() and len(after) < _DIGITS else 0
+    seconds = replies.seconds_asked(reply)
     found = describe(reply.status, body.get("error") if isinstance(body, dict) else None)
-    hint = exchanges.redirection(reply)
+    hint = replies.redirection(reply)
     return msgspec.structs.replace(found, wait=seconds, hint=hint) if seconds or hint else found
 
 
@@ -165,14 +164,15 @@ def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
 def parsed(body: bytes, kind: type[T] | msgspec.json.Decoder[T]) -> T:
     """Decode an answer, or a part that was left undecoded. Raises QueryError as `decode`."""
     try:
-        return exchanges.decode(body, kind)
+        return json_text.decode(body, kind)
     except ValueError as fault:
         raise QueryError(f"the answer is not the expected JSON: {fault}", hint=PROXY) from fault
 
 
-def busy(reply: Reply) -> bool:
-    """Return whether waiting helps."""
-    return reply.status in (429, 500, 503) and read(reply).busy
+def retry_after(reply: Reply) -> int | None:
+    """Return the seconds that a busy server asks to wait, 0 if it names none; None if waiting does not help."""
+    found = read(reply) if reply.status in (429, 500, 503) else None
+    return found.wait if found is not None and found.busy else None
 
 
 def exception(fault: ErrorAnswer) -> DragomanError:

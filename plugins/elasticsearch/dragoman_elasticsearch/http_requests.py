@@ -9,7 +9,8 @@ from urllib.parse import quote
 from msgspec import Raw
 
 from dragoman_api import HttpRequest
-from dragoman_api.exchanges import Reply, encode
+from dragoman_api.json_text import encode
+from dragoman_api.replies import Reply
 
 T = TypeVar("T")
 

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import HttpRequest, Object
+from dragoman_api import HttpRequest, Note, Object, ObjectList
 from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, QueryError, RowNotFoundError
-from dragoman_api.exchanges import encode
+from dragoman_api.json_text import encode
 
 from . import error_answers
 from .columns import mapping
-from .hits import Hit, StoredHit
 from .http_requests import NDJSON, Exchange, get, post, segment, target
 from .search import SearchAnswer, documents
+from .search_hits import Hit, StoredHit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .columns.view import View
+    from .columns.grid_columns import View
 
 LARGE = 16 * 2**10
 """Bytes of mappings, about three hundred fields, from which on they are not read again for every call."""
@@ -64,11 +64,14 @@ class _Counts(msgspec.Struct, frozen=True):
     responses: list[SearchAnswer[Hit]]
 
 
-def list_objects() -> Exchange[list[Object]]:
+def list_objects() -> Exchange[ObjectList]:
     """List concrete indices with their rows and bytes; names beginning with `.` are hidden (E15)."""
     reply = yield get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b")
+    notes = []
     if reply.status == 403:  # _cat needs a cluster privilege; field capabilities name every index that may be read
         listed = [_Listed(name) for name in sorted((yield from _readable()))]
+        reason = "the credentials may not list indices: those that they may read are shown, without their size"
+        notes.append(Note(code="objects-hidden", reason=reason, hint="grant the cluster privilege monitor"))
     else:
         listed = error_answers.decode(reply, list[_Listed])
     shown = [each for each in listed if not each.index.startswith(".")]
@@ -78,10 +81,14 @@ def list_objects() -> Exchange[list[Object]]:
             hint="open one by its name: dragoman page CONNECTION NAME",
         )
     rows = yield from _count_rows([each.index for each in shown])
-    return [
+    if uncounted := [name for name, count in rows.items() if count is None]:
+        reason = f"the rows of {len(uncounted):,} objects could not be counted"
+        notes.append(Note(code="rows-unknown", reason=reason))
+    objects = [
         Object(each.index, rows.get(each.index), int(each.size) if each.size and _SIZE.fullmatch(each.size) else None)
         for each in shown
     ]
+    return ObjectList(objects=objects, notes=notes)
 
 
 def _readable() -> Exchange[list[str]]:

@@ -11,14 +11,14 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman_api import Note
-from dragoman_api.cells import widened
+from dragoman_api.cells import has_signed_zero, widened
 from dragoman_api.errors import QueryError
 
 from . import error_answers
 from .comments import uncommented
-from .hits import Count, DecodedHit
 from .http_requests import Exchange, post, raw, target
 from .read_or_write import moves_on
+from .search_hits import Count, DecodedHit
 
 if TYPE_CHECKING:
     from dragoman_api import HttpRequest
@@ -181,9 +181,11 @@ def _filtered(request: HttpRequest, paths: str) -> HttpRequest:
 
 
 def _read(body: bytes, decoder: Decoder[T]) -> T | None:
-    for text in (body, widened(body)):
+    # Only grids read numbers; documents of other answers stay bytes.
+    signed = decoder is READ and has_signed_zero(body)
+    for widen in (True,) if signed else (False, True):
         with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return decoder.decode(text)
+            return decoder.decode(widened(body) if widen else body)
     return None
 
 

@@ -5,21 +5,24 @@ from __future__ import annotations
 import msgspec
 
 from dragoman_api import HttpRequest
-from dragoman_api.exchanges import encode
+from dragoman_api.json_text import encode
 
 from . import error_answers
 from .http_requests import Exchange, target
-
-KEEP_ALIVE = "2m"
-"""How long the server keeps an unused context; each request renews it."""
 
 
 class _Opened(msgspec.Struct, frozen=True):
     id: str
 
 
-def open_context(name: str, preference: str = "", keep_alive: str = KEEP_ALIVE) -> Exchange[str]:
-    """Open a point in time and return its id; ids grow with the shards, so they go into bodies only."""
+def open_context(name: str, *, keep_alive: str, preference: str = "") -> Exchange[str]:
+    """Open a point in time and return its id; ids grow with the shards, so they go into bodies only.
+
+    Args:
+        name: The object's name.
+        keep_alive: How long the server keeps the unused context; each request renews it.
+        preference: The name for the choice of shards.
+    """
     more = f"&preference={preference}" if preference else ""
     reply = yield HttpRequest("POST", f"/{target(name)}/_pit?keep_alive={keep_alive}{more}")
     return error_answers.decode(reply, _Opened).id

@@ -16,10 +16,11 @@ from . import error_answers
 from .http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.replies import Reply
 
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?", re.ASCII)
 _HOSTED = (".weaviate.cloud", ".weaviate.network", ".weaviate.io", ".semi.technology")
+OWN_INFO = get("/v1/users/own-info")
 HOSTED_HINT = "the hosted service needs HTTPS on port 443 (SSL Mode Required or Verify Identity) and an API key"
 
 
@@ -74,8 +75,13 @@ class _Meta(msgspec.Struct, frozen=True):
     version: str
 
 
+class _Scope(msgspec.Struct, frozen=True):
+    collection: str = ""
+
+
 class _Right(msgspec.Struct, frozen=True):
     action: str = ""
+    collections: _Scope | None = None
 
 
 class _Role(msgspec.Struct, frozen=True):
@@ -93,9 +99,20 @@ def identify() -> Exchange[tuple[Server, Features]]:
         AuthenticationError: 401.
         ServerNotSupportedError: Something else answered.
     """
-    meta, own = yield [get("/v1/meta"), get("/v1/users/own-info")]
+    meta, own = yield [get("/v1/meta"), OWN_INFO]
     if meta.status in (401, 403):
         raise error_answers.exception(meta)
+    number, found = _version(meta)
+    notes = [f"Weaviate {number} is older than 1.19 and untested"] if found < (1, 19, 0) else []
+    return Server("Weaviate", number, [*notes, *_rights(own)]), Features(found)
+
+
+def _version(meta: Reply) -> tuple[str, tuple[int, int, int]]:
+    """Return the version in an answer to `GET /v1/meta`, as text and as numbers.
+
+    Raises:
+        ServerNotSupportedError: Something else answered.
+    """
     try:
         number = error_answers.decode(meta, _Meta).version
         match = _VERSION.match(number)
@@ -106,18 +123,12 @@ def identify() -> Exchange[tuple[Server, Features]]:
             f"GET /v1/meta was answered with HTTP {meta.status} by something other than Weaviate",
             hint="check Host and Port of the connection",
         )
-    found = (int(match[1]), int(match[2]), int(match[3] or 0))
-    notes = [f"Weaviate {number} is older than 1.19 and untested"] if found < (1, 19, 0) else []
-    return Server("Weaviate", number, [*notes, *_rights(own)]), Features(found)
+    return number, (int(match[1]), int(match[2]), int(match[3] or 0))
 
 
 def _rights(own: Reply) -> list[str]:
     """Return notes on the key's rights, known only with role-based access: no rights at all, or read only."""
-    try:
-        roles = error_answers.decode(own, _Own).roles
-    except DragomanError:
-        roles = None
-    if roles is None:
+    if (roles := _roles(own)) is None:
         return []
     actions = {each.action for role in roles for each in role.permissions or []}
     if not actions:
@@ -125,9 +136,35 @@ def _rights(own: Reply) -> list[str]:
     return ["the key has read access only"] if all(action.startswith("read_") for action in actions) else []
 
 
+def _roles(own: Reply) -> list[_Role] | None:
+    try:
+        return error_answers.decode(own, _Own).roles
+    except DragomanError:
+        return None
+
+
+def hidden_collections(own: Reply) -> str:
+    """Return why the key may not see all collections, from the answer to `GET /v1/users/own-info`; empty if it does."""
+    if own.status != 200:  # an anonymous server, or one that is too old for roles
+        return ""
+    rights = [right for role in _roles(own) or [] for right in role.permissions or []]
+    if any(right.action == "read_collections" and right.collections == _Scope("*") for right in rights):
+        return ""
+    if rights:
+        return "the key may not read all collections, so there may be some that are not shown"
+    return "there is no collection, or the key has no right to see any"
+
+
 def ping() -> Exchange[Health]:
-    """Check the connection; the readiness endpoints would ignore the key (W25, W35)."""
-    error_answers.check((yield from ask(get("/v1/meta"))))
+    """Check the connection; the readiness endpoints would ignore the key (W25, W35).
+
+    Raises:
+        AuthenticationError: 401.
+        ServerNotSupportedError: Something else answered.
+    """
+    meta = yield from ask(get("/v1/meta"))
+    error_answers.check(meta)
+    _version(meta)
     return Health(ok=True)
 
 

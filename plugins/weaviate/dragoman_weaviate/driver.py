@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -24,7 +23,8 @@ from dragoman_api import (
     Health,
     Http,
     HttpRequest,
-    Object,
+    ObjectList,
+    ObjectsRequest,
     Outcome,
     Page,
     PageRequest,
@@ -35,8 +35,9 @@ from dragoman_api import (
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError
-from dragoman_api.exchanges import carry_out
-from dragoman_api.views import Views
+from dragoman_api.kit import retries
+from dragoman_api.kit.exchanges import carry_out, read_together, send_all
+from dragoman_api.kit.views import Views
 
 from . import connect, error_answers, objects, read_or_write
 from .console import answers
@@ -47,20 +48,14 @@ from .writing.apply import apply_plan
 from .writing.plan import plan_changes
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
-    from anyio.streams.memory import MemoryObjectSendStream
+    from dragoman_api.replies import Reply
 
-    from dragoman_api.exchanges import Reply
-
-    from .columns.view import View
+    from .columns.grid_columns import View
     from .http_requests import Exchange
 
 T = TypeVar("T")
-
-_TOGETHER = 8  # concurrent requests of one operation
-_PAUSES = (0.2, 0.6, 1.8)  # seconds before a read is sent again to a server that is busy
-_LONGEST_PAUSE = 10.0
 
 
 class Driver:
@@ -86,14 +81,14 @@ class Driver:
     async def ping(self) -> Health:
         """See `dragoman_api.hookspecs.DriverSpec.ping`."""
         try:
-            return await self._run(connect.ping())
+            return await self._run(connect.ping(), budget=retries.PING_BUDGET)
         except DragomanError as error:
             return Health(ok=False, reason=error.message, code=error.code)
 
     # objects
 
     @hookimpl
-    async def list_objects(self) -> list[Object]:
+    async def list_objects(self, request: ObjectsRequest) -> ObjectList:
         """See `dragoman_api.hookspecs.DriverSpec.list_objects`."""
         return await self._run(objects.list_objects(self._features))
 
@@ -161,37 +156,16 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
         export = ExportReader(request, await self._views.check(request.object, request.filter))
         await self._run(export.count())
-        failure: DragomanError | None = None
-        async with anyio.create_task_group() as tasks:
-            outlet, inlet = anyio.create_memory_object_stream[Piece | DragomanError](len(export.ranges))
-            with inlet, outlet:
-                for span in export.ranges:
-                    tasks.start_soon(self._read_range, export, span, outlet.clone())
-                outlet.close()
-                try:
-                    async for piece in inlet:
-                        if isinstance(piece, DragomanError):
-                            failure = piece
-                            break
-                        yield export.part(piece)
-                except GeneratorExit:  # in an exception group it would not end the iteration
-                    pass
-                tasks.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+        async with read_together([self._read_range(export, span) for span in export.ranges]) as pieces:
+            async for piece in pieces:
+                yield export.part(piece)
 
-    async def _read_range(
-        self, export: ExportReader, span: IdRange, outlet: MemoryObjectSendStream[Piece | DragomanError]
-    ) -> None:
-        with outlet:
-            try:
-                ends = False
-                while not ends:
-                    for piece in await self._page(export, span):
-                        ends = piece.ends
-                        await outlet.send(piece)
-            except DragomanError as error:
-                await outlet.send(error)
+    async def _read_range(self, export: ExportReader, span: IdRange) -> AsyncGenerator[Piece, None]:
+        ends = False
+        while not ends:
+            for piece in await self._page(export, span):
+                ends = piece.ends
+                yield piece
 
     async def _page(self, export: ExportReader, span: IdRange) -> list[Piece]:
         """Fetch the next page of a range, from a busy server after a pause."""
@@ -199,7 +173,7 @@ class Driver:
             try:
                 return await self._run(export.pieces(span), pauses=())
             except DragomanError as error:
-                await anyio.sleep(span.again(error) * (0.5 + random.random()))  # noqa: S311 - jitter
+                await anyio.sleep(retries.jittered(span.again(error)))
 
     # sending
 
@@ -209,43 +183,17 @@ class Driver:
     async def _revision(self, view: View) -> str:
         return await self._run(objects.current_revision(view))
 
-    async def _run(self, exchange: Exchange[T], *, pauses: Sequence[float] = _PAUSES) -> T:
+    async def _run(
+        self, exchange: Exchange[T], *, budget: float = retries.BUDGET, pauses: Sequence[float] = retries.PAUSES
+    ) -> T:
         """Carry out an exchange: send the requests it yields, and pass it the replies."""
+        send = partial(self._send, pauses=pauses, until=anyio.current_time() + budget)
         try:
-            return await carry_out(exchange, partial(self._send_all, pauses=pauses))
+            return await carry_out(exchange, partial(send_all, send=send))
         except AuthenticationError as error:
             raise connect.credentials_rejected(error, self._profile) from error
 
-    async def _send_all(self, requests: Sequence[HttpRequest], *, pauses: Sequence[float]) -> list[Reply]:
-        if len(requests) == 1:
-            return [await self._send(requests[0], pauses)]
-        replies: dict[int, Reply] = {}
-        failures: list[DragomanError] = []
-        limiter = anyio.CapacityLimiter(_TOGETHER)
-
-        async def one(at: int, request: HttpRequest) -> None:
-            async with limiter:
-                try:
-                    replies[at] = await self._send(request, pauses)
-                except DragomanError as error:
-                    failures.append(error)
-                    tasks.cancel_scope.cancel()
-
-        async with anyio.create_task_group() as tasks:
-            for at, request in enumerate(requests):
-                tasks.start_soon(one, at, request)
-        if failures:
-            raise failures[0]
-        return [replies[at] for at in range(len(requests))]
-
-    async def _send(self, request: HttpRequest, pauses: Sequence[float]) -> Reply:
+    async def _send(self, request: HttpRequest, **more: Any) -> Reply:
         """Send one request; retry a read after a pause if the server is busy."""
         read = not read_or_write.may_write(request)
-        for pause in (*pauses, 0):
-            reply = await self._http.request(
-                request.method, request.path, body=request.body, content_type=request.content_type, read=read
-            )
-            if not (pause and read) or (asked := error_answers.retry_after(reply)) is None:
-                break
-            await anyio.sleep(min(asked, _LONGEST_PAUSE) or pause * (0.5 + random.random()))  # noqa: S311 - jitter
-        return reply
+        return await retries.send(self._http, request, error_answers.retry_after, read=read, **more)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, exchanges
+from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
 from dragoman_api.errors import AccessDeniedError, WindowExceededError
+from dragoman_api.kit import outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from dragoman_api.errors import Detail
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.replies import Reply
 
 T = TypeVar("T")
 _LIMIT = 1_000  # characters of a server's text in one message
@@ -23,7 +24,6 @@ _WINDOW = re.compile(r"query maximum results exceeded.*offset '(\d+)' and limit 
 _NO_GRAPHQL = ("graphql api is disabled", "graphql api is not supported")
 _RATE = "429 Too many requests"  # GraphQL's answer to a search beyond MAXIMUM_CONCURRENT_GET_REQUESTS, status 200
 _SHORT = 4_096  # bytes of such an answer
-_DIGITS = 10  # digits of Retry-After in seconds; it may also hold a date
 _TENANT = re.compile(r"multi-tenancy enabled, but request was without tenant")
 
 GRAPHQL_OFF = "graphql-unavailable"
@@ -36,7 +36,7 @@ EMPTY = "no graphql provider present"
 def message(reply: Reply) -> str:
     """Return the message of an error answer; the content type is not a guide, a missing key is text/plain."""
     try:
-        body: Any = exchanges.decode(reply.body, object)
+        body: Any = json_text.decode(reply.body, object)
     except ValueError:
         body = reply.body.decode(errors="replace")
     return shorten(_said(body))
@@ -75,7 +75,7 @@ def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
     """
     body = check(reply)
     try:
-        return exchanges.decode(body, kind)
+        return json_text.decode(body, kind)
     except ValueError as fault:
         what = f"the answer is not the expected JSON: {fault}" if body else "the answer is empty"
         raise QueryError(what, hint=_PROXY, details={"status": reply.status}) from fault
@@ -92,7 +92,7 @@ def unsure(reply: Reply) -> bool:
     - 408: yes. The server has no such answer, and gateways give it when they have waited long enough.
     - any other 3xx or 4xx: no. The server checks before it writes (401, 403, 404, 422), a gateway before it forwards.
     """
-    return reply.status == 408 or reply.status >= 500
+    return outcomes.unsure(reply.status)
 
 
 def retry_after(reply: Reply) -> int | None:
@@ -100,9 +100,8 @@ def retry_after(reply: Reply) -> int | None:
 
     A search too many is an error of GraphQL with status 200 (`Traverser.GetClass`, 1.38.11).
     """
-    after = str(reply.headers.get("Retry-After", ""))
-    if reply.status == 429 or (reply.status == 503 and after):
-        return int(after) if after.isdecimal() and len(after) < _DIGITS else 0
+    if reply.status == 429 or (reply.status == 503 and reply.headers.get("Retry-After")):
+        return replies.seconds_asked(reply)
     rated = reply.status == 200 and len(reply.body) < _SHORT and _RATE.encode() in reply.body
     return 0 if rated and _RATE in message(reply) else None
 
@@ -128,7 +127,7 @@ def exception(reply: Reply) -> DragomanError:
         reason = f"HTTP {reply.status} from a proxy or a node that is down: {text}"[:_LIMIT]
         hint = "check that the server is up, then try again; or " + _PROXY
         return ConnectionFailedError(reason, hint=hint, details=details)
-    if hint := exchanges.redirection(reply):
+    if hint := replies.redirection(reply):
         return QueryError(f"the server redirects (HTTP {reply.status})", hint=hint, details=details)
     return refused([text or f"HTTP {reply.status}"], **details)
 

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from dragoman_api import HttpRequest
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.replies import Reply
 
+    from .columns.grid_columns import View
     from .columns.schema import Property
-    from .columns.view import View
 
 Where = dict[str, Any]
 PropertyPath = list[str]

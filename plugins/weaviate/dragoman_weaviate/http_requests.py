@@ -7,7 +7,8 @@ from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from dragoman_api import HttpRequest
-from dragoman_api.exchanges import Reply, encode
+from dragoman_api.json_text import encode
+from dragoman_api.replies import Reply
 
 T = TypeVar("T")
 

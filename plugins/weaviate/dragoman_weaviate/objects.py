@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import DragomanError, Object, QueryError
+from dragoman_api import DragomanError, Note, Object, ObjectList, QueryError
 from dragoman_api.columns import MAX_OBJECTS
 from dragoman_api.errors import ObjectNotFoundError
 
 from . import error_answers, graphql
+from .columns.grid_columns import View, revision
 from .columns.schema import Collection, Schema, is_collection
-from .columns.view import View, revision
+from .connect import OWN_INFO, hidden_collections
 from .http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class _Aliases(msgspec.Struct):
 _collection = msgspec.json.Decoder(Collection)
 
 
-def list_objects(features: Features) -> Exchange[list[Object]]:
+def list_objects(features: Features) -> Exchange[ObjectList]:
     """List collections by name (W8): the server's order varies."""
     replies = yield [get("/v1/schema"), *([get("/v1/aliases")] if features.aliases else [])]
     found = sorted(error_answers.decode(replies[0], Schema).classes or [], key=lambda each: each.name)
@@ -47,12 +48,19 @@ def list_objects(features: Features) -> Exchange[list[Object]]:
         )
     counts = yield from _counts([each.name for each in found if not each.tenancy.enabled and is_collection(each.name)])
     aliases: list[_Alias] = []
-    if features.aliases and replies[1].status == 200:  # without the right to read aliases, none are shown
+    notes = []
+    if not found and (reason := hidden_collections((yield from ask(OWN_INFO)))):
+        notes.append(Note(code="objects-hidden", reason=reason))
+    if features.aliases and replies[1].status == 200:
         aliases = error_answers.decode(replies[1], _Aliases).aliases or []
-    return [
+    elif features.aliases:
+        reason = f"the aliases cannot be listed (HTTP {replies[1].status}), so none are shown"
+        notes.append(Note(code="objects-hidden", reason=reason))
+    objects = [
         *(Object(each.name, counts.get(each.name), kind="collection") for each in found),
         *(Object(name, kind="alias") for name in sorted(each.alias for each in aliases)),
     ]
+    return ObjectList(objects=objects, notes=notes)
 
 
 def _counts(names: Sequence[str]) -> Exchange[dict[str, int]]:

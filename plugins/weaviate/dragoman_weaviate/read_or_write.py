@@ -8,7 +8,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from dragoman_api.exchanges import decode
+from dragoman_api.json_text import decode
 
 if TYPE_CHECKING:
     from dragoman_api import HttpRequest

@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from dragoman_api import RowKey
 from dragoman_api.errors import ObjectNotFoundError, QueryError
-from dragoman_api.exchanges import encode
+from dragoman_api.json_text import encode
 
 from . import error_answers, graphql
 from .columns.field_types import Family, Field, family_of
@@ -20,9 +20,9 @@ from .http_requests import Exchange, ask, get, object_path
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.replies import Reply
 
-    from .columns.view import View
+    from .columns.grid_columns import View
 
 
 class StoredObject(msgspec.Struct, rename="camel"):

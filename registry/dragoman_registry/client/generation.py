@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from dragoman_registry.wheels.manifest import Manifest
-from dragoman_registry.wheels.requirements import holds
+from dragoman_registry.wheels.packaging_parsers import holds
 
 from .lockfile import Locked
 

@@ -20,10 +20,10 @@ import msgspec
 
 from dragoman_api.errors import DragomanError, InstallError, IntegrityError, WheelRejectedError, from_code
 from dragoman_registry.files import below, share, try_lock
-from dragoman_registry.index.registry import changed
+from dragoman_registry.index.registry_reader import changed
 from dragoman_registry.validation import Fault, Unreadable, decode
-from dragoman_registry.wheels.archive import Host
-from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.wheels.host_environment import Host
 
 from . import lockfile
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman_registry.index.catalog import Release
-    from dragoman_registry.index.registry import Registry
+    from dragoman_registry.index.registry_reader import Registry
     from dragoman_registry.wheels.manifest import Manifest
     from dragoman_registry.wheels.wheel_file import WheelFile
 

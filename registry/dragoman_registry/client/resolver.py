@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.errors import IncompatibleReleaseError
 from dragoman_registry.index.catalog import Release
-from dragoman_registry.wheels.requirements import holds, parse_version
+from dragoman_registry.wheels.packaging_parsers import holds, parse_version
 from dragoman_registry.wheels.wheel_file import WheelFile, project_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from dragoman_registry.wheels.archive import Host
+    from dragoman_registry.wheels.host_environment import Host
 
     from .lockfile import Locked
 
@@ -110,7 +110,7 @@ def _files(release: Release, host: Host) -> tuple[WheelFile, ...]:
 
 
 def _best(wheels: list[WheelFile], host: Host) -> WheelFile | None:
-    from dragoman_registry.wheels.archive import rank
+    from dragoman_registry.wheels.wheel_name import rank
 
     ranked = [(place, wheel.file, wheel) for wheel in wheels if (place := rank(wheel.file, host.tags)) is not None]
     return min(ranked)[2] if ranked else None

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from dragoman_api.errors import ConfigurationError, RegistryError
 from dragoman_registry.files import locked
 from dragoman_registry.index.catalog import Catalog
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository, exists
 from dragoman_registry.trust.roles import ONLINE, PUBLISHER, roles_of
+from dragoman_registry.trust.tuf_repository import Repository, exists
 from dragoman_registry.validation import Fault
 from dragoman_registry.wheels.wheel_file import project_of
 

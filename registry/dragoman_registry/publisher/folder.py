@@ -11,9 +11,9 @@ import msgspec
 
 from dragoman_api.errors import RegistryError
 from dragoman_registry.files import add_name, below, read_plain, write_below
-from dragoman_registry.index import browse
+from dragoman_registry.index import search_summaries
 from dragoman_registry.index.catalog import Advisories, Catalog, Types
-from dragoman_registry.index.registry import MAX_INDEX
+from dragoman_registry.index.registry_reader import MAX_INDEX
 from dragoman_registry.names import BESIDE, DIGEST, INDEX, PROJECT, TARGET, VERSION, WHEEL
 from dragoman_registry.trust import SignedFile
 from dragoman_registry.trust.roles import digest_name, publishers_of, roles_of, served_name
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman_registry.trust import Publisher
-    from dragoman_registry.trust.repository import Repository
+    from dragoman_registry.trust.tuf_repository import Repository
     from dragoman_registry.wheels.metadata_checks import WheelReport
 
-_OF = {"types": "targets", "advisories": "advisories", "catalog": "index", browse.NAME: "index"}
+_OF = {"types": "targets", "advisories": "advisories", "catalog": "index", search_summaries.NAME: "index"}
 """Maps each file of the index to the role that signs it."""
 _LAYOUT = re.compile(
     rf"""
@@ -138,7 +138,8 @@ def index_files(catalog: Catalog) -> dict[str, bytes]:
                 versions.setdefault(release.project, {})[release.version] = reason + instead
     advisories = Advisories(quarantined=held["quarantined"], yanked=held["yanked"], deprecated=held["deprecated"])
     return {
-        "advisories": encode(advisories), "catalog": encode(catalog), browse.NAME: browse.encode(catalog),
+        "advisories": encode(advisories), "catalog": encode(catalog),
+        search_summaries.NAME: search_summaries.encode(catalog),
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ import msgspec
 from dragoman_api.errors import IndexInvalidError, PluginNotFoundError, RegistryError
 from dragoman_registry.files import read_plain, remove_tree, sync, sync_tree
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository
+from dragoman_registry.trust.tuf_repository import Repository
 from dragoman_registry.validation import Fault, Unreadable, decode
 
 from . import publish

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_registry.files import read_plain, write
-from dragoman_registry.index.registry import MAX_INDEX
+from dragoman_registry.index.registry_reader import MAX_INDEX
 from dragoman_registry.names import plain_name
 from dragoman_registry.validation import Unreadable, decode
 from dragoman_registry.wheels.manifest import MAX_MANIFEST
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman_registry.index.catalog import Catalog
-    from dragoman_registry.trust.repository import Repository
+    from dragoman_registry.trust.tuf_repository import Repository
 
 RECORD = ".unfinished"
 """Name of the record in the registry's folder; it is not part of the registry and is never served."""

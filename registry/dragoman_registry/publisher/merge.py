@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dragoman_registry.index.catalog import Catalog, Project, Release
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.archive import provided
-from dragoman_registry.wheels.requirements import parse_version, project_name
+from dragoman_registry.wheels.host_environment import provided
+from dragoman_registry.wheels.packaging_parsers import parse_version, project_name
 from dragoman_registry.wheels.wheel_file import WheelFile, project_of
 
 if TYPE_CHECKING:

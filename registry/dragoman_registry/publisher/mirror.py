@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman_api.errors import ConfigurationError, IndexInvalidError, IntegrityError, RegistryError
 from dragoman_registry.files import add_name, below, locked, replacing, write_below
-from dragoman_registry.index.registry import Registry, changed
+from dragoman_registry.index.registry_reader import Registry, changed
 from dragoman_registry.isolation import Apart
 from dragoman_registry.names import ROLE, TARGET, plain_name
 from dragoman_registry.sources.source import open_source, read
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository, exists
 from dragoman_registry.trust.roles import YEAR, digest_name, publishers_of, served_name, strange
+from dragoman_registry.trust.tuf_repository import Repository, exists
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.archive_checks import inspect
 
 from .folder import belongs, place_of, reader, writing
 from .merge import releases, wheels

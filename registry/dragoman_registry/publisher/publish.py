@@ -9,9 +9,9 @@ from dragoman_api.errors import ConfigurationError, WheelRejectedError
 from dragoman_registry.files import locked
 from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository, exists
 from dragoman_registry.trust.roles import ONLINE, YEAR, patterns, roles_of
-from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.trust.tuf_repository import Repository, exists
+from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.wheel_file import project_of
 
 from . import interrupted_writes

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository
+from dragoman_registry.trust.tuf_repository import Repository
 
 from .folder import belongs
 from .upload_requests import Uploads

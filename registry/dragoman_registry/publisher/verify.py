@@ -9,14 +9,14 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import RegistryError
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.isolation import Apart
 from dragoman_registry.names import INDEX, ROLE, TARGET, plain_name
 from dragoman_registry.trust.keys import Keys, beside
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.roles import PUBLISHER, digest_name, publishers_of, strange
+from dragoman_registry.trust.tuf_repository import Repository
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.archive_checks import inspect
 
 from .folder import Own, index_files, place_of, reader
 from .interrupted_writes import find, in_use

@@ -1,5 +1,6 @@
 """Trust in a registry's bytes: the interface and its implementations."""
 
-from .interface import UNSIGNED, Pinned, Publisher, SignedFile, Trust, TrustedPath
+from .interface import UNSIGNED, Publisher, SignedFile, Trust, TrustedPath
+from .pinned import Pinned
 
 __all__ = ["UNSIGNED", "Pinned", "Publisher", "SignedFile", "Trust", "TrustedPath"]

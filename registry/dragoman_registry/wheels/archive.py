@@ -1,4 +1,4 @@
-"""Wheels as files: their names, their members, and the environment they must fit."""
+"""A wheel as an archive: its members, read within bounds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,8 @@ import struct
 import unicodedata
 import zipfile
 import zlib
-from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING
 
-from dragoman_registry.names import PROJECT, VERSION, WHEEL
-
-from .requirements import Unreadable, parse_requirement, parse_wheel_name, project_name
 from .zip_structure import NotAWheel as NotAWheel
 
 if TYPE_CHECKING:
@@ -23,73 +18,6 @@ if TYPE_CHECKING:
 CHUNK = 64 * 1024
 MAX_TEXT = 1 << 20
 """Maximum bytes of METADATA, WHEEL and similar files."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """The environment a driver must fit.
-
-    Attributes:
-        api: Version of `dragoman-api`.
-        python: Version of Python.
-        tags: Accepted wheel tags, best first.
-    """
-
-    api: str
-    python: str
-    tags: tuple[str, ...]
-
-    @classmethod
-    def here(cls) -> Host:
-        """Describe this process."""
-        import platform
-        from importlib.metadata import version
-
-        from packaging.tags import sys_tags
-
-        tags = tuple(str(tag) for tag in sys_tags())
-        return cls(api=version("dragoman-api"), python=platform.python_version().rstrip("+"), tags=tags)
-
-
-@dataclass(frozen=True, slots=True)
-class WheelName:
-    """The parts of a wheel's file name, and whether its spelling is canonical.
-
-    Attributes:
-        project: The project in its canonical spelling.
-        version: The version in its canonical spelling.
-        tags: All its tags, expanded.
-        canonical: Whether the name has its canonical spelling.
-        stem: Project and version as written.
-    """
-
-    project: str
-    version: str
-    tags: frozenset[str]
-    canonical: bool
-    stem: str
-
-
-def parse_name(file: str) -> WheelName:
-    """Parse a wheel's file name.
-
-    Raises:
-        NotAWheel: It is not the name of a wheel.
-    """
-    try:
-        project, version, tags = parse_wheel_name(file)
-    except Unreadable as error:
-        raise NotAWheel(str(error)) from error
-    canonical = file.startswith(f"{project.replace('-', '_')}-{version}-") and all(
-        kind.fits(name) for kind, name in ((WHEEL, file), (PROJECT, project), (VERSION, version))
-    )
-    return WheelName(project, version, tags, canonical, "-".join(file.split("-")[:2]))
-
-
-def rank(file: str, tags: tuple[str, ...]) -> int | None:
-    """Return how well a wheel fits: 0 for best, None if it does not fit."""
-    mine = parse_name(file).tags
-    return next((index for index, tag in enumerate(tags) if tag in mine), None)
 
 
 def folded(path: str) -> str:
@@ -203,34 +131,3 @@ def installed_path(name: str) -> str:
     top, _, rest = name.partition("/")
     scheme, _, inner = rest.partition("/")
     return inner if top.endswith(".data") and scheme in ("purelib", "platlib") and inner else name
-
-
-@cache
-def provided() -> dict[str, str]:
-    """Map each top-level module that the host provides for every driver to its distribution.
-
-    These are `dragoman-api` and its dependencies, in their installed versions.
-    """
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    owners = dict.fromkeys(("dragoman", "dragoman_api", "dragoman_registry", "dragoman_worker"), "dragoman")
-    todo, seen = ["dragoman-api"], set[str]()
-    while todo:
-        project = todo.pop()
-        if project in seen:
-            continue
-        seen.add(project)
-        owners.setdefault(project.replace("-", "_"), project)
-        try:
-            found = distribution(project)
-        except PackageNotFoundError:
-            continue  # a dependency for another platform
-        for file in found.files or ():
-            top = file.parts[0]
-            if top.endswith((".py", ".so", ".pyd")) or (len(file.parts) > 1 and top.isidentifier()):
-                owners.setdefault(top.partition(".")[0], project)
-        for text in found.requires or ():
-            requirement = parse_requirement(text)
-            if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                todo.append(project_name(requirement.name))
-    return owners

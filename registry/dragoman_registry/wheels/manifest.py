@@ -37,7 +37,9 @@ ACTED_ON = {
 LOCAL = ("localhost", "127.0.0.1", "::1")
 """Allowed defaults of a host: a person chooses every other address."""
 
-Capability = Literal["browse", "sort", "filter", "edit", "drop", "console", "export", "tenants", "raw-filter"]
+Capability = Literal[
+    "browse", "sort", "filter", "edit", "drop", "console", "export", "tenants", "raw-filter", "revisions", "time-range"
+]
 
 
 class Surface(StrEnum):

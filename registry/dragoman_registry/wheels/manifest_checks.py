@@ -14,7 +14,7 @@ from dragoman_registry.ip_addresses import MAX_HOST, Nearness, canonical, is_lit
 from dragoman_registry.validation import Fault, load
 
 from .manifest import ACTED_ON, LOCAL, MAX_LABEL, MAX_TEXT, Manifest
-from .requirements import Unreadable, is_licence, parse_range
+from .packaging_parsers import Unreadable, is_licence, parse_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

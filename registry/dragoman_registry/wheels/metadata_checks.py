@@ -12,11 +12,12 @@ from packaging.requirements import Requirement  # readers of the report resolve 
 
 from dragoman_registry.validation import Fault
 
-from .archive import Archive, NotAWheel, WheelName, folded, provided
+from .archive import Archive, NotAWheel, folded
 from .entry_points import read_entry_points
+from .host_environment import provided
 from .manifest import MAX_MANIFEST, Manifest
 from .manifest_checks import check_manifest
-from .requirements import (
+from .packaging_parsers import (
     MAX_TAGS,
     Unreadable,
     holds,
@@ -28,9 +29,10 @@ from .requirements import (
     project_name,
 )
 from .wheel_file import project_of
+from .wheel_name import WheelName
 
 if TYPE_CHECKING:
-    from .archive import Host
+    from .host_environment import Host
     from .wheel_file import WheelFile
 
 API = "dragoman-api"

@@ -15,10 +15,12 @@ from packaging.tags import compatible_tags, cpython_tags, mac_platforms
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import write
-from dragoman_registry.wheels.archive import NotAWheel, parse_name, provided
-from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.archive import NotAWheel
+from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.wheels.host_environment import provided
 from dragoman_registry.wheels.metadata_checks import API
-from dragoman_registry.wheels.requirements import parse_range, parse_version, project_name
+from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version, project_name
+from dragoman_registry.wheels.wheel_name import parse_name
 
 from .project import digest_of
 

@@ -20,10 +20,11 @@ from dragoman_api.errors import ConfigurationError, WheelRejectedError
 from dragoman_registry.client.installer import unpack
 from dragoman_registry.files import open_plain, read_plain
 from dragoman_registry.validation import Fault
-from dragoman_registry.wheels.archive import Host, rank
-from dragoman_registry.wheels.checks import inspect
-from dragoman_registry.wheels.limits import WheelLimits
+from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.metadata_checks import WheelReport
+from dragoman_registry.wheels.wheel_name import rank
+from dragoman_registry.wheels.zip_bomb_limits import WheelLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,15 +15,15 @@ import msgspec
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import read_plain
-from dragoman_registry.index.registry import MAX_DOCUMENT
+from dragoman_registry.index.registry_reader import MAX_DOCUMENT
 from dragoman_registry.publisher import publish as registry
 from dragoman_registry.trust.keys import beside, own_key
-from dragoman_registry.trust.repository import exists
+from dragoman_registry.trust.tuf_repository import exists
 from dragoman_registry.validation import Unreadable, decode
-from dragoman_registry.wheels.requirements import project_name
+from dragoman_registry.wheels.packaging_parsers import project_name
 
 from .check import check
-from .conformance import REPORT, Conformance, run_conformance
+from .conformance_run import REPORT, Conformance, run_conformance
 from .dependencies import close_set, host_projects, write_dependencies
 from .project import Built, built, digest_of
 

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from dragoman.references import regular_file
 from dragoman.sandbox.driver_process import Launch, Worker
 from dragoman.sandbox.proxy import DriverProxy
 from dragoman.sandbox.reach.grants import granted
+from dragoman.secret_references import regular_file
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from dragoman.references import NamedFile
+    from dragoman.secret_references import NamedFile
     from dragoman_api.connections import Profile
     from dragoman_api.forms import FieldValue
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING
 
 from dragoman.installed_versions import installed_version
 from dragoman.plugins.combined_catalog import offer_for_type, read_offers
+from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError, RegistryError
+from dragoman_api.kit import form_blocks
 from dragoman_registry.names import PLUGIN
 
 if TYPE_CHECKING:
@@ -16,9 +19,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dragoman_registry.client.store import Store
-    from dragoman_registry.index.registry import Registry
+    from dragoman_registry.index.registry_reader import Registry
 
 _OURS = ("api", "worker", "registry")  # dragoman_api and the others are modules of the host
+
+AUTH_METHODS = {
+    method.value: method
+    for method in (
+        form_blocks.none(),
+        form_blocks.username_password(),
+        form_blocks.api_key(AuthScheme.API_KEY),
+        form_blocks.api_key(AuthScheme.BEARER, value="bearer", label="Token"),
+    )
+}
+"""Auth methods that need no code in a driver, by the value of the form's field."""
 
 _PLACES = {
     "__init__.py": "{package}/__init__.py",
@@ -35,6 +49,8 @@ def scaffold(
     *,
     type: str,  # noqa: A002 - the field's word
     port: int,
+    auth: Sequence[str] = (),
+    tls: bool = False,
     into: Path,
     registries: Sequence[Registry],
     store: Store,
@@ -45,6 +61,8 @@ def scaffold(
         name: The plugin's id; the folder and the distribution are called ``dragoman-NAME``.
         type: The database type it serves.
         port: The usual port of its servers.
+        auth: The auth methods of its form, from `AUTH_METHODS`; none for a form without credentials.
+        tls: Its form offers TLS.
         into: The parent folder.
         registries: Registries whose types are taken.
         store: The store whose types are taken too.
@@ -53,7 +71,7 @@ def scaffold(
         The folder.
 
     Raises:
-        ConfigurationError: A name cannot be used or is taken, or the folder exists.
+        ConfigurationError: A name cannot be used or is taken, the folder exists, or two auth methods use one field.
     """
     for what, given in (("name", name), ("type", type)):
         if not PLUGIN.fits(given) or (what == "name" and given in _OURS):
@@ -63,6 +81,10 @@ def scaffold(
         raise ConfigurationError(
             taken, hint="choose another --type or NAME; dragoman plugins browse lists the existing ones"
         )
+    try:
+        form = _form(port, auth, tls=tls)
+    except ValueError as error:
+        raise ConfigurationError(f"the form cannot be made: {error}", hint="choose one of them") from error
     folder = into / f"dragoman-{name}"
     if folder.exists():
         raise ConfigurationError(f"{folder} already exists", hint="choose another NAME, or continue in that folder")
@@ -70,12 +92,26 @@ def scaffold(
     api = ".".join(installed_version("dragoman-api").split(".")[:2])
     label = type.replace("-", " ").title()
     values = {"name": name, "type": type, "port": port, "package": package, "label": label, "api": api}
+    values |= form
     for source in files(__package__).joinpath("template").iterdir():
         made = source.name.removesuffix(".in")
         file = folder / _PLACES.get(made, made).format(package=package)
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(Template(source.read_text(encoding="utf-8")).safe_substitute(values), encoding="utf-8")
     return folder
+
+
+def _form(port: int, auth: Sequence[str], *, tls: bool) -> dict[str, str]:
+    """Return the form and the auth methods as the manifest spells them, one entry per line."""
+    blocks = [form_blocks.address(port)]
+    blocks += [form_blocks.auth(*(AUTH_METHODS[value] for value in auth))] if auth else []
+    blocks += [form_blocks.tls()] if tls else []
+    return {name: _lines(entries) for name, entries in form_blocks.manifest_part(*blocks).items()}
+
+
+def _lines(entries: Sequence[object]) -> str:
+    lines = ",\n    ".join(json.dumps(entry) for entry in entries)
+    return f"[\n    {lines}\n  ]" if entries else "[]"
 
 
 def _taken(name: str, kind: str, registries: Sequence[Registry], store: Store) -> str | None:

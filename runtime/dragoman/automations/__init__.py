@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
+from .call_limits import Meter
 from .choose import named, shipped
-from .limits import Meter
 
 __all__ = ["Meter", "named", "shipped"]

@@ -60,7 +60,7 @@ class Audit:
             return
         connection = call.connection.name if call.connection else None
         record = self._mask.structure({"call": call.hook, "connection": connection, "object": call.object})
-        await anyio.to_thread.run_sync(self._append, record, call.requests)
+        await anyio.to_thread.run_sync(self._append, record, call.requests, call.statements)
 
     @hookimpl
     async def on_event(self, event: Event) -> None:
@@ -70,19 +70,25 @@ class Audit:
             record = {"event": self._mask.structure(msgspec.to_builtins(event))}
             await anyio.to_thread.run_sync(self._append, record)
 
-    def _append(self, record: dict[str, Any], requests: tuple[HttpRequest, ...] | None = None) -> None:
+    def _append(
+        self,
+        record: dict[str, Any],
+        requests: tuple[HttpRequest, ...] | None = None,
+        statements: tuple[str, ...] = (),
+    ) -> None:
         head = {"at": datetime.now(UTC).isoformat(timespec="milliseconds"), "who": self._who, "pid": os.getpid()}
         line = _encode(head | record)
         if requests is not None:
-            line = b'%b,"requests":%b}' % (line[:-1], self._requests(requests))
+            line = b'%b,"requests":%b}' % (line[:-1], self._requests(requests, statements))
         self._write(escaped(line.decode()).encode() + b"\n")
 
-    def _requests(self, requests: tuple[HttpRequest, ...]) -> bytes:
+    def _requests(self, requests: tuple[HttpRequest, ...], statements: tuple[str, ...]) -> bytes:
         """Return the records of requests as a JSON array, cut to the first ones that fit a line."""
         told: list[bytes] = []
         room = LINE
         for at, request in enumerate(requests):
-            told.append(_encode(self._request(request)))
+            statement = statements[at] if at < len(statements) else ""
+            told.append(_encode(self._request(request, statement)))
             room -= len(told[-1])
             if room < 0 and at + 1 < len(requests):
                 rest = requests[at + 1 :]
@@ -91,8 +97,10 @@ class Audit:
                 break
         return b"[" + b",".join(told) + b"]"
 
-    def _request(self, request: HttpRequest) -> dict[str, Any]:
+    def _request(self, request: HttpRequest, statement: str) -> dict[str, Any]:
         about: dict[str, Any] = {"method": request.method[:100], "path": self._mask.request(request.path[:WHOLE])}
+        if statement:
+            about["statement"] = self._mask.request(statement)
         if request.body is not None:
             about |= self._body(request.body)
         return about

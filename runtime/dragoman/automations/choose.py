@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from dragoman_api.errors import ConfigurationError
 
 from .audit import Audit
-from .cut_cells import CutCells
-from .limits import Limits
+from .call_limits import Limits
+from .cut_cell_edits import CutCells
 from .read_only import ReadOnly
 
 if TYPE_CHECKING:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dragoman.questions import Confirm
     from dragoman.settings import Level
     from dragoman_api.calls import Call
+    from dragoman_api.changes import HttpRequest
 
 SHOWN = 5
 """Requests that a question shows; the rest are counted."""
@@ -47,7 +48,8 @@ class ReadOnly:
             await self._ask(call, name)
 
     async def _ask(self, call: Call, name: str) -> None:
-        shown = [f"{request.method} {request.path}" for request in call.requests[:SHOWN]]
+        statements = call.statements or [""] * len(call.requests)
+        shown = [_line(*told) for told in zip(call.requests[:SHOWN], statements, strict=False)]
         if (more := len(call.requests) - SHOWN) > 0:
             shown.append(f"and {more:,} more")
         if self._confirm is None:
@@ -57,3 +59,8 @@ class ReadOnly:
             agreed = await self._confirm(Question(about="change", text=text, details=tuple(shown)))
         if not agreed:
             raise Refused("not confirmed")
+
+
+def _line(request: HttpRequest, statement: str) -> str:
+    line = f"{request.method} {request.path}"
+    return f"{line}   # {statement}" if statement else line

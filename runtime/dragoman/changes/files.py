@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
+from dragoman.row_ids import Base64, id_of, json_of, spell_id
 from dragoman_api.cells import Json, exact_number
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.exchanges import decode
 from dragoman_api.grid import RowKey
+from dragoman_api.json_text import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +36,7 @@ CHUNK_LINES = 2_000
 CHUNK_BYTES = 8 << 20
 _SHOWN = 100  # number of faults listed one by one
 _Name = Annotated[str, Meta(min_length=1)]
-_Id = Annotated[str, Meta(min_length=1)] | int
+_Id = Annotated[str, Meta(min_length=1)] | int | Base64 | Annotated[list[str | int | Base64], Meta(min_length=1)]
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="op"):
@@ -101,7 +102,7 @@ def read_line(data: bytes) -> RowChange:
 
 
 def _change(line: LINES) -> RowChange:
-    key = RowKey(line.object, "" if line.id is None else str(line.id), line.routing, line.guard)
+    key = RowKey(line.object, "" if line.id is None else id_of(line.id), line.routing, line.guard)
     if isinstance(line, DeleteLine):
         return Delete(key)
     values = {name: _value(bytes(value)) for name, value in line.set.items()}
@@ -145,13 +146,14 @@ def write_line(change: RowChange) -> bytes:
         text: Raw | UnsetType = UNSET
         if change.document is not None:
             text = Raw(change.document.encode() if _fits(change.document) else _encoder.encode(change.document))
+        key = None if change.id is None else json_of(change.id)
         line = InsertLine(
-            object=change.object, id=change.id, set=_raw(change.values), document=text, replace=change.replace,
+            object=change.object, id=key, set=_raw(change.values), document=text, replace=change.replace,
             guard=change.guard, routing=change.routing, tenant=change.tenant,
         )  # fmt: skip
     else:
-        key = change.key
-        about: Any = {"object": key.object, "id": key.id, "routing": key.routing, "guard": key.guard}
+        row = change.key
+        about: Any = {"object": row.object, "id": json_of(row.id), "routing": row.routing, "guard": row.guard}
         is_update = isinstance(change, Update)
         line = UpdateLine(**about, set=_raw(change.values)) if is_update else DeleteLine(**about)  # type: ignore[union-attr]
     return _encoder.encode(line) + b"\n"
@@ -173,7 +175,9 @@ def _raw(values: Any) -> dict[str, Raw]:
 
 
 def _row(change: RowChange) -> tuple[str, str | None]:
-    return (change.object, change.id) if isinstance(change, Insert) else (change.key.object, change.key.id)
+    if isinstance(change, Insert):
+        return change.object, None if change.id is None else spell_id(change.id)
+    return change.key.object, spell_id(change.key.id)
 
 
 Lines = list[tuple[int, RowChange]]

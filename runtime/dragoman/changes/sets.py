@@ -12,6 +12,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
+from dragoman.row_ids import spell_id
 from dragoman.unknown_outcomes import reason_of, unknown
 from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from dragoman.session import Session
-    from dragoman_api.changes import HttpRequest
+    from dragoman_api.changes import PlannedRequest
     from dragoman_api.grid import RowKey
 
     from .files import Lines
@@ -79,7 +80,7 @@ class ChangeReport:
         """Record the outcome of one line."""
         self.counts[outcome.status] += 1
         if outcome.status is not OutcomeStatus.APPLIED:
-            told = LineOutcome(line=line, id=outcome.id, status=outcome.status, reason=outcome.reason)
+            told = LineOutcome(line=line, id=_spelled(outcome), status=outcome.status, reason=outcome.reason)
             self.left.append(told)
 
 
@@ -199,7 +200,7 @@ class ChangeSet:
     def _keep(self, lines: Lines, plan: Plan) -> None:
         numbers = [line for line, _ in lines]
         for each in plan.refusals:
-            told = LineOutcome(line=numbers[each.change], id=each.id, status=each.status, reason=each.reason)
+            told = LineOutcome(line=numbers[each.change], id=_spelled(each), status=each.status, reason=each.reason)
             self.refused.append(told)
         self.notes |= {(note.code, note.reason): note for note in plan.notes}
         undone = 0
@@ -217,11 +218,11 @@ class ChangeSet:
         plan, rows = _kept.decode(self._spool.read(part.size))
         return msgspec.structs.replace(plan, changes=[read_line(line) for line in rows.splitlines()])
 
-    async def requests(self) -> AsyncIterator[HttpRequest]:
+    async def planned(self) -> AsyncIterator[PlannedRequest]:
         """Return the exact requests that applying sends."""
         for part in self._parts:
-            for request in (await to_thread.run_sync(self._load, part, limiter=self._one)).requests:
-                yield request
+            for planned in (await to_thread.run_sync(self._load, part, limiter=self._one)).planned:
+                yield planned
 
     # applying
 
@@ -292,6 +293,10 @@ class ChangeSet:
             reason = f"the undo file could not be finished ({error.strerror}); it finds the rows by their content"
             self.notes["undo-unfinished", ""] = Note(code="undo-unfinished", reason=reason)
         self._report.undo = str(undo.path) if undo.rows else None
+
+
+def _spelled(outcome: Outcome) -> str | None:
+    return None if outcome.id is None else spell_id(outcome.id)
 
 
 def _not_sent(plan: Plan, error: DragomanError) -> list[Outcome]:

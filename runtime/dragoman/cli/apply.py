@@ -13,7 +13,7 @@ from .command_files import command_file
 from .commands import CONNECTION, Command
 from .errors import NOT_APPLIED
 from .opening import opens
-from .output import dumps, plain, plain_lines, say, say_notes, write_json, write_table
+from .output import dumps, plain, request_document, say, say_notes, write_json, write_request, write_table
 from .streams import attended
 
 if TYPE_CHECKING:
@@ -77,13 +77,13 @@ async def _preview(options: Options, changes: ChangeSet) -> None:
     if options.json:
         sys.stdout.write('{"requests":[')
         comma = ""
-        async for request in changes.requests():
-            sys.stdout.write(comma + dumps(request))
+        async for planned in changes.planned():
+            sys.stdout.write(comma + dumps(request_document(planned)))
             comma = ","
         sys.stdout.write(f'],"refusals":{dumps(changes.refused)},"notes":{dumps(notes)}}}\n')
         return
-    async for request in changes.requests():
-        sys.stdout.write(plain_lines(str(request)).rstrip("\n") + "\n")
+    async for planned in changes.planned():
+        write_request(planned)
     _lines(changes.refused)
     say_notes(notes)
     options.say("not sent (--dry-run)")

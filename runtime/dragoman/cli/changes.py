@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,16 +13,13 @@ from .commands import CONNECTION, OBJECT, Command
 from .errors import NOT_APPLIED
 from .grid import TENANT
 from .opening import opens
-from .option_values import take_pairs
-from .output import plain, plain_lines, say, say_notes, write_json, write_table
+from .option_values import parse_values, take_pairs
+from .output import plain, request_document, say, say_notes, write_json, write_request, write_table
 from .streams import attended
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from dragoman.session import Session
     from dragoman_api.changes import Change, Outcome, Plan, Values
-    from dragoman_api.columns import ColumnKind
 
     from .options import Options
 
@@ -49,50 +47,9 @@ def _number(text: str) -> int | str:
     return int(text) if re.fullmatch(r"-?[0-9]+", text) else text
 
 
-def parse_values(pairs: Iterable[str], kinds: Mapping[str, ColumnKind]) -> Values:
-    """Read assignments: ``COL=VALUE`` according to the column's kind, text unchanged, and ``COL:=JSON`` as JSON.
-
-    Raises:
-        ConfigurationError: One is not of that form, or a column is named twice.
-    """
-    from dragoman_api.errors import ConfigurationError
-
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        found = re.fullmatch(r"([^=]*?)(:?=)(.*)", pair, re.DOTALL)
-        if not found or not found[1]:
-            raise ConfigurationError(f"--set {pair!r} is not of the form COL=VALUE", hint="--set price=12.5")
-        column, sign, text = found.groups()
-        if column in values:
-            raise ConfigurationError(f"--set names the column {column!r} twice", hint="keep one of the two")
-        values[column] = _value(text, column=column, must=sign == ":=", kind=kinds.get(column))
-    return values
-
-
-def _value(text: str, *, column: str, must: bool, kind: ColumnKind | None) -> object:
-    import msgspec
-
-    from dragoman_api.cells import Json, exact_number
-    from dragoman_api.errors import ConfigurationError
-    from dragoman_api.exchanges import decode
-
-    if not must and kind in ("text", "date", "binary"):
-        return text
-    if text.strip() == "-0":  # no integer has a sign of zero
-        return exact_number("-0")
-    try:
-        value = decode(text, msgspec.json.Decoder(float_hook=exact_number))
-    except ValueError as error:
-        if must:
-            reason = f"--set {column}:= has the value {text!r}, which is not JSON"
-            raise ConfigurationError(reason, hint=f"for a text: --set {column}={text}") from error
-        return text
-    return Json(text) if isinstance(value, list | dict) else value
-
-
 async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Values:
     description = await session.describe(object)
-    return parse_values(pairs, {column.name: column.kind for column in description.columns})
+    return parse_values(pairs, {column.name: column for column in description.columns})
 
 
 @click.command(cls=Command)
@@ -109,9 +66,11 @@ async def insert(
     tenant: str | None, dry_run: bool,
 ) -> int | None:  # fmt: skip
     """Write a new row."""
+    from dragoman.row_ids import read_id
     from dragoman_api.changes import Insert
 
-    change = Insert(object, await _values(session, object, pairs), id_, replace=replace, tenant=tenant)
+    key = None if id_ is None else read_id(id_)
+    change = Insert(object, await _values(session, object, pairs), key, replace=replace, tenant=tenant)
     return await _carry_out(options, session, change, dry_run=dry_run)
 
 
@@ -131,12 +90,13 @@ async def update(
 
     --if-NAME VALUE sends the change only if the row is unchanged: --if-seq-no 41 --if-primary-term 1.
     """
+    from dragoman.row_ids import read_id
     from dragoman_api.changes import Update
     from dragoman_api.grid import RowKey
 
     if not pairs:
         raise click.UsageError("nothing to change: add --set COL=VALUE")
-    change = Update(RowKey(object, id, routing, guard), await _values(session, object, pairs))
+    change = Update(RowKey(object, read_id(id), routing, guard), await _values(session, object, pairs))
     return await _carry_out(options, session, change, dry_run=dry_run)
 
 
@@ -152,10 +112,11 @@ async def delete(
     dry_run: bool,
 ) -> int | None:  # fmt: skip
     """Delete one row; takes --if-NAME VALUE as update does."""
+    from dragoman.row_ids import read_id
     from dragoman_api.changes import Delete
     from dragoman_api.grid import RowKey
 
-    return await _carry_out(options, session, Delete(RowKey(object, id, routing, guard)), dry_run=dry_run)
+    return await _carry_out(options, session, Delete(RowKey(object, read_id(id), routing, guard)), dry_run=dry_run)
 
 
 @click.command(cls=Command)
@@ -170,7 +131,9 @@ async def drop(options: Options, session: Session, *, object: str, dry_run: bool
 
     plan = await session.plan(Drop(object))
     if plan.planned and not dry_run and not options.yes:
-        request = f"{plain(str(plan.requests[0]))}  to {_address(options, session)}"
+        first = plan.planned[0]
+        statement = f"  # {plain(first.statement)}" if first.statement else ""
+        request = f"{plain(str(first.request))}{statement}  to {_address(options, session)}"
         if not attended():
             hint = f"dragoman drop {session.name} {object} --yes"
             raise Refused(f"cannot ask to confirm  {request}: not a terminal; nothing was sent", hint=hint)
@@ -200,7 +163,7 @@ async def _carry_out(
     outcomes = await session.apply(plan)
     failed = [outcome for outcome in outcomes if outcome.status != "applied"]
     if options.json:
-        write_json({"requests": plan.requests, "outcomes": outcomes, "notes": plan.notes})
+        write_json({"requests": [*map(request_document, plan.planned)], "outcomes": outcomes, "notes": plan.notes})
     elif isinstance(change, Drop) and not failed:
         sys.stdout.write(f"dropped {plain(change.object)}\n")
     else:
@@ -212,18 +175,23 @@ async def _carry_out(
 
 def _preview(options: Options, plan: Plan) -> None:
     if options.json:
-        write_json({"requests": plan.requests, "refusals": plan.refusals, "notes": plan.notes})
+        requests = [*map(request_document, plan.planned)]
+        write_json({"requests": requests, "refusals": plan.refusals, "notes": plan.notes})
         return
-    for request in plan.requests:
-        sys.stdout.write(plain_lines(str(request)) + "\n")
+    for planned in plan.planned:
+        write_request(planned)
     _show(plan.refusals)
     say_notes(plan.notes)
     options.say("not sent (--dry-run)")
 
 
 def _show(outcomes: list[Outcome]) -> None:
+    from dragoman.row_ids import spell_id
+
     if outcomes:
-        write_table([], [[plain(outcome.id or "-"), outcome.status, plain(outcome.reason)] for outcome in outcomes])
+        shown = [spell_id(outcome.id) if outcome.id else "-" for outcome in outcomes]
+        lines = zip(shown, outcomes, strict=True)
+        write_table([], [[plain(row), outcome.status, plain(outcome.reason)] for row, outcome in lines])
 
 
 def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
@@ -233,5 +201,14 @@ def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
     if any(outcome.status == "unknown" for outcome in failed):
         say(f"  {HINT}")
     if failed and failed[0].status == "conflict" and isinstance(change, Update):
-        column = next(iter(change.values))
-        say(f"  try: dragoman cell {session.name} {change.key.object} {change.key.id} {column}")
+        from dragoman.row_ids import spell_id
+
+        words = [
+            "dragoman",
+            "cell",
+            session.name,
+            change.key.object,
+            spell_id(change.key.id),
+            next(iter(change.values)),
+        ]
+        say(f"  try: {shlex.join(words)}")

@@ -16,9 +16,9 @@ from .streams import attended
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from dragoman.connections import Connections, SavedConnection
-    from dragoman.references import Reference, Saved, Scheme
     from dragoman.runtime import Runtime
+    from dragoman.saved_connections import Connections, SavedConnection
+    from dragoman.secret_references import Reference, Saved, Scheme
     from dragoman.session import Session
     from dragoman_api.forms import FormField
 
@@ -161,7 +161,7 @@ def _known(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
 
 def _fitting(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
     """Drop values that were saved when their field was of another kind."""
-    from dragoman.profiles import misfit
+    from dragoman.form_values import misfit
 
     return {
         field.name: values[field.name]
@@ -209,7 +209,7 @@ def match_fields(form: Sequence[FormField], given: Mapping[str, str | bool]) -> 
 
 def _entered(field: FormField, value: str | bool) -> Saved:
     """Read what a person typed for a field; None for an empty text and for a literal secret."""
-    from dragoman.references import entered_path, typed
+    from dragoman.secret_references import entered_path, typed
 
     if field.kind == "secret":
         return typed(str(value))
@@ -222,7 +222,7 @@ async def _ask_form(
     typed: Secrets, name: str, form: Sequence[FormField], given: Values, *, current: Values, only: Sequence[str] = ()
 ) -> dict[str, Saved]:
     """Ask for every visible field without a value (E7), or for some of them; for advanced ones on request."""
-    from dragoman.profiles import usual, visible
+    from dragoman.form_values import usual, visible
 
     from .prompts import confirm
 
@@ -243,8 +243,8 @@ async def _ask_form(
 
 
 async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved) -> Saved:
-    from dragoman.profiles import check_values
-    from dragoman.references import entered_path
+    from dragoman.form_values import check_values
+    from dragoman.secret_references import entered_path
     from dragoman_api.errors import ConfigurationError
 
     from .prompts import ask, choose, confirm
@@ -274,7 +274,7 @@ async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved
 
 async def _ask_secret(typed: Secrets, field: FormField, current: Saved) -> Reference | None:
     """Ask where a secret is kept; a typed one is not shown, and goes into a file that only its owner can read."""
-    from dragoman.references import STORED, Reference
+    from dragoman.secret_references import STORED, Reference
 
     from .prompts import ask, choose
 
@@ -301,8 +301,8 @@ def _keep(typed: Secrets, store: Connections, name: str) -> None:
 
 
 def _saved(name: str, kind: str, form: Sequence[FormField], values: Values) -> SavedConnection:
-    from dragoman.connections import SavedConnection
-    from dragoman.profiles import check_values
+    from dragoman.form_values import check_values
+    from dragoman.saved_connections import SavedConnection
     from dragoman_registry.wheels.manifest import ACTED_ON
 
     checked = check_values(form, values, name=name)
@@ -333,7 +333,7 @@ def _connected(options: Options, session: Session, begin: str, about: dict[str, 
 
 
 def _store(options: Options) -> Connections:
-    from dragoman.connections import Connections
+    from dragoman.saved_connections import Connections
 
     return Connections(options.paths())
 
@@ -360,7 +360,7 @@ def list_(options: Options) -> None:
 
 
 def _document(saved: SavedConnection) -> dict[str, object]:
-    from dragoman.references import Reference
+    from dragoman.secret_references import Reference
 
     values = {key: each.table if isinstance(each, Reference) else each for key, each in saved.values.items()}
     return {"name": saved.name, "type": saved.type, "values": values}
@@ -368,7 +368,7 @@ def _document(saved: SavedConnection) -> dict[str, object]:
 
 def _acts(saved: SavedConnection) -> str:
     """Describe what the host does besides connecting when a connection opens, so that it is not hidden in a file."""
-    from dragoman.references import Reference
+    from dragoman.secret_references import Reference
 
     return "; ".join(each.act for each in saved.values.values() if isinstance(each, Reference))
 

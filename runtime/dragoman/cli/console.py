@@ -175,7 +175,7 @@ def _show(answer: Answer, format: str, *, escape: bool) -> None:
 
 
 def _formatted(text: str) -> str:
-    from dragoman_api.exchanges import indented
+    from dragoman_api.json_text import indented
 
     try:
         return safe_json(indented(text.encode()))

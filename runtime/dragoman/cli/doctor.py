@@ -59,7 +59,7 @@ def _host(options: Options) -> Iterator[Finding]:
 
 
 def _connections(options: Options) -> Iterator[Finding]:
-    from dragoman.connections import Connections
+    from dragoman.saved_connections import Connections
 
     connections = Connections(options.paths())
     saved, hidden = connections.sifted()

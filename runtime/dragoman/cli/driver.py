@@ -40,8 +40,15 @@ def _policy(options: Options) -> Policy:
 @click.argument("name")
 @click.option("--type", "kind", metavar="TYPE", help="The database type it serves; by default NAME.")
 @click.option("--port", type=click.IntRange(1, 65535), required=True, help="The usual port of its servers.")
+@click.option(
+    "--auth",
+    type=click.Choice(["none", "username-password", "api-key", "bearer"]),
+    multiple=True,
+    help="An auth method of its form, repeatable; the first is the default.",
+)
+@click.option("--tls", is_flag=True, help="Its form offers TLS.")
 @click.pass_obj
-def new(options: Options, name: str, kind: str | None, port: int) -> None:
+def new(options: Options, name: str, kind: str | None, port: int, auth: tuple[str, ...], tls: bool) -> None:
     """Create the folder of a new driver, which passes check and test unchanged."""
     from dragoman.authoring.scaffold import scaffold
     from dragoman.plugins import Registries
@@ -49,7 +56,9 @@ def new(options: Options, name: str, kind: str | None, port: int) -> None:
 
     paths = options.paths()
     registries, store = Registries(paths).open(), Store(paths.data)
-    folder = scaffold(name, type=kind or name, port=port, into=Path(), registries=registries, store=store)
+    folder = scaffold(
+        name, type=kind or name, port=port, auth=auth, tls=tls, into=Path(), registries=registries, store=store
+    )
     package = folder.name.replace("-", "_")
     made = f"{package}/driver.json, {package}/driver.py, tests/test_conformance.py"
     text = f"created {folder}: {made}; it passes check and test unchanged"
@@ -103,7 +112,7 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
     The sandbox level is the strongest of this machine, and the result names it; --sandbox require refuses to test
     below full.
     """
-    from dragoman.authoring.conformance import REPORT, run_conformance
+    from dragoman.authoring.conformance_run import REPORT, run_conformance
     from dragoman.authoring.project import built
 
     with built(path, wheels=wheels) as made:

@@ -12,7 +12,7 @@ import click
 
 from .command_files import command_file
 from .commands import CONNECTION, OBJECT, Command
-from .grid import COLUMNS, ESCAPE, TENANT, filtered, parse_names, suggesting_names
+from .grid import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_names, suggesting_names, timed
 from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from dragoman.session import Session
+    from dragoman.time_spans import Span
 
     from .options import Options
 
@@ -62,6 +63,8 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @ESCAPE
 @COLUMNS
 @TENANT
+@REVISION
+@timed
 @click.option("--resume", is_flag=True, help="Continue an interrupted export of the same rows to FILE.")
 @click.option("--keep-alive", metavar="TIME", help="How long an interrupted export can be resumed: 90s, 30m, 2h.")
 @click.option("--no-manifest", is_flag=True, help="Write no FILE.manifest.json.")
@@ -69,7 +72,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 async def export(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
     output: str | None, format: str | None, compress: str | None, columns: str | None, tenant: str | None,
-    resume: bool, keep_alive: str | None, no_manifest: bool,
+    revision: str, span: Span, resume: bool, keep_alive: str | None, no_manifest: bool,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
     from .filters import parse_rows
@@ -81,8 +84,9 @@ async def export(
     async with suggesting_names(session, object), _resumable(options, Path(output) if output else None):
         result = await session.export(
             object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
-            match=match, columns=parse_names(columns), tenant=tenant, resume=resume, manifest=not no_manifest,
-            keep_alive=parse_time(keep_alive, option="--keep-alive"), escape_formulas=options.escape_formulas,
+            match=match, columns=parse_names(columns), tenant=tenant, revision=revision, span=span, resume=resume,
+            manifest=not no_manifest, keep_alive=parse_time(keep_alive, option="--keep-alive"),
+            escape_formulas=options.escape_formulas,
         )  # fmt: skip
     say_notes(result.notes)
     if options.json and output:

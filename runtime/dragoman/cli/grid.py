@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
     from dragoman.session import Session
+    from dragoman.time_spans import Span
     from dragoman_api.columns import Column
     from dragoman_api.filters import CompiledFilter, Filter, RawQuery
 
@@ -29,6 +31,7 @@ COLUMNS = click.option("--columns", metavar="A,B,…", help="Only these columns,
 ESCAPE = click.option("--escape-formulas", is_flag=True, expose_value=False, callback=lambda *given: _escape(*given),
                       help="CSV: put an apostrophe before texts that a spreadsheet would run as formulas.")  # fmt: skip
 TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
+REVISION = click.option("--revision", default="", help="As the rows were then: `revision` of an earlier page.")
 
 
 def _escape(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -57,6 +60,24 @@ def filtered(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def timed(function: F) -> F:
+    """Add the options of a span of time to a command, which receives it as `span`."""
+
+    @wraps(function)
+    def run(*args: Any, since: str | None, until: str | None, all_time: bool, **more: Any) -> Any:
+        from dragoman.time_spans import Span
+
+        return function(*args, span=Span(since=since, until=until, all_time=all_time), **more)
+
+    for option in (
+        click.option("--all-time", is_flag=True, help="All rows, also where only the newest are read by default."),
+        click.option("--until", metavar="TIME", help="Only rows before this time, written as for --since."),
+        click.option("--since", metavar="TIME", help="Only rows from this time on: 2026-11-23T12:00:00Z, -1h, now-7d."),
+    ):
+        run = option(run)
+    return cast("F", run)
 
 
 def parse_names(text: str | None) -> list[str] | None:
@@ -95,21 +116,33 @@ async def _known_names(session: Session, object: str, *, objects: bool) -> list[
 
 @click.command(cls=Command)
 @CONNECTION
+@click.option("--parent", metavar="OBJECT", help="Only what this object contains.")
+@click.option("--contains", metavar="TEXT", default="", help="Only names with this text, on the first level shown.")
 @formatted
 @opens
-async def objects(options: Options, session: Session, *, format: str) -> None:
-    """List the objects of a connection."""
-    found = await session.objects()
+async def objects(options: Options, session: Session, *, parent: str | None, contains: str, format: str) -> None:
+    """List the objects of a connection, each above what it contains."""
+    from dragoman.object_lists import walk
+
+    top = await session.objects(parent=parent, contains=contains)
+    tree = [each async for each in walk(top, lambda name: session.objects(parent=name))]
+    found = [one for _, one, _ in tree]
+    notes = [*top.notes, *(note for _, _, below in tree for note in below)]
     shape = options.format_or(format)
     if shape == "json":
-        output.write_json({"objects": found})
-    elif shape == "table":
+        output.write_json({"objects": found} | ({"notes": notes} if notes else {}))
+        return
+    output.say_notes(notes)
+    if shape == "table":
         head, right = ["OBJECT", "ROWS", "SIZE"], [False, True, True]
-        rows = [[output.plain(one.name), output.show_count(one.rows), output.show_size(one.size)] for one in found]
+        rows = [
+            ["  " * level + output.plain(one.name), output.show_count(one.rows), output.show_size(one.size)]
+            for level, one, _ in tree
+        ]
         shown = 3 if any(one.size is not None for one in found) else 2
         output.write_table(head[:shown], [row[:shown] for row in rows], right=right[:shown])
     else:
-        columns = ["name", "rows", "size", "kind"]
+        columns = ["name", "rows", "size", "kind", *(["parent"] if any(one.parent for one in found) else [])]
         output.write_records(
             [{name: getattr(one, name) for name in columns} for one in found],
             columns,
@@ -124,7 +157,7 @@ def _reasons(columns: Sequence[Column]) -> Iterator[str]:
     for column in columns:
         abouts: dict[str, list[str]] = {}
         for about, why in column.reasons.items():
-            abouts.setdefault(why, []).append(about)
+            abouts.setdefault(why, []).append("match any" if about == "any" else about)
         for why, named in abouts.items():
             alike.setdefault((" ".join(named), why), []).append(column.name)
     for (what, why), names in alike.items():
@@ -148,12 +181,15 @@ async def describe(options: Options, session: Session, *, object: str, structure
     else:
         rows = []
         for column in description.columns:
-            flags = {"key": column.key, "read-only": column.read_only, "sorts": column.sortable}
-            shown = " ".join(flag for flag, holds in flags.items() if holds)
+            kept = {"insert": "insert-only", "never": "read-only"}.get(column.written, "")
+            shown = " ".join(filter(None, (column.role, kept, "sorts" if column.sortable else "")))
             rows.append([column.name, column.type, shown, " ".join(column.operators)])
         output.write_table(["COLUMN", "TYPE", "FLAGS", "OPERATORS"], [[*map(output.plain, row)] for row in rows])
         for line in _reasons(description.columns):
             output.write_text(line)
+        if (time := description.time) is not None:
+            window = "" if time.window is None else f"; only the last {time.window:,} s are read by default"
+            output.write_text(output.plain(f"time column: {time.column}{window}"))
     output.say_notes(description.notes)
 
 
@@ -167,15 +203,24 @@ async def describe(options: Options, session: Session, *, object: str, structure
 @click.option("--last", is_flag=True, help="Show the last rows instead of the first.")
 @COLUMNS
 @TENANT
+@REVISION
+@timed
 @click.option("--cursor", metavar="NEXT", help="Continue after an earlier page: the value of its `next`.")
 @click.option("--explain", is_flag=True, help="Explain how each filter row is applied.")
+@click.option(
+    "--residual",
+    metavar="ROWS",
+    type=int,
+    help="Filter and sort here what the server cannot, over at most this many rows that it returns.",
+)
 @click.option("--no-total", is_flag=True, help="Do not count all matching rows.")
 @formatted
 @opens
 async def page(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    sort: tuple[str, ...], limit: int, offset: int, columns: str | None, tenant: str | None, cursor: str | None,
-    last: bool, explain: bool, no_total: bool, format: str,
+    sort: tuple[str, ...], limit: int, offset: int, columns: str | None, tenant: str | None,
+    revision: str, span: Span, cursor: str | None, last: bool, explain: bool, residual: int | None, no_total: bool,
+    format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
     from dragoman.filter_notes import APPROXIMATE
@@ -184,19 +229,23 @@ async def page(
 
     if last and (offset or cursor):
         raise click.UsageError("--last cannot be combined with --offset or --cursor")
+    if last and residual is not None:
+        raise click.UsageError("--last cannot be combined with --residual: it counts all rows")
     rows, sorts = parse_rows(filters, raw), parse_sort(sort)
     shape = options.format_or(format)
     compiled = None
     async with suggesting_names(session, object):
         if explain and rows:
-            compiled = await session.compile(object, filters=rows, match=match)
+            compiled = await session.compile(object, filters=rows, match=match, residual=residual)
             if shape != "json":
                 _explain(rows, compiled)
         if last:
-            offset = max(0, await session.count(object, filters=rows, match=match, tenant=tenant) - limit)
+            number = await session.count(object, filters=rows, match=match, tenant=tenant, revision=revision, span=span)
+            offset = max(0, number - limit)
         found = await session.page(
             object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
             columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
+            revision=revision, span=span, residual=residual,
         )  # fmt: skip
     options.shown = found, limit
     if shape == "json":
@@ -231,22 +280,23 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
 @OBJECT
 @filtered
 @TENANT
+@REVISION
+@timed
 @opens
 async def count(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    tenant: str | None,
+    tenant: str | None, revision: str, span: Span,
 ) -> None:  # fmt: skip
     """Count rows exactly."""
-    from dragoman.filter_notes import filter_notes
-
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)
     async with suggesting_names(session, object):
-        notes = filter_notes(await session.compile(object, filters=rows, match=match) if rows else None)
-        number = await session.count(object, filters=rows, match=match, tenant=tenant)
+        asked: dict[str, Any] = {"filters": rows, "match": match, "tenant": tenant, "revision": revision, "span": span}
+        number = await session.count(object, **asked)
+        notes = number.notes
         if raw and not number:  # only a page explains why it is empty
-            empty = await session.page(object, filters=rows, match=match, limit=1, total=False, tenant=tenant)
+            empty = await session.page(object, limit=1, total=False, **asked)
             notes = empty.notes
     output.say_notes(notes)
     if options.json:
@@ -261,13 +311,17 @@ async def count(
 @click.argument("id")
 @click.argument("column")
 @click.option("--routing", help="The value that the server needs besides the id to find the row.")
+@REVISION
 @opens
-async def cell(options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None) -> None:
+async def cell(
+    options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None, revision: str
+) -> None:
     """Show the whole value of one cell, of any length."""
+    from dragoman.row_ids import read_id
     from dragoman_api.grid import RowKey
 
     async with suggesting_names(session, object):
-        value = await session.cell(RowKey(object, id, routing), column)
+        value = await session.cell(RowKey(object, read_id(id), routing), column, revision=revision)
     if options.json:
         sys.stdout.write(output.dumps(value) + "\n")
     elif isinstance(value, str):

@@ -42,7 +42,7 @@ def managed(work: Work) -> Work:
 def list_(options: Options) -> None:
     """List the installed drivers, and the advisories on their versions."""
     from dragoman.plugins import Registries
-    from dragoman.plugins.advisories import AdvisoryCache  # without a runtime: shell prompts run this often
+    from dragoman.plugins.advisory_cache import AdvisoryCache  # without a runtime: shell prompts run this often
     from dragoman_registry.client.store import Store
     from dragoman_registry.names import marked
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from dragoman_api.changes import Values
+    from dragoman_api.columns import Column
+
+_TEXTS = ("text", "timestamp", "date", "time", "binary")
+"""Kinds of columns whose values are typed as they stand."""
 
 
 def parse_time(text: str | None, *, option: str) -> int | None:
@@ -44,3 +51,46 @@ def take_pairs(args: Iterable[str], *, known: Callable[[str], bool]) -> tuple[li
             has_value = bool(words) and not words[0].startswith("--")
             pairs[name[2:].replace("-", "_")] = words.pop(0) if has_value else True
     return rest, pairs
+
+
+def parse_values(pairs: Iterable[str], columns: Mapping[str, Column]) -> Values:
+    """Read assignments: ``COL=VALUE`` according to the column's kind, text unchanged, and ``COL:=JSON`` as JSON.
+
+    Raises:
+        ConfigurationError: One is not of that form, or a column is named twice.
+    """
+    from dragoman_api.errors import ConfigurationError
+
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        found = re.fullmatch(r"([^=]*?)(:?=)(.*)", pair, re.DOTALL)
+        if not found or not found[1]:
+            raise ConfigurationError(f"--set {pair!r} is not of the form COL=VALUE", hint="--set price=12.5")
+        column, sign, text = found.groups()
+        if column in values:
+            raise ConfigurationError(f"--set names the column {column!r} twice", hint="keep one of the two")
+        values[column] = _value(text, column=column, must=sign == ":=", about=columns.get(column))
+    return values
+
+
+def _value(text: str, *, column: str, must: bool, about: Column | None) -> object:
+    import msgspec
+
+    from dragoman_api.cells import Json, exact_number
+    from dragoman_api.errors import ConfigurationError
+    from dragoman_api.json_text import decode
+
+    if not must and about is not None and about.kind in _TEXTS and not about.repeated:
+        return text
+    if text.strip() == "-0":  # no integer has a sign of zero
+        return exact_number("-0")
+    try:
+        value = decode(text, msgspec.json.Decoder(float_hook=exact_number))
+    except ValueError as error:
+        if must:
+            reason = f"--set {column}:= has the value {text!r}, which is not JSON"
+            raise ConfigurationError(reason, hint=f"for a text: --set {column}={text}") from error
+        return text
+    if not must and about is not None and about.kind == "decimal" and type(value) in (int, float):
+        return Decimal(text.strip())
+    return Json(text) if isinstance(value, list | dict) else value

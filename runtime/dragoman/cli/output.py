@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import sys
@@ -14,6 +15,7 @@ from dragoman_api.masking import UNSAFE, escaped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dragoman_api.changes import PlannedRequest
     from dragoman_api.columns import Note
     from dragoman_api.errors import DragomanError
     from dragoman_api.grid import Page
@@ -24,6 +26,8 @@ WIDEST = 32
 """Minimum width of a column on a terminal, in characters, if its values are that long."""
 ALIGNED = 400
 """Maximum width of an aligned column; a longer value would pad every row."""
+SHOWN_BYTES = 64
+"""Maximum number of bytes of a binary value that a table shows."""
 NARROWEST = 8
 """Minimum width of a column whose long values wrap."""
 
@@ -50,7 +54,7 @@ def write_text(text: str) -> None:
 def write_markdown(title: str, source: str) -> None:
     """Write a foreign text under a title: rendered on a terminal, unchanged elsewhere, and always safe."""
     source = plain_lines(source)
-    from dragoman_registry.index.documents import is_renderable
+    from dragoman_registry.index.release_documents import is_renderable
 
     if not (sys.stdout.isatty() and is_renderable(source)):
         sys.stdout.write(f"{title}\n\n{source.strip()}\n")
@@ -72,10 +76,25 @@ def show(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return plain(_one_line(value) if _is_json(value, "CutText") else value)
+            return plain(_one_line(value) if _is_json(value, "CutJson") else value)
+        case bytes():
+            return show_bytes(value)
         case list() | dict():
             return plain(dumps(value))
     return str(value)
+
+
+def show_bytes(value: bytes) -> str:
+    r"""Return bytes as readable text of bounded length: printable ASCII as it is, any other byte in hex.
+
+    >>> show_bytes(b"GIF89a"), show_bytes(bytes(200))[-21:]
+    ('GIF89a', '\\x00\\x00… (200 bytes)')
+    """
+    head = value[:SHOWN_BYTES]
+    text = "".join(chr(byte) if 0x20 <= byte < 0x7F and byte != 0x5C else f"\\x{byte:02x}" for byte in head)
+    if _is_cut_bytes(value):
+        return f"{text}..."
+    return text if len(value) == len(head) else f"{text}… ({len(value):,} bytes)"
 
 
 def show_size(size: int | None) -> str:
@@ -100,6 +119,10 @@ def _is_json(value: object, *also: str) -> bool:
     return type(value).__name__ in ("Json", *also)
 
 
+def _is_cut_bytes(value: object) -> bool:
+    return type(value).__name__ == "CutBytes"
+
+
 def _one_line(text: str) -> str:
     """Remove line breaks from a JSON text; they occur only as whitespace outside its strings."""
     return text.replace("\r", " ").replace("\n", " ")
@@ -108,13 +131,18 @@ def _one_line(text: str) -> str:
 def _valid(text: str) -> bool:
     import msgspec
 
-    from dragoman_api.exchanges import decode
+    from dragoman_api.json_text import decode
 
     try:
         decode(text, msgspec.Raw)
     except ValueError:
         return False
     return True
+
+
+def base64_of(value: bytes) -> str:
+    """Return bytes as base64 text, as JSON and CSV show a cell; the ellipsis of a cut one is not base64."""
+    return base64.b64encode(value).decode() + ("..." if _is_cut_bytes(value) else "")
 
 
 def safe_json(text: str) -> str:
@@ -135,6 +163,8 @@ def dumps(value: object) -> str:
             return safe_json(_one_line(value))
         case str():
             return safe_json(json.dumps(str(value), ensure_ascii=False))
+        case bytes():
+            return f'"{base64_of(value)}"'
         case int():
             return str(int(value))
         case Decimal():
@@ -147,7 +177,9 @@ def dumps(value: object) -> str:
             return "[" + ",".join(map(dumps, value)) + "]"
     import msgspec
 
-    return dumps(msgspec.to_builtins(value))
+    from dragoman.row_ids import spelled_ids
+
+    return dumps(spelled_ids(msgspec.to_builtins(value, builtin_types=(bytes,))))
 
 
 def write_json(value: object, *, out: TextIO | None = None) -> None:
@@ -185,7 +217,7 @@ def write_records(
         nonlocal formulas
         if value is None:
             return ""
-        text = str(value) if isinstance(value, str) else show(value)
+        text = str(value) if isinstance(value, str) else base64_of(value) if isinstance(value, bytes) else show(value)
         if isinstance(value, str) and is_formula(text):
             formulas += 1
             text = escaped(text) if escape else text
@@ -338,16 +370,35 @@ def write_page(page: Page, *, format: str, more: str = "use --json", escape: boo
     write_records(records, names, format=format, escape=escape)
 
 
+def request_document(planned: PlannedRequest) -> dict[str, object]:
+    """Return a planned request as the document that ``--json`` writes, with its statement if it has one."""
+    import msgspec
+
+    document: dict[str, object] = msgspec.structs.asdict(planned.request)
+    return document | ({"statement": planned.statement} if planned.statement else {})
+
+
+def write_request(planned: PlannedRequest) -> None:
+    """Write a planned request for people, below its statement if it has one."""
+    if planned.statement:
+        sys.stdout.write(f"# {plain(planned.statement)}\n")
+    sys.stdout.write(plain_lines(str(planned.request)).rstrip("\n") + "\n")
+
+
 def page_document(page: Page) -> dict[str, object]:
     """Return a page as the document that ``--json`` writes."""
     names = [column.name for column in page.columns]
     return {
-        "columns": [{"name": column.name, "type": column.type, "kind": column.kind} for column in page.columns],
+        "columns": [
+            {"name": column.name, "type": column.type, "kind": column.kind, "repeated": column.repeated}
+            for column in page.columns
+        ],
         "rows": [dict(zip(names, row, strict=True)) for row in page.cells],
         "notes": list(page.notes),
         "total": page.total,
         "total_exact": page.total_exact,
         "offset": page.offset,
         "next": page.next,
+        "revision": page.revision,
         "keys": list(page.keys),
     }

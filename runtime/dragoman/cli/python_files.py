@@ -22,7 +22,7 @@ def load_file(path: str) -> ModuleType:
     from importlib.machinery import SourceFileLoader
     from importlib.util import module_from_spec, spec_from_file_location
 
-    from dragoman.ownership import expect_own, shared
+    from dragoman.file_ownership import expect_own, shared
     from dragoman_api.errors import ConfigurationError
 
     file = Path(path)

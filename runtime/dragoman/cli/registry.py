@@ -233,9 +233,9 @@ def sign(
     options: Options, folder: Path, sign: Path | None, rotate: tuple[str, ...], days: int | None, keys: Path | None
 ) -> None:
     """Renew signatures that expire soon; hosts reject a registry whose signatures have expired."""
-    from dragoman_registry.publisher import signing
+    from dragoman_registry.publisher import renew_signatures
 
-    done = signing.sign(folder, keys=keys, sign=sign, rotate=rotate, days=days)
+    done = renew_signatures.sign(folder, keys=keys, sign=sign, rotate=rotate, days=days)
     options.result(
         {"signed": done}, f"signed {', '.join(done)}" if done else "No signature expires soon. Nothing was changed."
     )

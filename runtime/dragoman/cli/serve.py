@@ -76,7 +76,7 @@ async def serve(
 
 def _tokens(given: tuple[str, ...]) -> Mapping[str, str]:
     """Read the tokens: name → token."""
-    from dragoman.references import resolve, typed
+    from dragoman.secret_references import resolve, typed
     from dragoman_api.errors import ConfigurationError
 
     found = dict[str, str]()

@@ -139,6 +139,8 @@ class _Shell:
             say(f"no rows {'before' if back else 'after'} these")
             return 0
         more = ["--cursor", page.next] if page.next and not back else []
+        if page.revision and "revisions" in self._session.capabilities:  # all pages show the same state
+            more += ["--revision", page.revision]
         return self._execute([*self._paging, "--offset", str(at), "--limit", str(limit), *more])
 
     def _wait(self, coroutine: Coroutine[Any, Any, int | None]) -> int | None:

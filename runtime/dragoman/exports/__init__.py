@@ -1,7 +1,8 @@
 """Exports: turn a driver's parts into one complete file, or none."""
 
+from .driver_notes import add_notes
 from .export import Export, ExportSource
-from .formats import COMPRESSIONS, FORMATS, choose, choose_columns
+from .formats import COMPRESSIONS, FORMATS, Shape, choose, choose_columns
 from .results import ExportResult
 from .targets import files_beside, unfinished
 from .values import read_row
@@ -12,6 +13,8 @@ __all__ = [
     "Export",
     "ExportResult",
     "ExportSource",
+    "Shape",
+    "add_notes",
     "choose",
     "choose_columns",
     "files_beside",

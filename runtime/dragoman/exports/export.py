@@ -20,7 +20,9 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
 
-from .formats import Compressor, Csv
+from .csv_lines import Csv
+from .driver_notes import add_notes
+from .formats import Compressor
 from .results import Checkpoint, ExportResult
 from .targets import FileTarget, StreamTarget
 from .values import UNREADABLE, unreadable
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
 
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_BYTES = 64 << 20
-NOTES = 50
-"""A driver's notes per export at most; a final note tells of more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,7 @@ class Export:
         self._rows = 0
         self._total: int | None = None  # the driver's count from before the export
         self._notes: list[Note] = []  # the driver's
+        self._given: list[Note] = []  # on the request
         self._driver: str | None = None  # the driver's checkpoint of the last part written
         self._begun = False
         self._torn = False  # a write failed: data after the last checkpoint is unreliable
@@ -101,6 +102,11 @@ class Export:
     def resumable(self) -> bool:
         """Whether the export can resume after an interruption, if the driver supports it."""
         return self._target.resumable
+
+    def now(self) -> datetime:
+        """Read when the first run of this export began, which relative instants count from; blocks on the disk."""
+        begun = self._target.begun() if self._resume and isinstance(self._target, FileTarget) else None
+        return begun or datetime.fromisoformat(self._started)
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
@@ -116,7 +122,13 @@ class Export:
         self._emit(kind(connection=self._source.connection, object=self._source.object, **fields))
 
     async def run(
-        self, request: ExportRequest, *, columns: Sequence[Column], manifest: bool, parts: Parts
+        self,
+        request: ExportRequest,
+        *,
+        columns: Sequence[Column],
+        manifest: bool,
+        parts: Parts,
+        notes: Sequence[Note] = (),
     ) -> ExportResult:
         """Export.
 
@@ -125,11 +137,13 @@ class Export:
             columns: The columns of a table.
             manifest: Write a manifest beside the file.
             parts: Streams the parts of a request.
+            notes: Notes on the request.
 
         Raises:
             ExportError: The target cannot be written or resumed.
             DragomanError: The driver failed; no file exists under the final name.
         """
+        self._given = list(notes)
         self._table = Csv(columns, escape=self._shape.escape) if self._shape.format == "csv" else None
         body = request.filter.body if request.filter else None
         about = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
@@ -141,13 +155,13 @@ class Export:
                 if not (self._secured and self._secured.driver is None):
                     await self._stream(msgspec.structs.replace(request, checkpoint=self._driver), parts)
                 await run_sync(self._begin)
-                notes = await run_sync(self._make, columns)
+                made = await run_sync(self._make, columns)
                 await run_sync(self._target.place)
             except BaseException as error:
                 with anyio.CancelScope(shield=True):  # a cancelled export must still clean up
                     await run_sync(self._give_up, error)
                 raise
-            result = self._result(request, notes)
+            result = self._result(request, made)
             if manifest and isinstance(self._target, FileTarget):
                 await run_sync(self._target.tell, result)
         finally:
@@ -163,6 +177,8 @@ class Export:
             "connection": self._source.connection,
             "object": request.object,
             "tenant": request.tenant,
+            "revision": request.revision,
+            "time": request.time and msgspec.structs.asdict(request.time),
             "format": self._shape.format,
             "compression": self._shape.compression,
             "columns": request.columns,
@@ -231,19 +247,12 @@ class Export:
         except UNREADABLE as error:
             raise unreadable(f"a row after the first {self._rows:,}", error) from error
         self._rows += part.rows
-        self._note(part.notes)
+        add_notes(self._notes, part.notes, rows=self._rows)
         self._total = part.total
         self._driver = part.checkpoint
         size, at = self._marked
         due = self._target.bytes - size >= CHECKPOINT_BYTES or time.perf_counter() - at >= CHECKPOINT_SECONDS
         return self._mark() if due and self.resumable and self._driver is not None and not self._securing else None
-
-    def _note(self, notes: Sequence[Note]) -> None:
-        room = NOTES - len(self._notes)
-        self._notes += notes[: max(room, 0)]
-        if room >= 0 and len(notes) > room:
-            reason = f"the driver told more about rows after the first {self._rows:,}; these notes are left out"
-            self._notes.append(Note(code="notes-cut", reason=reason))
 
     def _write(self, data: bytes, *, end: bool = False) -> None:
         self._torn = True
@@ -317,7 +326,7 @@ class Export:
             error.advise("export with resume=True to continue")
 
     def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:
-        notes = [*filter_notes(request.filter), *self._notes, *notes]
+        notes = [*self._given, *filter_notes(request.filter), *self._notes, *notes]
         if self._table:
             notes = [*notes, *formula_notes(self._table.formulas, escaped=self._shape.escape)]
         if self._total is not None and self._total != self._rows:

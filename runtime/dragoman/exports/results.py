@@ -18,6 +18,8 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
         connection: The connection's name.
         object: The exported object.
         tenant: The tenant whose rows were exported; None for an object without tenants.
+        revision: The revision that the rows were read at; empty if the caller named none.
+        time: The span of time that the rows lie in: ``column``, ``since`` and ``until``; None for all rows.
         filter: How each filter row was applied; empty if all rows were exported.
         format: ``documents``, ``rows``, ``csv``, ``bulk`` or ``parquet``.
         compression: ``gzip``, ``zstd`` or None.
@@ -38,6 +40,8 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
     connection: str
     object: str
     tenant: str | None
+    revision: str = ""
+    time: dict[str, str | None] | None = None
     filter: list[Explanation]
     format: str
     compression: str | None

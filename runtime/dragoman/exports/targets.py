@@ -6,14 +6,15 @@ import hashlib
 import os
 import stat
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from shlex import quote
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 
 from dragoman_api.errors import ExportError
-from dragoman_api.exchanges import decode
+from dragoman_api.json_text import decode
 from dragoman_registry import files
 from dragoman_registry.filelocks import holds
 
@@ -167,6 +168,13 @@ class FileTarget(StreamTarget):
             return None
         found = read_checkpoint(self._checkpoint)
         return found.rows if found else 0
+
+    def begun(self) -> datetime | None:
+        """Return when the first run of an unfinished export began; None if there is none that can be resumed."""
+        found = read_checkpoint(self._checkpoint)
+        with suppress(ValueError):
+            return datetime.fromisoformat(found.started) if found else None
+        return None
 
     def begin(self) -> None:
         """Start anew; delete the old checkpoint first, since it does not describe the new part."""

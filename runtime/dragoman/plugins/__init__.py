@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .driver_views import DriverDetails, DriverListing, DriverVersion
-    from .install import AvailableUpdate
+    from .install_steps import AvailableUpdate
     from .lifecycle import Plugins
     from .registries import Registries
 

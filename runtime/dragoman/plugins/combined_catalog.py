@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman_api.errors import PluginNotFoundError, RegistryError
 from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.index.catalog import Project
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.errors import RegistryError
 from dragoman_api.events import RegistryRecordHidden
-from dragoman_registry.index import browse
-from dragoman_registry.index.documents import read_documents
+from dragoman_registry.index import search_summaries
+from dragoman_registry.index.release_documents import read_documents
 from dragoman_registry.validation import Unreadable
 
 from .combined_catalog import find_offer
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from dragoman_registry.client.generation import Generation
     from dragoman_registry.client.resolver import Resolution
     from dragoman_registry.client.store import Store
-    from dragoman_registry.index.browse import Candidate, Summary
-    from dragoman_registry.index.registry import Registry
+    from dragoman_registry.index.registry_reader import Registry
+    from dragoman_registry.index.search_summaries import Candidate, Summary
 
     from .combined_catalog import Offer
 
@@ -75,7 +75,7 @@ def search(
     seen, failures = set[str](), dict[str, RegistryError]()
     for registry in registries:
         try:
-            rows = browse.read(registry, on_fault=partial(hide, registry.name))
+            rows = search_summaries.read(registry, on_fault=partial(hide, registry.name))
         except RegistryError as error:
             failures[registry.name] = error
             continue
@@ -97,9 +97,9 @@ def search(
 
 
 def _picker() -> Pick:
-    from dragoman_registry.wheels.archive import Host
+    from dragoman_registry.wheels.host_environment import Host
 
-    return browse.fitting(Host.here())
+    return search_summaries.fitting(Host.here())
 
 
 def _rank(words: Sequence[str], one: Summary | DriverListing) -> int:
@@ -163,7 +163,7 @@ def describe(
     manifest = offer.registry.manifest(release)
     found = read_documents(release, offer.registry.document)
     return DriverDetails(
-        listing=_listing(offer.registry.name, browse.summarise(project), generation, _picker()),
+        listing=_listing(offer.registry.name, search_summaries.summarise(project), generation, _picker()),
         versions=versions_of(project.releases, installed=generation.version if generation else None),
         permissions=plain_permissions(manifest.permissions),
         manifest=manifest,

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from dragoman_registry.client.lockfile import Locked
     from dragoman_registry.client.store import Store
 
-    from .advisories import AdvisoryCache
-    from .install import PluginInstaller
+    from .advisory_cache import AdvisoryCache
+    from .install_steps import PluginInstaller
     from .registries import Registries
 
 

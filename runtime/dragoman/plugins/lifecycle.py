@@ -19,12 +19,12 @@ from dragoman_registry.client.install_decision import InstallOutcome
 from .combined_catalog import Offer, SkippedRegistries, find_offer, unknown_type
 from .driver_search import describe, search
 from .driver_views import DriverDetails, DriverListing, listing_of
-from .install import AvailableUpdate
+from .install_steps import AvailableUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman._hooks import Hooks
+    from dragoman.hook_manager import Hooks
     from dragoman_api.events import Event
     from dragoman_api.forms import FormField
     from dragoman_registry.client.garbage import Collected
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dragoman_registry.client.store import Store
     from dragoman_registry.validation import Fault
 
-    from .install import PluginInstaller
+    from .install_steps import PluginInstaller
     from .registries import Registries
 
 

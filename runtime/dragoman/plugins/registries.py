@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman.settings import Paths
-    from dragoman_registry.index.registry import Registry
+    from dragoman_registry.index.registry_reader import Registry
     from dragoman_registry.trust import Publisher, SignedFile
     from dragoman_registry.trust.tuf_client import TufTrust
 
@@ -119,7 +119,7 @@ class Registries:
 
     def _reader(self, entry: RegistryEntry, *, allow_stale: bool | None = None) -> Registry:
         from dragoman_registry.index.last_trusted import Memory
-        from dragoman_registry.index.registry import Registry
+        from dragoman_registry.index.registry_reader import Registry
         from dragoman_registry.trust import Pinned
 
         if entry.name == BUNDLED:

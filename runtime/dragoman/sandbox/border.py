@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from dragoman_api.changes import Outcome, Plan
-from dragoman_api.columns import Description, Note
+from dragoman_api.columns import Description, Note, ObjectList
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer
 from dragoman_api.errors import (
@@ -94,7 +94,7 @@ def received(value: S, clean: Clean, mask: Clean = str) -> S:
     match made:
         case Page() if made.notes:
             made = replace(made, notes=_notes(made.notes, clean))
-        case Description() | ExportPart() | Plan() if made.notes:
+        case Description() | ExportPart() | ObjectList() | Plan() if made.notes:
             made = replace(made, notes=_notes(made.notes, clean))
         case Answer():
             made = _answer(made, clean, mask)
@@ -112,7 +112,8 @@ def received(value: S, clean: Clean, mask: Clean = str) -> S:
         case [Outcome(), *_]:
             made = [_outcome(each, clean) for each in made]
     if isinstance(made, Plan):
-        made = replace(made, refusals=[_outcome(each, clean) for each in made.refusals])
+        planned = [replace(each, statement=_cut(clean(each.statement), SENTENCE)) for each in made.planned]
+        made = replace(made, planned=planned, refusals=[_outcome(each, clean) for each in made.refusals])
     return made  # type: ignore[no-any-return]
 
 

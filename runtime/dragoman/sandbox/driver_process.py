@@ -23,8 +23,8 @@ from dragoman_api.masking import Mask
 from dragoman_worker import values, wire
 from dragoman_worker.channel import Channel
 from dragoman_worker.frames import FROM_CHILD, FROM_HOST
-from dragoman_worker.hooks import EXPORT, HOOKS
-from dragoman_worker.wire import Cancel, Config, Credit, Failure, HookCall, Ready, Sandboxed, Secret
+from dragoman_worker.hook_types import EXPORT, HOOKS
+from dragoman_worker.wire import Cancel, Config, Credit, Failure, HookCall, Learned, Ready, Sandboxed, Secret
 
 from . import border, levels, system
 from .bare_process import Child
@@ -241,6 +241,8 @@ class Worker:
             message = self._messages.decode(body)
             if self._step is not None:
                 self._take_step(message)
+            elif isinstance(message, Learned):
+                self._mask.learn(message.token)
             elif isinstance(message, (Sandboxed, Ready)):
                 raise values.ValueFaultError("a message of the start after the start")
             else:

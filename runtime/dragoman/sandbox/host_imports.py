@@ -31,6 +31,9 @@ class HostImports:
     modules: dict[str, str]
     paths: tuple[str, ...]
 
+    def __hash__(self) -> int:
+        return hash(self.paths)
+
 
 @cache
 def find_host_imports(folder: Path | None = None) -> HostImports:
@@ -108,7 +111,7 @@ def _tops() -> Iterator[tuple[str, Path | None]]:
 def _distributions() -> Iterator[Distribution]:
     from importlib.metadata import PackageNotFoundError, distribution
 
-    from dragoman_registry.wheels.requirements import parse_requirement
+    from dragoman_registry.wheels.packaging_parsers import parse_requirement
 
     todo, seen = [(_ROOT, frozenset[str]())], set()
     while todo:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dragoman.references import NamedFile
+from dragoman.secret_references import NamedFile
 from dragoman_api.connections import Profile
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.ip_addresses import Nearness

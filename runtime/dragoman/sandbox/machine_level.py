@@ -22,14 +22,16 @@ from .process_output import harmless
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .host_imports import HostImports
     from .levels import SandboxReport
 
 SECONDS = 30.0
 
 
-@cache
 def measured_level(folder: Path | None = None) -> SandboxReport:
     """Return the level that a driver's process gets here; the first call takes some 0.2 s. Blocks.
+
+    The level is the machine's: one trial serves every home of this program.
 
     Args:
         folder: A cache directory, as `find_host_imports` takes it.
@@ -37,7 +39,12 @@ def measured_level(folder: Path | None = None) -> SandboxReport:
     Raises:
         SandboxError: The process does not start, or its lock-down ends it.
     """
-    host_imports = find_host_imports(folder)
+    return tried_level(find_host_imports(folder))
+
+
+@cache
+def tried_level(host_imports: HostImports) -> SandboxReport:
+    """Try it with one process. Raises as `measured_level`. Blocks."""
     try:
         child = Child(host_imports)
     except OSError as error:

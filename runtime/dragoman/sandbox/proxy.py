@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api.hookspecs import DriverSpec, hookimpl
-from dragoman_worker.hooks import HOOKS
+from dragoman_worker.hook_types import HOOKS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable

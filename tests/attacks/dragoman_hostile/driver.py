@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api import hookimpl
-from dragoman_api.columns import Description, Object
+from dragoman_api.columns import Description, Object, ObjectList, ObjectsRequest
 from dragoman_api.connections import Server
 from dragoman_api.exports import ExportPart
 
@@ -30,8 +30,8 @@ class Driver:
         return Server("hostile", "1.0.0")
 
     @hookimpl
-    async def list_objects(self) -> list[Object]:
-        return [Object(name) for name in ATTACKS]
+    async def list_objects(self, request: ObjectsRequest) -> ObjectList:
+        return ObjectList(objects=[Object(name) for name in ATTACKS])
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:

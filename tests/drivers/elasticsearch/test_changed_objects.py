@@ -172,6 +172,17 @@ class Rules:
         with pytest.raises(ObjectChangedError, match="'t' is text, before keyword"):
             await es.driver.fetch_page(asked)
 
+    async def test_an_edit_is_planned_for_the_columns_of_now_however_large_the_mapping(self, es: Rig) -> None:
+        many = {f"{'n' * 200}{at}": {"type": "long"} for at in range(320)}
+        name = await es.index({**KEYWORD, **many}, [{"t": "x"}])
+        asked = PageRequest(object=name, columns=["t"])
+        await es.driver.fetch_page(asked)
+        [row] = (await es.driver.fetch_page(asked)).rows
+        await es.call("PUT", f"/{name}/_mapping", {"properties": {"b": {"type": "long"}}})
+        plan = await es.driver.plan_change(PlanRequest(changes=[Update(row.key, {"b": "7"})]))
+        assert [each.reason for each in plan.refusals] == []
+        assert '"b":7' in str(plan.requests[0].body)
+
     async def test_a_refused_page_is_refused_if_nothing_changed(self, es: Rig) -> None:
         name = await es.index(KEYWORD, [{"t": "x"}])
         await es.driver.describe_object(name)

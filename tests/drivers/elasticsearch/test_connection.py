@@ -5,11 +5,12 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from drivers.elasticsearch.rig import OnServer, Rig, connected, on_fake, profile
 from drivers.replies import Answers, reply
 
-from dragoman_api import AuthenticationError, ConnectionFailedError, HttpRequest, Profile, Server
+from dragoman_api import AuthenticationError, ConnectionFailedError, HttpRequest, ObjectsRequest, Profile, Server
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import AccessDeniedError, ConfigurationError, ServerNotSupportedError
 from dragoman_elasticsearch import connect, error_answers
@@ -213,6 +214,26 @@ async def test_E39_a_key_that_is_revoked_later_fails_the_next_ping_and_the_next_
             key.state = "valid"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply("<html>sign in</html>"),
+        reply("[]"),
+        reply({"status": "ok"}),
+        reply(about("8.19.21")),  # without the header of the product
+        reply(about("2.19.1", distribution="opensearch"), headers=HEADER),
+    ],
+)
+def test_a_ping_takes_no_answer_of_another_server(answer: Any) -> None:
+    with pytest.raises(ServerNotSupportedError):
+        Answers(answer).run(connect.ping())
+
+
+@pytest.mark.parametrize("answer", [reply(about("8.19.21"), headers=HEADER), reply("", status=403)])
+def test_a_ping_takes_the_server_and_its_refusal_to_tell_of_itself(answer: Any) -> None:
+    assert Answers(answer).run(connect.ping()).ok
+
+
 async def test_403_is_a_permission_error_without_the_prefix() -> None:
     users = {"ada": User("pw", cluster=("monitor",), indices={"mine": ("read",)})}
     async with FakeElasticsearch(users=users) as fake:
@@ -296,6 +317,16 @@ async def test_E40_nothing_listens(wording: Wording) -> None:
     wording(caught.value.message)
 
 
+async def test_a_ping_does_not_wait_as_long_as_a_busy_server_asks() -> None:
+    async with on_fake("8.19.21") as es:
+        assert es.fake is not None
+        busy = {"error": {"type": "es_rejected_execution_exception", "reason": "slow down"}, "status": 429}
+        es.fake.misbehave("answer", status=429, body=busy, headers={"Retry-After": "20"})
+        with anyio.fail_after(10):
+            assert (await es.driver.ping()).reason.endswith("slow down")
+        es.fake.behave()
+
+
 @pytest.mark.parametrize(
     ("trouble", "kind"),
     [("html", ConnectionFailedError), ("cut", ConnectionFailedError), ("drop", ConnectionFailedError)],
@@ -368,7 +399,9 @@ class TestConnectionOnServer(OnServer):
             live_server["url"], auth_scheme=AuthScheme.API_KEY, secrets=Secrets(values={"api_key": encoded})
         )
         async with connected(given, version=live_server["version"]) as limited:
-            assert [each.name for each in await limited.driver.list_objects()] == [name]
+            listed = await limited.driver.list_objects(ObjectsRequest())
+            assert [each.name for each in listed] == [name]
+            assert [note.code for note in listed.notes] == ["objects-hidden"]
             described = await limited.driver.describe_object(name)
             assert [each.name for each in described.columns][3:] == ["items", "items.qty", "title"]
             assert [note.code for note in described.notes] == ["mapping-hidden"]
@@ -429,7 +462,7 @@ def test_the_text_of_a_query_error_comes_from_the_shard() -> None:
 )
 def test_waiting_is_decided_by_type_not_by_429(status: int, kind: str, *, busy: bool) -> None:
     body = {"error": {"root_cause": [{"type": kind, "reason": "r"}], "type": kind, "reason": "r"}}
-    assert error_answers.busy(reply(body, status)) is busy
+    assert (error_answers.retry_after(reply(body, status)) is not None) is busy
 
 
 def test_too_many_scrolls_say_what_to_do_on_every_version() -> None:

@@ -291,6 +291,8 @@ def test_E15_a_count_with_a_failed_shard_is_no_count():
         ("b", None, None),
         ("c", 5, None),
     ]
+    assert [note.code for note in found.notes] == ["rows-unknown"]
+    assert "2 objects" in found.notes[0].reason
     with pytest.raises(QueryError, match="2 of 3"):
         Answers(listed, reply({"responses": [total, total]})).run(objects.list_objects())
 

@@ -13,14 +13,17 @@ from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from drivers.replies import Answers, reply
 
 import dragoman_elasticsearch
+from dragoman_api import ObjectsRequest
 from dragoman_api import Operator as Op
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.testing.target import hooks_of
 from dragoman_elasticsearch import objects
+from dragoman_elasticsearch.columns import grid_columns as view_module
 from dragoman_elasticsearch.columns import mapping
+from dragoman_elasticsearch.columns.field_types import Field, family_of
 
 if TYPE_CHECKING:
-    from dragoman_elasticsearch.columns.view import View
+    from dragoman_elasticsearch.columns.grid_columns import View
     from wording import Wording
 
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
@@ -65,11 +68,33 @@ def test_counts_of_fewer_indices_than_were_asked_for_are_an_error(wording: Wordi
     wording(caught.value.message)
 
 
-def test_E18_the_special_columns_come_first_and_are_read_only() -> None:
+def test_E18_the_special_columns_come_first_and_are_never_updated() -> None:
     described = view({"properties": {"A": {"type": "long"}}}).describe()
     assert [column.name for column in described.columns[:3]] == ["_id", "_index", "_score"]
-    assert [column.key for column in described.columns] == [True, False, False, False]
-    assert [column.read_only for column in described.columns] == [True, True, True, False]
+    assert [column.is_key for column in described.columns] == [True, False, False, False]
+    assert [column.written for column in described.columns] == ["insert", "never", "never", "always"]
+
+
+@pytest.mark.parametrize(
+    ("types", "kind"),
+    [
+        (["byte"], "integer"),
+        (["long", "token_count"], "integer"),
+        (["unsigned_long"], "unsigned"),
+        (["unsigned_long", "long"], "integer"),
+        (["scaled_float"], "float"),
+        (["long", "double"], "float"),
+        (["date"], "timestamp"),
+        (["date_nanos"], "timestamp"),
+        (["binary"], "binary"),
+        (["object"], "json"),
+        (["completion"], "other"),
+    ],
+)
+def test_the_kind_of_a_column_says_what_the_servers_types_hold(types: list[str], kind: str) -> None:
+    """Indices behind one name may map a field to several types of one family."""
+    family = family_of(types[0])
+    assert view_module.column(Field(name="a", types=tuple(types), family=family, field="a")).kind == kind
 
 
 def test_E19_objects_are_flattened_and_columns_sorted_without_regard_to_case() -> None:
@@ -122,7 +147,7 @@ def test_an_alias_field_stands_for_its_target(wording: Wording) -> None:
 
 def test_a_runtime_field_is_read_only() -> None:
     found = view({"properties": {}, "runtime": {"r": {"type": "long"}}})
-    assert found.columns["r"].read_only
+    assert found.columns["r"].written == "never"
     assert found.columns["r"].sortable
 
 
@@ -134,7 +159,7 @@ def test_a_runtime_field_hides_the_mapped_one_of_its_name(wording: Wording) -> N
     found = view(shadowed, caps={"n": {"keyword": {}}, "t": {"long": {}}})
     for name, kind in (("n", "keyword"), ("t", "long")):
         column = found.columns[name]
-        assert (column.type, column.sortable, column.read_only, column.path) == (kind, True, True, ())
+        assert (column.type, column.sortable, column.written, column.path) == (kind, True, "never", ())
         assert Op.GT in column.operators
         assert (found.fields[name].keyword, found.fields[name].conflict) == (None, "")
     assert [(note.code, note.column) for note in found.notes] == [("field-shadowed", "n"), ("field-shadowed", "t")]
@@ -320,7 +345,7 @@ class ObjectRules:
         hidden = f".{first}"
         await es.call("PUT", f"/{hidden}", {"settings": {"number_of_replicas": 0}})
         es.made.append(hidden)
-        listed = {each.name: each for each in await es.driver.list_objects()}
+        listed = {each.name: each for each in await es.driver.list_objects(ObjectsRequest())}
         assert hidden not in listed
         assert all(not name.startswith(".") for name in listed)
         assert (listed[first].rows, listed[second].rows) == (2, 0)
@@ -330,12 +355,12 @@ class ObjectRules:
     async def test_rows_are_counted_without_the_hidden_documents_of_nested_arrays(self, es: Rig) -> None:
         properties = {"n": {"type": "nested", "properties": {"a": {"type": "long"}}}}
         name = await es.index(properties, [{"n": [{"a": 1}, {"a": 2}, {"a": 3}]}])
-        assert {each.name: each.rows for each in await es.driver.list_objects()}[name] == 1
+        assert {each.name: each.rows for each in await es.driver.list_objects(ObjectsRequest())}[name] == 1
 
     async def test_a_closed_index_is_listed_without_numbers(self, es: Rig) -> None:
         name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
         await es.call("POST", f"/{name}/_close")
-        found = {each.name: each for each in await es.driver.list_objects()}[name]
+        found = {each.name: each for each in await es.driver.list_objects(ObjectsRequest())}[name]
         assert found.rows is None
         if es.version >= (7, 11):
             with pytest.raises(QueryError, match="closed"):
@@ -350,7 +375,7 @@ class ObjectRules:
         alias = f"{one}-both"
         for name in (one, two):
             await es.call("POST", "/_aliases", {"actions": [{"add": {"index": name, "alias": alias}}]})
-        assert alias not in [each.name for each in await es.driver.list_objects()]
+        assert alias not in [each.name for each in await es.driver.list_objects(ObjectsRequest())]
         described = await es.driver.describe_object(alias)
         assert [column.name for column in described.columns][3:] == ["a", "b"]
         page = await es.page(alias)
@@ -403,4 +428,28 @@ async def test_a_server_that_answers_no_json_is_told() -> None:
         assert es.fake is not None
         es.fake.misbehave("garbage", on="/_cat")
         with pytest.raises(QueryError, match="JSON"):
-            await es.driver.list_objects()
+            await es.driver.list_objects(ObjectsRequest())
+
+
+def test_an_index_that_keeps_an_object_unmapped_stores_its_fields_all_the_same() -> None:
+    one = {"properties": {"o": {"properties": {"a": {"type": "keyword"}}}}}
+    for other, stored in (({"type": "object", "enabled": False}, True), ({"type": "object"}, False)):
+        found = view(one, {"properties": {"o": other}}).fields["o.a"]
+        assert ("dynamic" in [gap.name for gap in found.gaps]) is stored
+
+
+def test_a_field_without_capabilities_is_an_object_where_mappings_are_hidden() -> None:
+    found = read("x", None, {"indices": ["a"], "fields": {"o": {}, "o.k": {"keyword": {}}}})
+    assert {name: each.types for name, each in found.fields.items() if name[0] == "o"}["o.k"] == ("keyword",)
+    assert found.hidden
+
+
+def test_settings_that_may_not_be_read_hide_what_the_index_changes() -> None:
+    mapping_ = {"a": {"mappings": {"properties": {"k": {"type": "keyword"}}}}}
+    caps = {"indices": ["a"], "fields": {"k": {"keyword": {"searchable": True, "aggregatable": True}}}}
+    refused = reply({"error": {"type": "security_exception", "reason": "no"}, "status": 403}, 403)
+    found = Answers(reply(mapping_), reply(caps), refused).run(objects.view("a"))
+    assert [gap.name for gap in found.fields["k"].gaps] == ["hidden"]
+    broken = reply({"error": {"type": "x_exception", "reason": "no"}, "status": 400}, 400)
+    with pytest.raises(QueryError):
+        Answers(reply(mapping_), reply(caps), broken).run(objects.view("a"))

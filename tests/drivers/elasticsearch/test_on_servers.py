@@ -54,9 +54,9 @@ class ColumnRules:
             "_id", "_index", "_score", "author.born", "author.name", "items", "items.qty", "items.sku", "tags",
             "Title", "writer",
         ]  # fmt: skip
-        assert [each.name for each in columns.values() if each.key] == ["_id"]
-        read_only = {each.name for each in columns.values() if each.read_only}
-        assert read_only == {"_id", "_index", "_score", "items.qty", "items.sku", "writer"}
+        assert [each.name for each in columns.values() if each.is_key] == ["_id"]
+        kept = {each.name for each in columns.values() if each.written != "always"}
+        assert kept == {"_id", "_index", "_score", "items.qty", "items.sku", "writer"}
         page = await es.page(name, sort=[Sort("Title", descending=True)])
         assert page.rows[0].to_dict() | {"_score": None} == {
             "_id": "0", "_index": name, "_score": None, "author.born": None, "author.name": "Ada",
@@ -338,10 +338,10 @@ class TestOnServer(ColumnRules, RequestRules, OnServer):
         name = await es.index(mapping={"properties": mapped, "runtime": runtime}, documents=rows)
         described = await es.driver.describe_object(name)
         types = {
-            column.name: (column.type, column.sortable, column.read_only, column.path) for column in described.columns
+            column.name: (column.type, column.sortable, column.written, column.path) for column in described.columns
         }
-        assert types["n"] == ("keyword", True, True, ())
-        assert types["o.p"] == types["t"] == ("long", True, True, ())
+        assert types["n"] == ("keyword", True, "never", ())
+        assert types["o.p"] == types["t"] == ("long", True, "never", ())
         assert [(note.code, note.column) for note in described.notes] == [
             ("field-shadowed", column) for column in ("n", "o.p", "t")
         ]

@@ -29,6 +29,7 @@ from dragoman_elasticsearch.writing import requests
 from dragoman_elasticsearch.writing.apply import Sender
 from dragoman_elasticsearch.writing.plan import plan_changes
 from dragoman_elasticsearch.writing.requests import planned_requests
+from dragoman_elasticsearch.writing.stored_rows import read_rows
 
 if TYPE_CHECKING:
     from dragoman_api import Outcome
@@ -423,3 +424,9 @@ def test_a_field_without_capabilities_breaks_no_hidden_mapping() -> None:
         reply({"indices": ["books"], "fields": {"a": {}}}),
     ]
     assert Answers(*answers).run(objects.view("books")).fields.keys() >= {"_id"}
+
+
+def test_a_document_of_bytes_that_are_no_text_is_told() -> None:
+    body = b'{"docs":[{"_index":"x","_id":"1","found":true,"_source":{"a":"\xff"}}]}'
+    [fault] = Answers(reply(body)).run(read_rows("x", [("1", None)]))
+    assert isinstance(fault, QueryError)

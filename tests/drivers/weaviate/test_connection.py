@@ -20,6 +20,7 @@ from dragoman_api import (
     Delete,
     Filter,
     Insert,
+    ObjectsRequest,
     PageRequest,
     Profile,
     QueryError,
@@ -257,11 +258,32 @@ async def test_a_server_that_is_away_is_a_failed_health():
         wv.fake.behave()
 
 
+async def test_another_server_that_answers_is_a_failed_health():
+    """W25: a proxy's page has status 200 too."""
+    async with on_fake() as wv:
+        assert wv.fake is not None
+        for body in ({"status": "ok"}, [], {"version": "new"}):
+            wv.fake.misbehave("answer", on="/v1/meta", times=1, status=200, body=body)
+            health = await wv.driver.ping()
+            assert (health.ok, health.code) == (False, "server-not-supported")
+        assert (await wv.driver.ping()).ok
+
+
 async def test_a_busy_server_is_asked_again():
     async with on_fake() as wv:
         assert wv.fake is not None
         wv.fake.misbehave("answer", on="/v1/meta", times=2, status=429, body={"error": [{"message": "slow down"}]})
         assert (await wv.driver.ping()).ok
+
+
+async def test_a_ping_does_not_wait_as_long_as_a_busy_server_asks():
+    async with on_fake() as wv:
+        assert wv.fake is not None
+        busy = {"error": [{"message": "slow down"}]}
+        wv.fake.misbehave("answer", on="/v1/meta", status=429, body=busy, headers={"Retry-After": "20"})
+        with anyio.fail_after(10):
+            assert (await wv.driver.ping()).reason.endswith("slow down")
+        wv.fake.behave()
 
 
 async def test_a_search_that_was_one_too_many_is_sent_again():
@@ -304,7 +326,7 @@ async def test_a_bad_answer_is_a_clear_error_and_nothing_is_lost(kind):
             wv.driver.fetch_page(PageRequest(object=name, filter=compiled)),
             wv.driver.count_rows(CountRequest(object=name)),
             wv.driver.describe_object(name),
-            wv.driver.list_objects(),
+            wv.driver.list_objects(ObjectsRequest()),
         ):
             with pytest.raises((QueryError, ConnectionFailedError)):
                 await asked
@@ -346,7 +368,15 @@ async def test_plain_http_to_a_tls_port_is_told(certificates: Certificates):
 async def test_a_key_without_rights_is_told_and_sees_nothing():
     roles = {"keys": {"k": User("nobody")}, "access": "roles"}
     async with on_fake(given=keyed("k"), **roles) as wv:
-        assert await wv.driver.list_objects() == []
+        found = await wv.driver.list_objects(ObjectsRequest())
+        assert (found.objects, [note.code for note in found.notes]) == ([], ["objects-hidden"])
+
+
+async def test_an_empty_database_hides_nothing_from_those_who_see_all():
+    async with on_fake() as anonymous:
+        assert (await anonymous.driver.list_objects(ObjectsRequest())).notes == []
+    async with on_fake(given=keyed("k"), keys={"k": User("root", admin=True)}, access="roles") as root:
+        assert (await root.driver.list_objects(ObjectsRequest())).notes == []
 
 
 # rules of servers that are set up differently -------------------------------------------------------------------------
@@ -354,7 +384,7 @@ async def test_a_key_without_rights_is_told_and_sees_nothing():
 
 async def hold_without_graphql(wv: Rig) -> None:
     name = await wv.collection({"i": "int"}, [{"i": at} for at in range(20)])
-    listed = {each.name: each.rows for each in await wv.driver.list_objects()}
+    listed = {each.name: each.rows for each in await wv.driver.list_objects(ObjectsRequest())}
     assert listed[name] is None
     page = await wv.page(name)
     assert (len(page.cells), page.total, page.notes[0].code) == (20, None, "total-unknown")
@@ -446,7 +476,9 @@ async def hold_roles(admin: Rig, limited: Rig) -> None:
     assert (len(page.cells), page.total) == (2, None)
     [outcome] = await limited.apply(Update(page.rows[0].key, {"i": 9}))
     assert (outcome.status, "do not allow" in outcome.reason) == ("failed", True)
-    assert [each.name for each in await limited.driver.list_objects() if each.kind == "collection"] == ["ReadableBooks"]
+    assert [each.name for each in await limited.driver.list_objects(ObjectsRequest()) if each.kind == "collection"] == [
+        "ReadableBooks"
+    ]
     assert [row["i"] for row in (await admin.page("ReadableBooks")).rows] == [row["i"] for row in page.rows]
 
 
@@ -511,7 +543,7 @@ class TestConnectionOnServer:
             async with connected(profile(live_server["url"], **keyed(keys["limited"]))) as limited:
                 await hold_roles(admin, limited)
             async with connected(profile(live_server["url"], **keyed(keys["nobody"]))) as nobody:
-                assert await nobody.driver.list_objects() == []
+                assert (await nobody.driver.list_objects(ObjectsRequest())).objects == []
 
     async def test_modes_of_tls(self, live_server: dict[str, Any]):
         """W6, W7, W37."""

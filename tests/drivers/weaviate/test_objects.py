@@ -9,7 +9,7 @@ from drivers.replies import Answers, reply
 from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
 
-from dragoman_api import Filter
+from dragoman_api import Filter, ObjectsRequest
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_weaviate import objects
 from dragoman_weaviate.connect import Features
@@ -43,21 +43,55 @@ def test_collections_are_listed_where_nothing_can_be_counted():
 
 def test_aliases_are_listed_behind_the_collections():
     _, found = listed({"data": {"Aggregate": {}}}, aliases={"aliases": [{"alias": "Now", "class": "Art"}]})
-    assert (found[-1].name, found[-1].kind) == ("Now", "alias")
+    assert (found.objects[-1].name, found.objects[-1].kind) == ("Now", "alias")
+    assert found.notes == []
 
 
 def test_a_database_without_collections_is_empty_and_no_failure():
     """W8: GraphQL has no provider then."""
-    answers = Answers(reply({"classes": []}), reply({}, status=403))
-    assert answers.run(objects.list_objects(Features())) == []
+    answers = Answers(reply({"classes": []}), reply({}, status=403), reply({}, status=401))
+    found = answers.run(objects.list_objects(Features()))
+    assert (found.objects, [note.code for note in found.notes]) == ([], ["objects-hidden"])
+    assert "403" in found.notes[0].reason
+
+
+def granted(*collections):
+    """Return roles that may read these collections."""
+    return [
+        {"permissions": [{"action": "read_collections", "collections": {"collection": each}}]} for each in collections
+    ]
+
+
+@pytest.mark.parametrize(
+    ("roles", "hidden"),
+    [
+        (granted("*"), False),
+        (granted("A*", "*"), False),
+        (granted("A*"), True),
+        ([{"permissions": [{"action": "read_data", "data": {"collection": "*"}}]}], True),
+        ([], True),
+        (None, True),  # an administrators' list, or a key without a role: the server answers alike
+    ],
+)
+def test_an_empty_list_says_that_collections_may_be_hidden_unless_the_key_sees_all(roles, hidden):
+    answers = Answers(reply({"classes": []}), reply({"aliases": []}), reply({"roles": roles, "username": "k"}))
+    found = answers.run(objects.list_objects(Features()))
+    assert [note.code for note in found.notes] == ["objects-hidden"] * hidden
+
+
+def test_aliases_that_may_not_be_listed_are_noted():
+    answers = Answers(reply(SCHEMA), reply({}, status=403), reply({"data": {"Aggregate": {}}}))
+    found = answers.run(objects.list_objects(Features()))
+    assert [each.name for each in found] == ["Art", "Mix", "Zoo"]
+    assert [note.code for note in found.notes] == ["objects-hidden"]
 
 
 def test_the_uuid_is_the_first_column_and_the_vector_the_last(wording):
     """W10: both read-only."""
     columns = view().describe().columns
     first, last = columns[0], columns[-1]
-    assert (first.name, first.key, first.read_only, first.sortable) == ("uuid", True, True, True)
-    assert (last.name, last.kind, last.read_only) == ("vector", "json", True)
+    assert (first.name, first.role, first.written, first.sortable) == ("uuid", "key", "insert", True)
+    assert (last.name, last.kind, last.written) == ("vector", "json", "never")
     wording(last.reasons["edit"])
 
 
@@ -68,18 +102,19 @@ def test_columns_are_the_properties_in_the_order_of_the_schema():
     assert {column.name: (column.type, column.kind) for column in columns} == {
         "title": ("text", "text"),
         "code": ("text", "text"),
-        "pages": ("int", "number"),
-        "price": ("number", "number"),
+        "pages": ("int", "integer"),
+        "price": ("number", "float"),
         "available": ("boolean", "boolean"),
-        "published": ("date", "date"),
+        "published": ("date", "timestamp"),
         "shelf": ("uuid", "text"),
-        "tags": ("text[]", "json"),
-        "sizes": ("int[]", "json"),
+        "tags": ("text[]", "text"),
+        "sizes": ("int[]", "integer"),
         "place": ("geoCoordinates", "geo"),
         "phone": ("phoneNumber", "json"),
         "cover": ("blob", "binary"),
         "author": ("object", "json"),
     }
+    assert [column.name for column in columns if column.repeated] == ["tags", "sizes"]
 
 
 def test_properties_that_are_called_like_our_columns_are_qualified():
@@ -91,7 +126,7 @@ def test_properties_that_are_called_like_our_columns_are_qualified():
 def test_a_cross_reference_is_a_property():
     """W9: shown as JSON, neither filtered nor edited in the grid."""
     column = view({"by": {"dataType": ["Author", "Editor"]}}).describe().columns[1]
-    assert (column.name, column.type, column.kind, column.read_only) == ("by", "Author, Editor", "json", True)
+    assert (column.name, column.type, column.kind, column.written) == ("by", "Author, Editor", "json", "never")
     assert not column.operators
     assert "append" in column.reasons["edit"]
 
@@ -132,7 +167,7 @@ class Rules:
     async def test_a_collection_is_an_object_and_its_rows_have_a_uuid(self, wv: Rig):
         """W1."""
         name = await wv.collection({"title": "text"}, [{"title": "a"}, {"title": "b"}])
-        objects = {each.name: each for each in await wv.driver.list_objects()}
+        objects = {each.name: each for each in await wv.driver.list_objects(ObjectsRequest())}
         assert objects[name].rows == 2
         page = await wv.page(name)
         assert sorted(each.id for each in page.keys) == sorted([key(0), key(1)])
@@ -142,7 +177,7 @@ class Rules:
         """W8: the server's own order is random."""
         for letter in "CAB":
             await wv.collection({"t": "text"}, name=letter)
-        names = [each.name for each in await wv.driver.list_objects()]
+        names = [each.name for each in await wv.driver.list_objects(ObjectsRequest())]
         assert names == sorted(names)
 
     async def test_named_vectors_are_shown_as_an_object(self, wv: Rig):
@@ -180,7 +215,9 @@ class Rules:
         name = await wv.collection({"t": "text"}, [{"t": "alpha"}])
         await wv.call("POST", "/v1/aliases", {"alias": f"{name}Now", "class": name})
         try:
-            assert f"{name}Now" in [each.name for each in await wv.driver.list_objects() if each.kind == "alias"]
+            assert f"{name}Now" in [
+                each.name for each in await wv.driver.list_objects(ObjectsRequest()) if each.kind == "alias"
+            ]
             page = await wv.page(f"{name}Now", Filter("t", "=", "alpha"))
             assert [each.object for each in page.keys] == [name]
             assert (await wv.driver.describe_object(f"{name}Now")).notes[0].code == "alias"

@@ -9,7 +9,7 @@ import msgspec
 from drivers.weaviate.rig import INDEXED, TYPES, properties
 
 from dragoman_weaviate.columns import schema
-from dragoman_weaviate.columns.view import View
+from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.connect import Features
 
 

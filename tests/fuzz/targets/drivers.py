@@ -23,11 +23,11 @@ from dragoman_api import (
     Profile,
     RowKey,
     Sort,
-    exchanges,
 )
 from dragoman_api.changes import Delete, Insert, Update
 from dragoman_api.errors import DragomanError
 from dragoman_api.exports import ExportForm
+from dragoman_api.kit import cursors, exchanges
 from dragoman_elasticsearch import connect, objects, search
 from dragoman_elasticsearch.columns import mapping
 from dragoman_elasticsearch.console import answers as es_answers
@@ -38,7 +38,7 @@ from dragoman_weaviate import connect as wv_connect
 from dragoman_weaviate import graphql
 from dragoman_weaviate import objects as wv_objects
 from dragoman_weaviate.columns import schema
-from dragoman_weaviate.columns.view import View as WvView
+from dragoman_weaviate.columns.grid_columns import View as WvView
 from dragoman_weaviate.console import answers as wv_answers
 from dragoman_weaviate.exporting import export as wv_exports
 from dragoman_weaviate.grid import pages as wv_paging
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from hypothesis.strategies import DrawFn
 
-    from dragoman_elasticsearch.columns.view import View as EsView
+    from dragoman_elasticsearch.columns.grid_columns import View as EsView
 
     Exchange = Generator[Any, Any, Any]
 
@@ -184,9 +184,6 @@ _MGET = {
 _SETTINGS = {"books": {"settings": {"index.max_result_window": "10"}, "defaults": {"index.max_result_window": "10000"}}}
 _MSEARCH = {"responses": [_SEARCH, _ERROR]}
 _CHECKPOINT = {
-    "object": "books",
-    "form": "rows",
-    "filter": "2f8dcc7a",
     "pit": "p",
     "total": 3,
     "rows": 1,
@@ -326,7 +323,7 @@ _REFUSED = {
 _META = {"version": "1.38.11", "hostname": "x", "modules": {}}
 _OWN = {"username": "a", "roles": [{"permissions": [{"action": "read_data"}]}]}
 _WV_ERROR = {"error": [{"message": "no"}]}
-_LANES = {"lanes": [["", "80"], ["80", ""]]}
+_LANES = [["", "80"], ["80", ""]]
 
 
 def _wv_view() -> WvView:
@@ -427,6 +424,14 @@ def _named(draw: DrawFn) -> bytes:
 # checkpoints and cursors ----------------------------------------------------------------------------------------------
 
 
+def _sealed(query: dict[str, object], text: str) -> str:
+    """Seal a text as a position, as far as it is JSON."""
+    try:
+        return cursors.seal(query, msgspec.Raw(msgspec.json.format(text, indent=-1).encode()))
+    except (ValueError, RecursionError):
+        return text
+
+
 def _checkpoints(_: Path) -> Callable[[bytes], object]:
     """Go on from what a checkpoint or a cursor says; the server answers as it did before."""
     es, wv = [reply(_SEARCH)], [reply(_COUNT), reply(_LIST)]
@@ -434,8 +439,12 @@ def _checkpoints(_: Path) -> Callable[[bytes], object]:
 
     def run(data: bytes) -> None:
         text = data.decode(errors="replace")
+        es_query, wv_query = (
+            cursors.query_of(ExportRequest(object=name, form=ExportForm.ROWS)) for name in ("books", "Article")
+        )
         for exchange, replies in (
-            (_es_export(text), es), (_wv_export(text), wv),
+            (_es_export(text), es), (_es_export(_sealed(es_query, text)), es),
+            (_wv_export(text), wv), (_wv_export(_sealed(wv_query, text)), wv),
             (lambda: wv_paging.page(PageRequest(object="Article", cursor=text, limit=10), view), [reply(_LIST)]),
             (lambda: graphql.count_of(view, None, text), [reply(_COUNT)]),
         ):  # fmt: skip

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from dragoman.authoring.project import read_project
 from dragoman.changes.files import ChangeFile, read_line, write_line
 from dragoman.changes.undo import UndoFile, _at
-from dragoman.connections import Connections
-from dragoman.exports.formats import Csv
+from dragoman.exports.csv_lines import Csv
 from dragoman.exports.parquet import write_parquet
 from dragoman.exports.targets import FileTarget, checkpoint_path, unfinished
 from dragoman.exports.values import UNREADABLE
+from dragoman.form_values import check_values
 from dragoman.migration import find_texts
-from dragoman.profiles import check_values
-from dragoman.references import Reference
+from dragoman.saved_connections import Connections
+from dragoman.secret_references import Reference
 from dragoman.settings import find_paths, read_settings, read_toml
 from dragoman_api.columns import Column, ColumnKind
 from dragoman_api.errors import ConfigurationError, ExportError
@@ -172,13 +172,15 @@ def _lines(draw: DrawFn) -> bytes:
 
 COLUMNS = [
     Column(name="_id", type="_id", kind=ColumnKind.TEXT, path=("_id",)),
-    Column(name="n", type="long", kind=ColumnKind.NUMBER, path=("_source", "n")),
-    Column(name="u", type="unsigned_long", kind=ColumnKind.NUMBER, path=("_source", "u")),
-    Column(name="f", type="double", kind=ColumnKind.NUMBER, path=("_source", "f")),
+    Column(name="n", type="long", kind=ColumnKind.INTEGER, path=("_source", "n")),
+    Column(name="u", type="unsigned_long", kind=ColumnKind.UNSIGNED, path=("_source", "u")),
+    Column(name="f", type="double", kind=ColumnKind.FLOAT, path=("_source", "f")),
     Column(name="b", type="boolean", kind=ColumnKind.BOOLEAN, path=("_source", "b")),
-    Column(name="d", type="date", kind=ColumnKind.DATE, path=("_source", "d")),
-    Column(name="t[]", type="text[]", kind=ColumnKind.TEXT, path=("_source", "t")),
+    Column(name="d", type="date", kind=ColumnKind.TIMESTAMP, path=("_source", "d")),
+    Column(name="t[]", type="text[]", kind=ColumnKind.TEXT, repeated=True, path=("_source", "t")),
     Column(name="deep", type="keyword", kind=ColumnKind.TEXT, path=("_source", "o.p.q")),
+    Column(name="x", type="numeric", kind=ColumnKind.DECIMAL, path=("_source", "n")),
+    Column(name="y", type="bytea", kind=ColumnKind.BINARY, path=("_source", "t")),
     Column(name="j", type="object", kind=ColumnKind.JSON, path=("_source", "o")),
 ]
 _ROW: dict[str, Any] = {
@@ -266,7 +268,7 @@ def _checkpoint(folder: Path) -> Callable[[bytes], object]:
 
 _MEANT = (ConfigurationError,)
 TARGETS = (
-    Target(name="connections-toml", parses="dragoman.connections:Connections", make=_connections, grammar=_toml,
+    Target(name="connections-toml", parses="dragoman.saved_connections:Connections", make=_connections, grammar=_toml,
     allowed=_MEANT,
            bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="config-toml", parses="dragoman.settings:read_settings", make=_settings, grammar=_toml, allowed=_MEANT,
@@ -278,7 +280,7 @@ TARGETS = (
     allowed=_MEANT),
     Target(name="undo-file", parses="dragoman.changes.undo:UndoFile", make=_undo, grammar=_lines, allowed=_MEANT,
            bounds=Bounds(seconds_per_kb=0.03)),
-    Target(name="rows-to-csv", parses="dragoman.exports.formats:Csv", make=_csv, grammar=_rows,
+    Target(name="rows-to-csv", parses="dragoman.exports.csv_lines:Csv", make=_csv, grammar=_rows,
            allowed=UNREADABLE),
     Target(name="rows-to-parquet", parses="dragoman.exports.parquet:write_parquet", make=_parquet, grammar=_rows,
            allowed=UNREADABLE, bounds=Bounds(seconds=0.5, mb=64)),

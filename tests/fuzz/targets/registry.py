@@ -26,8 +26,9 @@ from dragoman_registry.client import lockfile
 from dragoman_registry.client.dev_links import Links
 from dragoman_registry.client.resolver import resolve
 from dragoman_registry.client.store import Store
-from dragoman_registry.index.documents import ConformanceReport, read_documents
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.conformance_report import ConformanceReport
+from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.index.release_documents import read_documents
 from dragoman_registry.publisher import merge
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.pages import pages
@@ -36,9 +37,9 @@ from dragoman_registry.sources import source as sources
 from dragoman_registry.sources.source import BundleSource, FolderSource, WebSource
 from dragoman_registry.trust import Pinned, SignedFile
 from dragoman_registry.trust.keys import Keys
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.tuf_client import TufTrust
-from dragoman_registry.wheels.archive import Host
+from dragoman_registry.trust.tuf_repository import Repository
+from dragoman_registry.wheels.host_environment import Host
 from wheelhouse import Driver
 
 from ..child import watched
@@ -404,7 +405,7 @@ def _web(_: Path) -> Callable[[bytes], object]:
 
 _RAISES = (DragomanError,)
 TARGETS = (
-    Target(name="index", parses="dragoman_registry.index.registry:Registry", make=_index, allowed=_RAISES,
+    Target(name="index", parses="dragoman_registry.index.registry_reader:Registry", make=_index, allowed=_RAISES,
            grammar=lambda: _one_spoiled(("catalog", "types", "advisories", "browse")), bounds=Bounds(seconds=0.3,
            mb_per_kb=1)),
     Target(name="pages",
@@ -413,19 +414,19 @@ TARGETS = (
     Target(name="markdown",
            parses="dragoman_registry.publisher.pages.escaping:markdown", make=_markdown, grammar=_prose,
            bounds=Bounds(seconds=1, seconds_per_kb=0.05)),
-    Target(name="conformance", parses="dragoman_registry.index.documents:read_documents", make=_report,
+    Target(name="conformance", parses="dragoman_registry.index.release_documents:read_documents", make=_report,
     grammar=lambda: json_of(REPORT)),
     Target(name="trust-client", parses="dragoman_registry.trust.tuf_client:TufTrust", make=_client, allowed=_RAISES,
            grammar=_made_roles, bounds=Bounds(seconds=1)),
     Target(name="trust-accept",
-           parses="dragoman_registry.trust.repository:Repository.pending", make=_repository, allowed=_RAISES,
+           parses="dragoman_registry.trust.tuf_repository:Repository.pending", make=_repository, allowed=_RAISES,
            grammar=lambda: json_of(json.loads(_role_files()["pub"].read_bytes())), bounds=Bounds(seconds=1)),
     Target(name="bundle", parses="dragoman_registry.sources.source:BundleSource", make=_bundle, grammar=_bundles,
            bounds=Bounds(seconds=2, mb=64)),
     Target(name="plugins-lock",
            parses="dragoman_registry.client.lockfile:read", make=_lock, allowed=(ConfigurationError,),
            grammar=lambda: json_of(LOCK)),
-    Target(name="pins", parses="dragoman_registry.trust.interface:Pinned", make=_pins, allowed=_RAISES,
+    Target(name="pins", parses="dragoman_registry.trust.pinned:Pinned", make=_pins, allowed=_RAISES,
            grammar=lambda: json_of({"label": "release", "root": "0" * 64, "files": {"targets/catalog": [3,
            "0" * 64]}})),
     Target(name="links", parses="dragoman_registry.client.dev_links:Links", make=_links, allowed=_RAISES,

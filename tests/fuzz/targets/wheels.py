@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from hypothesis import strategies as st
 
 from dragoman_api.forms import FieldKind
-from dragoman_registry.permissions import describe_reach, plain_permissions
+from dragoman_registry.permission_wording import describe_reach, plain_permissions
 from dragoman_registry.wheels import manifest as manifests
-from dragoman_registry.wheels.archive import Host, NotAWheel, parse_name, rank
-from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.archive import NotAWheel
+from dragoman_registry.wheels.archive_checks import inspect
+from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.manifest_checks import check_manifest
+from dragoman_registry.wheels.wheel_name import parse_name, rank
 from wheelhouse import Driver, hashed, manifest, zip_entry
 
 from ..grammar import VERSIONS, hostile_text, json_of, pasted, sections, split, spoiled_json, text
@@ -219,12 +221,12 @@ def _manifest(_: Path) -> Callable[[bytes], object]:
 
 _SMALL = Bounds(seconds=0.1)
 TARGETS = (
-    Target(name="wheel-file", parses="dragoman_registry.wheels.checks:inspect", make=_file, grammar=_zips,
+    Target(name="wheel-file", parses="dragoman_registry.wheels.archive_checks:inspect", make=_file, grammar=_zips,
            bounds=Bounds(seconds=0.5, mb=48)),
     Target(name="wheel-contents", parses="dragoman_registry.wheels.metadata_checks:check_claims", make=_contents,
     grammar=_made_contents,
            bounds=Bounds(seconds=0.3, seconds_per_kb=0.02, largest=400_000)),
-    Target(name="wheel-name", parses="dragoman_registry.wheels.archive:parse_name", make=_name,
+    Target(name="wheel-name", parses="dragoman_registry.wheels.wheel_name:parse_name", make=_name,
            grammar=_names, allowed=(NotAWheel,), bounds=_SMALL),
     Target(name="manifest", parses="dragoman_registry.wheels.manifest_checks:check_manifest", make=_manifest,
            grammar=lambda: json_of(MANIFEST), bounds=Bounds(seconds=0.2, mb_per_kb=1)),

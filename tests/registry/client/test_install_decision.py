@@ -197,3 +197,25 @@ def test_nothing_is_installed_unasked_below_full_or_beyond_the_baseline(inputs: 
             InstallOutcome.REPAIR,
             InstallOutcome.ASK,
         )
+
+
+def test_the_words_of_the_outcomes_are_those_that_scripts_read():
+    assert [*map(str, InstallOutcome)] == [
+        "ready", "install", "ask", "enable", "repair", "refuse", "update_host", "unknown_type", "quarantined",
+        "offline_missing", "registry_stale",
+    ]  # fmt: skip
+
+
+def test_the_version_and_the_reason_of_a_quarantine_belong_together():
+    skipped = (SkippedRelease("2.0.0", "quarantined", "steals"), SkippedRelease("1.0.0", "quarantined", "leaks"))
+    reason = decide(replace(NEW, choice=Resolution(release=None, skipped=skipped))).reason
+    assert "2.0.0" in reason
+    assert "steals" in reason
+    assert "leaks" not in reason
+
+
+def test_a_question_about_the_sandbox_names_its_level_or_that_it_is_off():
+    assert PARTIAL in decide(replace(NEW, sandbox=PARTIAL)).reason
+    asked = decide(replace(NEW, sandbox="none", policy="off"))
+    assert asked.outcome is InstallOutcome.ASK
+    assert asked.reason.endswith("off")

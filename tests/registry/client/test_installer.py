@@ -31,7 +31,7 @@ from dragoman_api.errors import (
 )
 from dragoman_registry.client import installer, lockfile
 from dragoman_registry.client.store import Store
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import marks, publish
 from hostile_wheels import HOSTILE, library_with_commands, many_faults
 from installing import Place, passes
@@ -545,7 +545,7 @@ RACE = """
 import os, sys
 from pathlib import Path
 from installing import Place
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 place = Place(Path(sys.argv[1]))
 place.registry = Registry("web", sys.argv[2])
 children = []

@@ -13,7 +13,7 @@ from packaging.version import Version
 from dragoman_registry.client.lockfile import lock_release
 from dragoman_registry.client.resolver import resolve
 from dragoman_registry.index.catalog import Release
-from dragoman_registry.wheels.archive import Host
+from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.wheel_file import WheelFile
 
 HOST = Host(api="1.4", python="3.12.1", tags=("cp312-cp312-linux_x86_64", "py3-none-any"))

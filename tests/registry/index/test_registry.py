@@ -23,7 +23,7 @@ from dragoman_api.errors import (
     RegistryError,
     TrustError,
 )
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.sources import source as sources
 from dragoman_registry.wheels.wheel_file import project_of
 
@@ -126,7 +126,7 @@ def test_a_stick_that_is_not_there_is_unreachable_and_named(tmp_path: Path):
 
 FORBIDDEN = """
 import os, sys
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 import dragoman_registry.validation, pydantic
 registry = Registry("r", sys.argv[1])
 registry.catalog()
@@ -216,7 +216,7 @@ def test_every_fault_of_an_index_is_reported(root: Path):
 
 
 def test_an_index_beyond_its_bound_is_not_read(root: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dragoman_registry.index.registry.MAX_INDEX", 100)
+    monkeypatch.setattr("dragoman_registry.index.registry_reader.MAX_INDEX", 100)
     with pytest.raises(IndexInvalidError, match=r"\b100\b"):
         Registry("r", str(root)).catalog()
 
@@ -279,7 +279,7 @@ def test_an_answer_that_ends_early_is_unreachable_and_no_short_file():
 
 
 def test_an_endless_answer_is_cut_at_the_bound(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dragoman_registry.index.registry.MAX_INDEX", 1 << 20)
+    monkeypatch.setattr("dragoman_registry.index.registry_reader.MAX_INDEX", 1 << 20)
 
     def endless(handler: BaseHTTPRequestHandler) -> None:
         handler.send_response(200)

@@ -12,7 +12,7 @@ import pytest
 
 import wheelhouse
 from crashing import Bomb, child
-from dragoman_registry.publisher import acceptance, publish, publishers, signing
+from dragoman_registry.publisher import acceptance, publish, publishers, renew_signatures
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.trust.keys import beside, own_key
 from slow_cases import mostly_slow
@@ -80,7 +80,7 @@ def test_after_a_kill_at_any_step_the_next_work_leaves_a_registry_in_order(
         if sweeper == "build":
             publish.build([other], to=root)
         else:
-            {"sign": signing.sign, "accept": acceptance.accept}[sweeper](root)
+            {"sign": renew_signatures.sign, "accept": acceptance.accept}[sweeper](root)
         assert verify(root) == [], fuse
         assert not [name for name in files(root) if name.endswith(".tmp") or "/." in f"/{name}"], fuse
         shutil.rmtree(root.parent)
@@ -113,7 +113,7 @@ def test_only_what_was_left_is_taken_away(team: Path, tmp_path: Path, driver: Pa
     before = files(team)
     assert killed(team, lambda: build(team, driver), 30)
     assert files(team) > before
-    signing.sign(team)
+    renew_signatures.sign(team)
     assert files(team) >= before
     assert [fault.code for fault in verify(team)] == ["unlisted"]
     assert [release.plugin for release in acceptance.accept(team)] == ["ada"]
@@ -126,7 +126,7 @@ def test_a_record_of_work_that_is_damaged_takes_nothing_away(team: Path, tmp_pat
     for text in ("garbage", json.dumps(names), "{}", "[" * 9999):
         (team / ".unfinished").write_text(text)
         before = files(team) - {".unfinished"}
-        signing.sign(team)
+        renew_signatures.sign(team)
         assert files(team) >= before - {"metadata"}
         assert outside.read_text() == "mine"
         assert not (team / ".unfinished").exists()

@@ -13,9 +13,9 @@ from dragoman_registry.index.catalog import Catalog
 from dragoman_registry.publisher import acceptance, merge, publish, publishers
 from dragoman_registry.publisher import inbox as inboxes
 from dragoman_registry.publisher.inbox import Inbox
-from dragoman_registry.trust import repository, roles
+from dragoman_registry.trust import roles, tuf_repository
 from dragoman_registry.trust.keys import own_key
-from dragoman_registry.wheels.checks import inspect
+from dragoman_registry.wheels.archive_checks import inspect
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,7 +58,7 @@ def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: 
             wheel = wheelhouse.Driver(f"d{n}").write(tmp_path / "w")
             publish.build([wheel], to=root, sign=key, keys=tmp_path / "none")
         with monkeypatch.context() as patch:
-            calls = counted(patch, repository.Repository, "_parse")
+            calls = counted(patch, tuf_repository.Repository, "_parse")
             assert len(acceptance.accept(root)) == count
             reads.append(calls[0])
     fixed = (3 * reads[0] - reads[1]) / 2  # what does not depend on how many there are

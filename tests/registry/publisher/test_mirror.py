@@ -16,15 +16,15 @@ from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError, RegistryError, TrustError
 from dragoman_registry import isolation
 from dragoman_registry.files import write
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.names import plain_name
-from dragoman_registry.publisher import marks, publish, signing
+from dragoman_registry.publisher import marks, publish, renew_signatures
 from dragoman_registry.publisher.mirror import mirror, pack
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source, read
 from dragoman_registry.trust.keys import Keys, beside, own_key
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.tuf_client import TufTrust
+from dragoman_registry.trust.tuf_repository import Repository
 from slow_cases import mostly_slow
 from trust_attacks import Case, served, sign_as, swap
 
@@ -96,7 +96,7 @@ def test_a_mirror_follows_the_original_and_its_new_keys(case: Case):
     client = Case(case.folder / "client", http=False)
     through(client, root, str(case.folder / "mirror"))
     assert client.install() == "1.1.0"
-    signing.sign(case.root, rotate=["targets", "root"])
+    renew_signatures.sign(case.root, rotate=["targets", "root"])
     case.release("1.2.0")
     assert copied(case) != root, "the newest root is another one, and says so"
     assert client.install() == "1.2.0", "who had added it goes on"

@@ -17,11 +17,11 @@ import pytest
 import wheelhouse
 from dragoman_api.errors import WheelRejectedError
 from dragoman_registry import isolation
-from dragoman_registry.publisher import acceptance, publish, publishers, signing
+from dragoman_registry.publisher import acceptance, publish, publishers, renew_signatures
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.trust.keys import Keys, own_key
-from dragoman_registry.trust.repository import Repository
+from dragoman_registry.trust.tuf_repository import Repository
 from dragoman_registry.validation import Fault
 from slow_cases import mostly_slow
 
@@ -97,7 +97,7 @@ def test_a_garbage_role_file_stops_its_own_publisher_alone(kind: str, team: Path
     assert os.path.lexists(newest(team)), "it is left where it is"
     assert [fault.where for fault in verify(team)] == ["metadata/9.pub-bad.json"]
     publish.build([wheelhouse.Driver("own").write(team.parent / "own")], to=team)
-    signing.sign(team)
+    renew_signatures.sign(team)
     Inbox(team).signed()
     submit(team, "bad")  # its author goes on, with the next number
     assert acceptance.accept(team) != []

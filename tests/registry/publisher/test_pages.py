@@ -19,16 +19,16 @@ import marketplace
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, IndexInvalidError
 from dragoman_registry.client.resolver import resolve
-from dragoman_registry.index import browse
-from dragoman_registry.index.browse import standing
+from dragoman_registry.index import search_summaries
 from dragoman_registry.index.catalog import Catalog, Project, Release
-from dragoman_registry.index.documents import read_documents
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.index.release_documents import read_documents
+from dragoman_registry.index.search_summaries import standing
 from dragoman_registry.publisher import marks, publish
 from dragoman_registry.publisher.pages import pages, rendering
 from dragoman_registry.publisher.pages.escaping import address, clean, embedded, markdown
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.wheels.archive import Host
+from dragoman_registry.wheels.host_environment import Host
 from dragoman_registry.wheels.wheel_file import WheelFile
 from marketplace import HOSTILE
 
@@ -338,28 +338,28 @@ def releases() -> tuple[Release, ...]:
 @pytest.mark.parametrize("tags", [("py3-none-any",), ("cp311-cp311-win32", "py3-none-any")])
 def test_a_row_names_the_release_that_would_be_installed(api: str, python: str, tags: tuple[str, ...]):
     host = Host(api=api, python=python, tags=tags)
-    pick, all_ = browse.fitting(host), releases()
+    pick, all_ = search_summaries.fitting(host), releases()
     for start in range(len(all_)):
         offered = all_[start:]
         project = Project(plugin="x", project="dragoman-x", label="X", summary="", types=(), releases=offered)
-        chosen, picked = resolve(offered, host=host).release, pick(browse.summarise(project).candidates)
+        chosen, picked = resolve(offered, host=host).release, pick(search_summaries.summarise(project).candidates)
         assert (picked and picked.version) == (chosen and chosen.version)
 
 
 def test_a_row_is_short_however_many_releases_there_are():
-    many, one = (browse.summarise(marketplace.project(1, releases=count)) for count in (9, 1))
+    many, one = (search_summaries.summarise(marketplace.project(1, releases=count)) for count in (9, 1))
     assert [candidate.version for candidate in many.candidates] == ["9.0.0"]
     assert len(many.candidates) == len(one.candidates)
 
 
 def test_rows_are_read_as_they_were_written_and_without_what_is_quarantined(sample: Path):
     registry = Registry("r", str(sample))
-    rows = {one.plugin: one for one in browse.read(registry)}
-    assert rows == {project.plugin: browse.summarise(project) for project in registry.catalog().projects}
+    rows = {one.plugin: one for one in search_summaries.read(registry)}
+    assert rows == {project.plugin: search_summaries.summarise(project) for project in registry.catalog().projects}
     advisories = json.loads((sample / "targets/advisories").read_bytes())
     advisories["quarantined"]["dragoman-redis"] = {"1.0.0": "said by the advisories alone"}
     (sample / "targets/advisories").write_text(json.dumps(advisories))
-    [redis] = [one for one in browse.read(registry) if one.plugin == "redis"]
+    [redis] = [one for one in search_summaries.read(registry) if one.plugin == "redis"]
     assert redis.candidates == ()
 
 
@@ -367,7 +367,7 @@ def test_rows_are_read_as_they_were_written_and_without_what_is_quarantined(samp
 def test_damaged_rows_are_named(sample: Path, data: bytes):
     (sample / "targets/browse").write_bytes(data)
     with pytest.raises(IndexInvalidError, match="targets/browse"):
-        browse.read(Registry("r", str(sample)))
+        search_summaries.read(Registry("r", str(sample)))
 
 
 def test_where_the_engine_of_the_pages_is_missing_the_extra_that_brings_it_is_named(monkeypatch: pytest.MonkeyPatch):
@@ -391,4 +391,4 @@ def test_a_row_whose_name_is_none_is_not_shown_as_a_driver(sample: Path, at: int
     rows["drivers"][0][at] = "<b>../x</b>"
     (sample / "targets/browse").write_text(json.dumps(rows))
     with pytest.raises(IndexInvalidError):
-        browse.read(Registry("r", str(sample)))
+        search_summaries.read(Registry("r", str(sample)))

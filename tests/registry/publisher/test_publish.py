@@ -22,11 +22,11 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 from dragoman_registry import files
-from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, signing
+from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.publisher import acceptance, marks, publish, publishers, renew_signatures
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources import source
-from dragoman_registry.trust import repository
+from dragoman_registry.trust import tuf_repository
 from dragoman_registry.trust.keys import beside, own_key
 from dragoman_registry.trust.tuf_client import TufTrust
 from hostile_wheels import HOSTILE, library_with_commands
@@ -87,7 +87,7 @@ def test_a_folder_that_is_no_registry_is_named_and_left_alone(command: str, fold
         (place / "note").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
     commands = {
-        "sign": lambda: signing.sign(place),
+        "sign": lambda: renew_signatures.sign(place),
         "mark": lambda: marks.mark(place, project="dragoman-demo", version="1.0.0", status="yanked", reason="x"),
         "accept": lambda: acceptance.accept(place),
         "add-publisher": lambda: publishers.add_publisher(
@@ -352,7 +352,7 @@ def test_a_build_that_stops_anywhere_leaves_a_readable_registry(
                 raise Stopped
             real(path, data)
 
-        for module in (files, repository):
+        for module in (files, tuf_repository):
             monkeypatch.setattr(module, "write", write)
         try:
             publish.build([newer], to=copy)
@@ -369,7 +369,7 @@ def test_a_build_that_stops_anywhere_leaves_a_readable_registry(
         for page in copy.glob("targets/simple/*/index.v1+json"):
             for file in json.loads(page.read_bytes())["files"]:
                 assert (page.parent / file["url"]).is_file()
-        for module in (files, repository):
+        for module in (files, tuf_repository):
             monkeypatch.setattr(module, "write", real)
         publish.build([newer], to=copy)
         assert verify(copy) == []

@@ -19,12 +19,13 @@ import pytest
 
 import wheelhouse
 from dragoman_api.errors import ConfigurationError, PluginNotFoundError, WheelRejectedError
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import acceptance, marks, publish, publishers, upload_requests
 from dragoman_registry.publisher import inbox as inboxes
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust.keys import own_key
 from hostile_wheels import HOSTILE, many_faults
+from shared_isolation import one_process_for_uploads
 from uploading import (
     TOKENS,
     ask,
@@ -48,6 +49,13 @@ BIN = Path(sys.executable).parent
 def code_of(reason: str) -> str:
     """Return the code that a reason begins with."""
     return reason.partition(":")[0]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_process_of_uploads():
+    """Share what judges uploads; `test_serve_attacked` holds that each has one of its own."""
+    with one_process_for_uploads():
+        yield
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from anyio.from_thread import start_blocking_portal
 
 import wheelhouse
 from dragoman_registry.client.resolver import resolve
-from dragoman_registry.index.registry import Registry
+from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import marks
 from dragoman_registry.publisher.serve import serving
-from dragoman_registry.wheels.archive import Host
+from dragoman_registry.wheels.host_environment import Host
 
 pytestmark = pytest.mark.slow
 

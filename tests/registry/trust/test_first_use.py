@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import wheelhouse
-from dragoman_api.errors import TrustError
+from dragoman_api.errors import ConfigurationError, TrustError
 from dragoman_registry.sources.source import open_source
+from dragoman_registry.trust.interface import SignedFile, agreed
+from dragoman_registry.trust.keys import read_public
 from dragoman_registry.trust.tuf_client import TufTrust
 
 if TYPE_CHECKING:
@@ -26,3 +28,21 @@ def test_without_a_word_no_root_is_taken_from_a_registry(tmp_path: Path):
     assert not (cache / "pinned.root.json").exists()
     root = TufTrust(source, where="team", cache=cache, first_use=True).pin()
     assert TufTrust(source, where="team", cache=cache).pin() == root
+
+
+def test_a_file_without_a_digest_is_at_most_as_long_as_was_asked_for():
+    for size, ok in ((4, True), (5, True), (6, False)):
+        vouched = SignedFile(path="a", size=size, sha256="0" * 64)
+        assert agreed(SignedFile(path="a", size=1, sha256="0" * 64), vouched, "here") == vouched
+        if ok:
+            assert agreed(SignedFile(path="a", size=5), vouched, "here") == vouched
+        else:
+            with pytest.raises(TrustError):
+                agreed(SignedFile(path="a", size=5), vouched, "here")
+
+
+@pytest.mark.parametrize("content", [b"", b"secret", b"-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"])
+def test_a_file_that_is_no_public_key_is_named(content: bytes, tmp_path: Path):
+    (tmp_path / "me.pub").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"me\.pub"):
+        read_public(tmp_path / "me.pub")

@@ -16,7 +16,7 @@ from dragoman_api.errors import RegistryError
 from dragoman_registry import files
 from dragoman_registry.publisher import publish
 from dragoman_registry.publisher.verify import verify
-from dragoman_registry.trust import repository
+from dragoman_registry.trust import tuf_repository
 from trust_attacks import Case, driver
 
 CRASHING = Path(__file__).parents[2] / "support/crashing_registry.py"
@@ -53,7 +53,7 @@ def test_on_a_full_disk_what_was_published_stays(tmp_path: Path, monkeypatch: py
             real(path, data, mode=mode)
 
         with monkeypatch.context() as patch:
-            for module in (files, repository):
+            for module in (files, tuf_repository):
                 patch.setattr(module, "write", write)
             try:
                 publish.build([driver(case.folder, "1.1.0")], to=case.root, sign=case.key("acme"))

@@ -13,19 +13,27 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from tuf.api.metadata import Snapshot
 
 import trust_attacks
 import wheelhouse
-from dragoman_api.errors import ConfigurationError, IntegrityError, RegistryError, TrustError, WheelRejectedError
-from dragoman_registry.index.registry import Registry
-from dragoman_registry.publisher import acceptance, marks, publish, publishers, signing
+from dragoman_api.errors import (
+    ConfigurationError,
+    IndexInvalidError,
+    IntegrityError,
+    RegistryError,
+    TrustError,
+    WheelRejectedError,
+)
+from dragoman_registry.index.registry_reader import Registry
+from dragoman_registry.publisher import acceptance, marks, publish, publishers, renew_signatures
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust import Pinned
-from dragoman_registry.trust.keys import Keys, beside, own_key, read_private
-from dragoman_registry.trust.repository import Repository
+from dragoman_registry.trust.keys import Keys, beside, new_key, own_key, read_private, read_public
 from dragoman_registry.trust.roles import publisher_of
 from dragoman_registry.trust.tuf_client import TufTrust
+from dragoman_registry.trust.tuf_repository import Repository
 from forging import forge
 from trust_attacks import NOW, Case, driver
 
@@ -112,6 +120,31 @@ def test_a_file_that_is_no_key_is_named(content: bytes, tmp_path: Path):
     path.chmod(0o600)
     with pytest.raises(ConfigurationError, match=r"me\.pem"):
         read_private(path)
+
+
+def test_without_the_signing_library_every_use_of_a_key_names_the_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    own_key(tmp_path / "me.pem")
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    for use in (new_key, lambda: read_private(tmp_path / "me.pem"), lambda: read_public(tmp_path / "me.pub")):
+        with pytest.raises(ConfigurationError) as caught:
+            use()
+        assert caught.value.code == "extra-missing"
+
+
+@pytest.mark.parametrize("spoil", ["missing", "folder", "text", "other"])
+def test_a_signed_file_that_cannot_be_read_is_named(spoil: str, team: Path):
+    repository = Repository(team, Keys(beside(team)))
+    path = max((team / "metadata").glob("*.snapshot.json"))
+    path.unlink()
+    if spoil == "folder":
+        path.mkdir()
+    elif spoil != "missing":
+        path.write_bytes(b"{" if spoil == "text" else max((team / "metadata").glob("*.root.json")).read_bytes())
+    with pytest.raises(IndexInvalidError) as caught:
+        repository._parse(path, Snapshot)
+    assert caught.value.details == {"path": str(path)}
 
 
 def test_the_root_needs_two_of_three_and_no_role_can_do_anothers_work(team: Path):
@@ -238,7 +271,7 @@ def test_a_publisher_gets_another_key_and_signs_anew_what_was_accepted(case: Cas
     assert (fault.code, fault.where) == ("signature", "metadata/pub-acme")
     with pytest.raises(TrustError):
         case.install()
-    assert signing.sign(case.root, sign=new) == ["pub-acme"]
+    assert renew_signatures.sign(case.root, sign=new) == ["pub-acme"]
     acceptance.accept(case.root)
     assert verify(case.root) == []
     assert case.install() == "1.1.0"
@@ -291,28 +324,28 @@ def test_a_library_is_vouched_for_by_the_author_whose_manifest_names_it(case: Ca
 
 
 def test_a_folder_ends_after_a_year_and_is_renewed(case: Case):
-    signing.sign(case.root, now=NOW - timedelta(days=364), days=365)
+    renew_signatures.sign(case.root, now=NOW - timedelta(days=364), days=365)
     assert case.install() == "1.0.0"
-    signing.sign(case.root, now=NOW - timedelta(days=366), days=364)
+    renew_signatures.sign(case.root, now=NOW - timedelta(days=366), days=364)
     with pytest.raises(TrustError) as caught:
         case.install()
     assert caught.value.code == "registry-stale"
     assert "registry sign" in caught.value.hint
     assert {fault.code for fault in verify(case.root)} == {"expired"}
-    assert set(signing.sign(case.root)) >= {"timestamp", "snapshot", "index"}
+    assert set(renew_signatures.sign(case.root)) >= {"timestamp", "snapshot", "index"}
     assert case.install() == "1.0.0"
-    assert signing.sign(case.root) == []
+    assert renew_signatures.sign(case.root) == []
 
 
 def test_what_is_installed_goes_on_when_everything_has_expired(case: Case):
     case.install()
-    signing.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    renew_signatures.sign(case.root, days=7, now=NOW - timedelta(days=30))
     assert case.place.store.active("demo").version == "1.0.0"
 
 
 def test_expired_signatures_are_accepted_where_policy_says_so_and_that_is_told(case: Case):
     told: list[str] = []
-    signing.sign(case.root, days=7, now=NOW - timedelta(days=30))
+    renew_signatures.sign(case.root, days=7, now=NOW - timedelta(days=30))
     assert case.install(allow_stale=True, on_stale=told.append) == "1.0.0"
     assert told
     (case.root / "metadata/1.pub-acme.json").write_bytes((case.root / "metadata/1.pub-other.json").read_bytes())
@@ -331,7 +364,7 @@ def test_a_role_gets_new_keys_and_clients_follow_by_themselves(role: str, case: 
     before = set(Keys(beside(case.root)).signers())
     old = Repository(case.root, Keys(beside(case.root)))
     old_keys = old._authority(role).get_delegated_role(role).keyids
-    signing.sign(case.root, rotate=[role])
+    renew_signatures.sign(case.root, rotate=[role])
     new = Repository(case.root, Keys(beside(case.root)))
     new_keys = new._authority(role).get_delegated_role(role).keyids
     assert not set(old_keys) & set(new_keys)
@@ -344,7 +377,7 @@ def test_a_role_gets_new_keys_and_clients_follow_by_themselves(role: str, case: 
 
 
 def test_a_newer_root_may_be_the_one_to_start_from(case: Case):
-    signing.sign(case.root, rotate=["root"])
+    renew_signatures.sign(case.root, rotate=["root"])
     newest = Repository(case.root, Keys(beside(case.root))).root_digest
     assert newest != case.pin
     assert client(case.root, case.folder / "fresh", root=newest, first_use=False).types()
@@ -352,7 +385,7 @@ def test_a_newer_root_may_be_the_one_to_start_from(case: Case):
 
 def test_an_unknown_role_cannot_be_rotated(case: Case):
     with pytest.raises(ConfigurationError, match="'pub-acme'") as caught:
-        signing.sign(case.root, rotate=["pub-acme"])
+        renew_signatures.sign(case.root, rotate=["pub-acme"])
     own = {"root", "targets", "index", "advisories", "snapshot", "timestamp"}
     assert own <= set(re.findall(r"\w+", caught.value.hint))
 
@@ -476,7 +509,7 @@ def is_superseded(root: Path, name: str) -> bool:
 def test_the_bundled_drivers_are_pinned_and_a_changed_file_is_named(tmp_path: Path):
     pin = runpy.run_path(str(wheelhouse.ROOT / "plugins/bundle.py"))["pin"]
     folder = wheelhouse.registry(tmp_path / "bundled", [wheelhouse.Driver().write(tmp_path / "w")])
-    signing.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago, and nobody minds
+    renew_signatures.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago, and nobody minds
     pin(folder, label="development", root="0" * 64)
     registry = Registry("bundled", str(folder), trust=Pinned(folder))
     [release] = registry.releases("demo")
@@ -506,9 +539,8 @@ def test_the_bundled_drivers_are_pinned_and_a_changed_file_is_named(tmp_path: Pa
 
 
 def test_the_framework_is_loaded_only_to_verify_signatures():
-    program = (
-        "import sys; import dragoman_registry.index.registry, dragoman.plugins.registries; print('tuf' in sys.modules)"
-    )
+    modules = "dragoman_registry.index.registry_reader, dragoman.plugins.registries"
+    program = f"import sys; import {modules}; print('tuf' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=50)
     assert done.stdout.strip() == "False"
 

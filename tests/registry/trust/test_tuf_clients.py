@@ -14,14 +14,14 @@ from anyio.from_thread import start_blocking_portal
 from tuf.ngclient import Updater
 
 import wheelhouse
-from dragoman_registry.publisher import marks, publish, publishers, signing
+from dragoman_registry.publisher import marks, publish, publishers, renew_signatures
 from dragoman_registry.publisher.mirror import mirror
 from dragoman_registry.publisher.serve import serving
 from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust.keys import Keys, beside, own_key
-from dragoman_registry.trust.repository import Repository
 from dragoman_registry.trust.tuf_client import TufTrust
+from dragoman_registry.trust.tuf_repository import Repository
 from trust_attacks import served
 
 pytestmark = pytest.mark.slow
@@ -48,7 +48,7 @@ def team(tmp_path_factory):
     closed.requires.append("tinylib")
     publish.build([library, closed.write(folder / "w")], to=root)
     marks.mark(root, project="ada", version="1.0.0", status="quarantined", reason="steals")
-    signing.sign(root, rotate=["targets", "index", "snapshot", "timestamp", "root"])
+    renew_signatures.sign(root, rotate=["targets", "index", "snapshot", "timestamp", "root"])
     publish.build([wheelhouse.Driver("closed", "2.0.0").write(folder / "w")], to=root)
     assert verify(root) == []
     return root
@@ -152,5 +152,5 @@ def test_verify_names_a_file_that_was_changed_or_taken_away_under_either_of_its_
         file.write_bytes(data)
     twin.unlink()
     assert [(fault.code, fault.where) for fault in verify(root)] == [("missing", f"wheels/dragoman-ada/{twin.name}")]
-    signing.sign(root)
+    renew_signatures.sign(root)
     assert verify(root) == [], "what a copy lost is made again"

@@ -8,11 +8,10 @@ import pytest
 
 import wheelhouse
 from dragoman_registry.validation import Unreadable
-from dragoman_registry.wheels import requirements
-from dragoman_registry.wheels.checks import inspect
-from dragoman_registry.wheels.limits import WheelLimits
+from dragoman_registry.wheels import archive_checks, packaging_parsers
+from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.manifest import MAX_MANIFEST
-from dragoman_registry.wheels.requirements import (
+from dragoman_registry.wheels.packaging_parsers import (
     holds,
     parse_headers,
     parse_metadata,
@@ -21,6 +20,7 @@ from dragoman_registry.wheels.requirements import (
     parse_version,
 )
 from dragoman_registry.wheels.wheel_file import WheelFile
+from dragoman_registry.wheels.zip_bomb_limits import WheelLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ def test_a_text_is_read_up_to_its_bound(parse: Callable[[str], object], make: Ca
 
 
 def test_the_bounds_are_those_that_were_meant():
-    assert {name: getattr(requirements, name) for name in dir(requirements) if name.startswith("MAX_")} == {
+    assert {name: getattr(packaging_parsers, name) for name in dir(packaging_parsers) if name.startswith("MAX_")} == {
         "MAX_VERSION": 128, "MAX_RANGE": 1_024, "MAX_CLAUSES": 64, "MAX_DIGITS": 64, "MAX_REQUIREMENT": 4_096,
         "MAX_REQUIREMENTS": 100_000, "MAX_PARENTHESES": 32, "MAX_NAME": 255, "MAX_TAGS": 1_024, "MAX_HEADERS": 2_000,
     }  # fmt: skip
@@ -143,3 +143,12 @@ def test_a_manifest_is_as_long_as_it_may_be(tmp_path: Path, more: int):
     path = wheelhouse.Driver().write(tmp_path, members=padded)
     assert ("manifest" in faults(path, driver=True)) is bool(more)
     assert MAX_MANIFEST == 1 << 20
+
+
+def test_a_check_that_fails_is_a_fault_of_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("deep inside")
+
+    path = wheelhouse.Driver().write(tmp_path)
+    monkeypatch.setattr(archive_checks, "check_claims", fail)
+    assert faults(path) == ["not-a-wheel"]

@@ -22,10 +22,11 @@ from dragoman_registry.client.store import Store
 from dragoman_registry.index.catalog import Release
 from dragoman_registry.publisher import publish
 from dragoman_registry.trust import SignedFile
-from dragoman_registry.wheels.archive import Host, parse_name, provided
-from dragoman_registry.wheels.checks import check, inspect
-from dragoman_registry.wheels.limits import WheelLimits
+from dragoman_registry.wheels.archive_checks import check, inspect
+from dragoman_registry.wheels.host_environment import Host, provided
 from dragoman_registry.wheels.wheel_file import WheelFile
+from dragoman_registry.wheels.wheel_name import parse_name
+from dragoman_registry.wheels.zip_bomb_limits import WheelLimits
 from hostile_wheels import BEGIN, END, FIXED, HOSTILE, Hostile, everything_at_once, many_faults, otherwise, row
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_registry.validation import decode, load
-from dragoman_registry.wheels.requirements import (
+from dragoman_registry.wheels.packaging_parsers import (
     MAX_REQUIREMENT,
     Unreadable,
     holds,
@@ -182,6 +182,14 @@ def test_metadata_that_is_too_much_is_a_fault(more: str, strict: bool):
     assert found is None
     assert faults
     assert all(len(fault) < 500 for fault in faults)
+
+
+@pytest.mark.parametrize("header", ["Name", "Version", "Requires-Python"])
+def test_a_header_that_is_used_has_one_value_also_where_others_are_not_checked(header: str):
+    value = {"Name": "x", "Version": "1", "Requires-Python": ">=3.11"}[header]
+    twice = "".join(f"{each}: {found}\n" for each, found in (("Requires-Python", ">=3.11"), (header, value)))
+    _, faults = parse_metadata(HEAD + twice, strict=False)
+    assert header.lower() in faults[0]
 
 
 def test_headers_are_read_without_what_is_behind_them():

@@ -28,8 +28,8 @@ HTML = b"<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gate
 class Misbehaviour:
     """What goes wrong, on which paths, after how many good answers, and how often.
 
-    `answer` answers `status` and `body`; `status` the same with nothing; `empty` 200 with nothing; `garbage` 200 and
-    half of some JSON; `html` a proxy's page with `status`; `cut` stops in the middle of the body; `slow` waits
+    `answer` answers `status`, `headers` and `body`; `status` the same with nothing; `empty` 200 with nothing; `garbage`
+    200 and half of some JSON; `html` a proxy's page with `status`; `cut` stops in the middle of the body; `slow` waits
     `seconds` first; `hang` never answers; `drop` closes the connection; `lost` does the work and answers a proxy's page
     with `status`, or closes the connection if that is 0; `twice` does the work, and does it again for the answer, as a
     proxy that repeats a request.
@@ -42,6 +42,7 @@ class Misbehaviour:
     status: int = 502
     body: object = None
     seconds: float = 1.0
+    headers: Mapping[str, str] | None = None
 
     def applies(self, method: str, target: str) -> bool:
         """Count this request, and tell whether it goes wrong."""
@@ -61,7 +62,7 @@ class Misbehaviour:
         if self.kind in ("html", "lost"):
             return web.Response(body=HTML, status=self.status, content_type="text/html")
         if self.kind == "answer":
-            return web.json_response(self.body, status=self.status)
+            return web.json_response(self.body, status=self.status, headers=self.headers)
         if self.kind == "garbage":
             return web.Response(body=b'{"data":{"Get":{"', content_type="application/json")
         return web.Response(status=self.status if self.kind == "status" else 200, content_type="application/json")
@@ -137,9 +138,10 @@ class FakeServer:
         status: int = 502,
         body: object = None,
         seconds: float = 1.0,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """Break the server from now on; see `Misbehaviour`."""
-        self.troubles.append(Misbehaviour(kind, on, after, times, status, body, seconds))
+        self.troubles.append(Misbehaviour(kind, on, after, times, status, body, seconds, headers))
 
     @contextmanager
     def lose(self, request: HttpRequest, status: int) -> Iterator[None]:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .conformance.suite import DriverConformance, deviates
-    from .evaluation import holds
     from .memory import MemoryDriver
     from .memory_server import MemoryServer
     from .target import Target, opened
@@ -18,11 +17,10 @@ _HOME = {
     "MemoryServer": "memory_server",
     "Target": "target",
     "deviates": "conformance.suite",
-    "holds": "evaluation",
     "opened": "target",
 }
 
-__all__ = ["DriverConformance", "MemoryDriver", "MemoryServer", "Target", "deviates", "holds", "opened"]
+__all__ = ["DriverConformance", "MemoryDriver", "MemoryServer", "Target", "deviates", "opened"]
 
 
 def __getattr__(name: str) -> object:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dragoman_api.cells import Json, cut
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest
-from dragoman_api.columns import Column, ColumnKind, Description, Note, Object
+from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role, Written
 from dragoman_api.columns import Operator as Op
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
@@ -21,15 +21,17 @@ from dragoman_api.errors import (
     FilterNotSupportedError,
     ObjectNotFoundError,
     QueryError,
+    RevisionGoneError,
     RowNotFoundError,
     UnsupportedOperationError,
 )
 from dragoman_api.exports import ExportForm, ExportPart
 from dragoman_api.filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
-from dragoman_api.grid import Page, RowKey
+from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.kit import cursors
+from dragoman_api.kit.filter_meaning import holds
 
-from .evaluation import holds
 from .memory_server import MemoryServer
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.cells import Cell
     from dragoman_api.changes import Change, PlanRequest
+    from dragoman_api.columns import ObjectsRequest
     from dragoman_api.connections import Profile
     from dragoman_api.console import ConsoleText
     from dragoman_api.exports import ExportRequest
@@ -45,12 +48,12 @@ if TYPE_CHECKING:
 
 _EQUALS = (Op.EQ, Op.NE, Op.NULL, Op.NOT_NULL)
 _TEXTS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS, Op.EMPTY, Op.NOT_EMPTY, Op.REGEX)
+_LISTS = (Op.IN, Op.NOT_IN, Op.BETWEEN)
 _OPERATORS = {
     ColumnKind.TEXT: (*_EQUALS, Op.IN, Op.NOT_IN, *_TEXTS),
-    ColumnKind.NUMBER: (*_EQUALS, Op.IN, Op.NOT_IN, Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN),
+    **dict.fromkeys((ColumnKind.INTEGER, ColumnKind.FLOAT), (*_EQUALS, *_LISTS, Op.GT, Op.GE, Op.LT, Op.LE)),
     ColumnKind.BOOLEAN: _EQUALS,
 }
-_LISTS = (Op.IN, Op.NOT_IN, Op.BETWEEN)
 _WHOLE = "arrays have no order and are not compared"
 _LINE = re.compile(r"(?P<method>GET|HEAD|POST|PUT|DELETE)\s+(?P<path>/\S*)(?:\s+(?P<body>\S.*))?")
 _KEY = "id"
@@ -90,9 +93,12 @@ class MemoryDriver:
     # objects ----------------------------------------------------------------------------------------------------------
 
     @hookimpl
-    async def list_objects(self) -> list[Object]:
-        """List the objects."""
-        return [Object(each["name"], each["rows"]) for each in self.server.send("GET", "/")[1]]
+    async def list_objects(self, request: ObjectsRequest) -> ObjectList:
+        """List the objects in parts; a cursor is the number of objects before it."""
+        objects = [Object(each["name"], each["rows"]) for each in self.server.send("GET", "/")[1]]
+        end = int(request.cursor or 0) + request.limit
+        part = objects[end - request.limit : end]
+        return ObjectList(objects=part, next=str(end) if end < len(objects) else None)
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
@@ -105,18 +111,21 @@ class MemoryDriver:
             name=_KEY,
             type="key",
             kind=ColumnKind.TEXT,
-            key=True,
-            read_only=True,
+            role=Role.KEY,
+            written=Written.INSERT,
+            reasons={"edit": "the key of a row cannot be changed"},
             sortable=True,
             operators=_OPERATORS[ColumnKind.TEXT],
             path=(_KEY,),
         )
         return [key, *(_column(name, kind) for name, kind in self.server.kinds.items())]
 
-    def _fetch(self, name: str) -> list[dict[str, Any]]:
-        status, rows = self.server.send("GET", _path(name))
+    def _fetch(self, name: str, revision: str = "") -> list[dict[str, Any]]:
+        status, rows = self.server.send("GET", _path(name) + (f"?revision={revision}" if revision else ""))
         if status == 404:
             raise ObjectNotFoundError(f"there is no object {name!r}")
+        if status == 410:
+            raise RevisionGoneError(f"the server no longer has revision {revision}")
         return list(rows)
 
     # grid -------------------------------------------------------------------------------------------------------------
@@ -135,9 +144,9 @@ class MemoryDriver:
         body = msgspec.json.encode(replace(request, rows=rows)).decode()
         return CompiledFilter(object=request.object, body=body, rows=explained)
 
-    def _rows(self, name: str, where: CompiledFilter | None) -> list[dict[str, Any]]:
+    def _rows(self, name: str, where: CompiledFilter | None, revision: str = "") -> list[dict[str, Any]]:
         """Return the rows that a filter leaves, each with its key among the values."""
-        rows = [{**each, "row": {_KEY: each["id"], **each["row"]}} for each in self._fetch(name)]
+        rows = [{**each, "row": {_KEY: each["id"], **each["row"]}} for each in self._fetch(name, revision)]
         if where is None:
             return rows
         wanted = msgspec.json.decode(where.body, type=FilterRequest)
@@ -148,7 +157,11 @@ class MemoryDriver:
     async def fetch_page(self, request: PageRequest) -> Page:
         """Filter, sort, and cut out the page."""
         columns = {column.name: column for column in self._columns()}
-        rows = self._rows(request.object, request.filter)
+        query, offset = cursors.query_of(request), request.offset
+        if request.cursor is not None:
+            offset = cursors.unseal(request.cursor, query, int)
+        revision = request.revision or str(self.server.revision)
+        rows = self._rows(request.object, request.filter, revision)
         notes = []
         for sort in reversed(request.sort):
             if (column := columns.get(sort.column)) is not None and column.sortable:
@@ -159,30 +172,34 @@ class MemoryDriver:
         if unknown := {*(request.columns or ())} - {*columns}:
             raise QueryError(f"{request.object} has no column {min(unknown)!r}")
         chosen = [columns[name] for name in request.columns or columns]
-        page = rows[request.offset : request.offset + request.limit]
+        end = offset + request.limit
         return Page(
             columns=chosen,
-            cells=[[_cell(each["row"].get(column.name)) for column in chosen] for each in page],
-            keys=[RowKey(request.object, each["id"], guard={"seq": each["seq"]}) for each in page],
+            cells=[[_cell(each["row"].get(column.name)) for column in chosen] for each in rows[offset:end]],
+            keys=[RowKey(request.object, each["id"], guard={"seq": each["seq"]}) for each in rows[offset:end]],
             notes=notes,
             total=len(rows) if request.total else None,
-            offset=request.offset,
-            next=str(request.offset + request.limit) if request.offset + request.limit < len(rows) else None,
+            offset=offset,
+            next=cursors.seal(query, end) if end < len(rows) else None,
+            revision=revision,
         )
 
     @hookimpl
     async def fetch_cell(self, request: CellRequest) -> Cell:
         """Fetch one row and return one of its values, uncut."""
-        status, row = self.server.send("GET", _path(request.key.object, request.key.id))
+        then = f"?revision={request.revision}" if request.revision else ""
+        status, row = self.server.send("GET", _path(request.key.object, request.key.text) + then)
         if status == 404:
             raise RowNotFoundError(f"{request.key.object} has no row {request.key.id!r}")
+        if status == 410:
+            raise RevisionGoneError(f"the server no longer has revision {request.revision}")
         value = {_KEY: row["id"], **row["row"]}.get(request.column)
         return Json(_json(value)) if isinstance(value, list | dict) else value
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
         """Count the rows that the filter leaves."""
-        return len(self._rows(request.object, request.filter))
+        return len(self._rows(request.object, request.filter, request.revision))
 
     # changes ----------------------------------------------------------------------------------------------------------
 
@@ -205,17 +222,22 @@ class MemoryDriver:
             known = change.object in self.server.objects
             return HttpRequest("DELETE", _path(change.object)) if known else f"there is no object {change.object!r}"
         if isinstance(change, Delete):
-            return HttpRequest("DELETE", _path(change.key.object, change.key.id) + _guard(change.key))
-        if isinstance(change, Insert) and change.document is not None:
-            return "this database takes a row as values, not as a document"
+            return HttpRequest("DELETE", _path(change.key.object, change.key.text) + _guard(change.key))
+        if isinstance(change, Insert):
+            if change.document is not None:
+                return "this database takes a row as values, not as a document"
+            try:
+                change = change.with_key(_KEY)
+            except ValueError as error:
+                return str(error)
         if fixed := [name for name in change.values if name not in self.server.kinds]:
             return f"{fixed[0]} is read-only or does not exist"
         if isinstance(change, Insert):
             if change.id is None:
                 return HttpRequest("POST", _path(change.object), _json(_plain(change.values)))
-            path = _path(change.object, change.id) + ("" if change.replace else "?seq=0")
+            path = _path(change.object, text_id(change.id)) + ("" if change.replace else "?seq=0")
             return HttpRequest("PUT", path, _json(_plain(change.values)))
-        status, row = self.server.send("GET", path := _path(change.key.object, change.key.id))
+        status, row = self.server.send("GET", path := _path(change.key.object, change.key.text))
         if status == 404:
             return "the row is gone"
         return HttpRequest("PUT", path + _guard(change.key), _json({**row["row"], **_plain(change.values)}))
@@ -283,7 +305,7 @@ class MemoryDriver:
         """Yield the rows in parts; a checkpoint is the number of rows before it."""
         if request.form is ExportForm.BULK:
             raise UnsupportedOperationError("this server has no bulk endpoint", hint="export rows or documents")
-        rows = self._rows(request.object, request.filter)
+        rows = self._rows(request.object, request.filter, request.revision)
         for at in range(int(request.checkpoint or 0), len(rows), self._part_rows):
             part = rows[at : at + self._part_rows]
             stored = [{name: value for name, value in each["row"].items() if name != _KEY} for each in part]
@@ -324,7 +346,7 @@ def _typed(row: Filter, column: Column | None) -> Filter:
 
 
 def _value(row: Filter, value: Any, kind: ColumnKind) -> Any:
-    wanted: Any = {ColumnKind.TEXT: str, ColumnKind.NUMBER: int | float, ColumnKind.BOOLEAN: bool}[kind]
+    wanted: Any = int | float if kind.numeric else {ColumnKind.TEXT: str, ColumnKind.BOOLEAN: bool}[kind]
     try:
         typed = value if kind is ColumnKind.TEXT or not isinstance(value, str) else msgspec.json.decode(value.strip())
         typed = msgspec.convert(typed, wanted)

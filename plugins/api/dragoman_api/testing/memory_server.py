@@ -33,19 +33,20 @@ class MemoryServer:
 
     ``GET /`` lists objects, ``GET /OBJECT`` its rows, ``GET /OBJECT/ID`` one; ``POST /OBJECT`` inserts,
     ``PUT /OBJECT/ID?seq=N`` writes a row that is at that sequence number (0: not there), ``DELETE`` deletes a row or an
-    object.
+    object. ``GET`` with ``?revision=N`` reads the rows as they were then.
 
     Attributes:
         kinds: Columns of every object.
         objects: Rows by object and id.
         log: The requests that it received.
+        revision: The number of changes so far.
     """
 
     kinds: Mapping[str, ColumnKind] = field(
         default_factory=lambda: {
             "title": ColumnKind.TEXT,
-            "price": ColumnKind.NUMBER,
-            "stock": ColumnKind.NUMBER,
+            "price": ColumnKind.FLOAT,
+            "stock": ColumnKind.INTEGER,
             "available": ColumnKind.BOOLEAN,
             "tags": ColumnKind.JSON,
         }
@@ -54,6 +55,8 @@ class MemoryServer:
         default_factory=lambda: {"books": {key: dict(row) for key, row in BOOKS.items()}, "scratch": {}}
     )
     log: list[HttpRequest] = field(default_factory=list)
+    revision: int = 0
+    _past: dict[int, MemoryServer] = field(default_factory=dict)
     _seq: dict[tuple[str, str], int] = field(default_factory=dict)
     _next: int = 1
     _lost: tuple[HttpRequest, int] | None = None
@@ -85,6 +88,8 @@ class MemoryServer:
 
     def _answer(self, method: str, path: str, body: str | None) -> tuple[int, Any]:
         path, _, query = path.partition("?")
+        if query.startswith("revision="):
+            return self._answer_of(int(query.removeprefix("revision=")), method, path)
         name, key = [unquote(part) for part in [*path.lstrip("/").split("/"), ""][:2]]
         if not name:
             return 200, [{"name": each, "rows": len(rows)} for each, rows in self.objects.items()]
@@ -93,9 +98,12 @@ class MemoryServer:
         rows = self.objects[name]
         if method == "POST" and not key:
             key, self._next = f"new-{self._next}", self._next + 1
+            self._remember()
             return self._write(name, key, body)
         if method == "GET" and not key:
             return 200, [self._row(name, each) for each in rows]
+        if method != "GET":
+            self._remember()
         if not key:
             del self.objects[name]
             return 200, {"dropped": name}
@@ -109,6 +117,17 @@ class MemoryServer:
             del rows[key]
             return 200, {"id": key}
         return 200, self._row(name, key)
+
+    def _answer_of(self, revision: int, method: str, path: str) -> tuple[int, Any]:
+        if revision == self.revision:
+            return self._answer(method, path, None)
+        then = self._past.get(revision)
+        return (410, {"error": f"no revision {revision}"}) if then is None else then.send(method, path)
+
+    def _remember(self) -> None:
+        rows = {name: dict(rows) for name, rows in self.objects.items()}
+        self._past[self.revision] = MemoryServer(self.kinds, rows, _seq=dict(self._seq))
+        self.revision += 1
 
     def _row(self, name: str, key: str) -> dict[str, object]:
         return {"id": key, "seq": self._seq.get((name, key), 1), "row": self.objects[name][key]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
@@ -24,13 +25,24 @@ _NO_VALUE = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPT
 
 def values(kind: ColumnKind) -> SearchStrategy[Any]:
     """Draw values of one kind, awkward ones included: 64 bits and more, empty texts, other scripts."""
-    if kind is ColumnKind.NUMBER:
-        return st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
+    if kind.numeric:
+        return _numbers(kind)
     if kind is ColumnKind.BOOLEAN:
         return st.booleans()
-    if kind is ColumnKind.DATE:
+    if kind is ColumnKind.TIMESTAMP:
         return st.datetimes().map(lambda at: f"{at.isoformat(timespec='milliseconds')}Z")
+    if kind in (ColumnKind.DATE, ColumnKind.TIME):
+        return (st.dates() if kind is ColumnKind.DATE else st.times()).map(lambda at: at.isoformat())
+    if kind is ColumnKind.BINARY:
+        return st.binary(max_size=30).map(lambda data: b64encode(data).decode())
     return st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+def _numbers(kind: ColumnKind) -> SearchStrategy[Any]:
+    if kind is ColumnKind.DECIMAL:
+        return st.decimals(allow_nan=False, allow_infinity=False, places=3).map(str)
+    whole = st.integers(0 if kind is ColumnKind.UNSIGNED else -(2**70), 2**70)
+    return whole | st.floats(allow_nan=False, allow_infinity=False) if kind is ColumnKind.FLOAT else whole
 
 
 def filters(page: Page) -> SearchStrategy[Filter]:

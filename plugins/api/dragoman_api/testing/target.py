@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from dragoman_api.changes import HttpRequest, Values
+from dragoman_api.changes import HttpRequest, Insert, Values
+from dragoman_api.errors import WindowExceededError
 from dragoman_api.filters import CompiledFilter, Filter, FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest, Row, RowKey
 from dragoman_api.hookspecs import PROJECT, DriverSpec
@@ -41,7 +42,8 @@ class Target:
             None if answers cannot be lost.
         scratch: An object that the conformance tests may write to; empty for none.
         row: Values of a new row in it.
-        change: Other values for some of these columns.
+        new_id: Returns an unused id for such a row; None if the server makes ids.
+        change: Other values for some of these columns; empty if the driver updates no row.
         reads: Console texts of one reading request each, which may be sent.
         writes: Console texts of one writing request each, which are parsed only.
         broken: Console texts with a fault, and its line and column.
@@ -55,6 +57,7 @@ class Target:
     lose: Callable[[HttpRequest, int], AbstractContextManager[Any]] | None = None
     scratch: str = ""
     row: Values = field(default_factory=dict)
+    new_id: Callable[[], str] | None = None
     change: Values = field(default_factory=dict)
     reads: Sequence[str] = ()
     writes: Sequence[str] = ()
@@ -104,6 +107,10 @@ class Target:
             return count
         return len(await self.all_rows(name, where=where))
 
+    def insert(self) -> Insert:
+        """Return the insert of a new row."""
+        return Insert(self.scratch, self.row, id=self.new_id() if self.new_id is not None else None)
+
     async def all_rows(
         self,
         name: str = "",
@@ -112,11 +119,18 @@ class Target:
         columns: list[str] | None = None,
         limit: int = 1000,
     ) -> list[Row]:
-        """Read page after page until one is short."""
+        """Read page after page until one is short: by offset, or by cursor where the server has no offset."""
         rows: list[Row] = []
+        cursor: str | None = None
         while True:
-            page = await self.page(name, filter=where, columns=columns, offset=len(rows), limit=limit)
-            rows += page.rows
+            wanted: dict[str, Any] = {"filter": where, "columns": columns, "offset": len(rows), "limit": limit}
+            try:
+                page = await self.page(name, **wanted)
+            except WindowExceededError:
+                if cursor is None:
+                    return rows  # the last page was full
+                page = await self.page(name, cursor=cursor, **wanted)
+            rows, cursor = rows + page.rows, page.next
             if len(page.cells) < limit or len(rows) > self.rows + limit:
                 return rows
 
@@ -129,9 +143,9 @@ def hooks_of(driver: object) -> frozenset[str]:
     )
 
 
-def identity(key: RowKey) -> tuple[str, str, str | None]:
+def identity(key: RowKey) -> tuple[str, object, str | None]:
     """Return the identity that distinguishes two rows."""
-    return key.object, key.id, key.routing
+    return key.object, tuple(key.id) if isinstance(key.id, list) else key.id, key.routing
 
 
 @asynccontextmanager

@@ -85,12 +85,14 @@ class Cause:
         found: Reads it from a mapping; None if it is not there.
         touches: Whether it makes a filter row approximate.
         reason: How the meaning differs; ``{}`` is what was read.
+        sorts: Whether a sort too orders rows by something other than what they show.
     """
 
     name: str
     found: Callable[[Indexed], Any]
     touches: Callable[[Asked, tuple[Any, ...]], bool]
     reason: str
+    sorts: bool = False
 
 
 def _typed(*types: str) -> Callable[[Indexed], Any]:
@@ -166,30 +168,35 @@ TABLE: tuple[Cause, ...] = (
         found=lambda each: each.hidden or None,
         touches=_always,
         reason="the mapping is hidden: what the index changes or leaves out is unknown",
+        sorts=True,
     ),
     Cause(
         name="dynamic",
         found=lambda each: each.unmapped or None,
         touches=_always,
         reason="an index behind this name stores the field without a mapping: its rows count as rows without it",
+        sorts=True,
     ),
     Cause(
         name="copy_to",
         found=lambda each: ", ".join(each.copied) or None,
         touches=_always,
         reason="values of {} count too (copy_to)",
+        sorts=True,
     ),
     Cause(
         name="script",
         found=lambda each: "script" in each.spec or None,
         touches=_always,
         reason="a script computes the values when a row is stored",
+        sorts=True,
     ),
     Cause(
         name="constant_keyword",
         found=_typed("constant_keyword"),
         touches=_always,
         reason="every row of an index counts as having its constant, stored or not",
+        sorts=True,
     ),
     Cause(
         name="text",
@@ -220,6 +227,7 @@ TABLE: tuple[Cause, ...] = (
         found=_typed("flattened"),
         touches=lambda asked, _: asked.op in ORDER,
         reason="compares texts: 10 comes before 9",
+        sorts=True,
     ),
     Cause(
         name="ignore_above",
@@ -238,14 +246,22 @@ TABLE: tuple[Cause, ...] = (
         found=lambda each: None if (value := each.spec.get("null_value")) is None else _scalar(value),
         touches=_counts_as_null,
         reason="stored nulls count as the value {} (null_value)",
+        sorts=True,
     ),
     Cause(
         name="normalizer",
         found=lambda each: str(each.spec["normalizer"]) if "normalizer" in each.spec else None,
         touches=_by_value,
         reason="texts are compared as the normalizer {} changes them",
+        sorts=True,
     ),
-    Cause(name="token_count", found=_typed("token_count"), touches=_by_value, reason="compares the number of words"),
+    Cause(
+        name="token_count",
+        found=_typed("token_count"),
+        touches=_by_value,
+        reason="compares the number of words",
+        sorts=True,
+    ),
     Cause(name="floats", found=lambda each: _PRECISION.get(each.type), touches=_imprecise, reason="{}"),
     Cause(
         name="scaled_float",
@@ -332,8 +348,13 @@ def ignored(found: Field, features: Features) -> bool:
 
 def approximations(asked: Asked) -> list[str]:
     """Return how the meaning of a filter row differs from an evaluation of the stored documents."""
-    return [
-        _CAUSES[gap.name].reason.format(", ".join(map(str, gap.details)))
-        for gap in asked.found.gaps
-        if _CAUSES[gap.name].touches(asked, gap.details)
-    ]
+    return [_told(gap) for gap in asked.found.gaps if _CAUSES[gap.name].touches(asked, gap.details)]
+
+
+def sort_approximations(found: Field) -> list[str]:
+    """Return how the order of a sort differs from the order of the stored values; the digits of numbers aside."""
+    return [] if found.runtime else [_told(gap) for gap in found.gaps if _CAUSES[gap.name].sorts]
+
+
+def _told(gap: Gap) -> str:
+    return _CAUSES[gap.name].reason.format(", ".join(map(str, gap.details)))

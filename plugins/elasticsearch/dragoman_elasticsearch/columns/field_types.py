@@ -67,11 +67,10 @@ _TYPES: dict[Family, tuple[str, ...]] = {
 }
 _FAMILY = {name: family for family, names in _TYPES.items() for name in names}
 
-KINDS = {
+_KINDS = {
     Family.KEYWORD: ColumnKind.TEXT,
     Family.TEXT: ColumnKind.TEXT,
-    Family.NUMBER: ColumnKind.NUMBER,
-    Family.DATE: ColumnKind.DATE,
+    Family.DATE: ColumnKind.TIMESTAMP,
     Family.BOOLEAN: ColumnKind.BOOLEAN,
     Family.BINARY: ColumnKind.BINARY,
     Family.RANGE: ColumnKind.RANGE,
@@ -82,8 +81,9 @@ KINDS = {
     Family.KEYED: ColumnKind.TEXT,
     Family.ID: ColumnKind.TEXT,
     Family.INDEX: ColumnKind.TEXT,
-    Family.SCORE: ColumnKind.NUMBER,
+    Family.SCORE: ColumnKind.FLOAT,
 }
+_WHOLE = {*_INTEGERS, "token_count"}
 
 _OPERATORS: dict[Family, tuple[Op, ...]] = {
     Family.KEYWORD: (*EQUAL, *ORDER, *PATTERN, *NULLS, *EMPTY),
@@ -171,6 +171,15 @@ class Field:
         return self.types[0] if len(self.types) == 1 else "mixed"
 
     @property
+    def kind(self) -> ColumnKind:
+        """What its values are."""
+        if self.family is not Family.NUMBER:
+            return _KINDS.get(self.family, ColumnKind.OTHER)
+        if {*self.types} == {"unsigned_long"}:
+            return ColumnKind.UNSIGNED
+        return ColumnKind.INTEGER if {*self.types} <= {*_WHOLE, "unsigned_long"} else ColumnKind.FLOAT
+
+    @property
     def whole(self) -> str:
         """The field that holds whole strings: the keyword sub-field, else the field."""
         return self.keyword or self.field
@@ -210,7 +219,7 @@ def _support(
 
 
 _NOT_EDITABLE = {
-    Family.ID: "the primary key is read-only",
+    Family.ID: "the _id of a row cannot be changed; a new row takes one",
     Family.INDEX: "a document cannot move to another index",
     Family.SCORE: "the score is computed",
 }

@@ -17,7 +17,7 @@ from dragoman_elasticsearch import error_answers
 
 from . import exactness
 from .field_types import DATE_FORMAT, Family, Field, family_of
-from .view import View, column
+from .grid_columns import View, column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Raw
 
-from dragoman_api import Answer, AnswerKind, Column, ColumnKind, Note, Page
+from dragoman_api import Answer, AnswerKind, Column, ColumnKind, Note, Page, Written
 from dragoman_api.cells import widened
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.exchanges import decode, indented
 from dragoman_api.grid import MAX_ROWS
+from dragoman_api.json_text import decode, indented
+from dragoman_api.kit.outcomes import unknown_note
 from dragoman_elasticsearch import error_answers, read_or_write
 from dragoman_elasticsearch.comments import uncommented
 from dragoman_elasticsearch.grid.cells import parse, show
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from dragoman_api import ConsoleRequest, HttpRequest
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.replies import Reply
     from dragoman_elasticsearch.http_requests import Exchange
 
 JsonRow = dict[str, Raw]
@@ -79,8 +80,7 @@ def execute(asked: ConsoleRequest) -> Exchange[Answer]:
         reply, notes = yield from _readable(request, reply)
     answer = _shape(request, reply, notes)
     if asked.writes and not 200 <= reply.status < 300 and (fault := error_answers.read(reply)).unsure:
-        reason = f"it is unknown whether it was applied: {error_answers.exception(fault).message}"
-        notes.append(Note(code="outcome-unknown", reason=reason))
+        notes.append(unknown_note(error_answers.exception(fault).message))
     return answer
 
 
@@ -196,7 +196,7 @@ def _page(rows: list[JsonRow], *, leading: Iterable[str] = ()) -> Page:
         notes.append(Note(code="columns-cut", reason=reason))
         del names[MAX_COLUMNS:]
     return Page(
-        columns=[Column(name=name, type="", kind=ColumnKind.OTHER, read_only=True) for name in names],
+        columns=[Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER) for name in names],
         cells=show([[parse(widened(bytes(row[name]))) if name in row else None for name in names] for row in rows]),
         notes=notes,
     )

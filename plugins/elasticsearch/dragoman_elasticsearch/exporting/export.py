@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 
@@ -11,13 +10,14 @@ from msgspec import Raw
 
 from dragoman_api import ExportPart, HttpRequest, Note
 from dragoman_api.errors import ObjectNotFoundError, QueryError
-from dragoman_api.exchanges import decode, encode
 from dragoman_api.exports import ExportForm
+from dragoman_api.json_text import encode
+from dragoman_api.kit import cursors
 from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.hits import Hit
 from dragoman_elasticsearch.http_requests import Exchange, post, target
 from dragoman_elasticsearch.search import SearchAnswer, mended, search
 from dragoman_elasticsearch.search_contexts import close_context, open_context
+from dragoman_elasticsearch.search_hits import Hit
 
 from .slices import DOCUMENTS, NOTHING, ROWS, Bookmark, ExportQuery, Slice, slice_count
 
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 _ROOM, _PAGE = 16 * 2**20, 2 * 2**20  # bytes of all pages in flight, and of one; larger ones are not faster
 _HOLD = 120  # seconds that the server keeps a context at least: enough to send and write a page
-_CHECKPOINT = 64_000  # bytes; a point in time over some hundred shards has a longer id
-
+_REFUSED, _ANEW = "export-not-resumable", "export again, without the checkpoint"
 _NAMED = 20  # rows that a note names
 
 _NAMES = msgspec.json.Decoder(SearchAnswer[Hit])
@@ -56,10 +55,7 @@ class _Action(msgspec.Struct, gc=False):
     index: _Address
 
 
-class _Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    object: str
-    form: ExportForm
-    filter: str
+class _Position(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pit: str
     total: int
     rows: int
@@ -84,7 +80,6 @@ class ExportReader:
         decoder = DOCUMENTS if request.form is ExportForm.DOCUMENTS else ROWS
         self._source = ExportQuery(request.object, query, decoder, f"{max(request.keep_alive, _HOLD)}s")
         self._request, self._scrolls = request, scrolls
-        self._filter = sha256(bytes(query)).hexdigest()
         self._marks: list[Bookmark | bool] = []
         self._rows = self._total = 0
         self.slices: list[Slice] = []
@@ -112,15 +107,12 @@ class ExportReader:
         scroll, of = "" if self._scrolls else None, len(self._marks)
         self.slices = [Slice(source, at, of, mark, scroll) for at, mark in enumerate(self._marks) if mark is not True]
 
-    def part(self, page: SlicePage | Exception) -> ExportPart | None:
+    def part(self, page: SlicePage) -> ExportPart | None:
         """Turn a page into a part of the export; None for a page without rows.
 
         Raises:
-            DragomanError: The error that came instead of the page.
             QueryError: The number of rows read is not the number counted.
         """
-        if isinstance(page, Exception):
-            raise page
         hits, self._marks[page.slice] = page.hits, page.mark
         self._rows += len(hits)
         total = sum(each.rows for each in self.slices) if self._scrolls else self._total
@@ -161,14 +153,8 @@ class ExportReader:
         return found.shards.total, found.count or 0
 
     def _resume(self, text: str) -> Exchange[None]:
-        try:
-            found = decode(text, _Checkpoint)
-        except ValueError as error:
-            raise _refusal(f"the checkpoint cannot be read ({error})") from error
-        request = self._request
-        now = {"object": request.object, "form": request.form, "filter": self._filter}
-        if others := [name for name, value in now.items() if getattr(found, name) != value]:
-            raise _refusal(f"the checkpoint belongs to another {', another '.join(others)}")
+        query = cursors.query_of(self._request)
+        found = cursors.unseal(text, query, _Position, what="checkpoint", code=_REFUSED, hint=_ANEW)
         if self._scrolls:
             raise _refusal("this server has no points in time, so an export cannot be resumed")
         self._marks, self._rows, self._total = found.marks, found.rows, found.total
@@ -185,18 +171,11 @@ class ExportReader:
     def _checkpoint(self) -> str | None:
         if self._scrolls or not self._request.keep_alive:
             return None
-        text = encode(
-            _Checkpoint(
-                object=self._request.object,
-                form=self._request.form,
-                filter=self._filter,
-                pit=self._source.pit,
-                total=self._total,
-                rows=self._rows,
-                marks=self._marks,
-            )
-        )
-        return text if len(text) <= _CHECKPOINT else None
+        position = _Position(pit=self._source.pit, total=self._total, rows=self._rows, marks=self._marks)
+        try:
+            return cursors.seal(cursors.query_of(self._request), position)
+        except ValueError:  # a point in time over some hundred shards has a longer id
+            return None
 
     def _lines(self, hits: Sequence[ExportDocument], odd: bytes) -> bytes:
         sources = [hit.source for hit in hits]
@@ -237,4 +216,4 @@ def _notes(page: SlicePage) -> list[Note]:
 
 
 def _refusal(reason: str) -> QueryError:
-    return QueryError(reason, hint="export again, without the checkpoint", code="export-not-resumable")
+    return QueryError(reason, hint=_ANEW, code=_REFUSED)

@@ -11,7 +11,8 @@ from msgspec import Raw
 from msgspec.json import Decoder
 
 from dragoman_api.errors import ConnectionFailedError, QueryError, WindowExceededError
-from dragoman_api.exchanges import Patience
+from dragoman_api.kit.line_parts import rows_that_fit
+from dragoman_api.kit.retries import Patience
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.http_requests import Exchange, target
 from dragoman_elasticsearch.search import VERBATIM, Reading, SearchAnswer, search
@@ -80,7 +81,7 @@ class ExportQuery:
 
     def fit(self, rows: int, size: int) -> None:
         """Adapt the page size to the room; it grows slowly after a page that was too large."""
-        self.size = max(1, min(self.window, self.size * 4, self.room * rows // size))
+        self.size = rows_that_fit(self.room, rows=rows, size=size, most=min(self.window, self.size * 4))
 
     def check(self, found: SearchAnswer[Any]) -> None:
         """Check an answer, and take the newest id of the search context.

@@ -13,13 +13,13 @@ from msgspec import Raw
 
 from dragoman_api import Cell, Json
 from dragoman_api.cells import CELL_CUT, cut, exact_number, narrowed
-from dragoman_api.exchanges import decode
+from dragoman_api.json_text import decode
 from dragoman_elasticsearch.columns.field_types import Family, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from dragoman_elasticsearch.hits import DecodedHit
+    from dragoman_elasticsearch.search_hits import DecodedHit
 
 _encoder = msgspec.json.Encoder()
 _floats = msgspec.json.Decoder(list[float])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
+from dragoman_api.kit import operands
 from dragoman_elasticsearch.columns import exactness
 from dragoman_elasticsearch.columns.field_types import EMPTY, NULLS, ORDER, PATTERN, Family, Field
 
@@ -21,6 +22,7 @@ Clause = dict[str, "Any"]
 MAX_CLAUSES = 1_024
 """Clauses of one `bool` query at most, on 7.x; later versions take more."""
 
+_LISTS = (Op.IN, Op.NOT_IN)
 _RANGE = {Op.GT: "gt", Op.GE: "gte", Op.LT: "lt", Op.LE: "lte"}
 _WILDCARD = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.ENDS: "*{}"}
 
@@ -59,17 +61,9 @@ def _values(row: Filter, found: Field) -> tuple[filter_values.Scalar, ...]:
     if row.op in PATTERN:
         return (filter_values.typed(found, row.value, pattern=True),)
     if row.op is Op.BETWEEN:
-        given = filter_values.values(row.value)
-        if len(given) != 2 or any(bound is None or bound == "" for bound in given):
-            raise ValueError("it takes two bounds, the lower first")
-    elif row.op in (Op.IN, Op.NOT_IN):
-        given = filter_values.values(row.value)
-        if not given:
-            raise ValueError("the list of values is empty")
-        if isinstance(row.value, str) and len(given) > 1 and "" in given:
-            raise ValueError("a value between the commas is empty")
+        given = operands.bounds(row.value)
     else:
-        given = [row.value]
+        given = operands.several(row.value, empty=True) if row.op in _LISTS else [row.value]
     return tuple(filter_values.typed(found, value) for value in given)
 
 
@@ -101,7 +95,7 @@ def _equal(
         others = [value for value in values if value != 0]
         zero: Clause = {"range": {found.field: {"gte": -0.0, "lte": 0}}}  # as a term, 0 does not find -0.0
         return _any([{"terms": {found.field: others}}, zero]) if others else zero
-    if row.op in (Op.IN, Op.NOT_IN):
+    if row.op in _LISTS:
         return {"terms": {found.whole: list(values)}}
     return {"term": {found.whole: values[0]}}
 

@@ -11,10 +11,10 @@ from msgspec import Raw
 from dragoman_api import Note
 from dragoman_api.errors import QueryError
 from dragoman_elasticsearch import error_answers
-from dragoman_elasticsearch.hits import DecodedHit
 from dragoman_elasticsearch.http_requests import Exchange, target
 from dragoman_elasticsearch.search import READ, SearchAnswer, search
-from dragoman_elasticsearch.search_contexts import KEEP_ALIVE, close_context, close_scroll, open_context
+from dragoman_elasticsearch.search_contexts import close_context, close_scroll, open_context
+from dragoman_elasticsearch.search_hits import DecodedHit
 
 from .sorting import SHARD_DOC, SortKeys, reverse
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 KEPT = 1_000
 """Rows kept from before the position of a scroll, which only moves forward."""
+
+KEEP_ALIVE = "2m"
+"""How long the server keeps an unused context; each request renews it."""
 
 SKIPPED = {"_source": False, "stored_fields": "_none_"}
 """Options for skipped rows, of which only the sort values are needed."""
@@ -105,7 +108,7 @@ class PointInTimePager(_Result):
         return close_context(self.pit) if self.pit else None
 
     def _open(self) -> Exchange[None]:
-        self.pit = yield from open_context(self.name, self.preference)
+        self.pit = yield from open_context(self.name, keep_alive=KEEP_ALIVE, preference=self.preference)
         found = yield from self._ask(self._sorted(self.keys), 0, None, {"track_total_hits": True})
         self.total = found.count or 0
 

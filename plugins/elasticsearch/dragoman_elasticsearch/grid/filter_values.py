@@ -8,6 +8,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from dragoman_api.kit import operands
 from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family
 
 if TYPE_CHECKING:
@@ -19,20 +20,12 @@ Scalar = bool | int | float | str | Decimal
 MAX_TERMS = 65_536
 """Values of one `terms` query at most: the default of `index.max_terms_count`."""
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
 _MONTH = re.compile(r"\d{4}(-\d{2})?")
 _YEAR = re.compile(r"\w*optional_time\w*|(strict_)?year(_month)?|(yyyy|uuuu)(-MM)?")
 _NO_YEAR = re.compile(r"epoch_\w+|[YxHhKkmsSdDMLEewWF]{4}")  # formats that take four digits for something else
 _NO_MONTH = re.compile(r"(?!(yyyy|uuuu)-MM)[a-zA-Z]{4}-[a-zA-Z]{2}")
 _DOUBLE = Decimal("1.7976931348623157e308")
 _FLOATS = {"half_float": Decimal(65504), "float": Decimal("3.4028235e38")}  # as Java prints the greatest
-
-
-def values(value: object) -> list[object]:
-    """Split a list or a comma-separated text, and strip the parts."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",")]
-    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def typed(field: Field, value: object, *, pattern: bool = False) -> Scalar:
@@ -46,42 +39,27 @@ def typed(field: Field, value: object, *, pattern: bool = False) -> Scalar:
     Raises:
         ValueError: The value does not fit the column; the message says why.
     """
-    if value is None or isinstance(value, (list, tuple)):
-        raise ValueError("it takes one value; for rows without a value use 'null'")
+    value = operands.single(value)
     if isinstance(value, float) and not isfinite(value):
         raise ValueError(f"{value} is not a value of a document")
     if field.family is Family.NUMBER:
         return _number(value, field.types)
     if field.family is Family.BOOLEAN:
-        return _boolean(value)
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+        return operands.boolean(value)
+    text = operands.text(value)
     if not text and (pattern or (field.family not in (Family.KEYWORD, Family.KEYED) and not field.keyword)):
         raise ValueError("an empty value matches nothing here")
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError("the value is not valid Unicode")
     return _address(text) if field.family is Family.IP else text
 
 
-def _number(value: object, types: Iterable[str]) -> int | Decimal | float:
-    if isinstance(value, bool) or not (isinstance(value, (int, float)) or _NUMBER.fullmatch(str(value).strip())):
-        raise ValueError(f"{value!r} is not a number")
-    exact = Decimal(repr(value) if isinstance(value, float) else str(value).strip())
+def _number(value: object, types: Iterable[str]) -> int | Decimal:
+    exact = operands.decimal(value)
     for kind in types:
         greatest = _FLOATS.get(kind, _DOUBLE)
         low, high = BOUNDS.get(kind) or (-greatest, greatest)
         if not low <= exact <= high:
             raise ValueError(f"{value} is out of range for a field of type {kind}")
-    if exact == exact.to_integral_value() and exact.adjusted() < 40:
-        return int(exact)
     return exact
-
-
-def _boolean(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() in ("true", "false"):
-        return str(value).lower() == "true"
-    raise ValueError(f"{value!r} is neither true nor false")
 
 
 def _address(text: str) -> str:

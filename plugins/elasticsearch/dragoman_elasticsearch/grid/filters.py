@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw
 
-from dragoman_api import CompiledFilter, Explanation, Filter, FilterNotSupportedError, FilterRequest, RawQuery
+from dragoman_api import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
 from dragoman_api import Operator as Op
-from dragoman_api.exchanges import encode
+from dragoman_api.json_text import encode
+from dragoman_api.kit.column_choice import UNKNOWN
+from dragoman_api.kit.filter_rows import compile_rows
 from dragoman_elasticsearch.columns.field_types import NEGATED, Family, Field
 
 from .clauses import Clause, clause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from dragoman_elasticsearch.columns.view import View
+    from dragoman_elasticsearch.columns.grid_columns import View
     from dragoman_elasticsearch.connect import Features
 
 
@@ -71,17 +74,11 @@ def compile_filter(request: FilterRequest, view: View, features: Features, *, co
     Raises:
         FilterNotSupportedError: One or several filter rows cannot run; details name the first.
     """
-    if request.match not in ("all", "any"):
-        raise FilterNotSupportedError(f"match is 'all' or 'any', not {request.match!r}; nothing was sent")
-    rows: list[_Row] = []
-    refused: list[FilterNotSupportedError] = []
-    for number, row in enumerate(request.rows):
-        try:
-            rows.append(_raw(number, row, view) if isinstance(row, RawQuery) else _row(number, row, view, features))
-        except ValueError as reason:
-            refused.append(_refusal(row, str(reason), view, command))
-    if refused:
-        raise _together(refused)
+
+    def compile_row(number: int, row: Filter | RawQuery) -> _Row:
+        return _raw(number, row, view) if isinstance(row, RawQuery) else _row(number, row, view, features)
+
+    rows = compile_rows(request, compile_row, hint=partial(_hint, view=view, command=command))
     clauses = _joined(rows, request.match)
     body = FilterBody(Raw(encode(_combine(clauses, request.match)).encode()), any(row.found is None for row in rows))
     return CompiledFilter(
@@ -101,34 +98,18 @@ def compile_filter(request: FilterRequest, view: View, features: Features, *, co
     )
 
 
-def _together(refused: Sequence[FilterNotSupportedError]) -> FilterNotSupportedError:
-    if len(refused) == 1:
-        return refused[0]
-    text = "; ".join(each.message.removesuffix("; nothing was sent") for each in refused)
-    return FilterNotSupportedError(f"{text}; nothing was sent", hint=refused[0].hint, details=refused[0].details)
-
-
-def _refusal(row: Filter | RawQuery, reason: str, view: View, command: str) -> FilterNotSupportedError:
+def _hint(row: Filter | RawQuery, view: View, command: str) -> str:
     if isinstance(row, RawQuery):
-        details = {"column": "Raw SQL", "operator": None, "reason": reason}
-        return FilterNotSupportedError(f"the Raw row: {reason}; nothing was sent", details=details)
-    hint = "describe the object to see its columns and their operators"
+        return ""
     found = view.find(row.column)
     said = "" if row.value is None else f" {row.value}"
     if found is not None and found.family is Family.NESTED:
         leaves = [each for each in view.fields.values() if found.name in each.nested]
         leaf = next((each for each in leaves if row.op in each.support[0]), leaves[0] if leaves else found)
-        hint = f"{command} --filter {shlex.quote(f'{leaf.name} {row.op}{said}')}"
-    elif row.op is Op.REGEX and found is not None:
-        hint = f"{command} --raw {shlex.quote(f'{found.whole}:/{row.value}/')}"
-    text = f"'{row.column} {row.op}{said}': {reason}"
-    if found is not None and not found.support[0]:
-        text = f"'{row.column}' {reason.removeprefix('it ')}"
-    return FilterNotSupportedError(
-        f"{text}; nothing was sent",
-        hint=hint,
-        details={"column": row.column, "operator": str(row.op), "reason": reason},
-    )
+        return f"{command} --filter {shlex.quote(f'{leaf.name} {row.op}{said}')}"
+    if row.op is Op.REGEX and found is not None:
+        return f"{command} --raw {shlex.quote(f'{found.whole}:/{row.value}/')}"
+    return "describe the object to see its columns and their operators"
 
 
 def _raw(number: int, row: RawQuery, view: View) -> _Row:
@@ -143,7 +124,7 @@ def _raw(number: int, row: RawQuery, view: View) -> _Row:
 def _row(number: int, row: Filter, view: View, features: Features) -> _Row:
     found = view.find(row.column)
     if found is None:
-        raise ValueError("there is no such column")
+        raise ValueError(UNKNOWN)
     operators, reasons, _ = found.support
     if row.op not in operators:
         raise ValueError(reasons.get("filter") or reasons[row.op])

@@ -14,16 +14,18 @@ from msgspec import Raw
 
 from dragoman_api import DragomanError, Note, Page, PageRequest
 from dragoman_api.cells import widened
-from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
-from dragoman_api.exchanges import encode
+from dragoman_api.json_text import encode
+from dragoman_api.kit import cursors
+from dragoman_api.kit.column_choice import choose
+from dragoman_api.kit.filter_rows import body_of
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns.field_types import Family, Field
-from dragoman_elasticsearch.columns.view import View, column
-from dragoman_elasticsearch.hits import DecodedHit
+from dragoman_elasticsearch.columns.grid_columns import View, column
 from dragoman_elasticsearch.http_requests import Exchange, get, post, target
 from dragoman_elasticsearch.objects import document
 from dragoman_elasticsearch.search import MATCH_ALL, READ, search
+from dragoman_elasticsearch.search_hits import DecodedHit
 
 from .cells import DOCUMENT, CellReader, whole
 from .deep_pages import Pager, PointInTimePager, ScrollPager
@@ -150,12 +152,13 @@ def page_query(request: PageRequest, view: View, *, window: int, preference: str
     """Translate a page request.
 
     Raises:
-        QueryError: A requested column does not exist, or the filter belongs to another object.
+        QueryError: A requested column does not exist, the filter belongs to another object, or there is a cursor.
     """
     if request.offset < 0 or request.limit < 1:  # 7.17 answers a negative offset with an error of its own code
         raise QueryError(
             f"a page needs an offset of at least 0 and a limit of at least 1, not {request.offset} and {request.limit}"
         )
+    cursors.refuse(request)
     keys, notes = compile_sort(request.sort, view)
     query, raw = filter_query(request.object, request.filter)
     fields, reader = _chosen(view, None if request.columns is None else tuple(request.columns))
@@ -180,12 +183,8 @@ def filter_query(name: str, given: CompiledFilter | None) -> tuple[Raw, bool]:
     Raises:
         QueryError: It was compiled for another object.
     """
-    if given is None:
-        return MATCH_ALL, False
-    if given.object != name:
-        raise QueryError(f"the filter was compiled for '{given.object}', not for '{name}'")
-    body = msgspec.json.decode(given.body, type=FilterBody)
-    return body.query, body.raw
+    body = body_of(given, FilterBody, object=name)
+    return (MATCH_ALL, False) if body is None else (body.query, body.raw)
 
 
 def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
@@ -198,15 +197,15 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
     [found] = _choose(view, [request.column])
     reader = CellReader([found], nested_names(view))
     if found.runtime:  # only searches compute it
-        body = {"query": {"term": {"_id": request.key.id}}, "fields": reader.computed, "_source": False}
+        body = {"query": {"term": {"_id": request.key.text}}, "fields": reader.computed, "_source": False}
         answer = yield from search(f"/{target(request.key.object)}/_search", body, READ)
         hit = next(iter(answer.hits.hits), None)
         if hit is None and (partial := answer.partial()):
             raise QueryError(f"the row cannot be read: {partial[0].reason}", hint="try again")
         if hit is None:
-            raise RowNotFoundError(f"'{request.key.object}' holds no document '{request.key.id}'")
+            raise RowNotFoundError(f"'{request.key.object}' holds no document '{request.key.text}'")
     else:
-        stored = yield from document(request.key.object, request.key.id, request.key.routing)
+        stored = yield from document(request.key.object, request.key.text, request.key.routing)
         source = error_answers.parsed(widened(bytes(stored.source)), DOCUMENT) if bytes(stored.source) else None
         if source is None and reader.needs_source:
             raise QueryError("the index does not keep documents (_source), so the cell cannot be read")
@@ -226,14 +225,7 @@ def nested_names(view: View) -> list[str]:
 
 
 def _choose(view: View, names: Sequence[str] | None) -> list[Field]:
-    if names is None:
-        return list(view.fields.values())[:MAX_COLUMNS]
-    found = {name: view.find(name) for name in names}
-    if missing := [name for name, each in found.items() if each is None]:
-        raise QueryError(
-            f"'{view.target}' has no column {', '.join(map(repr, missing))}", hint="describe the object to see them"
-        )
-    return [each for each in found.values() if each is not None]
+    return choose(names, view.fields, object=view.target, find=view.find)
 
 
 def _row_notes(hits: Sequence[DecodedHit], *, source: bool) -> list[Note]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api import Note, Sort
+from dragoman_api.kit.column_choice import sortable
+from dragoman_elasticsearch.columns import exactness
 from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman_elasticsearch.columns.view import View
+    from dragoman_elasticsearch.columns.grid_columns import View
 
 SortKeys = list[dict[str, Any]]
 MISSING = {"date": (-9223372036854775000, 2**63 - 1), "date_nanos": (0, 2**63 - 1)}
@@ -40,6 +42,8 @@ _LONGS = frozenset(name for name, (_, most) in BOUNDS.items() if most < 2**63)
 
 _DOUBLES = frozenset(("byte", "short", "integer", "half_float", "float", "double"))
 
+_FEWER_DIGITS = "some indices hold integers, some fractions: beyond 2^53, neighbours are ordered as if equal"
+
 SHARD_DOC = {"_shard_doc": {"order": "asc"}}
 """The tiebreaker of a point in time; left out of `search_after` it loses ties without an error."""
 
@@ -48,22 +52,18 @@ def compile_sort(sorts: Sequence[Sort], view: View) -> tuple[SortKeys, list[Note
     """Translate sort keys; a column that does not sort is dropped with a note.
 
     Returns:
-        The server's sort keys, and notes: ``sort-dropped`` for each dropped column, ``sort-approximate`` for one that
-        is compared with fewer digits.
+        The server's sort keys, and notes: ``sort-dropped`` for each dropped column, ``sort-approximate`` for each
+        reason why the order differs from that of the stored values.
     """
+    kept, notes = sortable(sorts, view.find, lambda found: found.support[1].get("sort", ""))
     keys: SortKeys = []
-    notes: list[Note] = []
-    for sort in sorts:
-        found = view.find(sort.column)
-        reason = "there is no such column" if found is None else found.support[1].get("sort", "")
-        if found is None or reason:
-            notes.append(Note(code="sort-dropped", column=sort.column, reason=reason))
-        else:
-            key = _key(found, descending=sort.descending)
-            keys.append({found.whole: key})
-            if key.get("numeric_type") == "double" and not _DOUBLES.issuperset(found.types):
-                reason = "some indices hold integers, some fractions: beyond 2^53, neighbours are ordered as if equal"
-                notes.append(Note(code="sort-approximate", column=sort.column, reason=reason))
+    for sort, found in kept:
+        key = _key(found, descending=sort.descending)
+        keys.append({found.whole: key})
+        reasons = exactness.sort_approximations(found)
+        if key.get("numeric_type") == "double" and not _DOUBLES.issuperset(found.types):
+            reasons.append(_FEWER_DIGITS)
+        notes += (Note(code="sort-approximate", column=sort.column, reason=each) for each in reasons)
     return keys, notes
 
 

@@ -14,7 +14,6 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman_api import (
-    ConnectionFailedError,
     DragomanError,
     Outcome,
     OutcomeStatus,
@@ -24,8 +23,9 @@ from dragoman_api import (
     RowKey,
 )
 from dragoman_api.errors import RowNotFoundError
+from dragoman_api.kit.outcomes import Outcomes, before_writing
 from dragoman_elasticsearch import error_answers, objects, read_or_write
-from dragoman_elasticsearch.hits import Count
+from dragoman_elasticsearch.search_hits import Count
 
 from . import requests
 from .stored_rows import digest, loaded, read_rows
@@ -33,9 +33,9 @@ from .stored_rows import digest, loaded, read_rows
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from dragoman_api.exchanges import Reply
-    from dragoman_elasticsearch.hits import StoredHit
+    from dragoman_api.replies import Reply
     from dragoman_elasticsearch.http_requests import Exchange
+    from dragoman_elasticsearch.search_hits import StoredHit
 
 _SEQ_NO = re.compile(r"required seqNo \[(-?\d+)\].*current document has seqNo \[(\d+)\]")
 _GONE = "the row was deleted since it was read"
@@ -114,14 +114,14 @@ class Sender:
 
     def __init__(self, plan: Plan) -> None:
         self.waiting = plan.planned
-        self._outcomes: dict[int, Outcome] = {}
+        self._outcomes = Outcomes()
         self._known: dict[str, Collection[str]] = {}  # the concrete indices behind a name, empty if hidden
         self._again = False
 
     @property
     def outcomes(self) -> list[Outcome]:
         """The outcome of each change; one that still waits counts as failed."""
-        return list(self._outcomes.values())
+        return self._outcomes.told
 
     def send(self) -> Exchange[bool]:
         """Send the waiting requests exactly as planned; return whether a busy server turned some away.
@@ -131,10 +131,10 @@ class Sender:
         """
         planned, self.waiting = self.waiting, []
         for each in planned:
-            try:
+            with self._outcomes.sending(each.changes):
                 yield from self._send(each)
-            except DragomanError as error:
-                yield from self._lost(list(_rows(each)), error)
+                continue
+            yield from self._lost(list(_rows(each)))
         self._again = True
         return bool(self.waiting)
 
@@ -142,11 +142,8 @@ class Sender:
         rows = list(_rows(planned))
         index = rows[0].index
         if planned.request.method != "DELETE" and index not in self._known:
-            try:  # the write would create an index that was dropped since the plan
+            with before_writing():  # the write would create an index that was dropped since the plan
                 self._known[index] = (yield from objects.index_settings(index)) or ()
-            except DragomanError as error:
-                error.details["sent"] = False  # means the write
-                raise
         reply = yield planned.request
         busy, unclear = [], []
         for row, (written, fault) in zip(rows, _answers(planned, reply), strict=True):
@@ -155,7 +152,7 @@ class Sender:
                 busy.append(row)
             if outcome.status is OutcomeStatus.UNKNOWN or (fault and fault.conflict):
                 unclear.append(row)
-            self._tell(row, outcome)
+            self._outcomes.tell(row.changes, outcome)
         if busy:
             body = "".join(row.lines for row in busy)
             lines = requests.bulk_request(replace(planned.request, body=body), [row.changes for row in busy])
@@ -175,19 +172,11 @@ class Sender:
         said = f"{written.index}/{written.id} {written.result}".strip(" /") or "nothing of it"
         return Outcome(change=0, status=OutcomeStatus.UNKNOWN, id=row.id, reason=f"the answer says {said}")
 
-    def _tell(self, row: _Row, outcome: Outcome) -> None:
-        self._outcomes |= {number: replace(outcome, change=number) for number in row.changes}
-
-    def _lost(self, rows: list[_Row], error: DragomanError) -> Exchange[None]:
-        """Record a request that got no answer; unless it was certainly not sent, it may have been applied."""
-        sent = error.details.get("sent") is not False
-        if isinstance(error, ConnectionFailedError) and not self._outcomes and not sent:
-            raise error
-        status = OutcomeStatus.UNKNOWN if sent else OutcomeStatus.FAILED
-        reason = error.message if sent else f"not sent: {error.message}"
+    def _lost(self, rows: list[_Row]) -> Exchange[None]:
+        """Name the rows of a request that got no answer, and read them if it may have been applied."""
         for row in rows:
-            self._tell(row, Outcome(change=0, status=status, id=row.id, reason=reason))
-        if sent:
+            self._outcomes.tell(row.changes, replace(self._outcomes.of(row.changes[0]), id=row.id))
+        if self._outcomes.of(rows[0].changes[0]).status is OutcomeStatus.UNKNOWN:
             yield from self._look(rows)
 
     def _look(self, rows: list[_Row]) -> Exchange[None]:
@@ -199,16 +188,17 @@ class Sender:
                 (yield from read_rows(named[0][0].index, [(key, row.routing) for row, key in named])) if named else []
             )
         for (row, key), hit in zip_longest(named, found):
-            before, holds = self._outcomes[row.changes[0]], False
+            before, holds = self._outcomes.of(row.changes[0]), False
             unknown = before.status is OutcomeStatus.UNKNOWN
             with suppress(ValueError, RecursionError):  # too deep, or too many digits, to compare
                 holds = _holds(row, hit)
             if holds and (self._again or unknown):
                 at = hit[0].key if isinstance(hit, tuple) else None
-                self._tell(row, Outcome(change=0, status=OutcomeStatus.APPLIED, id=key, reason=_AGAIN, key=at))
+                seen = Outcome(change=0, status=OutcomeStatus.APPLIED, id=key, reason=_AGAIN, key=at)
+                self._outcomes.tell(row.changes, seen)
             elif not unknown and (holds or not isinstance(hit, (tuple, RowNotFoundError))):
                 reason = f"{before.reason}, and {_SAME if holds else _UNREAD}"
-                self._tell(row, replace(before, status=OutcomeStatus.UNKNOWN, reason=reason))
+                self._outcomes.tell(row.changes, replace(before, status=OutcomeStatus.UNKNOWN, reason=reason))
 
 
 def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, error_answers.ErrorAnswer | None]]:

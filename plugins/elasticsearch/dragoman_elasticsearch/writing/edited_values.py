@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Json
-from dragoman_api.exchanges import decode, encode
+from dragoman_api.json_text import decode, encode
 from dragoman_elasticsearch.columns.field_types import Family
 from dragoman_elasticsearch.grid import filter_values
 from dragoman_elasticsearch.grid.cells import parse
@@ -85,6 +85,8 @@ def _sendable(value: object) -> object:
 
 
 def _scalar(field: Field, value: object) -> object:
+    if isinstance(value, bytes) and field.family is not Family.BINARY:
+        raise ValueError("it takes no bytes")
     if field.family is Family.BOOLEAN:
         return filter_values.typed(field, value)
     if field.family is Family.NUMBER:

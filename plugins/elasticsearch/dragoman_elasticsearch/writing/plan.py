@@ -11,14 +11,11 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from dragoman_api import (
-    CutText,
     Delete,
     DragomanError,
     Drop,
     HttpRequest,
     Insert,
-    Note,
-    Outcome,
     OutcomeStatus,
     Plan,
     PlannedRequest,
@@ -26,15 +23,18 @@ from dragoman_api import (
     QueryError,
     Update,
 )
-from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, RowNotFoundError
-from dragoman_api.exchanges import encode
+from dragoman_api.cells import is_cut
+from dragoman_api.errors import ObjectNotFoundError
+from dragoman_api.grid import text_id
+from dragoman_api.json_text import encode
+from dragoman_api.kit.row_changes import NotSentError, PlanDraft, object_of, row_of, typed
 from dragoman_elasticsearch import objects
-from dragoman_elasticsearch.columns.view import View
-from dragoman_elasticsearch.hits import StoredHit
+from dragoman_elasticsearch.columns.grid_columns import View
 from dragoman_elasticsearch.http_requests import Exchange, segment
+from dragoman_elasticsearch.search_hits import StoredHit
 
 from . import edited_values
-from .planned_rows import NotSentError, PlannedRow
+from .planned_rows import PlannedRow
 from .requests import RowWrite, planned_requests
 from .stored_rows import RowId, read_rows
 
@@ -54,6 +54,7 @@ PLAN_BYTES = 24 * 2**20
 _SOON = 10.0  # seconds that a request waits for a refresh at most
 _WAITING = 100.0  # seconds that all requests of a plan wait at most
 _BATCH = 500  # rows of one _mget
+_CUT = "the value is only the beginning of a long one; fetch the whole cell and edit that"
 _BROKEN = "the stored document is not valid JSON (a comment, half a character): only its own bytes would bring it back"
 _PRUNED = "the index keeps fields that its stored documents leave out"
 _ONE = re.compile(r'(?![-_+])(?!\.\.?$)[^*,?/\\<>|"#:\s\x00-\x1f\x7f]+')
@@ -66,11 +67,12 @@ class _Planner:
 
     views: dict[str, View]
     undo: bool
-    notes: dict[tuple[str, str], Note] = field(default_factory=dict)
+    draft: PlanDraft
     settings: dict[str, Mapping[str, objects.IndexSettings] | None] = field(default_factory=dict)
     found: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = field(default_factory=dict)
     rows: dict[object, PlannedRow] = field(default_factory=dict)
     drops: list[PlannedRequest] = field(default_factory=list)
+    dropped: set[str] = field(default_factory=set)
     slowest: float = 0.0  # seconds between two refreshes
 
     def read(self, changes: Sequence[Change]) -> Exchange[None]:
@@ -78,9 +80,9 @@ class _Planner:
         wanted: dict[str, dict[RowId, None]] = {}
         for change in changes:
             if isinstance(change, (Update, Delete)) and change.key.id:
-                wanted.setdefault(change.key.object, {})[change.key.id, change.key.routing] = None
+                wanted.setdefault(change.key.object, {})[change.key.text, change.key.routing] = None
             elif isinstance(change, Insert) and change.id and (self.undo or change.guard or _restores(change)):
-                wanted.setdefault(change.object, {})[change.id, change.routing] = None
+                wanted.setdefault(change.object, {})[text_id(change.id), change.routing] = None
         size = 0
         for name, keys in wanted.items():
             try:
@@ -95,10 +97,13 @@ class _Planner:
 
     def change(self, number: int, change: Change) -> Exchange[None]:
         """Apply one change to its planned row."""
+        if object_of(change) in self.dropped:  # drops are sent last
+            raise NotSentError(f"an earlier change of the set drops '{object_of(change)}'")
         if isinstance(change, Insert):
             row = yield from self._insert(change, number)
         elif isinstance(change, Drop):
             request = yield from self._drop(change.object)
+            self.dropped.add(change.object)
             return self.drops.append(PlannedRequest(request=request, changes=[number]))
         elif isinstance(change, Update):
             row = yield from self._update(change)
@@ -122,7 +127,8 @@ class _Planner:
         else:
             document = yield from self._filled(change)
         # The undo needs an id before the row is written.
-        key = secrets.token_urlsafe(15) if change.id is None and self.undo else change.id
+        given = None if change.id is None else text_id(change.id)
+        key = secrets.token_urlsafe(15) if given is None and self.undo else given
         if key is not None and not 0 < len(key.encode()) <= ID_BYTES:
             raise NotSentError(f"an _id has 1 to {ID_BYTES} bytes")
         address = number if key is None else (change.object, (key, change.routing))
@@ -133,7 +139,7 @@ class _Planner:
                 raise NotSentError("a row with this id exists already", status=OutcomeStatus.CONFLICT)
             if isinstance(hit, tuple):
                 yield from self._returns(change.object)
-                row = self._stored(change.object, (change.id or "", change.routing), hit, refresh=refresh)
+                row = self._stored(change.object, (given or "", change.routing), hit, refresh=refresh)
             elif change.guard:
                 raise NotSentError("the row that it was to replace is gone", status=OutcomeStatus.CONFLICT)
             else:
@@ -188,12 +194,12 @@ class _Planner:
         """Note what a row's write changes besides what it was asked to."""
         if row.action == "update" and row.now and (digits := edited_values.respelled(row.now)):
             reason = f"a partial update makes the server rewrite numbers: {digits} may come back with other digits"
-            self.notes.setdefault(("digits-rewritten", ""), Note(code="digits-rewritten", reason=reason))
+            self.draft.note("digits-rewritten", "", reason)
 
     def _row(self, key: RowKey) -> Exchange[PlannedRow]:
         if not key.id:
             raise NotSentError("the row has no _id, so no request can name it", status=OutcomeStatus.SKIPPED)
-        address = (key.object, (key.id, key.routing))
+        address = (key.object, (key.text, key.routing))
         if (row := self.rows.get(address)) is None:
             refresh = yield from self._refresh(key.object)
             hit = self.found[address]
@@ -257,7 +263,7 @@ class _Planner:
         rarely = f"refreshes every {text} only" if seconds < inf else "refreshes on request only"
         reason = f"'{name}' {rarely} (index.refresh_interval is {text}): a search sees this later"
         code = "refresh-late" if seconds < inf else "refresh-off"
-        self.notes.setdefault((code, name), Note(code=code, reason=reason))
+        self.draft.note(code, name, reason)
         return False
 
     def requests(self, rows: Sequence[PlannedRow]) -> list[tuple[PlannedRequest, list[RowWrite]]]:
@@ -267,7 +273,7 @@ class _Planner:
             for row in rows:
                 row.refresh = False
             reason = f"these are {len(sent):,} requests, which do not wait for a refresh each: a search sees this later"
-            self.notes["refresh-late", ""] = Note(code="refresh-late", reason=reason)
+            self.draft.note("refresh-late", "", reason)
             sent = list(planned_requests(rows))
         return sent
 
@@ -279,8 +285,7 @@ def _restores(change: Insert) -> bool:
 
 def described(request: PlanRequest) -> set[str]:
     """Name the objects of which a plan needs a view."""
-    wanted = (each for each in request.changes if request.undo or isinstance(each, Insert | Update))
-    return {each.key.object if isinstance(each, Update | Delete) else each.object for each in wanted}
+    return {object_of(each) for each in request.changes if request.undo or isinstance(each, Insert | Update)}
 
 
 def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]:
@@ -290,41 +295,27 @@ def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]
         request: The changes.
         views: Views of objects as they are now; the others are read.
     """
-    planner = _Planner(views=views, undo=request.undo)
-    refusals: list[Outcome] = []
-
-    def refuse(number: int, reason: str, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
-        row = _id(request.changes[number])
-        refusals.append(Outcome(change=number, status=status, id=row, reason=reason))
-
-    yield from planner.read(request.changes)
+    draft = PlanDraft(request.changes)
+    planner = _Planner(views=views, undo=request.undo, draft=draft)
+    keyed: dict[int, Change] = {}
     for number, change in enumerate(request.changes):
-        try:
+        with draft.judging(number):
+            keyed[number] = _keyed(change)
+    yield from planner.read([*keyed.values()])
+    for number, change in keyed.items():
+        with draft.judging(number):
             yield from planner.change(number, change)
-        except NotSentError as refusal:
-            refuse(number, str(refusal), refusal.status)
-        except (ValueError, ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError) as error:
-            refuse(number, error.message if isinstance(error, DragomanError) else str(error))
     made: list[PlannedRow] = []
     for row in {id(row): row for row in planner.rows.values() if row.changes}.values():
-        reason, status = "a later change of the set deletes the row again", OutcomeStatus.SKIPPED
-        try:
-            if row.settle(undo=request.undo):
-                planner.made(row)
-                made.append(row)
-                continue
-        except NotSentError as refusal:
-            reason, status = str(refusal), refusal.status
-        for number in row.changes:
-            refuse(number, reason, status)
+        with draft.judging(*row.changes):
+            if not row.settle(undo=request.undo):
+                raise NotSentError("a later change of the set deletes the row again", status=OutcomeStatus.SKIPPED)
+            planner.made(row)
+            made.append(row)
     _check_size(sum(row.size for row in made), len(request.changes))
     sent = planner.requests(made)
-    return Plan(
-        planned=[*(planned for planned, _ in sent), *planner.drops],
-        refusals=sorted(refusals, key=lambda outcome: outcome.change),
-        notes=list(planner.notes.values()),
-        undo=[write.undo for _, batch in sent for write in batch if write.undo is not None],
-    )
+    draft.planned += [*(planned for planned, _ in sent), *planner.drops]
+    return draft.plan(undo=[write.undo for _, batch in sent for write in batch if write.undo is not None])
 
 
 def _check_size(size: int, changes: int) -> None:
@@ -333,34 +324,33 @@ def _check_size(size: int, changes: int) -> None:
         raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
 
 
-def _id(change: Insert | Update | Delete | Drop) -> str | None:
-    if isinstance(change, Insert):
-        return change.id
-    return change.key.id if isinstance(change, (Update, Delete)) else None
+def _keyed(change: Change) -> Change:
+    """Return a change whose key is in its `id`, and a text.
+
+    Raises:
+        ValueError, QueryError: There is no such key here.
+    """
+    keyed = change.with_key("_id") if isinstance(change, Insert) else change
+    if (key := row_of(keyed)) is not None:
+        text_id(key)
+    return keyed
 
 
 def _typed(view: View, values: Mapping[str, object]) -> list[tuple[Field, object]]:
     """Type the values of a row, and report all faults at once."""
-    typed: list[tuple[Field, object]] = []
-    faulty, leaves = [], []
-    for name, value in values.items():
+
+    def edited(name: str, value: object) -> tuple[Field, object]:
         found = view.find(name)
-        reason = "there is no such column" if found is None else found.support[1].get("edit", "")
-        if isinstance(value, CutText):
-            reason = reason or "the value is only the beginning of a long one; fetch the whole cell and edit that"
-        if found is not None and not reason:
-            try:
-                typed.append((found, edited_values.edited(found, value)))
-            except ValueError as error:
-                reason = str(error)
-        if reason and found is not None and found.nested and not found.alias:
-            leaves.append(f"{name} is a nested leaf; edit '{found.nested[0]}'")
-        elif reason:
-            faulty.append(f"{name}: {reason}")
-    if faulty:
-        raise NotSentError("; ".join([*faulty, *leaves]))
-    if leaves:
-        raise NotSentError("; ".join(leaves), status=OutcomeStatus.SKIPPED)
-    if not typed:
+        if found is None:
+            raise ValueError("there is no such column")
+        reason = found.support[1].get("edit", "")
+        if reason and found.nested and not found.alias:
+            nested = f"{name} is a nested leaf; edit '{found.nested[0]}'"
+            raise NotSentError(nested, status=OutcomeStatus.SKIPPED)
+        if reason or is_cut(value):
+            raise ValueError(reason or _CUT)
+        return found, edited_values.edited(found, value)
+
+    if not values:
         raise NotSentError("there is nothing to write")
-    return typed
+    return [*typed(values, edited).values()]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dragoman_api import Delete, Insert, OutcomeStatus, RowKey
-from dragoman_api.exchanges import encode
+from dragoman_api.json_text import encode
+from dragoman_api.kit.row_changes import NotSentError
 
 from . import edited_values
 from .requests import ROW_BYTES, RowWrite
@@ -22,14 +23,6 @@ SHA = "sha256"
 """The guard of a row whose sequence number is not known yet: the digest of its document, see `digest`."""
 
 _BACKING = re.compile(r"\.ds-(.+)-\d{4}\.\d{2}\.\d{2}-\d{6,}")
-
-
-class NotSentError(Exception):
-    """A change is not sent; the message says why."""
-
-    def __init__(self, reason: str, *, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 @dataclass(slots=True, kw_only=True)

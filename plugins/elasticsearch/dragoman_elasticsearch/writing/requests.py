@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman_api import HttpRequest, PlannedRequest
 from dragoman_api.changes import Change, Insert
-from dragoman_api.exchanges import encode
+from dragoman_api.json_text import encode
 from dragoman_elasticsearch.http_requests import NDJSON, segment, target
 
 if TYPE_CHECKING:

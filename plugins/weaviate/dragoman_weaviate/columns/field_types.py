@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from dragoman_api import Column, ColumnKind
+from dragoman_api import Column, ColumnKind, Role, Written
 from dragoman_api import Operator as Op
 
 from .schema import InvertedIndex, Property
@@ -38,10 +38,10 @@ _FAMILIES = {family.value: family for family in Family} | {"string": Family.TEXT
 _KINDS = {
     Family.ID: ColumnKind.TEXT,
     Family.TEXT: ColumnKind.TEXT,
-    Family.INT: ColumnKind.NUMBER,
-    Family.NUMBER: ColumnKind.NUMBER,
+    Family.INT: ColumnKind.INTEGER,
+    Family.NUMBER: ColumnKind.FLOAT,
     Family.BOOLEAN: ColumnKind.BOOLEAN,
-    Family.DATE: ColumnKind.DATE,
+    Family.DATE: ColumnKind.TIMESTAMP,
     Family.UUID: ColumnKind.TEXT,
     Family.GEO: ColumnKind.GEO,
     Family.BLOB: ColumnKind.BINARY,
@@ -122,9 +122,17 @@ class Field:
             return "the server appends references instead of replacing them: use the console, PUT …/references/NAME"
         if self.type == "blobHash":
             return "the server computes it"
-        return {Family.ID: "the key of a row cannot be changed", Family.VECTOR: "vectors are never written back"}.get(
-            self.family, ""
-        )
+        return {
+            Family.ID: "the uuid of a row cannot be changed; a new row takes one",
+            Family.VECTOR: "vectors are never written back",
+        }.get(self.family, "")
+
+    @property
+    def written(self) -> Written:
+        """Which changes may name the column."""
+        if self.family is Family.ID:
+            return Written.INSERT
+        return Written.NEVER if self.edit_reason else Written.ALWAYS
 
     def support(self, features: Features) -> tuple[tuple[Op, ...], dict[str, str]]:
         """Return the operators that the column takes, and the reason against each other one."""
@@ -137,15 +145,16 @@ class Field:
         """Describe the column."""
         operators, reasons = self.support(features)
         about = {"sort": self.sort_reason, "edit": self.edit_reason}
-        structured = self.array or self.family in (Family.OBJECT, Family.PHONE, Family.REFERENCE, Family.VECTOR)
+        kind = _KINDS.get(self.family, ColumnKind.JSON)
         vector = ("vectors",) if self.array else ("vector",)
         path = {Family.ID: ("id",), Family.VECTOR: vector}.get(self.family, ("properties", self.prop))
         return Column(
             name=self.name,
             type=self.type,
-            kind=ColumnKind.JSON if structured else _KINDS[self.family],
-            key=self.family is Family.ID,
-            read_only=bool(self.edit_reason),
+            kind=kind,
+            repeated=self.array and kind is not ColumnKind.JSON,
+            role=Role.KEY if self.family is Family.ID else Role.NONE,
+            written=self.written,
             sortable=not self.sort_reason,
             operators=operators,
             reasons=reasons | {name: reason for name, reason in about.items() if reason},

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw
 
-from dragoman_api import Answer, AnswerKind, Column, ColumnKind, DragomanError, Note, Page, RowKey
+from dragoman_api import Answer, AnswerKind, Column, ColumnKind, DragomanError, Note, Page, Role, RowKey, Written
 from dragoman_api.columns import MAX_COLUMNS
-from dragoman_api.exchanges import decode, indented
 from dragoman_api.grid import MAX_ROWS
+from dragoman_api.json_text import decode, indented
+from dragoman_api.kit.outcomes import unknown_note
 from dragoman_weaviate import error_answers, objects
 from dragoman_weaviate.grid.cells import cell
 from dragoman_weaviate.http_requests import Exchange, ask
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman_api import ConsoleRequest, HttpRequest
-    from dragoman_api.exchanges import Reply
-    from dragoman_weaviate.columns.view import View
+    from dragoman_api.replies import Reply
+    from dragoman_weaviate.columns.grid_columns import View
     from dragoman_weaviate.connect import Features
 
 JsonRow = dict[str, Any]
@@ -55,8 +56,7 @@ def execute(asked: ConsoleRequest, features: Features) -> Exchange[Answer]:
     reply = yield from ask(request)
     notes = _notes(request, reply)
     if asked.writes and error_answers.unsure(reply):
-        reason = f"it is unknown whether it was applied: {error_answers.exception(reply).message}"
-        notes.append(Note(code="outcome-unknown", reason=reason))
+        notes.append(unknown_note(error_answers.exception(reply).message))
     failed, grids = "", []
     if 200 <= reply.status < 300:
         failed, tables = _read(request, reply)
@@ -148,7 +148,9 @@ def _page(found: Sequence[JsonRow], view: View | None) -> Page:
     ours = {"uuid", *({"vector"} & {*added})}
     ways: list[tuple[Column, str, bool]] = []
     if any((row.get("_additional") or {}).get("id") for row in found):
-        ways.append((Column(name="uuid", type="uuid", kind=ColumnKind.TEXT, key=True, read_only=True), "id", True))
+        ways.append(
+            (Column(name="uuid", type="uuid", kind=ColumnKind.TEXT, role=Role.KEY, written=Written.NEVER), "id", True)
+        )
     order = [*(name for name in declared if name in selected), *sorted({*selected} - {*declared})]
     for name in order:
         column = _column(f"properties.{name}" if name in ours else name, declared.get(name))
@@ -169,8 +171,10 @@ def _value(row: Mapping[str, Any], name: str, *, added: bool) -> Any:
 
 def _column(name: str, described: Column | None = None) -> Column:
     if described is not None:
-        return Column(name=name, type=described.type, kind=described.kind, read_only=True)
-    return Column(name=name, type="", kind=ColumnKind.OTHER, read_only=True)
+        return Column(
+            name=name, type=described.type, kind=described.kind, repeated=described.repeated, written=Written.NEVER
+        )
+    return Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER)
 
 
 def _keys(found: Sequence[JsonRow], view: View | None) -> list[RowKey]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,17 +11,21 @@ from msgspec import UNSET, Raw, UnsetType
 
 from dragoman_api import ConnectionFailedError, DragomanError, ExportPart, ExportRequest, QueryError
 from dragoman_api.errors import WindowExceededError
-from dragoman_api.exchanges import Patience, decode, encode
 from dragoman_api.exports import ExportForm
+from dragoman_api.json_text import encode
+from dragoman_api.kit import cursors
+from dragoman_api.kit.keyset_walks import Walk
+from dragoman_api.kit.line_parts import rows_that_fit, split_lines
+from dragoman_api.kit.retries import Patience
 from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family
-from dragoman_weaviate.columns.view import View
+from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.grid.filters import where_of
 from dragoman_weaviate.http_requests import Exchange, ask, get
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _RANGES = 4
 _LEAST, _FIRST, _MOST = 20, 1_000, 2_500  # rows of one request
@@ -45,11 +50,8 @@ class _List(msgspec.Struct):
     objects: list[_Row] | None
 
 
-class _Checkpoint(msgspec.Struct):
-    """Unfinished ranges: the id after which each continues, and its last id."""
-
-    ranges: list[tuple[str, str]] = msgspec.field(name="lanes")
-
+_Position = list[tuple[str, str]]
+"""Unfinished ranges: the id after which each continues, and its last id."""
 
 _list = msgspec.json.Decoder(_List)
 _encoder = msgspec.json.Encoder()
@@ -129,17 +131,16 @@ class ExportReader:
             QueryError: The checkpoint is invalid, a tenant is missing, or the server is too old for a cursor.
         """
         self.tenant = self.view.tenant(self.request.tenant)
-        self.where = where_of(self.request.object, self.request.filter)
+        self.where = where_of(self.request.object, self.request.filter, what="an export")
         if not self.view.features.cursor:
             raise QueryError("servers below 1.18 have no cursor, so an export would stop at the window")
         size = _FIRST if self.where is None else _MOST  # a search evaluates its filter for every page
         bounds = [f"{at * 256 // _RANGES - 1:02x}ffffff-ffff-ffff-ffff-ffffffffffff" for at in range(1, _RANGES)]
         ranges = list(zip(["", *bounds], [*bounds, ""], strict=True))
         if self.request.checkpoint is not None:
-            try:
-                ranges = decode(self.request.checkpoint, _Checkpoint).ranges
-            except ValueError as error:
-                raise QueryError(f"the checkpoint is not this driver's: {error}") from error
+            query, hint = cursors.query_of(self.request), "export again, without the checkpoint"
+            text, code = self.request.checkpoint, "export-not-resumable"
+            ranges = cursors.unseal(text, query, _Position, what="checkpoint", code=code, hint=hint)
         self.ranges = [IdRange(position, bound, size, _MOST, position) for position, bound in ranges]
 
     @property
@@ -162,33 +163,26 @@ class ExportReader:
         """
         found = yield from self._smaller(span)
         span.patience.renew()
-        self._check(span, found)
-        ends = len(found) < span.size
-        if span.bound and found and found[-1].id > span.bound:
-            found, ends = [row for row in found if row.id <= span.bound], True
-        pieces = list(self._cut(span, found))
+        target = self.view.target
+        if strange := [row for row in found if row.collection != target]:
+            raise QueryError(f"the export is incomplete: the server returned a row of '{strange[0].collection}'")
+        walk = Walk(key=attrgetter("id"), position=span.position, until=span.bound or None, what="export")
+        rows = walk.accept(found, span.size)
+        pieces = list(self._cut(span, rows))
         if pieces:
-            line = len(pieces[-1].data) // pieces[-1].rows
-            span.position, span.size = found[-1].id, min(span.most, max(_LEAST, _BYTES // max(1, line)))
+            last = pieces[-1]
+            span.position = last.last
+            span.size = rows_that_fit(_BYTES, rows=last.rows, size=len(last.data), most=span.most, least=_LEAST)
         pieces = pieces or [Piece(span, b"", 0, span.position)]
-        pieces[-1].ends = ends
+        pieces[-1].ends = walk.ended
         return pieces
-
-    def _check(self, span: IdRange, found: list[_Row]) -> None:
-        """Check a page: rows of this collection only, each after the previous one."""
-        last = span.position
-        for row in found:
-            if row.id <= last:
-                raise QueryError(f"the export is incomplete: the server repeated rows after {last or 'the start'}")
-            if row.collection != self.view.target:
-                raise QueryError(f"the export is incomplete: the server returned a row of '{row.collection}'")
-            last = row.id
 
     def part(self, piece: Piece) -> ExportPart:
         """Build a part of the export; its checkpoint says where each range continues."""
         piece.span.told, piece.span.ended = piece.last, piece.ends
-        checkpoint = _Checkpoint([(span.told, span.bound) for span in self.ranges if not span.ended])
-        return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=encode(checkpoint))
+        position: _Position = [(span.told, span.bound) for span in self.ranges if not span.ended]
+        checkpoint = cursors.seal(cursors.query_of(self.request), position)
+        return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=checkpoint)
 
     def _smaller(self, span: IdRange) -> Exchange[list[_Row]]:
         """Fetch a page, and a smaller one if the answer is too long."""
@@ -237,18 +231,14 @@ class ExportReader:
             for item in items
         ]
 
-    def _cut(self, span: IdRange, found: list[_Row]) -> Iterator[Piece]:
+    def _cut(self, span: IdRange, found: Sequence[_Row]) -> Iterator[Piece]:
         """Yield rows as lines, in pieces of bounded size."""
-        if not found:
-            return
-        data = self._lines(found)
-        if len(data) > 2 * _BYTES and len(found) > 1:  # longer rows than the previous ones
-            yield from self._cut(span, found[: len(found) // 2])
-            yield from self._cut(span, found[len(found) // 2 :])
-        else:
-            yield Piece(span, data, len(found), found[-1].id)
+        rows = 0
+        for part in split_lines(self._lines(found), most=2 * _BYTES):  # rows may be longer than the previous ones
+            rows += part.rows
+            yield Piece(span, part.data, part.rows, found[rows - 1].id)
 
-    def _lines(self, found: list[_Row]) -> bytes:
+    def _lines(self, found: Sequence[_Row]) -> bytes:
         for row in found:
             if row.properties == _NULL:
                 row.properties = _EMPTY

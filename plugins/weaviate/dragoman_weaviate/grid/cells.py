@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Raw
 
 from dragoman_api import Cell, Json
-from dragoman_api.exchanges import encode
+from dragoman_api.json_text import encode
 from dragoman_weaviate.columns.field_types import Family, Field
 
 if TYPE_CHECKING:

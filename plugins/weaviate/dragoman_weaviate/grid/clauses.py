@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
+from dragoman_api.kit import operands
 from dragoman_weaviate.columns.field_types import EMPTINESS, LISTS, NULLS, PATTERNS, Family, Field
 
 from . import filter_values
-from .differences import Asked, judge
+from .filter_differences import Asked, judge
 
 if TYPE_CHECKING:
     from dragoman_weaviate.connect import Features
@@ -67,18 +68,8 @@ def _given(row: Filter) -> list[object]:
     if row.op in NULLS or row.op in EMPTINESS:
         return []
     if row.op is Op.BETWEEN:
-        given = filter_values.values(row.value)
-        if len(given) != 2 or "" in given or None in given:
-            raise ValueError("it takes two bounds, both included: 10,20")
-        return given
-    if row.op not in LISTS:
-        return [row.value]
-    given = filter_values.values(row.value)
-    if not given or given == [""]:
-        raise ValueError("the list of values is empty")
-    if "" in given:
-        raise ValueError("a value between the commas is empty")
-    return given
+        return operands.bounds(row.value)
+    return operands.several(row.value) if row.op in LISTS else [row.value]
 
 
 def _compare(op: Op, field: Field, value: Scalar) -> Where:

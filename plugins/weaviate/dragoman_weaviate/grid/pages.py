@@ -7,28 +7,33 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
+from dragoman_api.kit import cursors
+from dragoman_api.kit.residual import residual_keys, select
 from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family, Field
-from dragoman_weaviate.columns.view import View
+from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 
+from . import filters
 from .cells import cell, cells
-from .filters import where_of
+from .evaluated_here import EvaluatedHere, sort_kind, stored_value
+from .filters import FilterBody, where_of
 from .sorting import SortKeys, compile_sort
 
 if TYPE_CHECKING:
     from dragoman_api import Cell, CellRequest, CountRequest, HttpRequest
-    from dragoman_api.exchanges import Reply
+    from dragoman_api.kit.residual import Selection
+    from dragoman_api.replies import Reply
     from dragoman_weaviate.stored_objects import StoredObject
 
 WINDOW = 10_000
 """Rows that are reached by offset (W39); the server's own limit may be lower, and then it says so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _PageQuery:
-    """One page request, translated."""
+    """One page request, translated; `after` is the id at which its cursor points."""
 
     request: PageRequest
     view: View
@@ -37,6 +42,24 @@ class _PageQuery:
     where: Where | None
     keys: SortKeys
     notes: list[Note]
+    here: EvaluatedHere | None = None
+    after: str | None = None
+
+    @property
+    def _offset(self) -> int:
+        """The first row to read."""
+        return self.request.offset if self.here is None else 0
+
+    @property
+    def _limit(self) -> int:
+        """The number of rows to read."""
+        return self.request.limit if self.here is None else self.here.limit
+
+    @property
+    def _read(self) -> list[Field]:
+        """The columns to read."""
+        more = [] if self.here is None else self.here.fields(self.view)
+        return [*self.fields, *(each for each in more if each not in self.fields)]
 
     @property
     def plain(self) -> bool:
@@ -50,16 +73,24 @@ class _PageQuery:
             raise QueryError(
                 f"a page needs an offset of at least 0 and a limit of at least 1, not {asked.offset} and {asked.limit}"
             )
-        if asked.cursor is not None and not (self.plain and self.view.features.cursor):
-            raise QueryError("a cursor goes through all rows in the order of their uuids: no filter, no sort")
-        reach = asked.limit + (0 if asked.cursor is not None else asked.offset)
+        if self.here is not None and asked.cursor is not None:
+            reason = "a cursor goes on after a page, and a page that is evaluated here is one of an offset"
+            raise QueryError(reason, code=cursors.INVALID)
+        if asked.cursor is not None:
+            if not (self.plain and self.view.features.cursor):
+                reason = "a cursor goes through all rows in the order of their uuids: no filter, no sort"
+                raise QueryError(reason, code=cursors.INVALID)
+            self.after = cursors.unseal(asked.cursor, cursors.query_of(asked), str)
+        if self.here is not None and not 1 <= self.here.limit <= WINDOW:
+            raise QueryError(f"at most {WINDOW:,} rows can be read to be evaluated here, not {self.here.limit:,}")
+        reach = self._limit + (0 if self.after is not None else self._offset)
         if reach > WINDOW:
             raise error_answers.window_exceeded(reach, WINDOW)
 
     def page(self) -> Exchange[Page]:
         """Fetch the page, and the total if requested."""
         requests = [self._list() if self.plain else self._search()]
-        if self.request.total:
+        if self.request.total or self.here is not None:
             requests.append(graphql.count([self.view.target], where=self.where, tenant=self.tenant))
         replies = yield requests
         notes = list(self.notes)
@@ -70,28 +101,46 @@ class _PageQuery:
             if wrong := (yield from stored_objects.repaired(items, suspects, self.view, self.tenant)):
                 reason = f"GraphQL replaces integers beyond 32 bits by null: {wrong} rows were read again by REST"
                 notes.append(Note(code="integers-repaired", reason=reason))
-        if len(items) > self.request.limit:
-            raise QueryError(f"the server returned {len(items):,} rows instead of {self.request.limit:,}")
-        total = self._total(replies[1], notes) if self.request.total else None
+        if len(items) > self._limit:
+            raise QueryError(f"the server returned {len(items):,} rows instead of {self._limit:,}")
+        total = self._total(replies[1], notes) if len(requests) > 1 else None
+        exact = True
+        if self.here is not None:
+            chosen = self._select(items, total, self.here)
+            items = chosen.rows[self.request.offset :][: self.request.limit]
+            notes += chosen.notes
+            total, exact = (chosen.total, chosen.total_exact) if self.request.total else (None, True)
         return Page(
             columns=[self.view.columns[each.name] for each in self.fields],
             cells=cells(items, self.fields),
             keys=[item.key(self.tenant) for item in items],
             notes=notes,
             total=total,
+            total_exact=exact,
             offset=self.request.offset,
             next=self._next(items, total),
         )
 
+    def _select(self, items: list[StoredObject], matched: int | None, here: EvaluatedHere) -> Selection[StoredObject]:
+        fields = self.view.fields
+        return select(
+            items,
+            lambda item, column: stored_value(item, fields[column]),
+            limit=here.limit,
+            matched=matched,
+            where=here.where,
+            sort=here.sort,
+        )
+
     def _list(self) -> HttpRequest:
         wants_vector = any(each.family is Family.VECTOR for each in self.fields)
-        place = {"offset": self.request.offset or None} if self.request.cursor is None else {}
+        place = {"offset": self._offset or None} if self.after is None else {}
         return get(
             "/v1/objects",
             **{"class": self.view.target},
-            limit=self.request.limit,
+            limit=self._limit,
             **place,
-            after=self.request.cursor,
+            after=self.after,
             include="vector" if wants_vector else None,
             tenant=self.tenant,
         )
@@ -99,11 +148,11 @@ class _PageQuery:
     def _search(self) -> HttpRequest:
         return graphql.search(
             self.view,
-            fields=self.fields,
+            fields=self._read,
             where=self.where,
             sort=self.keys,
-            offset=self.request.offset,
-            limit=self.request.limit,
+            offset=self._offset,
+            limit=self._limit,
             tenant=self.tenant,
         )
 
@@ -115,9 +164,11 @@ class _PageQuery:
             return None
 
     def _next(self, items: list[StoredObject], total: int | None) -> str | None:
-        if not self.plain or len(items) < self.request.limit or not self.view.features.cursor:
+        if not self.plain or self.here is not None or len(items) < self.request.limit or not self.view.features.cursor:
             return None
-        return None if total == self.request.offset + len(items) else items[-1].id
+        if total == self.request.offset + len(items):
+            return None
+        return cursors.seal(cursors.query_of(self.request), items[-1].id)
 
 
 def page(request: PageRequest, view: View) -> Exchange[Page]:
@@ -126,24 +177,43 @@ def page(request: PageRequest, view: View) -> Exchange[Page]:
     Raises:
         WindowExceededError: It is beyond row 10,000, or past the server's own limit.
         QueryError: A column does not exist, the filter is another object's, or the server refused.
+        FilterNotSupportedError: The filter is evaluated here in part, and the page does not allow it.
     """
     keys, notes = compile_sort(request.sort, view)
+    body = filters.body(request.object, request.filter)
+    if body.residual is not None and request.residual is None:
+        raise body.residual.refusal("a page that does not allow it")
+    here, notes = _evaluated_here(request, view, body, notes)
     query = _PageQuery(
         request=request,
         view=view,
         tenant=view.tenant(request.tenant),
         fields=view.choose(request.columns),
-        where=where_of(request.object, request.filter),
-        keys=keys,
+        where=body.where,
+        keys=[] if here is not None and here.sort else keys,
         notes=notes,
+        here=here,
     )
     query.check()
     return (yield from query.page())
 
 
+def _evaluated_here(
+    request: PageRequest, view: View, body: FilterBody, dropped: list[Note]
+) -> tuple[EvaluatedHere | None, list[Note]]:
+    """Return what is evaluated here, if anything, and the notes on sort keys that are still dropped."""
+    if request.residual is None:
+        return None, dropped
+    keys, notes = residual_keys(request.sort, dropped, lambda name: sort_kind(name, view))
+    if body.residual is None and not keys:
+        return None, notes
+    limit = request.residual if body.residual is None else min(request.residual, body.residual.limit)
+    return EvaluatedHere(limit=limit, where=body.residual, sort=keys), notes
+
+
 def count(request: CountRequest, view: View) -> Exchange[int]:
     """Count rows exactly."""
-    where = where_of(request.object, request.filter)
+    where = where_of(request.object, request.filter, what="a count")
     return (yield from graphql.count_of(view, where, view.tenant(request.tenant)))
 
 
@@ -156,9 +226,9 @@ def fetch_cell(request: CellRequest, view: View) -> Exchange[Cell]:
     [field] = view.choose([request.column])
     vector = field.family is Family.VECTOR
     include = "vector" if vector else None
-    path = object_path(view.target, request.key.id)
+    path = object_path(view.target, request.key.text)
     reply = yield from ask(get(path, include=include, tenant=request.key.routing))
-    item = stored_objects.read_one(reply, view.target, request.key.id)
+    item = stored_objects.read_one(reply, view.target, request.key.text)
     if item is None:
-        raise RowNotFoundError(f"'{view.name}' holds no object '{request.key.id}'", hint="reload the page")
+        raise RowNotFoundError(f"'{view.name}' holds no object '{request.key.text}'", hint="reload the page")
     return cell(item.value(field), structured=vector)

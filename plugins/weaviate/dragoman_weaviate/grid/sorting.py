@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman_api import Note, Sort
+from dragoman_api.kit.column_choice import sortable
 from dragoman_weaviate.columns.field_types import Family
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman_weaviate.columns.view import View
+    from dragoman_api import Note, Sort
+    from dragoman_weaviate.columns.grid_columns import View
 
 SortKeys = list[tuple[list[str], bool]]
 
@@ -21,13 +22,5 @@ def compile_sort(sorts: Sequence[Sort], view: View) -> tuple[SortKeys, list[Note
     Returns:
         Paths, each with whether it descends, and a note ``sort-dropped`` for each dropped column.
     """
-    keys: SortKeys = []
-    notes: list[Note] = []
-    for sort in sorts:
-        found = view.fields.get(sort.column)
-        reason = "there is no such column" if found is None else found.sort_reason
-        if found is None or reason:
-            notes.append(Note(code="sort-dropped", column=sort.column, reason=reason))
-        else:
-            keys.append((["_id"] if found.family is Family.ID else found.path, sort.descending))
-    return keys, notes
+    kept, notes = sortable(sorts, view.fields.get, lambda field: field.sort_reason)
+    return [(["_id"] if field.family is Family.ID else field.path, sort.descending) for sort, field in kept], notes

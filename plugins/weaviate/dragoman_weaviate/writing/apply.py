@@ -9,8 +9,6 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import (
-    ConnectionFailedError,
-    DragomanError,
     HttpRequest,
     Insert,
     Outcome,
@@ -20,6 +18,7 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.changes import Delete, Drop
+from dragoman_api.kit.outcomes import Outcomes, before_writing
 from dragoman_weaviate import error_answers, objects, stored_objects
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 
@@ -28,8 +27,8 @@ from .plan import other_holders
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change
-    from dragoman_api.exchanges import Reply
-    from dragoman_weaviate.columns.view import View
+    from dragoman_api.replies import Reply
+    from dragoman_weaviate.columns.grid_columns import View
     from dragoman_weaviate.connect import Features
 
 _GONE = "the row was deleted since it was read"
@@ -56,11 +55,8 @@ class _Sender:
         """Check that the row is unchanged, send the request, and return the outcome."""
         row = _row(request)
         if not isinstance(change, Drop):
-            try:
+            with before_writing():
                 reason = yield from self._stale(change, request, row)
-            except DragomanError as error:
-                error.details["sent"] = False  # means the write
-                raise
             if reason:
                 return Outcome(change=number, status=OutcomeStatus.CONFLICT, id=row.id or None, reason=reason)
         reply = yield from ask(request)
@@ -103,22 +99,14 @@ def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
     Raises:
         ConnectionFailedError: The first request was not sent; later failures become outcomes.
     """
-    sender = _Sender(features)
-    outcomes: list[Outcome] = []
+    sender, outcomes = _Sender(features), Outcomes()
     for planned in plan.planned:
         [number] = planned.changes
         change = plan.changes[number]
-        try:
-            outcomes.append((yield from sender.carry_out(number, change, planned.request)))
-        except DragomanError as error:
-            sent = error.details.get("sent") is not False
-            if not outcomes and not sent and isinstance(error, ConnectionFailedError):
-                raise
-            status = OutcomeStatus.UNKNOWN if sent else OutcomeStatus.FAILED
-            reason = error.message if sent else f"not sent: {error.message}"
-            key = None if isinstance(change, Drop) else _row(planned.request).id or None
-            outcomes.append(Outcome(change=number, status=status, id=key, reason=reason))
-    return outcomes
+        key = None if isinstance(change, Drop) else _row(planned.request).id or None
+        with outcomes.sending(planned.changes, row=key):
+            outcomes.tell(planned.changes, (yield from sender.carry_out(number, change, planned.request)))
+    return outcomes.told
 
 
 def _row(request: HttpRequest) -> _Body:

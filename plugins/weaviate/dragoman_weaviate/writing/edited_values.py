@@ -7,8 +7,9 @@ import binascii
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from dragoman_api import CutText
-from dragoman_api.exchanges import decode
+from dragoman_api.cells import is_cut
+from dragoman_api.json_text import decode
+from dragoman_api.kit import operands
 from dragoman_weaviate.columns.field_types import Family, family_of
 from dragoman_weaviate.grid import filter_values
 
@@ -33,11 +34,13 @@ def edited(spec: PropertyBase, value: object) -> Any:
     Raises:
         ValueError: The value does not fit; the message says why.
     """
-    if isinstance(value, CutText):
+    if is_cut(value):
         raise _misfit("the value is only the beginning of a long one; fetch the whole cell and edit that")
     family, array = family_of(spec.data_type)
     if value is None:
         return None
+    if isinstance(value, bytes) and family is not Family.BLOB:
+        raise _misfit("it takes no bytes")
     if (array or family in _STRUCTURED) and isinstance(value, str):
         value = _parsed(value)
     if not array:
@@ -91,15 +94,15 @@ def _parsed(text: str) -> object:
 def _element(spec: PropertyBase, family: Family, value: object) -> Any:
     match family:
         case Family.INT:
-            return filter_values.integer(value)
+            return operands.integer(value)
         case Family.NUMBER:
-            return filter_values.number(value)
+            return operands.floating(value)
         case Family.BOOLEAN:
-            return filter_values.boolean(value)
+            return operands.boolean(value, digits=True)
         case Family.DATE:
-            return filter_values.date(value)
+            return operands.timestamp(value)
         case Family.UUID:
-            return filter_values.uuid(value)
+            return operands.uuid(value)
         case Family.BLOB:
             return _blob(value)
         case Family.GEO:
@@ -110,11 +113,11 @@ def _element(spec: PropertyBase, family: Family, value: object) -> Any:
             return _object(spec, value)
     if isinstance(value, (dict, list)):
         raise _misfit("it takes a text")
-    return filter_values.text(value)
+    return operands.text(value)
 
 
 def _blob(value: object) -> str:
-    text = str(value)
+    text = base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
     try:
         if text and base64.b64decode(text, validate=True):
             return text
@@ -126,14 +129,14 @@ def _blob(value: object) -> str:
 def _coordinates(value: object) -> dict[str, float]:
     if not isinstance(value, dict) or set(value) != {"latitude", "longitude"}:
         raise ValueError('it takes {"latitude": …, "longitude": …}')
-    return {name: filter_values.number(each) for name, each in value.items()}
+    return {name: operands.floating(each) for name, each in value.items()}
 
 
 def _phone(value: object) -> dict[str, str]:
     known = {*_PHONE_TYPED, *_PHONE_COMPUTED}
     if not isinstance(value, dict) or "input" not in value or not set(value) <= known:
         raise ValueError('it takes {"input": "020 1234567", "defaultCountry": "nl"}; the server computes the rest')
-    return {name: filter_values.text(value[name]) for name in _PHONE_TYPED if value.get(name)}
+    return {name: operands.text(value[name]) for name in _PHONE_TYPED if value.get(name)}
 
 
 def _object(spec: PropertyBase, value: object) -> dict[str, Any]:

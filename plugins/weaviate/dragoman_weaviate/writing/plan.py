@@ -5,26 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from dragoman_api import (
     Delete,
-    DragomanError,
     HttpRequest,
     Insert,
-    Note,
-    Outcome,
     OutcomeStatus,
     Plan,
-    PlannedRequest,
     PlanRequest,
-    QueryError,
     Update,
 )
-from dragoman_api.errors import ObjectNotFoundError
-from dragoman_api.exchanges import decode, encode
+from dragoman_api.grid import text_id
+from dragoman_api.json_text import decode, encode
+from dragoman_api.kit import operands
+from dragoman_api.kit.row_changes import NotSentError, PlanDraft, typed
 from dragoman_weaviate import error_answers, objects
 from dragoman_weaviate.columns.schema import Schema
-from dragoman_weaviate.grid import filter_values
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path, with_query
 
 from . import edited_values
@@ -34,26 +31,18 @@ if TYPE_CHECKING:
 
     from dragoman_api import RowKey
     from dragoman_api.changes import Change
-    from dragoman_weaviate.columns.view import View
+    from dragoman_weaviate.columns.grid_columns import View
     from dragoman_weaviate.connect import Features
-
-
-class _NotSentError(Exception):
-    """A change is not sent; the message says why."""
-
-    def __init__(self, reason: str, *, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 class _Planner:
     """Plans one request per change; fetches each collection once."""
 
-    def __init__(self, features: Features, *, by_query: bool) -> None:
+    def __init__(self, features: Features, draft: PlanDraft, *, by_query: bool) -> None:
         self.features = features
+        self.draft = draft
         self.by_query = by_query
         self.views: dict[str, View] = {}
-        self.notes: dict[tuple[str, str], Note] = {}
 
     def change(self, change: Change) -> Exchange[HttpRequest]:
         """Plan one change."""
@@ -65,19 +54,16 @@ class _Planner:
             return (yield from self._delete(change.key))
         view = yield from self._view(change.object)
         if view.target != change.object:
-            raise _NotSentError(
-                f"'{change.object}' is not the exact name of a collection; it is called '{view.target}'"
-            )
+            raise NotSentError(f"'{change.object}' is not the exact name of a collection; it is called '{view.target}'")
         return HttpRequest("DELETE", f"/v1/schema/{view.target}")
 
     def _insert(self, change: Insert) -> Exchange[HttpRequest]:
         view = yield from self._view(change.object)
         tenant = view.tenant(change.tenant or change.routing)
-        values = dict(change.values)
-        given = change.id or values.pop("uuid", None)  # typed into a new row, it is the row's key
-        key = filter_values.uuid(given) if given else None
+        change = change.with_key("uuid")
+        key = operands.uuid(text_id(change.id)) if change.id else None
         body: dict[str, Any] = {"class": view.target} | ({"id": key} if key else {})
-        body["properties"] = self._typed(view, values) if change.document is None else self._whole(view, change)
+        body["properties"] = self._typed(view, change.values) if change.document is None else self._whole(view, change)
         body |= {"tenant": tenant} if tenant else {}
         if key and change.replace:
             path = object_path(view.target, key)
@@ -89,25 +75,25 @@ class _Planner:
     def _whole(self, view: View, change: Insert) -> Raw:
         """Check a row that is given as a document; its bytes are sent unchanged."""
         if change.values:
-            raise _NotSentError("a new row has either values or a whole document")
+            raise NotSentError("a new row has either values or a whole document")
         document = decode(change.document or "", object)
         if not isinstance(document, dict):
-            raise _NotSentError("the document is not a JSON object")
+            raise NotSentError("the document is not a JSON object")
         self._refuse_unknown(view, document)
         return Raw((change.document or "").encode())
 
     def _refuse_unknown(self, view: View, document: object) -> None:
         if unknown := edited_values.unknown_keys(document, view.collection.properties or []):
-            raise _NotSentError(f"the schema has no property {', '.join(unknown)}, and the server would make it")
+            raise NotSentError(f"the schema has no property {', '.join(unknown)}, and the server would make it")
 
     def _update(self, change: Update) -> Exchange[HttpRequest]:
         view, key, tenant = yield from self._row(change.key)
         body: dict[str, Any] = {"class": view.target, "id": key, "properties": self._typed(view, change.values)}
         if not body["properties"]:
-            raise _NotSentError("there is nothing to write")
+            raise NotSentError("there is nothing to write")
         if modules := view.collection.vectorizers:
             reason = f"'{view.target}' computes vectors with {', '.join(modules)}: each change makes a new one"
-            self._note("revectorised", view.target, reason)
+            self.draft.note("revectorised", view.target, reason)
         body |= {"tenant": tenant} if tenant else {}
         # The server takes the collection from the body, so body and path must agree.
         return HttpRequest("PATCH", with_query(f"/v1/objects/{key}", **{"class": view.target}), encode(body))
@@ -117,46 +103,39 @@ class _Planner:
         if not self.by_query:
             return HttpRequest("DELETE", with_query(object_path(view.target, key), tenant=tenant))
         if elsewhere := (yield from other_holders(view.target, key)):
-            raise _NotSentError(elsewhere)
+            raise NotSentError(elsewhere)
         return HttpRequest("DELETE", with_query(f"/v1/objects/{key}", **{"class": view.target}))
 
     def _row(self, row: RowKey) -> Exchange[tuple[View, str, str | None]]:
         if not row.id:
-            raise _NotSentError("the row has no uuid", status=OutcomeStatus.SKIPPED)
+            raise NotSentError("the row has no uuid", status=OutcomeStatus.SKIPPED)
         view = yield from self._view(row.object)
-        return view, filter_values.uuid(row.id), view.tenant(row.routing)
+        return view, operands.uuid(row.text), view.tenant(row.routing)
 
     def _typed(self, view: View, values: Mapping[str, object]) -> dict[str, Any]:
         """Type the values of a row, and report all faults at once."""
-        typed: dict[str, Any] = {}
-        faulty = []
-        for name, value in values.items():
+
+        def edited(name: str, value: object) -> tuple[str, Any]:
             field = view.fields.get(name)
-            if field is None or field.spec is None or (reason := field.edit_reason):
-                reason = "there is no such column" if field is None else field.edit_reason
-                faulty.append(f"{name}: {reason}")
-                continue
-            try:
-                typed[field.prop] = stored = edited_values.edited(field.spec, value)
-                if edited_values.rounded(value, stored):
-                    reason = f"'{name}' holds 64-bit floats, so {value} is stored as {stored}"
-                    self._note("number-rounded", name, reason)
-            except ValueError as error:
-                faulty.append(f"{name}: {error}")
-        if faulty:
-            raise _NotSentError("; ".join(faulty))
-        for name, value in typed.items():
+            if field is None or field.spec is None or field.edit_reason:
+                raise ValueError("there is no such column" if field is None else field.edit_reason)
+            stored = edited_values.edited(field.spec, value)
+            if edited_values.rounded(value, stored):
+                reason = f"'{name}' holds 64-bit floats, so {value} is stored as {stored}"
+                self.draft.note("number-rounded", name, reason)
+            return field.prop, stored
+
+        made = dict(typed(values, edited).values())
+        for name, value in made.items():
             if edited_values.large_integers(value):
-                self._note("integer-rounded", name, f"'{name}' holds an integer beyond 2^53: the server rounds it")
-        return typed
+                reason = f"'{name}' holds an integer beyond 2^53: the server rounds it"
+                self.draft.note("integer-rounded", name, reason)
+        return made
 
     def _view(self, name: str) -> Exchange[View]:
         if name not in self.views:
             self.views[name] = yield from objects.view(name, self.features)
         return self.views[name]
-
-    def _note(self, code: str, about: str, reason: str) -> None:
-        self.notes[code, about] = Note(code=code, reason=reason)
 
 
 def plan_changes(request: PlanRequest, features: Features, *, by_query: bool) -> Exchange[Plan]:
@@ -167,25 +146,12 @@ def plan_changes(request: PlanRequest, features: Features, *, by_query: bool) ->
         features: What the server's version can do.
         by_query: Delete by the route that takes the collection as a parameter, which the server ignores.
     """
-    planner = _Planner(features, by_query=by_query)
-    planned, refusals = [], []
+    draft = PlanDraft(request.changes)
+    planner = _Planner(features, draft, by_query=by_query)
     for number, change in enumerate(request.changes):
-        try:
-            made = yield from planner.change(change)
-            planned.append(PlannedRequest(request=made, changes=[number]))
-        except _NotSentError as refusal:
-            status, reason = refusal.status, str(refusal)
-            refusals.append(Outcome(change=number, status=status, id=_id(change), reason=reason))
-        except (ValueError, QueryError, ObjectNotFoundError) as error:
-            reason = error.message if isinstance(error, DragomanError) else str(error)
-            refusals.append(Outcome(change=number, status=OutcomeStatus.REFUSED, id=_id(change), reason=reason))
-    return Plan(planned=planned, refusals=refusals, notes=[*planner.notes.values()], changes=request.changes)
-
-
-def _id(change: Change) -> str | None:
-    if isinstance(change, Insert):
-        return change.id
-    return (change.key.id or None) if isinstance(change, (Update, Delete)) else None
+        with draft.judging(number):
+            draft.send((yield from planner.change(change)), number)
+    return replace(draft.plan(), changes=request.changes)
 
 
 def other_holders(collection: str, key: str) -> Exchange[str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman_registry.index.browse import summarise
+from dragoman_registry.index.search_summaries import summarise
 from dragoman_registry.names import marked
-from dragoman_registry.permissions import describe_reach
-from dragoman_registry.wheels.requirements import parse_range, parse_version
+from dragoman_registry.permission_wording import describe_reach
+from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version
 
 from .escaping import clean, embedded
 from .rendering import Markup, fill, words
@@ -15,8 +15,8 @@ from .rendering import Markup, fill, words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dragoman_registry.index.browse import Summary
     from dragoman_registry.index.catalog import Catalog
+    from dragoman_registry.index.search_summaries import Summary
 
 FRONT, ALL = "../index.html", "../all.html"
 """Pages for people, at the root of the registry beside `targets/`."""

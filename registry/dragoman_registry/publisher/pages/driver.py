@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman_registry.index.browse import offered, standing
-from dragoman_registry.index.documents import MAX_TEXT, Documents, read_documents
-from dragoman_registry.permissions import plain_permissions
+from dragoman_registry.index.release_documents import MAX_TEXT, Documents, read_documents
+from dragoman_registry.index.search_summaries import offered, standing
+from dragoman_registry.permission_wording import plain_permissions
 from dragoman_registry.wheels.manifest import decode
 
 from .escaping import address, markdown
@@ -14,7 +14,7 @@ from .rendering import Markup, capitalised, fill, size, words
 
 if TYPE_CHECKING:
     from dragoman_registry.index.catalog import Project, Release
-    from dragoman_registry.index.documents import Read
+    from dragoman_registry.index.release_documents import Read
     from dragoman_registry.wheels.manifest import Manifest
 
 MOST = 50

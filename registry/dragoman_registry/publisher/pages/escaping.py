@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_registry.index.documents import MAX_TEXT, is_renderable
+from dragoman_registry.index.release_documents import MAX_TEXT, is_renderable
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

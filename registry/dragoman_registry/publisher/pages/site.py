@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from dragoman_registry.index.catalog import Catalog
-    from dragoman_registry.index.documents import Read
+    from dragoman_registry.index.release_documents import Read
 
 
 def pages(

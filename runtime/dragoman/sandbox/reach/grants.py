@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from dragoman.references import NamedFile
     from dragoman.sandbox.launch import Endpoint, Launch
+    from dragoman.secret_references import NamedFile
 
 DEFAULT_PORT = 443
 """Of a host that a permission names without one."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.exchanges import decode
+from dragoman_api.json_text import decode
 from dragoman_registry.files import locked, sweep_drafts, write
 from dragoman_registry.ip_addresses import Nearness
 

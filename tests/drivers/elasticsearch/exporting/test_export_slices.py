@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from drivers.replies import Answers, Canned, reply
 
-from dragoman_api import ConnectionFailedError, ExportRequest, QueryError, exchanges
+from dragoman_api import ConnectionFailedError, ExportRequest, QueryError
+from dragoman_api.kit import retries
 from dragoman_elasticsearch.exporting import slices
 from dragoman_elasticsearch.exporting.export import ExportReader
 from dragoman_elasticsearch.exporting.slices import ExportQuery, Slice, SlicePage
@@ -70,7 +71,7 @@ def test_an_answer_in_part_is_refused_by_the_server_and_by_us(wording: Wording) 
 def test_a_busy_server_is_given_time_and_asked_for_less(wording: Wording) -> None:
     one = slice_of()
     asked, waits = [], []
-    for _ in exchanges._BUSY:
+    for _ in retries._BUSY:
         wait, body = page(one, BUSY)
         asked.append(body["size"])
         waits.append(wait)
@@ -199,7 +200,7 @@ def test_where_documents_are_large_the_first_pages_are_small() -> None:
 
 def test_a_connection_that_fails_is_tried_again_a_few_times() -> None:
     one = slice_of()
-    for _ in exchanges._AWAY:
+    for _ in retries._AWAY:
         asking = one.page()
         next(asking)
         with pytest.raises(StopIteration) as end:
@@ -210,3 +211,27 @@ def test_a_connection_that_fails_is_tried_again_a_few_times() -> None:
     with pytest.raises(ConnectionFailedError, match="reset") as caught:
         asking.throw(ConnectionFailedError("reset"))
     assert "resume" in caught.value.hint
+
+
+def test_the_bookmark_of_a_page_is_its_last_row() -> None:
+    one = slice_of()
+    one.source.size = 3
+    found, _ = page(one, reply(hits(3)))
+    assert found.mark == one.mark == (2, 2**33 + 2)
+
+
+def test_an_export_of_nothing_ends_without_a_part() -> None:
+    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=True)
+    count = {"hits": {"total": {"value": 0, "relation": "eq"}, "hits": []}, "_shards": {"total": 1}}
+    Answers(reply(count)).run(export.open())
+    assert export._total == 0
+
+
+@pytest.mark.parametrize("more", [{"_shards": {"total": 2, "failed": 1}}, {"timed_out": True}])
+def test_rows_that_were_counted_in_part_begin_no_export(more: dict[str, Any]) -> None:
+    export = ExportReader(ExportRequest(object="x"), QUERY, scrolls=False)
+    count = {"hits": {"total": {"value": 20, "relation": "eq"}, "hits": []}, "_shards": {"total": 2}} | more
+    asking = Answers(reply({"id": "p"}), reply(count))
+    with pytest.raises(QueryError, match="incomplete"):
+        asking.run(export.open())
+    assert asking.asked[-1].path == "/_search?allow_partial_search_results=false"

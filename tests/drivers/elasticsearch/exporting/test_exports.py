@@ -19,7 +19,9 @@ from dragoman.exports.values import ValueReader, text_of
 from dragoman_api import ExportPart, ExportRequest, Filter, QueryError
 from dragoman_api.errors import ConnectionFailedError, ObjectNotFoundError
 from dragoman_api.exports import ExportForm
-from dragoman_elasticsearch.exporting import parallel, slices
+from dragoman_api.kit import cursors
+from dragoman_elasticsearch import driver
+from dragoman_elasticsearch.exporting import slices
 from dragoman_elasticsearch.exporting.export import ExportReader
 from dragoman_elasticsearch.search import MATCH_ALL
 
@@ -80,7 +82,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 def walkers() -> list[str]:
-    return [name for task in asyncio.all_tasks() if "dragoman_elasticsearch" in (name := task.get_name())]
+    return [name for task in asyncio.all_tasks() if "dragoman_" in (name := task.get_name())]
 
 
 def lines(found: list[ExportPart]) -> list[bytes]:
@@ -362,7 +364,9 @@ async def test_a_checkpoint_of_another_number_of_rows_is_refused(wording: Wordin
     async with on_fake("8.19.21") as es:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(1100)])
         (first,) = await begin(es, name, taken=1)
-        other = json.dumps(json.loads(first.checkpoint or "") | {"total": 1200})
+        query = cursors.query_of(ExportRequest(object=name))
+        position = cursors.unseal(first.checkpoint or "", query, dict[str, Any])
+        other = cursors.seal(query, position | {"total": 1200})
         with pytest.raises(QueryError) as caught:
             await parts(es, name, checkpoint=other)
         wording(caught.value.message)
@@ -379,7 +383,7 @@ async def test_a_server_without_points_in_time_resumes_nothing(wording: Wording)
 
 
 async def test_a_taker_may_take_longer_than_the_server_holds_a_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "_RENEWED", 0.05)
+    monkeypatch.setattr(driver, "_RENEWED", 0.05)
     async with on_fake("8.19.21") as es:
         name = await es.index({"n": {"type": "long"}}, [{"n": at} for at in range(4900)])
         async with aclosing(es.driver.export_rows(ExportRequest(object=name))) as taken:

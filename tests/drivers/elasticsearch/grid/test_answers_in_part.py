@@ -181,6 +181,35 @@ def test_E34_a_number_fits_up_to_its_bounds(column: str, low: Any, high: Any) ->
         assert "out of range" in refused(Filter(column, "<", value))
 
 
+def test_E34_an_unsigned_number_has_64_bits() -> None:
+    types = {"u": {"type": "unsigned_long"}}
+    for value in (0, 2**64 - 1):
+        assert clause(Filter("u", "=", value), types=types)
+    for value in (-1, 2**64):
+        assert "out of range" in refused(Filter("u", "=", value), types=types)
+
+
+@pytest.mark.parametrize("value", [True, False, "abc", "0x10", "1_000", "½"])
+def test_E34_what_is_no_number_is_refused(value: Any) -> None:
+    assert refused(Filter("long", "=", value)) == f"{value!r} is not a number"
+
+
+def test_E34_white_space_around_a_number_does_not_matter() -> None:
+    assert clause(Filter("long", "=", " 5 ")) == clause(Filter("long", "=", 5))
+
+
+def test_a_query_without_a_filter_holds_no_raw_row() -> None:
+    assert pages.filter_query("x", None) == (search.MATCH_ALL, False)
+
+
+@pytest.mark.parametrize("other", ["a", "xx", "y"])
+def test_a_filter_of_another_object_is_refused(other: str) -> None:
+    compiled = compile_filter(FilterRequest(object="x", rows=[Filter("n", "=", 1)]), SEEN, MODERN, command="")
+    assert pages.filter_query("x", compiled)[1] is False
+    with pytest.raises(QueryError, match=f"not for '{other}'"):
+        pages.filter_query(other, compiled)
+
+
 @pytest.mark.parametrize(
     ("column", "greatest", "beyond"),
     [

@@ -14,14 +14,14 @@ from drivers.replies import Answers, reply
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman_api import CellRequest, CutText, Json, RowKey
+from dragoman_api import CellRequest, CutJson, Json, RowKey, Sort
 from dragoman_api.cells import exact_number, narrowed, widened
 from dragoman_api.errors import ObjectNotFoundError, QueryError, RowNotFoundError
 from dragoman_elasticsearch.columns.mapping import SPECIAL
 from dragoman_elasticsearch.grid import pages
 from dragoman_elasticsearch.grid.cells import _MISSING, CellReader, _follow, _numbers, _ways, parse
-from dragoman_elasticsearch.hits import DecodedHit
 from dragoman_elasticsearch.search import READ, mended, search
+from dragoman_elasticsearch.search_hits import DecodedHit
 
 if TYPE_CHECKING:
     from dragoman_api import Cell
@@ -101,6 +101,33 @@ def test_integers_of_any_length_are_read_and_stay_as_they_are(digits: int) -> No
     assert narrowed(widened(body).decode()) == body.decode()
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([1, 20, 4_299, 4_300, 4_301, 8_599, 8_600, 9_000]), st.sampled_from([",", " ", "a"])),
+        max_size=6,
+    ),
+    st.integers(0, 4_400),
+)
+def test_integers_are_found_wherever_they_begin(runs: list[tuple[int, str]], blanks: int) -> None:
+    text = " " * blanks + "".join("7" * digits + end for digits, end in runs)
+    wide = " " * blanks + "".join("7" * digits + ("e-0000" if digits > 4_300 else "") + end for digits, end in runs)
+    assert widened(text.encode()).decode() == wide
+
+
+@pytest.mark.parametrize(
+    ("text", "wide"),
+    [
+        ("-0", "-0e-0000"),
+        ('{"-0":-0,"a":[-0 ,1]}', '{"-0":-0e-0000,"a":[-0e-0000 ,1]}'),
+        ("[-0.0,-0e1,-0E1,10,-10,0]", "[-0.0,-0e1,-0E1,10,-10,0]"),
+        (r'["-0",",-0e-0000,","\\",-0,"\"-0",-0]', r'["-0",",-0e-0000,","\\",-0e-0000,"\"-0",-0e-0000]'),
+    ],
+)
+def test_the_sign_of_an_integer_zero_is_kept_and_nothing_else_changes(text: str, wide: str) -> None:
+    assert widened(text.encode()).decode() == wide
+    assert narrowed(wide) == text
+
+
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_stays_a_float_where_it_gives_the_text_back(value: float) -> None:
     found = cells({"x": {"type": "double"}}, f'{{"x":{value!r}}}')["x"]
@@ -120,7 +147,7 @@ def test_E22_a_json_cell_is_cut_at_10000_characters_and_marked() -> None:
     fits, long = json.dumps(["ü" * 9_996], ensure_ascii=False), json.dumps(["ü" * 9_997], ensure_ascii=False)
     found = cells({"a": {"type": "keyword"}, "b": {"type": "keyword"}}, f'{{"a":{fits},"b":{long}}}')
     assert (found["a"], type(found["a"])) == (fits, Json)
-    assert (found["b"], type(found["b"])) == (long[:10_000] + "...", CutText)
+    assert (found["b"], type(found["b"])) == (long[:10_000] + "...", CutJson)
 
 
 def test_E22_a_plain_string_is_not_cut() -> None:
@@ -261,6 +288,13 @@ class CellRules:
             "_id": "0", "_index": name, "_score": 1.0, "n": Decimal("1.10"), "s": "ü", "z": 1,
             "big": 123456789012345678901234567890, "huge": Decimal("1e400"), "a": "[1.0,2.50]",
         }  # fmt: skip
+
+    async def test_an_integer_zero_keeps_its_sign(self, es: Rig) -> None:
+        name = await es.index({"x": {"type": "long"}, "a": {"type": "long"}}, ['{"x":-0,"a":[-0,0]}', '{"x":0}'])
+        page = await es.page(name, columns=["_id", "x", "a"], sort=[Sort("_index")])
+        assert sorted((key, str(x), a) for key, x, a in page.cells) == [("0", "-0", "[-0,0]"), ("1", "0", None)]
+        key = next(key for key in page.keys if key.id == "0")
+        assert str(await es.driver.fetch_cell(CellRequest(key=key, column="x"))) == "-0"
 
     async def test_a_comment_stored_in_a_document_does_not_fail_its_page(self, es: Rig) -> None:
         """The server stores comments and answers them verbatim, so its answer is no JSON."""

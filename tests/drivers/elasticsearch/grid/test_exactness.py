@@ -23,7 +23,7 @@ from dragoman_elasticsearch.grid.filters import compile_filter
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from dragoman_elasticsearch.columns.view import View
+    from dragoman_elasticsearch.columns.grid_columns import View
 
 # what a stored value is, in Python
 

@@ -12,14 +12,15 @@ import anyio
 import pytest
 from aiohttp import web
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, connected, on_fake, on_server, profile
-from drivers.elasticsearch.test_objects import view
+from drivers.elasticsearch.test_objects import read, view
 from drivers.replies import Answers, reply
 from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman_api import CountRequest, Filter, Page, PageRequest, QueryError, RawQuery, Sort
 from dragoman_api.errors import ConnectionFailedError, WindowExceededError
-from dragoman_elasticsearch.grid import deep_pages
+from dragoman_elasticsearch.columns import exactness
+from dragoman_elasticsearch.grid import deep_pages, pages
 from dragoman_elasticsearch.grid.sorting import compile_sort, reverse
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ def test_E24_E37_what_does_not_sort_is_dropped_and_reported() -> None:
         "_score": "the score orders a page that has no sort",
         "nope": "there is no such column",
     }
+
+
+def test_rows_sort_by_their_index_in_both_directions() -> None:
+    plain = (mapped(k={"type": "keyword"}),)
+    assert keys(Sort("_index"), mappings=plain) == [{"_index": {"order": "asc"}}]
+    assert keys(Sort("_index", descending=True), mappings=plain) == [{"_index": {"order": "desc"}}]
 
 
 def test_E24_a_nested_leaf_names_its_array() -> None:
@@ -107,6 +114,52 @@ def test_numbers_of_several_types_sort_by_what_holds_them_or_it_is_said(
     assert [note.code for note in notes] == ["sort-approximate"] * approximate
 
 
+_LOWERED = {"type": "keyword", "normalizer": "lowercase"}
+
+
+@pytest.mark.parametrize(
+    ("column", "properties", "names"),
+    [
+        ("x", {"x": {"type": "keyword", "null_value": "none"}}, ["null_value"]),
+        ("x", {"x": {"type": "integer", "null_value": 0}}, ["null_value"]),
+        ("x", {"x": _LOWERED}, ["normalizer"]),
+        ("x", {"x": _LOWERED | {"null_value": "None"}}, ["null_value", "normalizer"]),
+        ("x", {"x": {"type": "text", "fields": {"keyword": _LOWERED}}}, ["normalizer"]),
+        ("y", {"x": _LOWERED, "y": {"type": "alias", "path": "x"}}, ["normalizer"]),
+        ("x", {"x": {"type": "keyword"}, "y": {"type": "keyword", "copy_to": "x"}}, ["copy_to"]),
+        ("x", {"x": {"type": "long", "script": {"source": "emit(1)"}}}, ["script"]),
+        ("x", {"x": {"type": "constant_keyword", "value": "a"}}, ["constant_keyword"]),
+        ("x", {"x": {"type": "token_count", "analyzer": "standard"}}, ["token_count"]),
+        ("x.a", {"x": {"type": "flattened"}}, ["flattened, order"]),
+        ("x", {"x": {"type": "keyword", "ignore_above": 3}}, []),
+        ("x", {"x": {"type": "double"}}, []),
+    ],
+)
+def test_a_sort_by_what_no_row_shows_says_so(column: str, properties: dict[str, Any], names: list[str]) -> None:
+    """E24: what a filter row on the column calls approximate, and in the words of that filter row."""
+    compiled, notes = compile_sort([Sort(column)], view(mapped(**properties)))
+    assert len(compiled) == 1
+    starts = {each.name: each.reason.partition("{")[0] for each in exactness.TABLE}
+    assert [(note.code, note.column) for note in notes] == [("sort-approximate", column)] * len(names)
+    assert all(note.reason.startswith(starts[name]) for note, name in zip(notes, names, strict=True))
+
+
+def test_a_sort_says_what_the_mappings_do_not_tell() -> None:
+    """E24: one index stores the column without a mapping, or the credentials may not read the mapping."""
+    union = view(mapped(k={"type": "keyword"}), {"dynamic": False, "properties": {"x": {"type": "long"}}})
+    caps = {"k": {"keyword": {"searchable": True, "aggregatable": True}}}
+    hidden = read("x", None, {"indices": ["a"], "fields": caps})
+    for found in (union, hidden):
+        compiled, notes = compile_sort([Sort("k")], found)
+        assert (len(compiled), [(note.code, note.column) for note in notes]) == (1, [("sort-approximate", "k")])
+
+
+def test_a_computed_column_sorts_by_what_it_shows() -> None:
+    found = view({"runtime": {"x": {"type": "long", "script": {"source": "emit(1)"}}}, "properties": {}})
+    compiled, notes = compile_sort([Sort("x")], found)
+    assert (len(compiled), notes) == (1, [])
+
+
 def test_no_sort_key_has_a_format() -> None:
     assert "format" not in keys(Sort("d"), mappings=(mapped(d={"type": "date", "format": "epoch_second"}),))[0]["d"]
 
@@ -130,10 +183,16 @@ def test_a_missing_date_has_the_same_number_in_both_directions() -> None:
 # a page that is right, or says that it is not
 
 
+@pytest.mark.parametrize("cursor", ["abc", "", "20"])
+def test_a_cursor_is_refused_since_no_page_gives_one(cursor: str) -> None:
+    request = PageRequest(object="a", cursor=cursor)
+    with pytest.raises(QueryError) as caught:
+        pages.page_query(request, view(mapped(n={"type": "long"})), window=10, preference="p", connection="c")
+    assert caught.value.code == "cursor-invalid"
+
+
 async def answered(found: dict[str, Any]) -> Page:
     """Return the page that a driver makes of a search answer."""
-    from dragoman_elasticsearch.grid import pages
-
     grid = pages.page_query(
         PageRequest(object="x"), view(mapped(n={"type": "long"})), window=10_000, preference="p", connection="c"
     )
@@ -208,6 +267,17 @@ class PageRules:
                 assert got[:-1] == sorted(known, reverse=descending)
             else:
                 assert got[:-1] == (["10.0.0.2", "9.0.0.1", "::1"] if descending else ["::1", "9.0.0.1", "10.0.0.2"])
+
+    async def test_E24_a_page_says_what_its_sort_takes_for_a_stored_null_and_a_capital(self, es: Rig) -> None:
+        properties = {"void": {"type": "keyword", "null_value": "m"}, "folded": _LOWERED, "copied": {
+            "type": "keyword", "copy_to": "gathered"}, "gathered": {"type": "keyword"}}  # fmt: skip
+        rows = [{"void": "z", "folded": "a", "gathered": "z"}, {"void": None, "folded": "B", "copied": "m"},
+                {"void": "a", "folded": "c", "gathered": "a"}]  # fmt: skip
+        index = await es.index(properties, rows)
+        for column, order in (("void", ["2", "1", "0"]), ("folded", ["0", "1", "2"]), ("gathered", ["2", "1", "0"])):
+            page = await es.page(index, sort=[Sort(column)])
+            assert [row["_id"] for row in page.rows] == order
+            assert [(note.code, note.column) for note in page.notes] == [("sort-approximate", column)]
 
     async def test_E24_nested_leaves_sort(self, es: Rig) -> None:
         """Without the array's name 7.17 sorts by nothing, 8.x refuses."""

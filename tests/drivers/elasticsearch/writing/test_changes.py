@@ -11,11 +11,12 @@ import pytest
 from drivers.elasticsearch.grid.test_filters import PROPERTIES as FILTERED
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
 from drivers.elasticsearch.test_objects import view
+from drivers.replies import Answers
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import (
-    CutText,
+    CutJson,
     Delete,
     Drop,
     Filter,
@@ -28,7 +29,9 @@ from dragoman_api import (
     Update,
 )
 from dragoman_elasticsearch import read_or_write
+from dragoman_elasticsearch.columns.field_types import Family, Field
 from dragoman_elasticsearch.writing import edited_values
+from dragoman_elasticsearch.writing.plan import plan_changes
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change
@@ -99,6 +102,22 @@ CONFLICT, FAILED, UNKNOWN = OutcomeStatus.CONFLICT, OutcomeStatus.FAILED, Outcom
 def test_values_are_typed_by_column(column: str, given_: object, stored: str) -> None:
     found = view({"properties": FILTERED}).fields[column]
     assert edited_values.encode(edited_values.edited(found, given_)) == stored
+
+
+def test_bytes_are_stored_as_base64_in_a_binary_column_only() -> None:
+    binary = Field(name="x", types=("binary",), family=Family.BINARY, field="x")
+    assert edited_values.encode(edited_values.edited(binary, b"hello")) == '"aGVsbG8="'
+    for column in ("k", "i", "t", "b"):
+        with pytest.raises(ValueError, match="bytes"):
+            edited_values.edited(view({"properties": FILTERED}).fields[column], b"hello")
+
+
+def test_ids_that_are_no_texts_are_refused_one_by_one() -> None:
+    changes = [Delete(RowKey("a", b"x")), Update(RowKey("a", ["x", 1]), {"k": "y"}), Insert("a", {"k": "y"}, b"x")]
+    plan = Answers().run(plan_changes(PlanRequest(changes=changes), {}))
+    assert [(each.change, each.status, each.id) for each in plan.refusals] == [
+        (0, REFUSED, b"x"), (1, REFUSED, ["x", 1]), (2, REFUSED, b"x"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -368,7 +387,7 @@ class ChangeRules:
         name = await es.index({"code": {"type": "keyword", "ignore_above": 10}}, [{"code": ["x" * 12_000]}])
         [row] = (await es.page(name)).rows
         shown = row["code"]
-        assert isinstance(shown, CutText)
+        assert isinstance(shown, CutJson)
         [outcome] = await es.apply(Update(row.key, {"code": shown}))
         assert (outcome.status, "only the beginning" in outcome.reason) == (REFUSED, True)
         [outcome] = await es.apply(Update(row.key, {"code": str(shown)}))
@@ -389,7 +408,7 @@ class ChangeRules:
     @pytest.mark.parametrize(
         ("values", "reasons"),
         [
-            ({"_id": "x"}, ["_id: the primary key is read-only"]),
+            ({"_id": "x"}, ["_id: the _id of a row cannot be changed"]),
             ({"al": "x"}, ["al: an alias is not stored"]),
             ({"nope": 1}, ["nope: there is no such column"]),
             ({"pages": "many", "stock": "perhaps"}, ["pages: 'many' is not a number", "stock: 'perhaps' is neither"]),

@@ -10,12 +10,24 @@ import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig
 from drivers.replies import Answers, reply
 
-from dragoman_api import CutText, Delete, Drop, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
+from dragoman_api import (
+    CutJson,
+    Delete,
+    Drop,
+    Insert,
+    OutcomeStatus,
+    Plan,
+    PlanRequest,
+    QueryError,
+    RowKey,
+    Update,
+)
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.writing import requests
+from dragoman_elasticsearch.writing.edited_values import respelled
 from dragoman_elasticsearch.writing.plan import plan_changes
 from dragoman_elasticsearch.writing.requests import RowWrite, planned_requests
-from dragoman_elasticsearch.writing.stored_rows import digest
+from dragoman_elasticsearch.writing.stored_rows import digest, read_rows
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change
@@ -53,7 +65,7 @@ def test_E28_one_bad_column_keeps_the_good_one_from_being_sent() -> None:
 
 
 def test_E23_one_cut_cell_of_several_refuses_the_row() -> None:
-    for values in ({"k": CutText("abc"), "n": 5}, {"n": 5, "k": CutText("abc")}):
+    for values in ({"k": CutJson("abc"), "n": 5}, {"n": 5, "k": CutJson("abc")}):
         made = planned(Update(key(), values), docs=[stored()])
         assert (made.planned, [each.status for each in made.refusals]) == ([], ["refused"])
 
@@ -81,6 +93,13 @@ def test_each_change_of_several_is_judged_by_itself() -> None:
     assert [each[0] for each in told] == [1, 2, 4, 5]
     assert [each[1] for each in told] == ["refused", "skipped", "refused", "refused"]
     assert told[0][2] == "2"
+
+
+def test_nothing_is_written_to_an_index_behind_its_drop() -> None:
+    """Drops are sent last, so a later insert would be sent before its index is deleted, and lost with it."""
+    made = planned(Insert("books", {"n": 1}), Drop("books"), Insert("books", {"n": 2}), Drop("books"))
+    assert [each.changes for each in made.planned] == [[0], [1]]
+    assert [(each.change, each.status) for each in made.refusals] == [(2, "refused"), (3, "refused")]
 
 
 @pytest.mark.parametrize("routing", [None, "a+b", "a b", "ä&c", "a/b"])
@@ -214,6 +233,74 @@ def test_a_guard_by_value_holds_for_the_same_values_in_another_order() -> None:
     assert digest(b'{"n":1}') != digest(b'{"n":1.0}') != digest(b'{"n":"1"}')
 
 
+@pytest.mark.parametrize(
+    ("change", "undo", "read"),
+    [
+        (Insert("books", {"n": 1}, "1"), False, False),
+        (Insert("books", {"n": 1}, "1"), True, True),
+        (Insert("books", {"n": 1}, "1", replace=True, guard={"seq_no": 3, "primary_term": 2}), False, True),
+        (Insert("books", document='{"n":1}', id="1"), False, True),
+        (Insert("books", document='{"n":1}', id="1", replace=True), False, False),
+        (Insert("books", {"n": 1}), True, False),
+    ],
+)
+def test_an_insert_reads_the_row_that_it_may_replace(change: Insert, *, undo: bool, read: bool) -> None:
+    answers = [reply({"docs": [stored()]})] if read else []
+    script = Answers(SETTINGS, *answers)
+    script.run(plan_changes(PlanRequest(changes=[change], undo=undo), {"books": VIEW}))
+    assert [each.path for each in script.asked if each.path.endswith("/_mget")] == ["/books/_mget"] * read
+
+
+@pytest.mark.parametrize(("undo", "kept", "sent"), [(True, True, True), (True, False, False), (False, False, True)])
+def test_a_deletion_that_could_not_be_taken_back_is_not_planned(*, undo: bool, kept: bool, sent: bool) -> None:
+    row = stored()
+    if not kept:
+        del row["_source"]
+    made = planned(Delete(key(seq_no=3, primary_term=2)), docs=[row], undo=undo)
+    assert (bool(made.planned), bool(made.refusals)) == (sent, not sent)
+
+
+def test_a_row_without_an_id_is_not_read() -> None:
+    [outcome] = planned(Update(key(""), {"n": 1})).refusals
+    assert outcome.status is OutcomeStatus.SKIPPED
+
+
+@pytest.mark.parametrize(("index", "sent"), [("books", True), ("other", True), ("a,b", False), ("b*", False)])
+def test_a_row_of_a_hidden_alias_comes_from_one_index(index: str, *, sent: bool) -> None:
+    hidden = reply({"error": {"type": "security_exception", "reason": "no"}, "status": 403}, 403)
+    script = Answers(hidden, reply({"docs": [stored(_index=index)]}))
+    made = script.run(plan_changes(PlanRequest(changes=[Update(key(), {"n": 5})], undo=False), {"books": VIEW}))
+    assert bool(made.planned) is sent
+    assert bool(made.refusals) is not sent
+
+
+def test_a_row_that_cannot_be_read_is_told_by_itself() -> None:
+    lost = reply({"error": {"type": "x_exception", "reason": "broken"}, "status": 400}, 400)
+    [fault] = Answers(lost).run(read_rows("books", [("1", None)]))
+    assert isinstance(fault, QueryError)
+    good = reply({"docs": [stored("2")]})
+    script = Answers(lost, lost, good)
+    fault, row = script.run(read_rows("books", [("1", None), ("2", None)]))
+    assert isinstance(fault, QueryError)
+    assert isinstance(row, tuple)
+    assert [json.loads(each.body or "")["docs"] for each in script.asked[1:]] == [[{"_id": "1"}], [{"_id": "2"}]]
+
+
+@pytest.mark.parametrize("source", [[1], "x", 5])
+def test_a_document_that_is_no_object_is_no_row(source: Any) -> None:
+    [fault] = Answers(reply({"docs": [stored(_source=source)]})).run(read_rows("books", [("1", None)]))
+    assert isinstance(fault, QueryError)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [("-1.5E10", False), ("1.5E10", False), ("-1.0E7", False), ("-12345678.5", True), ("-1.50E10", True),
+     ("-1.5e10", True), ("-0", True), ("-1.5", False)],
+)  # fmt: skip
+def test_a_number_is_respelled_unless_the_server_writes_it_so(number: str, *, said: bool) -> None:
+    assert respelled(f'{{"a":{number}}}'.encode()) == (number if said else "")
+
+
 class Rules:
     async def test_E28_a_row_with_one_bad_column_stays_as_it_was(self, es: Rig) -> None:
         """And the change beside it is carried out."""
@@ -226,7 +313,7 @@ class Rules:
 
     async def test_E23_a_row_with_one_cut_cell_stays_as_it_was(self, es: Rig) -> None:
         name = await es.index(PROPERTIES, [{"k": "a", "t": "b"}])
-        [outcome] = await es.apply(Update(RowKey(name, "0"), {"t": "new", "k": CutText("a")}))
+        [outcome] = await es.apply(Update(RowKey(name, "0"), {"t": "new", "k": CutJson("a")}))
         assert outcome.status == "refused"
         assert json.loads(await es.source(name, "0")) == {"k": "a", "t": "b"}
 

@@ -10,8 +10,17 @@ from drivers.replies import Answers, reply
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
 from drivers.weaviate.views import view
 
-from dragoman_api import ConnectionFailedError, DragomanError, ExportRequest, Filter, FilterRequest, QueryError
+from dragoman_api import (
+    ConnectionFailedError,
+    DragomanError,
+    ExportPart,
+    ExportRequest,
+    Filter,
+    FilterRequest,
+    QueryError,
+)
 from dragoman_api.exports import ExportForm
+from dragoman_api.kit import cursors
 from dragoman_weaviate.exporting import export as exporting
 from dragoman_weaviate.exporting.export import ExportReader
 from dragoman_weaviate.grid.filters import compile_filter
@@ -34,6 +43,11 @@ def reader(**more: Any) -> ExportReader:
     return ExportReader(ExportRequest(object="Book", **more), view())
 
 
+def left(export: ExportReader, part: ExportPart) -> list[tuple[str, str]]:
+    """Read the ranges that are left behind a part."""
+    return cursors.unseal(part.checkpoint or "", cursors.query_of(export.request), list[tuple[str, str]])
+
+
 def test_a_page_of_long_rows_is_several_pieces_and_each_knows_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """An export that is resumed goes on behind what was passed on, not behind what was read."""
     monkeypatch.setattr(exporting, "_BYTES", 100)
@@ -45,9 +59,9 @@ def test_a_page_of_long_rows_is_several_pieces_and_each_knows_its_last_row(monke
     assert b"".join(each.data for each in pieces).count(b"\n") == 8
     assert [len(each.data.splitlines()) for each in pieces] == [2] * 4
     part = export.part(pieces[0])
-    assert json.loads(part.checkpoint or "")["lanes"][0] == [uuid(2), export.ranges[0].bound]
+    assert left(export, part)[0] == (uuid(2), export.ranges[0].bound)
     assert (part.rows, part.data) == (2, pieces[0].data)
-    assert len(json.loads(export.part(pieces[3]).checkpoint or "")["lanes"]) == len(export.ranges) - 1
+    assert len(left(export, export.part(pieces[3]))) == len(export.ranges) - 1
 
 
 def test_a_row_that_is_longer_than_a_piece_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,16 +186,19 @@ def test_a_page_that_was_shortened_by_the_server_stays_so():
 
 
 def test_a_damaged_checkpoint_and_a_server_without_a_cursor_are_refused():
-    for text in ("", "{}", '{"lanes": [["a"]]}', "[]"):
-        with pytest.raises(QueryError, match="checkpoint"):
+    query = cursors.query_of(ExportRequest(object="Book"))
+    for text in ("", "{}", "[]", cursors.seal(query, [["a"]]), cursors.seal({**query, "tenant": "other"}, [])):
+        with pytest.raises(QueryError, match="checkpoint") as caught:
             reader(checkpoint=text)
+        assert caught.value.code == "export-not-resumable"
     with pytest.raises(QueryError, match=r"1\.18"):
         ExportReader(ExportRequest(object="Book"), view(version=(1, 17, 9)))
     assert ExportReader(ExportRequest(object="Book"), view(version=(1, 18, 0))).ranges
 
 
 def test_a_resumed_export_goes_on_in_the_ranges_that_are_left():
-    export = reader(checkpoint=json.dumps({"lanes": [[uuid(4), uuid(9)], [uuid(20), ""]]}))
+    query = cursors.query_of(ExportRequest(object="Book"))
+    export = reader(checkpoint=cursors.seal(query, [[uuid(4), uuid(9)], [uuid(20), ""]]))
     assert [(each.position, each.bound, each.told) for each in export.ranges] == [
         (uuid(4), uuid(9), uuid(4)), (uuid(20), "", uuid(20)),
     ]  # fmt: skip

@@ -15,7 +15,7 @@ from drivers.weaviate.views import view
 from dragoman_api import CountRequest, Filter, FilterNotSupportedError, FilterRequest
 from dragoman_api import Operator as Op
 from dragoman_weaviate.graphql import literal
-from dragoman_weaviate.grid.differences import TABLE
+from dragoman_weaviate.grid.filter_differences import TABLE
 from dragoman_weaviate.grid.filters import compile_filter
 
 if TYPE_CHECKING:
@@ -122,6 +122,10 @@ APPROXIMATE = [
     Case(name="case kept", column=FIELD, cells=["Tea", "tea"], op="=", value="tea", case=False, finds=[1]),
     Case(name="case lost", column=WORD, cells=["Tea", "tea"], op="contains", value="te", case=True, finds=[0, 1]),
     Case(name="case lost", column=TRIGRAM, cells=["Tea", "tea"], op="=", value="tea", case=True, finds=[0, 1]),
+    Case(name="dotted capital", column=WORD, cells=["İ", "i", "x"], op="contains", value="İ", finds=[0, 1]),
+    Case(name="dotted capital", column=WORD, cells=["İb", "ib", "b"], op="=", value="İb", finds=[0, 1]),
+    Case(name="dotted capital", column=TRIGRAM, cells=["İzmir", "izmir", "x"], op="in", value=["İzmir"], finds=[0, 1]),
+    Case(name="dotted capital", column=WORD, cells=["İ", "i", "x"], op="not-contains", value="İ", finds=[2]),
     Case(name="accents", column=FOLDED, cells=["café", "cafe", "tea"], op="contains", value="cafe", finds=[0, 1]),
     Case(name="accents", column=FOLDED, cells=["Straße", "strasse"], op="contains", value="ße", finds=[0, 1]),
     Case(name="white space", column=FIELD, cells=["tea", " tea "], op="=", value="tea", finds=[0, 1]),
@@ -156,6 +160,12 @@ APPROXIMATE = [
     Case(name="overflow", column="int", cells=[1, 2**63 - 1, 2**53], op=">", value=0, finds=[0, 2]),
     Case(name="overflow", column="int[]", cells=[[1], [2**63 - 512], [-1]], op="<", value=0, finds=[1, 2]),
     Case(name="overflow", column=RANGED, cells=[1, 2**63 - 1], op=">=", value=1, finds=[0]),
+    Case(name="overflow", column="int", cells=[-(2**63), 2**63 - 1, 0], op="=", value=-(2**63), finds=[0, 1]),
+    Case(name="overflow", column="int[]", cells=[[-(2**63)], [2**63 - 1], [0]], op="in", value=[7, -(2**63) + 1],
+         finds=[0, 1]),
+    Case(name="overflow", column="int", cells=[-(2**63), 2**63 - 1, 0], op="!=", value=-(2**63), finds=[2]),
+    Case(name="overflow", column="int", cells=[-(2**63), 2**63 - 1, 1], op="between", value=[-(2**63), 0],
+         finds=[0, 1]),
     Case(name="rounded number", column="number", cells=[2.0**53, 1.5], op="=", value="9007199254740993", finds=[0]),
     Case(name="far dates", column="date", cells=[NEW_YEAR, "9999-12-31T00:00:00Z", "1000-01-01T00:00:00Z"], op=">",
          value="2020-01-01T00:00:00Z", finds=[0, 2]),

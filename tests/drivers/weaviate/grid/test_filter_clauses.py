@@ -13,7 +13,7 @@ from dragoman_api import CompiledFilter, Filter, FilterNotSupportedError, Filter
 from dragoman_weaviate.grid.filters import compile_filter
 
 if TYPE_CHECKING:
-    from dragoman_weaviate.columns.view import View
+    from dragoman_weaviate.columns.grid_columns import View
 
 A, B = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
 
@@ -23,7 +23,7 @@ def compiled(*rows: Filter, match: str = "all", of: View | None = None) -> Compi
 
 
 def where(*rows: Filter, match: str = "all", of: View | None = None) -> Any:
-    return json.loads(compiled(*rows, match=match, of=of).body)
+    return json.loads(compiled(*rows, match=match, of=of).body)["where"]
 
 
 def notes(row: Filter, of: View | None = None) -> list[str]:

@@ -15,7 +15,7 @@ from dragoman_weaviate.graphql import literal
 from dragoman_weaviate.grid.filters import compile_filter
 
 if TYPE_CHECKING:
-    from dragoman_weaviate.columns.view import View
+    from dragoman_weaviate.columns.grid_columns import View
 
 OLD = (1, 32, 9)
 
@@ -25,7 +25,7 @@ def compiled(*rows: Filter | RawQuery, match: str = "all", of: View | None = Non
 
 
 def where(*rows: Filter, match: str = "all", of: View | None = None) -> Any:
-    return json.loads(compiled(*rows, match=match, of=of).body)
+    return json.loads(compiled(*rows, match=match, of=of).body)["where"]
 
 
 def notes(row: Filter, of: View | None = None) -> str:

@@ -19,6 +19,7 @@ from dragoman_api.errors import (
     RowNotFoundError,
     WindowExceededError,
 )
+from dragoman_api.kit import cursors
 from dragoman_weaviate.grid import pages
 from dragoman_weaviate.grid.filters import compile_filter
 
@@ -216,12 +217,22 @@ def test_a_lower_limit_of_the_server_is_told_with_its_number():
 
 def test_a_cursor_reaches_past_the_window_without_a_filter():
     """W39."""
-    _, requests = asked(offset=20_000, cursor=key(1))
+    cursor = cursors.seal(cursors.query_of(PageRequest(object="Book")), key(1))
+    _, requests = asked(offset=20_000, cursor=cursor)
     assert str(requests[0]) == f"GET /v1/objects?class=Book&limit=100&after={key(1)}&include=vector"
     for more in ({"sort": [Sort("title")]}, {}):
         rows = [] if more else [Filter("pages", ">", 1)]
         with pytest.raises(QueryError, match="cursor"):
-            asked(*rows, cursor=key(1), answers=Answers(), **more)
+            asked(*rows, cursor=cursor, answers=Answers(), **more)
+
+
+@pytest.mark.parametrize("more", [{"cursor": "abc"}, {"cursor": key(1)}, {"cursor": ""}, {"columns": ["title"]}])
+def test_what_is_no_cursor_of_this_query_is_refused_and_nothing_is_sent(more):
+    """W39: a server may take any text for the beginning."""
+    cursor = cursors.seal(cursors.query_of(PageRequest(object="Book")), key(1))
+    with pytest.raises(QueryError) as caught:
+        asked(**{"cursor": cursor, "answers": Answers()} | more)
+    assert caught.value.code == cursors.INVALID
 
 
 @pytest.mark.parametrize(("offset", "limit"), [(-1, 10), (0, 0), (0, -5)])

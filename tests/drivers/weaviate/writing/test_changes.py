@@ -13,7 +13,7 @@ from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, connected, key
 from drivers.weaviate.views import view
 
 from dragoman_api import Delete, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
-from dragoman_api.cells import CutText, Json
+from dragoman_api.cells import CutJson, Json
 from dragoman_api.changes import Change, Drop
 from dragoman_api.errors import ConnectionFailedError
 from dragoman_weaviate.connect import Features
@@ -115,6 +115,7 @@ def test_an_edit_patches_the_changed_properties_with_class_and_id_in_the_body():
             {"input": "020", "defaultCountry": "nl"},
         ),
         ("cover", "aGVsbG8=", "aGVsbG8="),
+        ("cover", b"hello", "aGVsbG8="),
         ("author", Json('{"name":"Ada","born":1815}'), {"name": "Ada", "born": 1815}),
         ("author", {"born": None, "name": "Ada"}, {"name": "Ada"}),
         ("author", None, None),
@@ -146,10 +147,13 @@ def test_a_value_is_stored_by_its_type(column, given, stored):
         ("phone", '{"input": "020", "extra": 1}', "computes the rest"),
         ("cover", "no base64!", "base64"),
         ("cover", "", "base64"),
+        ("cover", b"", "base64"),
+        ("title", b"hello", "no bytes"),
+        ("tags", b"hello", "no bytes"),
         ("author", '{"name": "Ada", "age": 3}', "no key age"),
         ("author", "[1]", "JSON object"),
         ("author", '{"born": 1.5}', "not an integer"),
-        ("title", CutText("abc..."), "only the beginning"),
+        ("title", CutJson("abc..."), "only the beginning"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused(column, given, reason):

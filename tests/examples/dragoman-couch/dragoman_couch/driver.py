@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -31,29 +30,38 @@ from dragoman_api import (
     Json,
     Note,
     Object,
+    ObjectList,
+    ObjectsRequest,
     Outcome,
     OutcomeStatus,
     Page,
     PageRequest,
     Plan,
-    PlannedRequest,
     PlanRequest,
     Profile,
-    QueryError,
+    Role,
     RowKey,
     Server,
+    Written,
     hookimpl,
 )
 from dragoman_api.cells import cut, exact_number
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError, ServerNotSupportedError
+from dragoman_api.kit import cursors
+from dragoman_api.kit.column_choice import choose, sortable
+from dragoman_api.kit.outcomes import Outcomes, status_of, unknown_note, unsure
+from dragoman_api.kit.row_changes import NotSentError, PlanDraft, fold, typed
 
 from .console import parse
-from .filters import OPERATORS, compile_rows
+from .filters import OPERATORS, compile_filter
+
+if TYPE_CHECKING:
+    from dragoman_api.changes import Change
 
 SAMPLE = 200  # documents from which the columns of a database are learnt
 BATCH = 1_000  # ids per request while counting
 KEY, REVISION = "_id", "_rev"
-KINDS = {str: ColumnKind.TEXT, bool: ColumnKind.BOOLEAN, int: ColumnKind.NUMBER, float: ColumnKind.NUMBER}
+KINDS = {str: ColumnKind.TEXT, bool: ColumnKind.BOOLEAN, int: ColumnKind.INTEGER, float: ColumnKind.FLOAT}
 NO_SORT = "CouchDB sorts by an index only, and this driver makes none"
 
 # Every digit stays, in both directions.
@@ -95,13 +103,17 @@ class Driver:
     # objects
 
     @hookimpl
-    async def list_objects(self) -> list[Object]:
+    async def list_objects(self, request: ObjectsRequest) -> ObjectList:
         """List the databases a person made; those of the server begin with an underscore."""
         names = [name for name in await self.http.get_json("/_all_dbs") if not name.startswith("_")]
         infos = await self.http.post_json("/_dbs_info", {"keys": names}, read=True) if names else []
-        return [
-            Object(each["key"], size=each["info"]["sizes"]["file"], kind="database") for each in infos if "info" in each
-        ]
+        return ObjectList(
+            objects=[
+                Object(each["key"], size=each["info"]["sizes"]["file"], kind="database")
+                for each in infos
+                if "info" in each
+            ]
+        )
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
@@ -116,22 +128,21 @@ class Driver:
     @hookimpl
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """Make a selector of the rows."""
-        return compile_rows(request, self.columns[request.object])
+        return compile_filter(request, self.columns[request.object])
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
         """Fetch one page in the order of the ids."""
+        cursors.refuse(request)
         known = self.columns[request.object]
-        if unknown := set(request.columns or ()) - set(known):
-            raise QueryError(f"{request.object} has no column {min(unknown)!r}")
-        shown = [known[name] for name in request.columns or known]
-        selector = json.loads(request.filter.body) if request.filter else {}
+        shown = choose(request.columns, known, object=request.object)
+        selector = _decode(request.filter.body) if request.filter else {}
         found = await self._find(request.object, selector, skip=request.offset, limit=request.limit)
         return Page(
             columns=shown,
             cells=[[cell(document.get(column.name)) for column in shown] for document in found["docs"]],
             keys=[key_of(request.object, document) for document in found["docs"]],
-            notes=[Note(code="sort-dropped", column=sort.column, reason=NO_SORT) for sort in request.sort],
+            notes=sortable(request.sort, known.get, lambda column: NO_SORT)[1],
             offset=request.offset,
         )
 
@@ -147,7 +158,7 @@ class Driver:
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
         """Count exactly, by walking the ids: CouchDB has no count under a selector."""
-        selector = json.loads(request.filter.body) if request.filter else {}
+        selector = _decode(request.filter.body) if request.filter else {}
         count, bookmark = 0, None
         while True:
             more = {"bookmark": bookmark} if bookmark else {}
@@ -163,65 +174,68 @@ class Driver:
         return _decode(self.http.check(response).body)
 
     async def _post(self, where: str, body: dict[str, Any]) -> Any:
-        return await self.http.request("POST", where, body=json.dumps(body), read=True)
+        return await self.http.request("POST", where, body=text_of(body), read=True)
 
     # changes
 
     @hookimpl
     async def plan_change(self, request: PlanRequest) -> Plan:
-        """Make one request of each change; a document is written as a whole, so an update reads it first."""
-        planned, refusals = [], []
-        for number, change in enumerate(request.changes):
-            made = await self._request(change)
-            if isinstance(made, HttpRequest):
-                planned.append(PlannedRequest(request=made, changes=[number]))
-            else:
-                refusals.append(Outcome(change=number, status=OutcomeStatus.REFUSED, reason=made))
-        return Plan(planned=planned, refusals=refusals)
+        """Make one request of all changes of a document; it is written as a whole, so an update reads it first."""
+        draft = PlanDraft(request.changes)
+        for folded in fold(draft, keyed=lambda insert: insert.with_key(KEY)):
+            with draft.judging(*folded.numbers):
+                draft.send(await self._request(folded.change), *folded.numbers)
+        return draft.plan()
 
-    async def _request(self, change: Any) -> HttpRequest | str:
-        """Return the request of a change, or the reason why there is none."""
+    async def _request(self, change: Change) -> HttpRequest:
+        """Return the request of a change, or raise the reason why there is none."""
         if isinstance(change, Drop):
-            known = change.object in await self.http.get_json("/_all_dbs")
-            return HttpRequest("DELETE", path(change.object)) if known else f"there is no database {change.object!r}"
+            if change.object not in await self.http.get_json("/_all_dbs"):
+                raise NotSentError(f"there is no database {change.object!r}")
+            return HttpRequest("DELETE", path(change.object))
         if isinstance(change, Delete):
+            if REVISION not in change.key.guard:
+                raise NotSentError("deleting a document needs its revision: read it first")
             revision = quote(str(change.key.guard[REVISION]), safe="")
             return HttpRequest("DELETE", f"{path(change.key.object, change.key.id)}?rev={revision}")
-        if fixed := [name for name in change.values if name.startswith("_")]:
-            return f"{fixed[0]} is CouchDB's own and cannot be written"
-        values = {name: _decode(value) if isinstance(value, Json) else value for name, value in change.values.items()}
+        values = typed(change.values, value_of)
         if isinstance(change, Insert):
-            if change.replace:
-                return "replacing a document needs its revision: update it instead"
+            if change.document is not None:
+                raise NotSentError("this driver takes a row as values, not as a document")
+            if change.replace and REVISION not in change.guard:
+                raise NotSentError("replacing a document needs its revision: update it instead")
             where = path(change.object, change.id) if change.id else path(change.object)
-            return HttpRequest("PUT" if change.id else "POST", where, text_of(values))
+            return HttpRequest("PUT" if change.id else "POST", where, text_of({**values, **change.guard}))
         where = path(change.key.object, change.key.id)
         response = await self.http.request("GET", where)
         if response.status == 404:
-            return f"{change.key.id} is gone"
+            raise NotSentError(f"{change.key.id} is gone")
         document = {**_decode(self.http.check(response).body), **values, **change.key.guard}
         return HttpRequest("PUT", where, text_of(document))
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
-        """Send what was planned."""
-        return [await self._apply(planned) for planned in plan.planned]
+        """Send what was planned; an error of one request is the outcome of its changes."""
+        outcomes = Outcomes()
+        for planned in plan.planned:
+            with outcomes.sending(planned.changes):
+                outcomes.tell(planned.changes, await self._apply(planned.request))
+        return outcomes.told
 
-    async def _apply(self, planned: PlannedRequest) -> Outcome:
-        request, number = planned.request, planned.changes[0]
+    async def _apply(self, request: HttpRequest) -> Outcome:
         response = await self.http.request(request.method, request.path, body=request.body)
-        if response.status == 409:
+        status = status_of(response.status, conflicts=(409,))
+        if status is OutcomeStatus.CONFLICT:
             reason = "it is there already, or changed since it was read"
-            return Outcome(change=number, status=OutcomeStatus.CONFLICT, reason=reason)
-        if not 200 <= response.status < 300:
-            status = OutcomeStatus.UNKNOWN if response.status >= 500 else OutcomeStatus.FAILED
-            return Outcome(change=number, status=status, reason=self.http.error(response).message)
+            return Outcome(change=0, status=status, reason=reason)
+        if status is not OutcomeStatus.APPLIED:
+            return Outcome(change=0, status=status, reason=self.http.error(response).message)
         told = response.json()
-        if "id" not in told:
-            return Outcome(change=number, status=OutcomeStatus.APPLIED)  # a database is gone
-        name = request.path.split("/")[1]
+        name, *row = request.path.removeprefix("/").split("/")
+        if request.method == "DELETE" and not row and told["ok"]:
+            return Outcome(change=0, status=status)  # a database is gone
         key = RowKey(name, told["id"], guard={REVISION: told["rev"]})
-        return Outcome(change=number, status=OutcomeStatus.APPLIED, id=told["id"], key=key)
+        return Outcome(change=0, status=status, id=told["id"], key=key)
 
     # console
 
@@ -236,12 +250,21 @@ class Driver:
         sent = request.request
         response = await self.http.request(sent.method, sent.path, body=sent.body, read=not request.writes)
         kind = AnswerKind.JSON if "json" in response.headers.get("Content-Type", "") else AnswerKind.TEXT
-        return Answer(kind=kind, status=response.status, request=sent, text=response.text)
+        in_doubt = request.writes and unsure(response.status)
+        notes = [unknown_note(self.http.error(response).message)] if in_doubt else []
+        return Answer(kind=kind, status=response.status, request=sent, text=response.text, notes=notes)
 
 
 def path(*parts: str) -> str:
     """Write a path; ids may hold anything."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
+
+
+def value_of(name: str, value: object) -> Any:
+    """Return an edited value as it is stored."""
+    if name.startswith("_"):
+        raise ValueError("it is CouchDB's own and cannot be written")
+    return _decode(value) if isinstance(value, Json) else value
 
 
 def key_of(name: str, document: dict[str, Any]) -> RowKey:
@@ -259,23 +282,27 @@ def columns_of(documents: list[dict[str, Any]]) -> dict[str, Column]:
             found = kinds.setdefault(name, set())
             if value is not None:
                 found.add(
-                    KINDS.get(type(value), ColumnKind.JSON if isinstance(value, list | dict) else ColumnKind.NUMBER)
+                    KINDS.get(type(value), ColumnKind.JSON if isinstance(value, list | dict) else ColumnKind.FLOAT)
                 )
     return {name: column(name, found) for name, found in kinds.items()}
 
 
 def column(name: str, kinds: set[ColumnKind]) -> Column:
     """Describe a column by the kinds of its values."""
+    kinds = {ColumnKind.FLOAT} if kinds == {ColumnKind.INTEGER, ColumnKind.FLOAT} else kinds
     kind = kinds.pop() if len(kinds) == 1 else ColumnKind.OTHER
     reasons = {"sort": NO_SORT}
+    written = Written.INSERT if name == KEY else Written.NEVER if name.startswith("_") else Written.ALWAYS
+    if written is not Written.ALWAYS:
+        reasons["edit"] = "the _id of a document cannot be changed" if name == KEY else "the server keeps it"
     if kind not in OPERATORS:
         reasons["filter"] = "arrays, objects and columns of several types are not compared; use a raw selector"
     return Column(
         name=name,
         type=kind if kind is not ColumnKind.OTHER else "mixed",
         kind=kind,
-        key=name == KEY,
-        read_only=name.startswith("_"),
+        role=Role.KEY if name == KEY else Role.NONE,
+        written=written,
         operators=OPERATORS.get(kind, ()),
         reasons=reasons,
     )

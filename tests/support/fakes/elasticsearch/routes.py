@@ -181,6 +181,13 @@ def find(method: str, raw_path: str, cluster: Cluster) -> tuple[Route, dict[str,
     raise _refusal(method, raw_path, parts, allowed, cluster)
 
 
+def methods(raw_path: str, cluster: Cluster) -> list[str]:
+    """Return the methods that a path takes; none for a path that the server does not have."""
+    parts = [unquote(part) for part in raw_path.split("/") if part]
+    routes = (route for route in ROUTES if cluster.release.parts >= route.since and _match(route, parts) is not None)
+    return list(dict.fromkeys(method for route in routes for method in route.methods))
+
+
 def _match(route: Route, parts: list[str]) -> dict[str, str] | None:
     segments = route.segments
     if len(segments) != len(parts):

@@ -77,6 +77,9 @@ class FakeElasticsearch(FakeServer):
             reason = f"An HTTP line is larger than {_LINE_LIMIT} bytes."
             raise ServerError("too_long_http_line_exception", reason)
         self._check_content_type(request, raw)
+        if request.method == "OPTIONS":  # browsers ask before they send credentials
+            allowed = routes.methods(raw_path, self.cluster)
+            return Reply(text="", headers=[("Allow", ",".join(allowed))] if allowed else [])
         modern = self.cluster.release.parts >= (8,)
         principal = None
         if self.security is not None and modern:

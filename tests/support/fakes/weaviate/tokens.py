@@ -24,13 +24,18 @@ def tokenize(text: str, how: str, *, wildcards: bool = False) -> list[str]:
     if how == "whitespace":
         return text.split()
     if how == "lowercase":
-        return text.lower().split()
+        return lowered(text).split()
     kept = "?*" if wildcards else ""
     words = ["".join(part) for good, part in groupby(text, lambda one: _is_alphanumeric(one) or one in kept) if good]
     if how == "word":
-        return [word.lower() for word in words]
-    joined = "".join(words).lower()
+        return [lowered(word) for word in words]
+    joined = lowered("".join(words))
     return [joined[start : start + 3] for start in range(len(joined) - 2)]
+
+
+def lowered(text: str) -> str:
+    """Return a text in lower case, each character by itself; İ becomes a plain i."""
+    return "".join("i" if each == "İ" else each.lower() for each in text)
 
 
 def search_terms(text: str, how: str, left_out: set[str]) -> list[str]:

@@ -1,0 +1,1 @@
+"""What every driver writes: pieces that an author may use, each alone."""

@@ -1,0 +1,289 @@
+"""Console texts: splitting them into requests, with a line and a column for every fault.
+
+A text is read once from its beginning to its end, in time that is proportional to its length, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from operator import itemgetter
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from dragoman_api.changes import HttpRequest
+from dragoman_api.console import ConsoleRequest
+from dragoman_api.errors import ConsoleSyntaxError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_METHOD = r"(?i:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS)"
+_HEAD = re.compile(rf"(?P<method>{_METHOD})(?:[^\S\n]+(?P<path>(?![#{{]|//\s)\S+))?(?=\s|\Z)")
+_SCALAR = re.compile(r"\S+")
+_COMMENTS = {"#": r"#[^\n]*+", "//": r"//[^\n]*+", "/*": r"/\*.*?\*/"}
+_ELSEWHERE = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]*://")
+_VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("#", "")
+# Digits stay text: Python refuses integers of more than 4,300 digits.
+_decoder = json.JSONDecoder(parse_int=str, parse_float=str)
+
+
+class RestLine(NamedTuple):
+    """The first line of a REST request: a method, and a path as it was typed.
+
+    Attributes:
+        method: In capitals.
+        path: Empty if there is none.
+        at: The place of the method in the text.
+        path_at: The place of the path, or where the method ends.
+    """
+
+    method: str
+    path: str
+    at: int
+    path_at: int
+
+
+class ConsoleReader:
+    r"""Reads a console text piece by piece; the caller decides what comes next.
+
+    >>> reader = ConsoleReader('PUT /a  # note\n{"n": 1.10, # why\n "m": 2}')
+    >>> reader.skip(), reader.rest_line()
+    (True, RestLine(method='PUT', path='/a', at=0, path_at=4))
+    >>> reader.values()
+    ['{"n": 1.10, \n "m": 2}']
+
+    Attributes:
+        text: The text, without a byte order mark.
+        at: The place that is read next, from 0.
+        fresh: Only blanks and comments stand between `at` and the beginning of its line; see `skip`.
+    """
+
+    def __init__(self, text: str, *, comments: Sequence[str] = ("#",), literals: bool = False) -> None:
+        r"""Begin to read a text.
+
+        Args:
+            text: The text.
+            comments: What begins a comment: any of ``#`` and ``//``, which reach to the end of the line, and ``/*``.
+            literals: A text between three double quotes is a JSON string, in which a backslash has no meaning.
+        """
+        self.text = text.removeprefix("\ufeff")
+        self.at = 0
+        self.fresh = True
+        self._literals = literals
+        self._blocks = "/*" in comments
+        self._plain = True  # so far, no value held a comment or a literal
+        self._line = (0, 1)
+        comment = "|".join(_COMMENTS[each] for each in comments) or "(?!)"
+        literal = r'"{3}(?P<literal>.*?)"{3}|(?P<open>"{3})|' if literals else ""
+        block = r"|(?P<unclosed>/\*)" if self._blocks else ""
+        self._gap = re.compile(rf"(?:\s++|{comment})*+", re.DOTALL)
+        self._piece = re.compile(
+            rf'{literal}(?P<string>"(?:[^"\\\n]++|\\[^\n])*+"?)|(?P<comment>{comment}){block}|(?P<begin>[{{\[])'
+            rf"|(?P<end>[}}\]])|(?P<head>\n[^\S\n]*+{_METHOD}(?=\s|\Z))",
+            re.DOTALL,
+        )
+
+    def skip(self) -> bool:
+        """Skip blanks and comments, and return whether anything is left.
+
+        Raises:
+            ConsoleSyntaxError: A comment has no end.
+        """
+        gap = self._gap.match(self.text, self.at)
+        assert gap is not None  # nothing is a gap, too
+        self.at = gap.end()
+        self.fresh = self.fresh or "\n" in gap[0]
+        if self._blocks and self.text.startswith("/*", self.at):
+            raise self.error(self.at, "/* has no end")
+        return self.at < len(self.text)
+
+    def rest_line(self) -> RestLine | None:
+        """Read a method and a path if the line begins with a method, after `skip`."""
+        head = _HEAD.match(self.text, self.at) if self.fresh else None
+        if head is None:
+            return None
+        self.at, self.fresh = head.end(), False
+        path_at = head.end() if head["path"] is None else head.start("path")
+        return RestLine(head["method"].upper(), head["path"] or "", head.start(), path_at)
+
+    def values(self) -> list[str]:
+        """Read the JSON values up to the next REST line, each in the digits and the order that were typed.
+
+        Raises:
+            ConsoleSyntaxError: A value is not JSON, or two stand on one line.
+        """
+        values: list[str] = []
+        while self.skip() and not (self.fresh and _HEAD.match(self.text, self.at)):
+            if values and not self.fresh:
+                raise self.error(self.at, "a second JSON value on one line")
+            values.append(self.value())
+        return values
+
+    def take(self, end: int) -> str:
+        """Read the text up to a place, whatever it is."""
+        start, self.at, self.fresh = self.at, end, False
+        return self.text[start:end]
+
+    def value(self) -> str:
+        """Read one JSON value, without its comments.
+
+        Raises:
+            ConsoleSyntaxError: There is none.
+        """
+        start = self.at
+        if (made := self._plain_value()) is None:
+            made = self._written_value()
+        self.fresh = False
+        try:
+            made.encode()
+        except UnicodeEncodeError as error:
+            raise self.error(start, f"the body cannot be sent: {error}") from None
+        return made
+
+    def _plain_value(self) -> str | None:
+        """Read a value that is JSON as it stands; None if it is not, after which no other value is tried."""
+        if not self._plain:
+            return None
+        start = self.at
+        try:
+            _, end = _decoder.raw_decode(self.text, start)
+        except (json.JSONDecodeError, RecursionError):
+            self._plain = False  # each failure takes as long as all that was read before
+            return None
+        if self._literals and self.text.startswith('""', start) and self.text.startswith('"', end):
+            return None
+        self.at = end
+        return self.text[start:end]
+
+    def _written_value(self) -> str:
+        """Read a value that may hold comments and literals."""
+        start = self.at
+        made, places = self._rewritten(start)
+        try:
+            _, end = _decoder.raw_decode(made)
+        except json.JSONDecodeError as error:
+            raise self.error(_origin(places, error.pos), f"the body is not valid JSON: {error.msg}") from None
+        except RecursionError as error:
+            raise self.error(start, f"the body cannot be sent: {error}") from None
+        self.at = _origin(places, end)
+        return made[:end]
+
+    def _rewritten(self, start: int) -> tuple[str, list[tuple[int, int]]]:
+        """Return a value without comments, up to its last bracket or what cannot belong to it.
+
+        Returns:
+            The value, and for each of its pieces where it begins there and in the text.
+        """
+        parts: list[str] = []
+        places = [(0, start)]
+        if (scalar := _SCALAR.match(self.text, start)) and scalar[0][0] not in '{["':
+            return scalar[0], places
+        depth, size, at = 0, 0, start
+        end = len(self.text)
+        for piece in self._piece.finditer(self.text, start):
+            kind = piece.lastgroup
+            if kind in ("open", "unclosed"):
+                raise self.error(piece.start(), f"{piece[0]} has no end")
+            if kind == "head":
+                end = piece.start()
+                break
+            if kind in ("comment", "literal"):
+                made, lines = _replacement(piece)
+                parts += (self.text[at : piece.start()], made, lines)
+                size += piece.start() - at
+                places += ((size, piece.start()), (size := size + len(made), piece.end()))
+                places.append((size := size + len(lines), at := piece.end()))
+            else:
+                depth += (kind == "begin") - (kind == "end")
+            if depth <= 0 and kind != "comment":
+                end = piece.end()
+                break
+        return "".join((*parts, self.text[at:end])), places
+
+    def line(self, at: int) -> int:
+        """Return the line of a place, from 1; quick if places are asked for in their order."""
+        before, line = self._line if at >= self._line[0] else (0, 1)
+        line += self.text.count("\n", before, at)
+        self._line = at, line
+        return line
+
+    def error(self, at: int, reason: str) -> ConsoleSyntaxError:
+        """Build an error at a place, with line and column from 1."""
+        line, column = self.line(at), at - self.text.rfind("\n", 0, at)
+        return ConsoleSyntaxError(f"line {line}, column {column}: {reason}", details={"line": line, "column": column})
+
+    def path(self, line: RestLine) -> str:
+        """Return the path of a REST line as it is sent: from its first slash, percent-encoded.
+
+        Raises:
+            ConsoleSyntaxError: It names another host, to which credentials must not go, or cannot be sent.
+        """
+        if _ELSEWHERE.match(line.path):
+            reason = "a path begins with one '/': requests go to the connection's host only"
+            raise self.error(line.path_at, reason)
+        try:
+            encoded = quote(line.path, safe=_VISIBLE).rstrip("?")
+        except UnicodeEncodeError:
+            raise self.error(line.path_at, "the path is not valid Unicode") from None
+        return encoded if encoded.startswith("/") else f"/{encoded}"
+
+
+def _origin(places: list[tuple[int, int]], at: int) -> int:
+    """Return where a place of a rewritten value is in the text."""
+    made, original = places[bisect_right(places, at, key=itemgetter(0)) - 1]
+    return original + at - made
+
+
+def _replacement(piece: re.Match[str]) -> tuple[str, str]:
+    """Return what stands for a comment or a literal, and its line breaks: a server's errors keep their line."""
+    lines = "\n" * piece[0].count("\n")
+    if piece.lastgroup == "literal":
+        return json.dumps(piece["literal"], ensure_ascii=False), lines
+    return " " if piece[0].startswith("/*") else "", lines
+
+
+def ndjson(reader: ConsoleReader, line: RestLine, values: Sequence[str]) -> str:
+    """Write JSON values one per line, as endpoints for many rows take them.
+
+    Raises:
+        ConsoleSyntaxError: A value cannot be written on one line.
+    """
+    try:
+        return "".join([f"{_on_one_line(value)}\n" for value in values])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise reader.error(line.at, f"the body cannot be written line by line: {error}") from None
+
+
+def _on_one_line(value: str) -> str:
+    return msgspec.json.format(value, indent=-1) if "\n" in value else value
+
+
+def rest_requests(text: str, may_write: Callable[[HttpRequest], bool]) -> list[ConsoleRequest]:
+    r"""Split a text into REST requests, each with at most one JSON value; ``#`` begins a comment.
+
+    >>> [str(each.request) for each in rest_requests('GET /a\n# next\nPUT /b {"n": 1}', lambda request: True)]
+    ['GET /a', 'PUT /b\n{"n": 1}']
+
+    Args:
+        text: The text.
+        may_write: Whether a request may change something; True if in doubt.
+
+    Raises:
+        ConsoleSyntaxError: With line and column, both from 1.
+    """
+    reader = ConsoleReader(text)
+    requests: list[ConsoleRequest] = []
+    while reader.skip():
+        line = reader.rest_line()
+        if line is None:
+            raise reader.error(reader.at, "a request begins with a method and a path: GET /")
+        path, values = reader.path(line), reader.values()
+        if len(values) > 1:
+            raise reader.error(line.at, "a request has at most one JSON value")
+        request = HttpRequest(line.method, path, values[0] if values else None)
+        requests.append(ConsoleRequest(request=request, writes=may_write(request), line=reader.line(line.at)))
+    return requests

@@ -1,0 +1,311 @@
+"""Hooks derived from one another, where an author leaves them out.
+
+Each is a function over the hook that it stands on, and a mixin that makes it a hook of a driver::
+
+    class Driver(PageFromExport, CountFromExport):  # writes connect, list_objects, describe_object and export_rows
+        ...
+
+They cost more than a hook of the server's own: a count reads every row, and a page every row before it. A driver mixes
+in a derived hook only where the server has no better way.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import msgspec
+
+from dragoman_api.cells import Json, cut, exact_number, is_cut, widened
+from dragoman_api.columns import Column, Note
+from dragoman_api.errors import QueryError, UnsupportedOperationError, WindowExceededError
+from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
+from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, RowKey
+from dragoman_api.hookspecs import hookimpl
+from dragoman_api.json_text import decode, encode
+
+from . import cursors
+from .line_parts import split_lines
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+
+    from dragoman_api.cells import Cell
+    from dragoman_api.columns import Description
+    from dragoman_api.grid import RowId
+
+    FetchPage = Callable[[PageRequest], Awaitable[Page]]
+    FetchCell = Callable[[CellRequest], Awaitable[Cell]]
+    ExportRows = Callable[[ExportRequest], AsyncIterator[ExportPart]]
+
+WALK = 100_000
+"""Rows that a page derived from an export reads at most, for the page and its total."""
+
+SAME_ROWS = ("object", "filter", "time", "tenant", "revision")
+"""Attributes that say which rows a page, a count or an export reads."""
+
+_ROWS = 1_000  # of one page
+_row = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number)
+
+
+async def count_from_pages(fetch_page: FetchPage, request: CountRequest, *, limit: int = _ROWS) -> int:
+    """Count rows exactly: by the total of the first page, or page by page if that is missing or a lower bound.
+
+    Raises:
+        QueryError: A page is partial.
+        WindowExceededError: The server does not reach the last row, so the number is unknown.
+    """
+    asked = PageRequest(**_same_rows(request), limit=limit)
+    rows = 0
+    async for page in _pages(fetch_page, asked):
+        if not rows and page.total is not None and page.total_exact:
+            return page.total
+        rows += len(page.cells)
+    return rows
+
+
+async def count_from_export(export_rows: ExportRows, request: CountRequest) -> int:
+    """Count rows exactly, by exporting all of them."""
+    asked = ExportRequest(**_same_rows(request), form=ExportForm.ROWS, keep_alive=0)
+    async with _closing(export_rows(asked)) as parts:
+        return sum([part.rows async for part in parts])
+
+
+async def page_from_export(export_rows: ExportRows, request: PageRequest, columns: Sequence[Column]) -> Page:
+    """Cut a page out of an export, in the export's order.
+
+    Args:
+        export_rows: The hook; a row holds each column at `Column.path`.
+        request: The page. A sort is dropped with a note ``sort-dropped``; a cursor is refused.
+        columns: The object's columns. The key column's value is the id of a row, and no guard protects it.
+
+    Raises:
+        WindowExceededError: The page ends past row 100,000.
+        QueryError: A column does not exist or is not exported.
+    """
+    cursors.refuse(request)
+    shown = _chosen(request, columns)
+    first, end = request.offset, request.offset + request.limit
+    if end > WALK:
+        reason = f"row {end:,} lies past the {WALK:,} rows that pages of '{request.object}' reach"
+        hint = "narrow the filter, or export, which has no limit"
+        raise WindowExceededError(reason, hint=hint, details={"window": WALK, "asked": end})
+    names = request.columns and [*request.columns, *(column.name for column in columns if column.is_key)]
+    asked = ExportRequest(
+        **_same_rows(request),
+        form=ExportForm.ROWS,
+        columns=names and list(dict.fromkeys(names)),
+        keep_alive=0,
+    )
+    reason = "rows come in the order of the export"
+    notes = [Note(code="sort-dropped", column=sort.column, reason=reason) for sort in request.sort]
+    rows: list[dict[str, Any]] = []
+    at, ended = 0, True
+    total: int | None = None
+    async with _closing(export_rows(asked)) as parts:
+        async for part in parts:
+            if at < end and at + part.rows > first:
+                lines = part.data.split(b"\n")[max(0, first - at) : min(end - at, part.rows)]
+                rows += [decode(widened(line), _row) for line in lines]
+            notes += [note for note in part.notes if note not in notes]
+            at, total = at + part.rows, part.total
+            if at >= end and (total is not None or not request.total or at >= WALK):
+                ended = False
+                break
+    key = [column for column in columns if column.is_key]
+    return Page(
+        columns=shown,
+        cells=[[_cell(_value(row, column.path)) for column in shown] for row in rows],
+        keys=[RowKey(request.object, _id(row, key)) for row in rows] if key else [],
+        notes=notes,
+        total=(at if ended or total is None else total) if request.total else None,
+        total_exact=ended or total is not None or not request.total,
+        offset=request.offset,
+    )
+
+
+async def export_from_pages(
+    fetch_page: FetchPage, request: ExportRequest, *, fetch_cell: FetchCell | None = None, limit: int = _ROWS
+) -> AsyncIterator[ExportPart]:
+    """Export the rows of pages, one after another; a line holds each column at `Column.path`, or under its name.
+
+    A note ``derived-export`` says what such an export is; the notes of pages follow, each once. It has checkpoints if
+    pages have cursors; by offset it could not continue exactly.
+
+    Args:
+        fetch_page: The hook.
+        request: The export.
+        fetch_cell: Reads the cells that a page shows cut.
+        limit: Rows of a page.
+
+    Raises:
+        UnsupportedOperationError: The form is `ExportForm.BULK`.
+        QueryError: A page is partial, a cell is cut and cannot be read whole, or the checkpoint belongs to another
+            export.
+        WindowExceededError: The server does not reach the last row.
+    """
+    if request.form is ExportForm.BULK:
+        raise UnsupportedOperationError("this export is made of pages, which hold no input for a bulk endpoint")
+    query = cursors.query_of(request)
+    rows = 0
+    cursor: str | None = None
+    if request.checkpoint is not None:
+        more = {"what": "checkpoint", "code": "export-not-resumable", "hint": "export again, without the checkpoint"}
+        rows, cursor = cursors.unseal(request.checkpoint, query, tuple[int, str], **more)
+    asked = PageRequest(
+        **_same_rows(request),
+        columns=request.columns,
+        offset=rows,
+        limit=limit,
+        cursor=cursor,
+    )
+    total = None
+    told: list[Note] = []
+    async for page in _pages(fetch_page, asked):
+        notes = [] if told or request.checkpoint is not None else [_derived(page)]
+        notes += [note for note in page.notes if note not in told]
+        told += notes
+        total = page.total if page.total is not None and page.total_exact else total
+        lines = [await _line(page, at, fetch_cell, request.revision) for at in range(len(page.cells))]
+        parts = list(split_lines(b"".join(lines)))
+        for part in parts:
+            rows += part.rows
+            last = part is parts[-1] and page.next is not None
+            yield ExportPart(
+                data=part.data,
+                rows=part.rows,
+                total=total,
+                checkpoint=cursors.seal(query, [rows, page.next]) if last else None,
+                notes=notes,
+            )
+            notes = []
+
+
+class _Pages(Protocol):
+    async def fetch_page(self, request: PageRequest) -> Page: ...
+
+
+class _Exports(Protocol):
+    def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]: ...
+
+    async def describe_object(self, name: str) -> Description: ...
+
+
+class CountFromPages:
+    """Count rows from `fetch_page`, see `count_from_pages`."""
+
+    @hookimpl
+    async def count_rows(self: _Pages, request: CountRequest) -> int:
+        """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
+        return await count_from_pages(self.fetch_page, request)
+
+
+class CountFromExport:
+    """Count rows from `export_rows`, see `count_from_export`."""
+
+    @hookimpl
+    async def count_rows(self: _Exports, request: CountRequest) -> int:
+        """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
+        return await count_from_export(self.export_rows, request)
+
+
+class PageFromExport:
+    """Fetch pages from `export_rows` and `describe_object`, see `page_from_export`."""
+
+    @hookimpl
+    async def fetch_page(self: _Exports, request: PageRequest) -> Page:
+        """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
+        columns = (await self.describe_object(request.object)).columns
+        return await page_from_export(self.export_rows, request, columns)
+
+
+class ExportFromPages:
+    """Export rows from `fetch_page`, and from `fetch_cell` if the driver has it, see `export_from_pages`."""
+
+    @hookimpl
+    async def export_rows(self: _Pages, request: ExportRequest) -> AsyncIterator[ExportPart]:
+        """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
+        fetch_cell = getattr(self, "fetch_cell", None)
+        async with _closing(export_from_pages(self.fetch_page, request, fetch_cell=fetch_cell)) as parts:
+            async for part in parts:
+                yield part
+
+
+async def _pages(fetch_page: FetchPage, request: PageRequest) -> AsyncIterator[Page]:
+    """Yield pages that have rows, by cursor if pages have one, else by offset until a total or an empty page ends."""
+    while True:
+        page = await fetch_page(request)
+        if partial := [note for note in page.notes if note.code == "partial-result"]:
+            raise QueryError(f"a page of '{request.object}' is partial: {partial[0].reason}")
+        if page.cells:
+            yield page
+        if page.next is None and (request.cursor is not None or not page.cells or _is_whole(page, request)):
+            return
+        if page.next is not None and page.next == request.cursor:
+            raise QueryError(f"the pages of '{request.object}' end here: the server repeated a cursor")
+        offset = request.offset + len(page.cells)
+        request = msgspec.structs.replace(request, offset=offset, cursor=page.next, total=False)
+
+
+def _is_whole(page: Page, request: PageRequest) -> bool:
+    """Return whether the rows end with a page: a driver whose pages have cursors need not take an offset after it."""
+    return page.total_exact and page.total == request.offset + len(page.cells)
+
+
+def _closing(parts: AsyncIterator[ExportPart]) -> aclosing[AsyncGenerator[ExportPart, None]]:
+    return aclosing(cast("AsyncGenerator[ExportPart, None]", parts))  # by the colour of the hook
+
+
+def _chosen(request: PageRequest, columns: Sequence[Column]) -> list[Column]:
+    known = {column.name: column for column in columns}
+    names = request.columns or [name for name, column in known.items() if column.path]
+    if unknown := [name for name in names if name not in known]:
+        raise QueryError(f"'{request.object}' has no column {', '.join(map(repr, unknown))}")
+    if hidden := [name for name in names if not known[name].path]:
+        raise QueryError(f"an export of '{request.object}' lacks {', '.join(map(repr, hidden))}, so pages lack it, too")
+    return [known[name] for name in names]
+
+
+def _same_rows(request: PageRequest | CountRequest | ExportRequest) -> dict[str, Any]:
+    """Return what says which rows a request reads."""
+    return {name: getattr(request, name) for name in SAME_ROWS}
+
+
+def _id(row: Any, key: Sequence[Column]) -> RowId:
+    parts = [_value(row, column.path) for column in key]
+    if any(part is None for part in parts):
+        return ""
+    return str(parts[0]) if len(parts) == 1 else parts
+
+
+def _value(row: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        row = row.get(name) if isinstance(row, dict) else None
+    return row
+
+
+def _cell(value: Any) -> Cell:
+    return cut(encode(value)) if isinstance(value, list | dict) else value
+
+
+async def _line(page: Page, at: int, fetch_cell: FetchCell | None, revision: str) -> bytes:
+    row: dict[str, Any] = {}
+    for column, shown in zip(page.columns, page.cells[at], strict=True):
+        cell = shown
+        if is_cut(cell):
+            if fetch_cell is None or not page.keys:
+                raise QueryError(f"'{column.name}' is too long for a page, and the driver cannot read it whole")
+            cell = await fetch_cell(CellRequest(key=page.keys[at], column=column.name, revision=revision))
+        *inner, last = column.path or (column.name,)
+        target = row
+        for name in inner:
+            target = target.setdefault(name, {})
+        target[last] = msgspec.Raw(cell.encode()) if isinstance(cell, Json) else cell
+    return encode(row).encode() + b"\n"
+
+
+def _derived(page: Page) -> Note:
+    reason = "lines are made of the columns of pages, not of stored documents"
+    if page.next is None:
+        reason += "; rows that are written meanwhile may be missing or repeated, since pages go by offset"
+    return Note(code="derived-export", reason=reason)

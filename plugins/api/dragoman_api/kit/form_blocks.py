@@ -1,0 +1,207 @@
+"""Blocks of a connection's form: where the server is, how a person signs in, and TLS.
+
+`driver.json` holds every field in full, because it is read before any code of the driver runs. `dragoman driver new`
+writes these blocks into it, and `manifest_part` returns them as `driver.json` spells them. A test of the driver can
+hold the file to its blocks:
+
+>>> part = manifest_part(address(5984), auth(username_password(), none()), tls(modes=(SslMode.DISABLED,)))
+>>> [field["name"] for field in part["form"]][:5]
+['host', 'port', 'auth_method', 'username', 'password']
+>>> part["auth_methods"][0]
+{'value': 'username-password', 'label': 'Username & Password', 'scheme': 'basic'}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman_api.connections import AuthScheme, SslMode
+from dragoman_api.forms import Choice, FieldKind, FormField
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USERNAME = FormField(name="username", label="Username", required=True)
+PASSWORD = FormField(name="password", label="Password", kind=FieldKind.SECRET)
+
+_MODES = {
+    SslMode.DISABLED: "Disabled",
+    SslMode.PREFERRED: "Preferred",
+    SslMode.REQUIRED_SKIP_VERIFY: "Required (skip verify)",
+    SslMode.REQUIRED: "Required",
+    SslMode.VERIFY_CA: "Verify CA",
+    SslMode.VERIFY_IDENTITY: "Verify Identity",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthBlock:
+    """One way to sign in.
+
+    Attributes:
+        value: The value of the field `auth_method`.
+        label: The label that a person reads.
+        scheme: How `Http` sends the credential; NONE also for a driver that signs in itself (`sign_in`).
+        fields: The fields of this method; they are shown only if it is chosen.
+    """
+
+    value: str
+    label: str
+    scheme: AuthScheme = AuthScheme.NONE
+    fields: tuple[FormField, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """Fields that belong together, and the auth methods among their choices."""
+
+    fields: tuple[FormField, ...]
+    auth_methods: tuple[AuthBlock, ...] = ()
+
+
+def address(port: int, *, port_help: str = "") -> Block:
+    """Return the fields for host and port, with the usual port of the server."""
+    return Block(
+        fields=(
+            FormField(name="host", label="Host", default="localhost", required=True),
+            FormField(name="port", label="Port", kind=FieldKind.INTEGER, default=port, required=True, help=port_help),
+        )
+    )
+
+
+def none() -> AuthBlock:
+    """Return the method without credentials."""
+    return AuthBlock(value="none", label="None")
+
+
+def username_password() -> AuthBlock:
+    """Return HTTP Basic: `Http` sends user name and password with every request."""
+    return AuthBlock(
+        value="username-password", label="Username & Password", scheme=AuthScheme.BASIC, fields=(USERNAME, PASSWORD)
+    )
+
+
+def api_key(scheme: AuthScheme, *, value: str = "api-key", label: str = "API Key", help: str = "") -> AuthBlock:  # noqa: A002 - the field's word
+    """Return a key that `Http` sends in the Authorization header, after the word ``ApiKey`` or ``Bearer``."""
+    key = FormField(name="api_key", label=label, kind=FieldKind.SECRET, required=True, help=help)
+    return AuthBlock(value=value, label=label, scheme=scheme, fields=(key,))
+
+
+def session() -> AuthBlock:
+    """Return a user name and a password that the driver exchanges for a token (`sign_in.SessionToken`)."""
+    return AuthBlock(value="session", label="Session", fields=(USERNAME, PASSWORD))
+
+
+def client_credentials() -> AuthBlock:
+    """Return OAuth 2.0 client credentials, which the driver exchanges for a token (`sign_in.ClientCredentials`)."""
+    return AuthBlock(
+        value="client-credentials",
+        label="OAuth Client Credentials",
+        fields=(
+            FormField(name="client_id", label="Client ID", required=True),
+            FormField(name="client_secret", label="Client Secret", kind=FieldKind.SECRET, required=True),
+            FormField(name="scope", label="Scope", help="Scopes to ask for, separated by spaces"),
+        ),
+    )
+
+
+def auth(*methods: AuthBlock, default: str = "") -> Block:
+    """Return the field `auth_method` and the fields of each method.
+
+    A field that several methods need appears once and is shown for each of them.
+
+    Args:
+        methods: The methods, in the order of the choice.
+        default: The value of the initial method; the first one if empty.
+
+    Raises:
+        ValueError: Two methods have one value, define one field differently, or none has the default's value.
+    """
+    values = [method.value for method in methods]
+    default = default or values[0]
+    if len({*values}) < len(values) or default not in values:
+        raise ValueError(f"auth methods need values of their own, and {default!r} must be one of them")
+    choices = tuple(Choice(value=method.value, label=method.label) for method in methods)
+    chosen = FormField(
+        name="auth_method", label="Auth Method", kind=FieldKind.CHOICE, default=default, choices=choices, required=True
+    )
+    fields: dict[str, FormField] = {}
+    shown: dict[str, tuple[str, ...]] = {}
+    for method in methods:
+        for field in method.fields:
+            if fields.setdefault(field.name, field) != field:
+                raise ValueError(f"two auth methods define the field {field.name!r} differently")
+            shown[field.name] = (*shown.get(field.name, ()), method.value)
+    hidden = (replace(field, visible_if={"auth_method": shown[name]}) for name, field in fields.items())
+    return Block(fields=(chosen, *hidden), auth_methods=methods)
+
+
+def tls(*, modes: Sequence[SslMode] = tuple(SslMode), default: SslMode = SslMode.DISABLED) -> Block:
+    """Return the SSL mode, the switch that turns checks off, and the fields for CA file and client certificate.
+
+    A file is asked for only under a mode that uses it.
+
+    Args:
+        modes: The offered modes, in the order of the choice.
+        default: The initial mode.
+
+    Raises:
+        ValueError: The default is not among the modes.
+    """
+    if default not in modes:
+        raise ValueError(f"the default {default!r} is not among the modes")
+    fields = [
+        FormField(
+            name="ssl_mode",
+            label="SSL Mode",
+            kind=FieldKind.CHOICE,
+            default=default.value,
+            choices=tuple(Choice(value=mode.value, label=_MODES[mode]) for mode in modes),
+            required=True,
+        ),
+        FormField(
+            name="skip_tls_verification",
+            label="Skip TLS Verification",
+            kind=FieldKind.SWITCH,
+            default=False,
+            advanced=True,
+            help="Trust any certificate, even under Verify CA and Verify Identity",
+        ),
+    ]
+    if verifying := tuple(mode.value for mode in modes if mode.verifies):
+        text = "PEM file with the certificates to trust besides the system's"
+        fields.append(_file("ca_file", "CA File", text, verifying))
+    if encrypted := tuple(mode.value for mode in modes if mode.https):
+        text = "PEM file with certificate and key"
+        fields.append(_file("client_certificate", "Client Certificate", text, encrypted))
+    return Block(fields=tuple(fields))
+
+
+def _file(name: str, label: str, text: str, modes: tuple[str, ...]) -> FormField:
+    visible_if = {"ssl_mode": modes}
+    return FormField(name=name, label=label, kind=FieldKind.FILE, advanced=True, visible_if=visible_if, help=text)
+
+
+def manifest_part(*blocks: Block | FormField) -> dict[str, Any]:
+    """Return the members `form` and `auth_methods` of `driver.json`; a field's defaults are left out.
+
+    Args:
+        blocks: Blocks and single fields of the driver's own, in the order of the form.
+    """
+    fields = [field for block in blocks for field in ((block,) if isinstance(block, FormField) else block.fields)]
+    methods = [method for block in blocks if isinstance(block, Block) for method in block.auth_methods]
+    return {
+        "form": [_spelled(field) for field in fields],
+        "auth_methods": [
+            {"value": method.value, "label": method.label, "scheme": method.scheme.value} for method in methods
+        ],
+    }
+
+
+def _spelled(field: FormField) -> dict[str, Any]:
+    usual: dict[str, Any] = msgspec.to_builtins(FormField(name="", label=""))
+    members: dict[str, Any] = msgspec.to_builtins(field)
+    return {key: value for key, value in members.items() if value != usual[key]}

@@ -1,0 +1,332 @@
+"""Residual filters and sorts: what a server cannot run, evaluated here over a bounded number of rows.
+
+A page may allow it (`PageRequest.residual`). The driver compiles the filter rows that the server runs, reads at most
+that many of the rows that match them, and the kit evaluates the filter rows and the sort that are left. The page says
+how many rows that were. Counts, exports and changes concern all rows, so they refuse a residual filter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import msgspec
+
+from dragoman_api.columns import Note
+from dragoman_api.columns import Operator as Op
+from dragoman_api.filters import Explanation, Filter
+
+from . import operands
+from .filter_meaning import holds
+from .filter_rows import compile_rows, refusal, spelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from dragoman_api.errors import FilterNotSupportedError
+    from dragoman_api.filters import FilterRequest, RawQuery
+    from dragoman_api.grid import Sort
+
+T = TypeVar("T")
+
+
+class ValueKind(StrEnum):
+    """What the kit compares: a driver names it for a column whose stored values it can pass on."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    TIMESTAMP = "timestamp"
+
+
+_EQUALITY = (Op.EQ, Op.NE, Op.IN, Op.NOT_IN)
+_NULLS = (Op.NULL, Op.NOT_NULL)
+_PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
+_ORDER = (Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN)
+_EMPTINESS = (Op.EMPTY, Op.NOT_EMPTY)
+_OPERATORS = {  # not `regex`: a pattern of a stranger may take forever
+    ValueKind.TEXT: (*_EQUALITY, *_PATTERNS, *_EMPTINESS, *_NULLS),
+    ValueKind.NUMBER: (*_EQUALITY, *_ORDER, *_NULLS),
+    ValueKind.BOOLEAN: (*_EQUALITY, *_NULLS),
+    ValueKind.TIMESTAMP: (*_EQUALITY, *_ORDER, *_NULLS),
+}
+_READ: dict[ValueKind, Callable[[object], Any]] = {
+    ValueKind.TEXT: operands.text,
+    ValueKind.NUMBER: operands.decimal,
+    ValueKind.BOOLEAN: operands.boolean,
+    ValueKind.TIMESTAMP: operands.instant,
+}
+_POSITIVE = {Op.NE: Op.EQ, Op.NOT_IN: Op.IN, Op.NOT_CONTAINS: Op.CONTAINS}
+
+
+class ResidualRow(msgspec.Struct, frozen=True):
+    """A filter row that is evaluated here.
+
+    Attributes:
+        number: The number of the filter row, from 0.
+        row: The filter row as it was written.
+        kind: How its column compares.
+        reason: Why the server cannot run it.
+    """
+
+    number: int
+    row: Filter
+    kind: ValueKind
+    reason: str
+
+    def test(self) -> Callable[[object], bool]:
+        """Return a function that checks a stored value: None, a scalar, or a list of which one element must match.
+
+        Raises:
+            ValueError: The operand does not fit the column; the message says why.
+        """
+        row, op = self.row, _POSITIVE.get(self.row.op, self.row.op)
+        if op in (*_NULLS, *_EMPTINESS):
+            typed: Any = None
+        elif op is Op.BETWEEN:
+            typed = [self._typed(each) for each in operands.bounds(row.value)]
+        elif op is Op.IN:
+            typed = [self._typed(each) for each in operands.several(row.value)]
+        else:
+            typed = self._typed(row.value)
+        case = row.case if row.case is not None else op not in _PATTERNS
+        plain = Filter(row.column, op, typed, case=case)
+        negated = op is not row.op
+        return lambda value: negated is not self._satisfies(plain, value)
+
+    def _typed(self, value: object) -> Any:
+        return _READ[self.kind](operands.single(value))
+
+    def _satisfies(self, plain: Filter, value: object) -> bool:
+        elements = [each for each in (value if isinstance(value, list) else [value]) if each is not None]
+        if plain.op in _NULLS:
+            return bool(elements) is (plain.op is Op.NOT_NULL)
+        comparable = (_comparable(each, self.kind) for each in elements)
+        return any(each is not None and holds(plain, each) is True for each in comparable)
+
+
+class ResidualFilter(msgspec.Struct, frozen=True):
+    """The filter rows that a server cannot run; part of a driver's own form of a compiled filter.
+
+    Attributes:
+        rows: These rows. With ``any`` they are all rows of the filter.
+        match: ``all`` or ``any``.
+        limit: The most rows over which they are evaluated.
+    """
+
+    rows: list[ResidualRow]
+    match: str
+    limit: int
+
+    def explained(self) -> list[Explanation]:
+        """Return the explanations of the rows."""
+        return [
+            Explanation(
+                row=each.number,
+                clause=f"evaluated here: {spelled(each.row)}",
+                exact=False,
+                approximations=[f"{each.reason}; so at most {self.limit:,} rows are read, and it is evaluated here"],
+            )
+            for each in self.rows
+        ]
+
+    def refusal(self, what: str) -> FilterNotSupportedError:
+        """Return the refusal of an operation that concerns all rows.
+
+        Args:
+            what: The operation, for the message: ``a count``.
+        """
+        first = self.rows[0]
+        reason = f"{first.reason}; {what} concerns all rows, and it could be evaluated over {self.limit:,} at most"
+        return refusal(first.row, reason, number=first.number)
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualKey:
+    """A sort key that is evaluated here."""
+
+    column: str
+    kind: ValueKind
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Generic[T]):
+    """What remains of the rows that were read.
+
+    Attributes:
+        rows: The rows that match, in their order.
+        notes: ``residual-filter`` and ``residual-sort``.
+        total: Number of matching rows; None if the server did not say how many there are.
+        total_exact: False if there may be more.
+    """
+
+    rows: list[T]
+    notes: list[Note]
+    total: int | None
+    total_exact: bool
+
+
+def split_rows(
+    request: FilterRequest,
+    compile_row: Callable[[int, Filter | RawQuery], T],
+    *,
+    hint: Callable[[Filter | RawQuery], str],
+    kind: Callable[[Filter], ValueKind | None],
+) -> tuple[list[T], ResidualFilter | None]:
+    """Compile the filter rows that the server runs, and leave the others to be evaluated here if the request allows it.
+
+    Args:
+        request: The filter rows.
+        compile_row: See `filter_rows.compile_rows`.
+        hint: See `filter_rows.compile_rows`.
+        kind: Returns how a row's column compares; None if the row must not be evaluated here.
+
+    Returns:
+        What the compiled rows became, and the residual filter. With ``any``, one residual row leaves all rows residual.
+
+    Raises:
+        FilterNotSupportedError: A row can neither be compiled nor be evaluated here.
+    """
+    if request.residual is None:
+        return compile_rows(request, compile_row, hint=hint), None
+
+    def attempt(number: int, row: Filter | RawQuery) -> T | ResidualRow:
+        try:
+            return compile_row(number, row)
+        except ValueError as reason:
+            if (left := _residual(number, row, str(reason), kind)) is None:
+                raise
+            return left
+
+    def together(number: int, row: Filter | RawQuery) -> T | ResidualRow:
+        reason = "another row of the same alternative cannot run"
+        if (left := _residual(number, row, reason, kind)) is None:
+            raise ValueError(f"{reason}, and this one cannot be evaluated here")
+        return left
+
+    made = compile_rows(request, attempt, hint=hint)
+    left = [each for each in made if isinstance(each, ResidualRow)]
+    if left and request.match == "any":
+        reasons = {each.number: each for each in left}
+        made = compile_rows(request, lambda number, row: reasons.get(number) or together(number, row), hint=hint)
+        left = [each for each in made if isinstance(each, ResidualRow)]
+    compiled = [each for each in made if not isinstance(each, ResidualRow)]
+    return compiled, ResidualFilter(left, request.match, request.residual) if left else None
+
+
+def _residual(
+    number: int, row: Filter | RawQuery, reason: str, kind: Callable[[Filter], ValueKind | None]
+) -> ResidualRow | None:
+    if not isinstance(row, Filter) or row.group is not None or (found := kind(row)) is None:
+        return None
+    if row.op not in _OPERATORS[found]:
+        return None
+    left = ResidualRow(number, row, found, reason)
+    left.test()
+    return left
+
+
+def residual_keys(
+    sorts: Sequence[Sort], dropped: Sequence[Note], kind: Callable[[str], ValueKind | None]
+) -> tuple[list[ResidualKey], list[Note]]:
+    """Choose the sort keys to evaluate here: if one that the server drops can be, all are.
+
+    Args:
+        sorts: The sort keys of the request.
+        dropped: A note for each key that the server does not sort by.
+        kind: Returns how a column compares; None if it has no order.
+
+    Returns:
+        The keys, none if nothing is to be evaluated here; and the notes that remain.
+    """
+    names = {note.column for note in dropped}
+    if not any(each.column in names and kind(each.column) is not None for each in sorts):
+        return [], list(dropped)
+    found = [(each, kind(each.column)) for each in sorts]
+    keys = [ResidualKey(each.column, known, each.descending) for each, known in found if known is not None]
+    kept = {key.column for key in keys}
+    notes = {note.column: note for note in dropped if note.column not in kept}
+    for each, known in found:
+        if known is None and each.column not in notes:
+            reason = "the rows are sorted here, and its values cannot be compared here"
+            notes[each.column] = Note(code="sort-dropped", column=each.column, reason=reason)
+    return keys, list(notes.values())
+
+
+def select(
+    rows: Sequence[T],
+    value: Callable[[T, str], object],
+    *,
+    limit: int,
+    matched: int | None,
+    where: ResidualFilter | None = None,
+    sort: Sequence[ResidualKey] = (),
+) -> Selection[T]:
+    """Filter and sort the rows that a server returned.
+
+    Args:
+        rows: All rows that match what was compiled, or the first `limit` of them.
+        value: Returns a row's stored value of a column: None, a scalar, or a list.
+        limit: The most rows that could be read.
+        matched: Number of rows that match what was compiled; None if unknown.
+        where: The residual filter.
+        sort: The residual sort, the most significant key first; rows without a value come last.
+
+    Returns:
+        The matching rows in their order, and what the page has to say about them.
+
+    >>> keys = [ResidualKey("n", ValueKind.NUMBER, descending=True)]
+    >>> select([{"n": 1}, {"n": 2}], dict.get, limit=10, matched=2, sort=keys).rows
+    [{'n': 2}, {'n': 1}]
+    """
+    if len(rows) > limit:
+        raise ValueError(f"{len(rows):,} rows were read, and {limit:,} are allowed")
+    whole = len(rows) == matched or (matched is None and len(rows) < limit)
+    found = list(rows)
+    if where is not None:
+        tests = [(each.row.column, each.test()) for each in where.rows]
+        join = all if where.match == "all" else any
+        found = [row for row in found if join(test(value(row, column)) for column, test in tests)]
+    for key in reversed(sort):
+        found = _ordered(found, value, key)
+    notes = _notes(len(rows), matched, where, sort, whole=whole)
+    if where is None:
+        return Selection(found, notes, matched, total_exact=True)
+    return Selection(found, notes, len(found), total_exact=whole)
+
+
+def _notes(
+    read: int, matched: int | None, where: ResidualFilter | None, sort: Iterable[ResidualKey], *, whole: bool
+) -> list[Note]:
+    of = f"all {read:,} rows" if whole else f"the first {read:,} rows" + (f" of {matched:,}" if matched else "")
+    hint = "" if whole else "allow more rows, or narrow the filter by rows that the server runs"
+    notes = []
+    if where is not None:
+        rows = ", ".join(spelled(each.row) for each in where.rows)
+        rest = "" if whole else "; rows beyond them were not looked at"
+        notes.append(Note(code="residual-filter", reason=f"{rows}: evaluated here over {of}{rest}", hint=hint))
+    if columns := ", ".join(f"'{key.column}'" for key in sort):
+        rest = "" if whole else "; this is the order among them, not among all"
+        notes.append(Note(code="residual-sort", reason=f"{columns}: sorted here, over {of}{rest}", hint=hint))
+    return notes
+
+
+def _ordered(rows: list[T], value: Callable[[T, str], object], key: ResidualKey) -> list[T]:
+    keyed = [(_comparable(value(row, key.column), key.kind), row) for row in rows]
+    held = [each for each in keyed if each[0] is not None]
+    held.sort(key=lambda each: each[0], reverse=key.descending)
+    return [row for _, row in (*held, *(each for each in keyed if each[0] is None))]
+
+
+def _comparable(value: object, kind: ValueKind) -> Any:
+    """Return a stored value as one that compares with others of its kind; None if it is of another kind."""
+    if value is None or isinstance(value, str) is not (kind in (ValueKind.TEXT, ValueKind.TIMESTAMP)):
+        return None
+    if isinstance(value, bool) is not (kind is ValueKind.BOOLEAN):
+        return None
+    try:
+        return str(value) if kind is ValueKind.TEXT else _READ[kind](value)
+    except ValueError:
+        return None

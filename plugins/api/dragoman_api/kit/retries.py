@@ -1,0 +1,110 @@
+"""Retries of reads: pauses with a budget, as long as the server may be busy or away."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dragoman_api.changes import HttpRequest
+    from dragoman_api.errors import DragomanError
+    from dragoman_api.http import Http
+    from dragoman_api.replies import Reply
+
+PAUSES = (0.2, 0.6, 1.8)
+"""Seconds before each further attempt of a read that a busy server turned away."""
+
+BUDGET = 30.0
+"""Seconds after the beginning of an operation in which its reads are sent again, whatever the server asks for."""
+
+PING_BUDGET = 5.0
+"""The same for a ping, whose deadline is shorter: a server that is busy for longer is not healthy."""
+
+_BUSY = (0.25, 0.5, 1, 2, 4, 8, 8, 8)  # seconds before each attempt, if the server is busy
+_AWAY = (0.2, 0.6, 1.8)  # if no answer came
+_PATIENCE = 75.0  # seconds without an answer; the host gives up soon after
+
+
+@dataclass(slots=True)
+class Patience:
+    """The pauses of a read that is sent again, until another attempt is pointless.
+
+    An export reads each of its parts with one: the server may be busy or away for a while, and what has been read would
+    be lost. It gives up a little before the host does.
+    """
+
+    _failures: int = 0
+    _waited: float = 0.0
+
+    def pause(self, error: DragomanError, *, away: bool) -> float | None:
+        """Return the seconds to wait after a failed attempt; None to give up.
+
+        Args:
+            error: The failure. The detail ``retry_after`` says that the server is busy, and the seconds that it asks
+                for, or 0.
+            away: The failure may pass although the server did not say that it is busy.
+        """
+        busy = "retry_after" in error.details
+        pauses = _BUSY if busy else _AWAY if away else ()
+        pause = max([float(str(error.details.get("retry_after", 0))), *pauses[self._failures : self._failures + 1]])
+        if self._failures >= len(pauses) or self._waited + pause > _PATIENCE:
+            return None
+        self._failures, self._waited = self._failures + 1, self._waited + pause
+        return pause
+
+    def renew(self) -> None:
+        """Forget the failures: an attempt succeeded."""
+        self._failures, self._waited = 0, 0.0
+
+
+def jittered(pause: float) -> float:
+    """Return a pause half shorter to half longer: callers that were turned away together come back one by one."""
+    return pause * (0.5 + random.random())  # noqa: S311 - jitter
+
+
+async def send(
+    http: Http,
+    request: HttpRequest,
+    retry_after: Callable[[Reply], float | None],
+    *,
+    read: bool,
+    pauses: Sequence[float] = PAUSES,
+    until: float | None = None,
+    limit: int | None = None,
+) -> Reply:
+    """Send one request; send a read again while the server is busy.
+
+    Args:
+        http: The client of the connection.
+        request: The request.
+        retry_after: Returns the seconds that an answer asks to wait, 0 if it names none; None if waiting does not help.
+        read: The request changes nothing on the server; anything else is sent once.
+        pauses: Seconds before each further attempt, with jitter, if the server names none.
+        until: The time of the event loop at which a pause ends at the latest, for an operation of several requests, as
+            the host ends a call at its deadline; `BUDGET` from now by default.
+        limit: Bytes of the answer at most; None for the limit of the client.
+
+    Returns:
+        The last answer, whatever its status. It is a busy server's if the pauses are used up, or if the server asks for
+        more time than is left.
+
+    Raises:
+        DragomanError: As `Http.request` does.
+    """
+    until = anyio.current_time() + BUDGET if until is None else until
+    for pause in (*pauses, None) if read else (None,):
+        reply = await http.request(
+            request.method, request.path, body=request.body, content_type=request.content_type, read=read, limit=limit
+        )
+        if pause is None or (asked := retry_after(reply)) is None:
+            break
+        seconds = asked or jittered(pause)
+        if anyio.current_time() + seconds > until:
+            break
+        await anyio.sleep(seconds)
+    return reply

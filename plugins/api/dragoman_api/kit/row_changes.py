@@ -1,0 +1,300 @@
+"""Changes of rows: folded per row, and made into a plan in which every change has a request or an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
+
+from dragoman_api.changes import (
+    Change,
+    Delete,
+    Drop,
+    Insert,
+    Outcome,
+    OutcomeStatus,
+    Plan,
+    PlannedRequest,
+    Update,
+    Values,
+)
+from dragoman_api.columns import Note
+from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, QueryError, RowNotFoundError
+from dragoman_api.grid import RowKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
+    from dragoman_api.changes import HttpRequest
+    from dragoman_api.grid import RowId
+
+T = TypeVar("T")
+_JUDGED = (ObjectNotFoundError, RowNotFoundError, QueryError, AccessDeniedError)
+_UNDONE = "a later change of the set deletes the row again"
+
+
+class NotSentError(Exception):
+    """A change is not sent; the message says why.
+
+    Attributes:
+        status: The outcome of the change: refused, skipped or in conflict.
+    """
+
+    def __init__(self, reason: str, *, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+def object_of(change: Change) -> str:
+    """Return the name of the object that a change is about."""
+    return change.key.object if isinstance(change, (Update, Delete)) else change.object
+
+
+def row_of(change: Change) -> RowId | None:
+    """Return the id of the row that a change is about; None for a drop, and for a row without an id."""
+    if isinstance(change, Drop):
+        return None
+    return (change.id if isinstance(change, Insert) else change.key.id) or None
+
+
+def typed(values: Mapping[str, object], convert: Callable[[str, object], T]) -> dict[str, T]:
+    """Convert the values of a row, and report all faults at once.
+
+    Args:
+        values: The values by column name.
+        convert: Converts one value of a column; raises ValueError or NotSentError with the reason against it.
+
+    Raises:
+        NotSentError: Some values do not fit; refused, unless all errors of `convert` have the same other status.
+    """
+    made: dict[str, T] = {}
+    faults: list[NotSentError] = []
+    for name, value in values.items():
+        try:
+            made[name] = convert(name, value)
+        except NotSentError as error:
+            faults.append(error)
+        except ValueError as error:
+            faults.append(NotSentError(f"{name}: {error}"))
+    if faults:
+        statuses = {fault.status for fault in faults}
+        status = statuses.pop() if len(statuses) == 1 else OutcomeStatus.REFUSED
+        raise NotSentError("; ".join(map(str, faults)), status=status)
+    return made
+
+
+@dataclass(slots=True)
+class PlanDraft:
+    """A plan while it is made.
+
+    >>> from dragoman_api import HttpRequest
+    >>> draft = PlanDraft([Drop("a"), Drop("b")])
+    >>> with draft.judging(0):
+    ...     draft.send(HttpRequest("DELETE", "/a"), 0)
+    >>> with draft.judging(1):
+    ...     raise NotSentError("'b' is an alias")
+    >>> draft.plan().refusals[0].reason
+    "'b' is an alias"
+
+    Attributes:
+        changes: The changes of the plan.
+        planned: The requests so far, in their order.
+        notes: Remarks by code and by what they are about, each once.
+    """
+
+    changes: Sequence[Change]
+    planned: list[PlannedRequest] = field(default_factory=list)
+    notes: dict[tuple[str, str], Note] = field(default_factory=dict)
+    _refused: dict[int, Outcome] = field(default_factory=dict)
+
+    def send(self, request: HttpRequest, *changes: int, statement: str = "") -> None:
+        """Plan one request that carries out some changes of one row, or a drop; `statement` as in `PlannedRequest`."""
+        self.planned.append(PlannedRequest(request=request, changes=list(changes), statement=statement))
+
+    def refuse(self, change: int, reason: str, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
+        """Record that a change is not sent."""
+        self._refused[change] = Outcome(change=change, status=status, id=row_of(self.changes[change]), reason=reason)
+
+    def note(self, code: str, about: str, reason: str) -> None:
+        """Add a remark, unless there is one of that code about the same thing."""
+        self.notes.setdefault((code, about), Note(code=code, reason=reason))
+
+    def judging(self, *changes: int) -> Judging:
+        """Plan some changes in a `with` block: an error that is about them refuses them, and nothing else.
+
+        These are NotSentError, ValueError, and the errors for queries, rights, and missing objects and rows.
+        """
+        return Judging(self, changes)
+
+    def plan(self, undo: Sequence[Change] = ()) -> Plan:
+        """Return the plan.
+
+        Raises:
+            RuntimeError: A change has neither a request nor an outcome, or more than one: a fault of the driver.
+        """
+        found = [*(number for each in self.planned for number in each.changes), *self._refused]
+        if sorted(found) != [*range(len(self.changes))]:
+            raise RuntimeError(f"{len(self.changes)} changes have the requests and outcomes {sorted(found)}")
+        refusals = [self._refused[number] for number in sorted(self._refused)]
+        return Plan(planned=self.planned, refusals=refusals, notes=[*self.notes.values()], undo=list(undo))
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """Changes that are planned, see `PlanDraft.judging`."""
+
+    draft: PlanDraft
+    changes: tuple[int, ...]
+
+    def __enter__(self) -> None:
+        """Begin to plan them."""
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        """Refuse the changes if an error is about them, and return whether it is."""
+        if isinstance(error, NotSentError):
+            reason, status = str(error), error.status
+        elif isinstance(error, _JUDGED):
+            reason, status = error.message, OutcomeStatus.REFUSED
+        elif isinstance(error, ValueError):
+            reason, status = str(error), OutcomeStatus.REFUSED
+        else:
+            return False
+        for number in self.changes:
+            self.draft.refuse(number, reason, status)
+        return True
+
+
+@dataclass(slots=True)
+class _Row:
+    """What the changes of a set so far make of one row.
+
+    Attributes:
+        stored: Whether the row was there before the set; None if a replacing insert leaves that open.
+        whole: The last insert, if the row was written as a whole.
+        values: The values of updates, or of an insert.
+        gone: The last change deletes it.
+    """
+
+    key: RowKey
+    stored: bool | None
+    whole: Insert | None = None
+    values: Values = field(default_factory=dict)
+    gone: bool = False
+    numbers: list[int] = field(default_factory=list)
+
+    def expect(self, guard: Mapping[str, int | str]) -> None:
+        """Keep the guard of a change; all guards of a row were read before the set, so they are the same."""
+        if not guard or guard == self.key.guard:
+            return
+        if self.key.guard or (self.numbers and self.stored is False):
+            reason = "an earlier change of the set has another guard for this row"
+            raise NotSentError(reason, status=OutcomeStatus.CONFLICT)
+        self.key = replace(self.key, guard=dict(guard))
+
+    def insert(self, change: Insert) -> None:
+        if self.numbers and not self.gone and not change.replace:
+            raise NotSentError("an earlier change of the set writes this row; 'replace' would overwrite it")
+        self.expect(change.guard)
+        self.whole, self.values, self.gone = change, dict(change.values), False
+
+    def update(self, change: Update) -> None:
+        if self.gone:
+            raise NotSentError("an earlier change of the set deletes this row")
+        if self.whole is not None and self.whole.document is not None:
+            raise NotSentError("an earlier change of the set writes this row as a document; put the values there")
+        self.expect(change.key.guard)
+        self.values |= change.values
+
+    def delete(self, change: Delete) -> None:
+        if self.gone:
+            raise NotSentError("an earlier change of the set deletes this row")
+        self.expect(change.key.guard)
+        self.gone = True
+
+    def change(self) -> Change | None:
+        """Return the one change that does the same; None if nothing is left to do."""
+        if self.gone:
+            return None if self.stored is False else Delete(self.key)
+        if self.whole is None:
+            return Update(self.key, self.values)
+        there = self.stored is not False
+        return replace(self.whole, values=self.values, replace=there, guard=self.key.guard if there else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """One change that does what several changes of one row do in their order.
+
+    Attributes:
+        change: The change.
+        numbers: The numbers of those it stands for, in their order.
+    """
+
+    change: Change
+    numbers: tuple[int, ...]
+
+
+def fold(draft: PlanDraft, *, keyed: Callable[[Insert], Insert] | None = None) -> list[Folded]:
+    """Fold the changes of each row into one, so that no guard fails because of an earlier change of the same set.
+
+    A change that contradicts an earlier one is refused in the draft, one that a later one undoes is skipped there;
+    every other one is in exactly one of the results. New rows without an id stay as they are.
+
+    >>> key = RowKey("books", "1", guard={"rev": "1-a"})
+    >>> draft = PlanDraft([Update(key, {"n": 1}), Update(key, {"m": 2}), Drop("old")])
+    >>> [(each.numbers, type(each.change).__name__) for each in fold(draft)]
+    [((0, 1), 'Update'), ((2,), 'Drop')]
+
+    Args:
+        draft: The plan that is made.
+        keyed: Returns an insert with its key columns as `id`, by `Insert.with_key`; raises as in `PlanDraft.judging`.
+
+    Returns:
+        Folded changes in the order of their first ones.
+    """
+    rows: dict[Hashable, _Row] = {}
+    alone: list[Folded] = []
+    dropped: set[str] = set()
+    for number, change in enumerate(draft.changes):
+        with draft.judging(number):
+            if object_of(change) in dropped:
+                raise NotSentError(f"an earlier change of the set drops '{object_of(change)}'")
+            if isinstance(change, Insert) and keyed is not None:
+                change = keyed(change)
+            if isinstance(change, Drop):
+                dropped.add(change.object)
+                alone.append(Folded(change, (number,)))
+            elif isinstance(change, Insert) and not change.id:
+                alone.append(Folded(change, (number,)))
+            else:
+                _add(rows, number, change)
+    folded = alone
+    for row in rows.values():
+        if (made := row.change()) is not None:
+            folded.append(Folded(made, tuple(row.numbers)))
+            continue
+        for number in row.numbers:
+            draft.refuse(number, _UNDONE, OutcomeStatus.SKIPPED)
+    return sorted(folded, key=lambda each: each.numbers)
+
+
+def _add(rows: dict[Hashable, _Row], number: int, change: Insert | Update | Delete) -> None:
+    if isinstance(change, Insert):
+        key = RowKey(change.object, change.id or "", change.tenant or change.routing)
+    elif change.key.id:
+        key = replace(change.key, guard={})
+    else:
+        raise NotSentError("the row has no id, so no request can name it", status=OutcomeStatus.SKIPPED)
+    address = (key.object, tuple(key.id) if isinstance(key.id, list) else key.id, key.routing)
+    stored = (None if change.replace else False) if isinstance(change, Insert) else True
+    row = rows.get(address) or _Row(key, stored)
+    if isinstance(change, Insert):
+        row.insert(change)
+    elif isinstance(change, Update):
+        row.update(change)
+    else:
+        row.delete(change)
+    row.numbers.append(number)
+    rows[address] = row

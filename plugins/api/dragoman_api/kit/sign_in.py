@@ -1,0 +1,333 @@
+"""Signing in where `Http` cannot do it alone: with a session token, or with OAuth client credentials.
+
+`Http` itself sends user name and password (scheme ``basic``) or a key (``ApiKey``, ``Bearer``) with every request, as
+the manifest says. The flows here exchange credentials for a token, which later requests carry:
+
+    signed = SignedIn(http, SessionToken(path="/v3/auth/authenticate", members=("name", "password"), prefix=""))
+    response = signed.check(await signed.request("GET", "/v3/members"))
+
+A token endpoint is on the connection's own host and port, because a driver's process reaches nothing else.
+"""
+
+from __future__ import annotations
+
+import time
+from base64 import b64encode
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import quote_plus, urlencode
+
+import anyio
+import msgspec
+
+from dragoman_api.errors import AuthenticationError, ConfigurationError, DragomanError, QueryError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dragoman_api.connections import Profile
+    from dragoman_api.http import Http, Response
+
+ANSWER_LIMIT = 2**18
+"""Maximum size of the answer to a sign-in, in bytes."""
+
+TOKEN_LIMIT = 2**13
+"""Maximum length of a token in characters."""
+
+_LOGOUT_SECONDS = 5
+_REJECTED = (400, 401, 403)  # 400 also for a wrong password: etcd, and RFC 6749 5.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignInRequest:
+    """The request that exchanges the credentials for a token, and what in it must not be shown."""
+
+    path: str
+    body: str = field(repr=False)
+    content_type: str = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    hidden: tuple[str, ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token, never printed.
+
+    Attributes:
+        value: The token itself.
+        headers: The headers that requests carry because of it.
+        seconds: Seconds for which it is valid; None if the server does not say.
+    """
+
+    value: str = field(repr=False)
+    headers: Mapping[str, str] = field(repr=False)
+    seconds: float | None = None
+
+
+class Flow(Protocol):
+    """How credentials become a token; it sends nothing itself."""
+
+    def begin(self, profile: Profile) -> SignInRequest:
+        """Return the request that asks for a token."""
+
+    def token(self, response: Response) -> Token:
+        """Return the token of a successful answer; raise QueryError if it has none."""
+
+    def end(self) -> tuple[str, str] | None:
+        """Return method and path of the request that ends the token's validity, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionToken:
+    """A user name and a password, posted as JSON for a token.
+
+    The form asks for `username` and `password` (`form_blocks.session`).
+
+    Attributes:
+        path: The path to post to.
+        members: The names of user name and password in the posted object.
+        answer: The names that lead to the token in the JSON answer.
+        cookie: The cookie that holds the token instead, and that requests send back; empty for none.
+        header: The header in which requests carry the token, unless it is a cookie.
+        prefix: The text before the token in that header.
+        logout: Method and path of the request that ends the session; None to let it expire.
+    """
+
+    path: str
+    members: tuple[str, str] = ("username", "password")
+    answer: tuple[str, ...] = ("token",)
+    cookie: str = ""
+    header: str = "Authorization"
+    prefix: str = "Bearer "
+    logout: tuple[str, str] | None = None
+
+    def begin(self, profile: Profile) -> SignInRequest:
+        """Return the request that carries the credentials."""
+        given = (str(profile.options.get("username") or ""), profile.secrets.get("password"))
+        if not given[0]:
+            raise ConfigurationError("the user name is empty", hint="enter the user name")
+        body = msgspec.json.encode(dict(zip(self.members, given, strict=True))).decode()
+        return SignInRequest(path=own_path(self.path, profile), body=body)
+
+    def token(self, response: Response) -> Token:
+        """Return the token of an answer."""
+        if self.cookie:
+            value = _usable(_cookie(response, self.cookie), f"the cookie {self.cookie}")
+            return Token(value=value, headers={"Cookie": f"{self.cookie}={value}"})
+        value = _usable(_member(_document(response), self.answer), "a token")
+        return Token(value=value, headers={self.header: f"{self.prefix}{value}"})
+
+    def end(self) -> tuple[str, str] | None:
+        """Return the request that ends the session."""
+        return self.logout
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientCredentials:
+    """OAuth 2.0 client credentials (RFC 6749, section 4.4).
+
+    The form asks for `client_id`, `client_secret` and `scope` (`form_blocks.client_credentials`). Client id and secret
+    travel as HTTP Basic, which every server supports (section 2.3.1).
+
+    Attributes:
+        path: The token endpoint: a path, or an address on the connection's own host and port.
+        scope: The scopes to ask for if the form does not name any.
+    """
+
+    path: str
+    scope: str = ""
+
+    def begin(self, profile: Profile) -> SignInRequest:
+        """Return the token request."""
+        client, secret = str(profile.options.get("client_id") or ""), profile.secrets.get("client_secret")
+        if not client or not secret:
+            raise ConfigurationError("Client ID or Client Secret is empty", hint="enter both")
+        pair = b64encode(f"{quote_plus(client)}:{quote_plus(secret)}".encode()).decode()
+        scope = str(profile.options.get("scope") or self.scope)
+        return SignInRequest(
+            path=own_path(self.path, profile),
+            body=urlencode({"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})),
+            content_type="application/x-www-form-urlencoded",
+            headers={"Authorization": f"Basic {pair}"},
+            hidden=(pair,),
+        )
+
+    def token(self, response: Response) -> Token:
+        """Return the token of an answer."""
+        document = _document(response)
+        kind, seconds = _member(document, ("token_type",)), _member(document, ("expires_in",))
+        if not isinstance(kind, str) or kind.lower() != "bearer":
+            raise QueryError("the server answered the sign-in with a token that is not of type Bearer")
+        value = _usable(_member(document, ("access_token",)), "an access_token")
+        if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 2**53:
+            seconds = None
+        return Token(value=value, headers={"Authorization": f"Bearer {value}"}, seconds=seconds)
+
+    def end(self) -> None:
+        """Return nothing: the token expires."""
+
+
+class SignedIn:
+    """Sends requests with a token, and signs in when there is none, when it expires, and when it is rejected.
+
+    Calls that need a token at the same time wait for one sign-in, and share its failure: a wrong password is sent
+    once. Tokens are masked (`Http.hide`).
+    """
+
+    def __init__(
+        self, http: Http, flow: Flow, *, margin: float = 30, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Begin without a token; nothing is sent before the first request.
+
+        Args:
+            http: The client of the connection.
+            flow: How to sign in.
+            margin: Seconds before its end at which a token is replaced; at most half of its time.
+            clock: Returns a time in seconds.
+        """
+        self._http, self._flow, self._margin, self._clock = http, flow, margin, clock
+        self._token: Token | None = None
+        self._until: float | None = None
+        self._lock = anyio.Lock()
+        self._failures = 0
+        self._failure: AuthenticationError | None = None
+
+    def __repr__(self) -> str:
+        return f"SignedIn({self._http!r}, {type(self._flow).__name__})"
+
+    async def request(
+        self, method: str, path: str, *, headers: Mapping[str, str] | None = None, **more: Any
+    ) -> Response:
+        """Send a request as `Http.request` does, with the token; after a 401, once more with a new one.
+
+        A server that answers 401 has not carried out the request, so a write is repeated too.
+
+        Raises:
+            AuthenticationError: The credentials were rejected.
+            As `Http.request`.
+        """
+        token = await self._usable_token(None)
+        response = await self._http.request(method, path, headers={**(headers or {}), **token.headers}, **more)
+        if response.status == 401:
+            token = await self._usable_token(token)
+            response = await self._http.request(method, path, headers={**(headers or {}), **token.headers}, **more)
+        return response
+
+    def check(self, response: Response) -> Response:
+        """Return the answer, or raise the error of any status that is not a success, as `Http.check` does."""
+        if 200 <= response.status < 300:
+            return response
+        raise self.error(response)
+
+    def error(self, response: Response) -> DragomanError:
+        """Build the error that a status stands for; 401 means that even a new token was rejected."""
+        if response.status != 401:
+            return self._http.error(response)
+        return AuthenticationError(
+            f"{_where(self._http)} rejected a new token (401){self._http.quote(response)}",
+            hint="check Auth Method and credentials",
+        )
+
+    async def close(self) -> None:
+        """End the session on the server if the flow says how, and forget the token; a failure changes nothing."""
+        token, self._token = self._token, None
+        if token is None or (end := self._flow.end()) is None:
+            return
+        with suppress(DragomanError):  # the session ends by itself
+            await self._http.request(*end, headers=token.headers, timeout=_LOGOUT_SECONDS)
+
+    async def _usable_token(self, rejected: Token | None) -> Token:
+        """Return the current token unless it is the rejected one or ends soon; else sign in."""
+        failures = self._failures
+        if (token := self._current(rejected)) is not None:
+            return token
+        async with self._lock:
+            if (token := self._current(rejected)) is not None:
+                return token
+            if self._failures > failures and (failed := self._failure) is not None:
+                raise AuthenticationError(failed.message, hint=failed.hint)
+            try:
+                return await self._sign_in()
+            except AuthenticationError as error:
+                self._failures, self._failure = self._failures + 1, error
+                raise
+
+    def _current(self, rejected: Token | None) -> Token | None:
+        ended = self._until is not None and self._clock() >= self._until
+        return None if self._token is rejected or ended else self._token
+
+    async def _sign_in(self) -> Token:
+        self._token = None
+        wanted = self._flow.begin(self._http.profile)
+        for text in wanted.hidden:
+            self._http.hide(text)
+        began = self._clock()
+        response = await self._http.request(
+            "POST",
+            wanted.path,
+            body=wanted.body,
+            content_type=wanted.content_type,
+            headers={"Accept": "application/json", **wanted.headers},
+            limit=ANSWER_LIMIT,
+        )
+        if response.status in _REJECTED:
+            said = f"{_where(self._http)} ({response.status}){self._http.quote(response)}"
+            raise AuthenticationError(
+                f"the credentials were rejected by {said}", hint="check Auth Method and credentials"
+            )
+        token = self._flow.token(self._http.check(response))
+        self._http.hide(token.value)
+        self._until = None
+        if token.seconds is not None:
+            self._until = began + token.seconds - min(self._margin, token.seconds / 2)
+        self._token = token
+        return token
+
+
+def own_path(address: str, profile: Profile) -> str:
+    """Return the path of an address on the connection's own host and port.
+
+    Raises:
+        ConfigurationError: The address is elsewhere, where the sandbox lets no driver connect.
+    """
+    path = address.removeprefix(profile.base_url)
+    if path.startswith("/") and not path.startswith("//"):
+        return path
+    raise ConfigurationError(
+        f"the token endpoint {address!r} is not on {profile.host}:{profile.port}, and a driver reaches nothing else",
+        hint="name a token endpoint of the same server, or choose an auth method whose key or token you enter yourself",
+    )
+
+
+def _where(http: Http) -> str:
+    return f"{http.profile.host}:{http.profile.port}"
+
+
+def _document(response: Response) -> object:
+    try:
+        return msgspec.json.decode(response.body)
+    except ValueError:  # the answer is not quoted: it may hold a token
+        raise QueryError(
+            f"the server answered the sign-in with HTTP {response.status} and no JSON",
+            hint="check Host and Port: a proxy may have answered instead of the database",
+        ) from None
+
+
+def _member(document: object, names: tuple[str, ...]) -> object:
+    for name in names:
+        document = document.get(name) if isinstance(document, dict) else None
+    return document
+
+
+def _cookie(response: Response, name: str) -> object:
+    pairs = (line.partition(";")[0].partition("=") for line in response.headers.getall("Set-Cookie", ()))
+    return next((value.strip() for key, _, value in pairs if key.strip() == name), None)
+
+
+def _usable(token: object, what: str) -> str:
+    """Return a token that a header can carry."""
+    if isinstance(token, str) and token and len(token) <= TOKEN_LIMIT and token.isascii() and token.isprintable():
+        return token
+    raise QueryError(f"the server answered the sign-in without {what} that a header can carry")

@@ -1,0 +1,155 @@
+"""Views of objects: what a driver read of their columns, checked by every call that depends on them.
+
+An object may be recreated under its name, grow or lose columns, and an alias may lead elsewhere, all while a connection
+is open. The contract does not require this module; a driver that keeps what it read can use it to notice.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+import anyio
+
+from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+
+    from dragoman_api.columns import Column
+    from dragoman_api.filters import CompiledFilter
+
+
+class KnownObject(Protocol):
+    """What a driver read of one object."""
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The columns, by name."""
+
+    @property
+    def objects(self) -> Collection[str]:
+        """The concrete objects that its name stands for."""
+
+    @property
+    def revision(self) -> str:
+        """A text that differs if the server's definition differs."""
+
+
+V = TypeVar("V", bound=KnownObject)
+T = TypeVar("T")
+_NAMED = 5  # columns of one kind in a reason
+
+
+class Views(Generic[V]):
+    """The views of one connection."""
+
+    def __init__(self, read: Callable[[str], Awaitable[V]], revision: Callable[[V], Awaitable[str]]) -> None:
+        """Begin without views.
+
+        Args:
+            read: Reads a view by the object's name.
+            revision: Asks the server for the revision that an object has now.
+        """
+        self._read, self._revision = read, revision
+        self._views: dict[str, V] = {}
+
+    def known(self, name: str) -> V:
+        """Return a view as it was last read.
+
+        Raises:
+            ObjectNotFoundError: It was not read yet.
+        """
+        if name not in self._views:
+            raise ObjectNotFoundError(f"'{name}' was not described on this connection yet")
+        return self._views[name]
+
+    async def read(self, name: str) -> V:
+        """Read a view from the server."""
+        self._views[name] = view = await self._read(name)
+        return view
+
+    async def holding(self, names: Iterable[str]) -> dict[str, V]:
+        """Return those of the views read so far that are still as the server has them."""
+        read = {name: self._views[name] for name in names if name in self._views}
+        return {name: view for name, view in read.items() if await self._holds(view)}
+
+    async def use(self, name: str, work: Callable[[V], Awaitable[T]], *, given: CompiledFilter | None = None) -> T:
+        """Run work that depends on a view, and check the view meanwhile.
+
+        Args:
+            name: The object.
+            work: Gets the view as it was last read.
+            given: The filter that the work uses.
+
+        Raises:
+            ObjectChangedError: The columns changed since they were read, or since the filter was compiled. They have
+                been read again.
+        """
+        view = self._views.get(name) or await self.read(name)
+        _check_filter(view, name, given)
+        failures: list[Exception] = []
+        changed = False
+
+        async def check() -> None:
+            nonlocal changed
+            try:
+                changed = not await self._holds(view)
+            except Exception as error:  # noqa: BLE001 - raised below, outside of the group
+                failures.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(check)
+            try:
+                result = await work(view)
+            except Exception as error:  # noqa: BLE001 - the reason may be that the object changed
+                failures.insert(0, error)
+        if changed:
+            raise _changed(name, view, await self.read(name))
+        if failures:
+            raise failures[0]
+        return result
+
+    async def check(self, name: str, given: CompiledFilter | None = None) -> V:
+        """Return a view as the server has it now, for work in parts.
+
+        Raises:
+            ObjectChangedError: The filter was compiled for other columns.
+        """
+        view = self._views.get(name)
+        if view is None or not await self._holds(view):
+            view = await self.read(name)
+        _check_filter(view, name, given)
+        return view
+
+    async def _holds(self, view: V) -> bool:
+        return await self._revision(view) == view.revision
+
+
+def _check_filter(view: KnownObject, name: str, given: CompiledFilter | None) -> None:
+    if given is not None and given.object == name and given.revision != view.revision:
+        raise ObjectChangedError(f"'{name}' changed since the filter was compiled", hint="compile the filter again")
+
+
+def _changed(name: str, old: KnownObject, new: KnownObject) -> ObjectChangedError:
+    reason = "; ".join(_differences(old, new)) or "its definition differs"
+    return ObjectChangedError(
+        f"'{name}' changed while the connection was open: {reason}", hint="compile the filter, and send the call again"
+    )
+
+
+def _differences(old: KnownObject, new: KnownObject) -> Iterator[str]:
+    if {*old.objects} != {*new.objects}:
+        yield f"it stands for {_list([*new.objects])}, before for {_list([*old.objects])}"
+    before, after = old.columns, new.columns
+    retyped = [name for name in after if name in before and after[name].type != before[name].type]
+    if retyped:
+        yield ", ".join(f"'{name}' is {after[name].type}, before {before[name].type}" for name in retyped[:_NAMED])
+    if added := [name for name in after if name not in before]:
+        yield f"new: {_list(added)}"
+    if gone := [name for name in before if name not in after]:
+        yield f"gone: {_list(gone)}"
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(f"'{name}'" for name in names[:_NAMED]) + more

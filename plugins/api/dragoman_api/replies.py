@@ -1,0 +1,43 @@
+"""Replies: a server's answer to one request, and what its status and headers ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_DIGITS = 9  # of a number of seconds
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+class Reply(Protocol):
+    """A server's answer to one request, as `dragoman_api.http` returns it."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers, case-insensitive."""
+
+    @property
+    def body(self) -> bytes:
+        """The whole body."""
+
+
+def redirection(reply: Reply) -> str:
+    """Return a hint about an answer that redirects; empty for any other answer."""
+    to = reply.headers.get("Location") if reply.status in _REDIRECTS else None
+    return (
+        f"it redirects to {to}, and redirects are not followed; if the database is there, enter that address"
+        if to
+        else ""
+    )
+
+
+def seconds_asked(reply: Reply) -> int:
+    """Return the seconds that an answer asks to wait; 0 if its Retry-After holds none, or a date (RFC 9110 10.2.3)."""
+    after = str(reply.headers.get("Retry-After", ""))
+    return int(after) if after.isdecimal() and len(after) <= _DIGITS else 0

@@ -1,0 +1,85 @@
+"""One object as the grid sees it: its columns, and the field behind each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from dragoman_api import Column, Description, Note, Role, Written
+from dragoman_api.columns import MAX_COLUMNS
+
+from .field_types import Family, Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class View:
+    """One object as the grid sees it: an index, or the union of all that its name resolves to (E17).
+
+    Attributes:
+        target: The name requests use.
+        objects: The concrete indices that its name covers.
+        fields: By column name, in grid order.
+        columns: The described columns, by name.
+        revision: A digest of the mappings; of the field capabilities if the mappings are hidden.
+        structure: The mappings as JSON text.
+        notes: Conflicts, missing rights.
+        synthetic: The server rebuilds documents, so they come back changed.
+        pruned: What stored documents leave out, in the words of the mapping; empty if nothing.
+        hidden: The credentials may not read the mappings.
+        identity: The ids of the indices, if the mappings are too large to be read again for every call.
+    """
+
+    target: str
+    objects: tuple[str, ...]
+    fields: dict[str, Field]
+    columns: dict[str, Column]
+    revision: str
+    structure: str = ""
+    notes: tuple[Note, ...] = field(default=())
+    synthetic: bool = False
+    pruned: str = ""
+    hidden: bool
+    identity: str = ""
+
+    def find(self, name: str) -> Field | None:
+        """Find a column by name; a dotted key of a flattened field counts as a column."""
+        if (found := self.fields.get(name)) is not None:
+            return found
+        parts = name.split(".")
+        for end in range(len(parts) - 1, 0, -1):
+            root = self.fields.get(".".join(parts[:end]))
+            if root is not None and root.family is Family.FLATTENED and all(parts):
+                keys = (*root.keys, *parts[end:])
+                return replace(root, name=name, field=name, family=Family.KEYED, types=("flattened",), keys=keys)
+        return None
+
+    def describe(self) -> Description:
+        """Describe the columns in grid order, as many as a page can hold."""
+        columns, notes = list(self.columns.values()), list(self.notes)
+        if len(columns) > MAX_COLUMNS:
+            reason = f"{len(columns)} columns are mapped; the first {MAX_COLUMNS} are shown"
+            notes.append(Note(code="columns-cut", reason=reason))
+        return Description(object=self.target, columns=columns[:MAX_COLUMNS], structure=self.structure, notes=notes)
+
+
+def column(each: Field, *, stored: bool = True) -> Column:
+    """Describe a field as a column, with what it takes and why it does not take the rest."""
+    operators, reasons, sortable = each.support
+    return Column(
+        name=each.name,
+        type=each.type,
+        kind=each.kind,
+        role=Role.KEY if each.family is Family.ID else Role.NONE,
+        written=Written.INSERT if each.family is Family.ID else Written.NEVER if "edit" in reasons else Written.ALWAYS,
+        sortable=sortable,
+        operators=operators,
+        reasons=reasons,
+        path=_exported(each, stored=stored),
+        arrays=each.nested,
+    )
+
+
+def _exported(each: Field, *, stored: bool) -> tuple[str, ...]:
+    """Return the path of a field in an exported row; computed fields have none."""
+    if each.family in (Family.ID, Family.INDEX):
+        return (each.name,)
+    return () if each.family is Family.SCORE or each.runtime or not stored else ("_source", each.field)

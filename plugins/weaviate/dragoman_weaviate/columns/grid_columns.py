@@ -1,0 +1,127 @@
+"""One collection as the grid sees it: its columns (uuid first, vector last), and the field behind each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from dragoman_api import Column, Description, Note, QueryError
+from dragoman_api.columns import MAX_COLUMNS
+from dragoman_api.kit.column_choice import choose
+from dragoman_weaviate import error_answers
+from dragoman_weaviate.connect import Features
+
+from .field_types import Family, Field, family_of
+from .schema import Collection
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def revision(structure: str) -> str:
+    """Digest a definition as the server wrote it: it has no version of its own."""
+    return sha256(structure.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class View:
+    """One collection as a grid sees it.
+
+    Attributes:
+        name: The requested name, perhaps an alias.
+        collection: Its definition; its own name goes into requests.
+        structure: The definition as the server wrote it.
+        features: What the server's version can do.
+    """
+
+    name: str
+    collection: Collection
+    structure: str
+    features: Features
+
+    @property
+    def target(self) -> str:
+        """The collection's own name."""
+        return self.collection.name
+
+    @property
+    def objects(self) -> tuple[str]:
+        """The collection that its name stands for."""
+        return (self.target,)
+
+    @cached_property
+    def revision(self) -> str:
+        """A digest of the definition."""
+        return revision(self.structure)
+
+    @cached_property
+    def fields(self) -> dict[str, Field]:
+        """The columns by name; a property named `uuid` or `vector` is qualified."""
+        found = [Field(name="uuid", type="uuid", family=Family.ID)]
+        for each in self.collection.properties or []:
+            family, array = family_of(each.data_type)
+            found.append(
+                Field(
+                    name=f"properties.{each.name}" if each.name in ("uuid", "vector") else each.name,
+                    prop=each.name,
+                    type=", ".join(each.data_type),
+                    family=family,
+                    array=array,
+                    spec=each,
+                    index=self.collection.index,
+                )
+            )
+        type_ = f"vectors {', '.join(self.named_vectors)}" if self.named_vectors else "vector"
+        found.append(Field(name="vector", type=type_, family=Family.VECTOR, array=bool(self.named_vectors)))
+        return {each.name: each for each in found}
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """The described columns, by name."""
+        return {name: field.column(self.features) for name, field in self.fields.items()}
+
+    @property
+    def named_vectors(self) -> list[str]:
+        """The names of its vectors, if they have names."""
+        return list(self.collection.vector_config or {})
+
+    def choose(self, names: Sequence[str] | None) -> list[Field]:
+        """Return the columns of a page.
+
+        Raises:
+            QueryError: One of them does not exist.
+        """
+        return choose(names, self.fields, object=self.name)
+
+    def tenant(self, name: str | None) -> str | None:
+        """Check the name of a tenant against the collection (W33).
+
+        Raises:
+            QueryError: One is needed and missing, or given where there are none.
+        """
+        if self.collection.tenancy.enabled and not name:
+            raise error_answers.tenant_required(f"the rows of '{self.name}' belong to tenants, and none was named")
+        if name and not self.collection.tenancy.enabled:
+            raise QueryError(f"'{self.name}' has no tenants, and {name!r} was named", code="tenant-unknown")
+        return name or None
+
+    def describe(self) -> Description:
+        """Describe the columns."""
+        notes = []
+        if self.collection.tenancy.enabled:
+            reason = "rows belong to tenants: a page, a count, an export and a new row name one"
+            notes.append(Note(code="tenants", reason=reason, hint="--tenant NAME"))
+        if self.target != self.name:
+            notes.append(Note(code="alias", reason=f"'{self.name}' stands for the collection '{self.target}'"))
+        columns = [*self.columns.values()]
+        if len(columns) > MAX_COLUMNS:
+            reason = f"{len(columns):,} columns are defined; the first {MAX_COLUMNS:,} are shown"
+            notes.append(Note(code="columns-cut", reason=reason))
+        return Description(
+            object=self.name,
+            columns=columns[:MAX_COLUMNS],
+            structure=self.structure,
+            notes=notes,
+        )

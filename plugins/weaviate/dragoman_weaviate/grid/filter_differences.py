@@ -1,0 +1,390 @@
+"""The table of differences: where the server compares something other than what a filter row says (W12 to W19, W38).
+
+Each difference refuses the filter row or makes it approximate, and says why. A filter row without a difference is
+exact: it finds the rows that a comparison of the stored objects finds. A test repeats each on a real server.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from dragoman_api import Operator as Op
+from dragoman_weaviate.columns.field_types import (
+    COMPARISONS,
+    EQUALITY,
+    LISTS,
+    NEGATED,
+    NULLS,
+    PATTERNS,
+    WORDWISE,
+    Family,
+    Field,
+)
+from dragoman_weaviate.connect import Features
+
+from .filter_values import EXACT, Scalar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_RANGES = (*COMPARISONS, Op.BETWEEN)
+_VALUED = (*EQUALITY, *LISTS, *_RANGES, *PATTERNS)
+_CASED = ("field", "whitespace")
+_DOTTED = "İ"
+_OLD_LITERAL = re.compile(r"[\w\s*?-]*")
+_SMALLEST_DATE, _LARGEST_DATE = datetime(1677, 9, 22, tzinfo=UTC), datetime(2262, 4, 11, tzinfo=UTC)
+_DATES = "1677-09-22 to 2262-04-10"  # whole days of 64 bits of nanoseconds since 1970
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One filter row with one of its values.
+
+    Attributes:
+        op: The operator.
+        field: The column.
+        features: What the server's version can do.
+        case: Whether the filter row compares letter case, None if it leaves that open.
+        value: The value as it is sent, None for an operator without one.
+        given: The value as it was written.
+    """
+
+    op: Op
+    field: Field
+    features: Features
+    case: bool | None = None
+    value: Scalar | None = None
+    given: object = None
+
+    @property
+    def tokenization(self) -> str:
+        """How the server splits the column's texts."""
+        return self.field.spec.tokenization if self.field.spec is not None else ""
+
+    @property
+    def text(self) -> str:
+        """The value of a filter row on a text."""
+        return str(self.value)
+
+    @property
+    def lowered(self) -> str:
+        """The text in lower case as the server writes it, which has a plain i for İ."""
+        return self.text.replace(_DOTTED, "i").lower()
+
+    @property
+    def words(self) -> list[str]:
+        """What the server compares of a text: its words, or its pieces."""
+        match self.tokenization:
+            case "field":
+                return [self.text.strip()]
+            case "whitespace":
+                return self.text.split()
+            case "lowercase":
+                return self.lowered.split()
+        words = re.findall(r"[^\W_]+", self.lowered)
+        if self.tokenization != "trigram":
+            return words
+        joined = "".join(words)
+        return [joined[at : at + 3] for at in range(len(joined) - 2)]
+
+    @property
+    def whole(self) -> bool:
+        """Whether a pattern is compared as it is, not in parts."""
+        return self.text.isalnum() if self.tokenization == "word" else not any(map(str.isspace, self.text))
+
+    @property
+    def split(self) -> bool:
+        """Whether the value is compared in several parts."""
+        return not self.whole if self.op in PATTERNS else len(self.words) > 1
+
+    @property
+    def stopwords(self) -> frozenset[str]:
+        """Words that the server leaves out of an equality."""
+        return self.field.stopwords if self.tokenization == "word" and self.op not in PATTERNS else frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One difference between what a filter row says and what the server compares.
+
+    Attributes:
+        name: What it is about; unique.
+        ops: The operators it concerns.
+        families: The types it concerns.
+        when: Whether it concerns a filter row with one of its values.
+        reason: One sentence; it may name the column, the operator, the value and the unit of comparison.
+        refused: The filter row is refused, not approximate.
+    """
+
+    name: str
+    ops: Collection[Op] = _VALUED
+    families: Collection[Family] = (Family.TEXT,)
+    when: Callable[[Asked], bool] = lambda _: True
+    reason: str
+    refused: bool = False
+
+    def concerns(self, asked: Asked) -> bool:
+        """Whether the filter row is one of those that it is about."""
+        return asked.op in self.ops and asked.field.family in self.families and self.when(asked)
+
+    def told(self, asked: Asked) -> str:
+        """Return the reason for one filter row."""
+        units = {"trigram": "pieces of three letters"} | dict.fromkeys(WORDWISE, "words")
+        return self.reason.format(
+            name=asked.field.name,
+            op=asked.op,
+            value=asked.value,
+            given=asked.given,
+            unit=units.get(asked.tokenization, "pieces of words"),
+        )
+
+
+def _field(asked: Asked) -> bool:
+    return asked.field.exact_tokens
+
+
+def _tokenized(asked: Asked) -> bool:
+    return not asked.field.exact_tokens
+
+
+def _only_stopwords(asked: Asked) -> bool:
+    return bool(asked.words) and asked.stopwords.issuperset(asked.words)
+
+
+def _without_characters(asked: Asked) -> bool:
+    return not asked.text.strip(" *?\t\r\n") or (_tokenized(asked) and not asked.words)
+
+
+def _outside(asked: Asked) -> bool:
+    moment = datetime.fromisoformat(re.sub(r"\.\d+", "", asked.text))
+    return not _SMALLEST_DATE <= moment < _LARGEST_DATE
+
+
+def _absent_counts(asked: Asked) -> bool:
+    return asked.field.index.index_null_state
+
+
+_LISTED = (Op.EQ, Op.IN)
+
+TABLE: tuple[Difference, ...] = (
+    Difference(
+        name="absent",
+        ops=NEGATED,
+        families={*Family} - {Family.ID},
+        reason="rows without '{name}' match too",
+    ),
+    # texts
+    Difference(
+        name="case kept",
+        when=lambda asked: asked.case is False and asked.tokenization in _CASED,
+        reason="letter case is compared",
+    ),
+    Difference(
+        name="case lost",
+        when=lambda asked: asked.case is True and asked.tokenization not in _CASED,
+        reason="letter case is not compared",
+    ),
+    Difference(
+        name="dotted capital",
+        when=lambda asked: _DOTTED in asked.text and asked.tokenization not in _CASED,
+        reason=f"{_DOTTED} is compared as i",
+    ),
+    Difference(
+        name="accents",
+        when=lambda asked: asked.field.folded,
+        reason="accents are not compared: é is e, ß is ss",
+    ),
+    Difference(name="white space", when=_field, reason="white space around the text is not compared"),
+    Difference(
+        name="no word",
+        ops=(*EQUALITY, *LISTS),
+        when=lambda asked: not asked.words and asked.tokenization != "trigram",
+        reason="{value!r} contains no word, and the collection compares words",
+        refused=True,
+    ),
+    Difference(
+        name="no trigram",
+        ops=(*EQUALITY, *LISTS),
+        when=lambda asked: not asked.words and asked.tokenization == "trigram",
+        reason="{value!r} has fewer than three letters, and the collection compares pieces of three",
+        refused=True,
+    ),
+    Difference(
+        name="only stopwords",
+        ops=(*EQUALITY, *LISTS),
+        when=_only_stopwords,
+        reason="{value!r} contains only words that the collection does not index (stopwords)",
+        refused=True,
+    ),
+    Difference(
+        name="stopwords",
+        ops=(*EQUALITY, *LISTS),
+        when=lambda asked: not asked.stopwords.isdisjoint(asked.words),
+        reason="words that are not indexed (stopwords) are left out",
+    ),
+    Difference(
+        name="all words",
+        ops=_LISTED,
+        when=_tokenized,
+        reason="compares {unit}: a text that contains them all matches, in any order",
+    ),
+    Difference(
+        name="any word left out",
+        ops=NEGATED,
+        when=lambda asked: (
+            _tokenized(asked) and (asked.op is Op.NE or (asked.op is Op.NOT_IN and not asked.features.negation))
+        ),
+        reason="compares {unit}: a text that contains one of them is left out",
+    ),
+    Difference(
+        name="all words left out",
+        ops=(Op.NOT_IN,),
+        when=lambda asked: _tokenized(asked) and asked.features.negation,
+        reason="compares {unit}: a text that contains all of one value is left out, in any order",
+    ),
+    Difference(
+        name="no characters",
+        ops=PATTERNS,
+        when=_without_characters,
+        reason="{value!r} contains nothing to search for; the server would find every text",
+        refused=True,
+    ),
+    Difference(
+        name="old patterns",
+        ops=PATTERNS,
+        when=lambda asked: not asked.features.literal_patterns and not _OLD_LITERAL.fullmatch(asked.text),
+        reason="this version of the server treats characters other than letters and digits as a pattern",
+        refused=True,
+    ),
+    Difference(
+        name="wildcards",
+        ops=PATTERNS,
+        when=lambda asked: "*" in asked.text or "?" in asked.text,
+        reason="* and ? stand for any characters; they cannot be escaped",
+    ),
+    Difference(
+        name="line breaks",
+        ops=(Op.CONTAINS, Op.STARTS, Op.ENDS),
+        when=_field,
+        reason="texts with line breaks may be missed",
+    ),
+    Difference(
+        name="line breaks left in",
+        ops=(Op.NOT_CONTAINS,),
+        when=_field,
+        reason="texts with line breaks match although they contain it",
+    ),
+    Difference(
+        name="parts of a pattern",
+        ops=PATTERNS,
+        when=lambda asked: _tokenized(asked) and not asked.whole,
+        reason="compares words: finds them in any order, anywhere in the text",
+    ),
+    Difference(
+        name="any word",
+        ops=(Op.STARTS, Op.ENDS),
+        when=lambda asked: _tokenized(asked) and asked.whole,
+        reason="finds texts in which any word {op} with it",
+    ),
+    Difference(
+        name="several elements",
+        when=lambda asked: asked.field.array and _tokenized(asked) and asked.split,
+        reason="the {unit} may be in different elements",
+    ),
+    # numbers
+    Difference(
+        name="smallest integer",
+        families=(Family.INT,),
+        when=lambda asked: float(asked.value or 0) == 2.0**63,
+        reason="{value} compares as the smallest integer, -2^63",
+        refused=True,
+    ),
+    Difference(
+        name="rounded integer",
+        families=(Family.INT,),
+        when=lambda asked: abs(int(asked.value or 0)) > EXACT,
+        reason="integers beyond 2^53 are compared as 64-bit floats",
+    ),
+    Difference(
+        name="overflow",
+        families=(Family.INT,),
+        when=lambda asked: asked.op in COMPARISONS or float(asked.value or 0) == -(2.0**63),  # two bounds leave it out
+        reason="stored integers from 2^63 - 512 on compare as the smallest",
+    ),
+    Difference(
+        name="rounded number",
+        families=(Family.NUMBER,),
+        when=lambda asked: Decimal(str(asked.given).strip()) != Decimal(repr(asked.value)),
+        reason="{given} is compared as {value}, the nearest 64-bit float",
+    ),
+    Difference(
+        name="negative zero",
+        families=(Family.NUMBER,),
+        when=lambda asked: not asked.features.zeros,
+        reason="below 1.38, -0.0 is not 0.0 and compares as the smallest number",
+    ),
+    # dates
+    Difference(
+        name="far bound",
+        ops=_RANGES,
+        families=(Family.DATE,),
+        when=_outside,
+        reason=f"{{value}} is outside {_DATES}, so it compares as another date",
+        refused=True,
+    ),
+    Difference(
+        name="far dates",
+        families=(Family.DATE,),
+        reason=f"dates outside {_DATES} compare as other dates",
+    ),
+    Difference(
+        name="digits of a second",
+        families=(Family.DATE,),
+        when=lambda asked: re.search(r"\.\d{9}\d*[1-9]", asked.text) is not None,
+        reason="digits beyond nanoseconds are not compared",
+    ),
+    # nothing
+    Difference(
+        name="empty is null",
+        ops=NULLS,
+        families={*Family},
+        when=lambda asked: asked.field.array or asked.field.family is Family.TEXT,
+        reason="empty values count as null too",
+    ),
+    Difference(
+        name="null is empty",
+        ops=(Op.EMPTY,),
+        families={*Family},
+        when=_absent_counts,
+        reason="rows without '{name}' match too",
+    ),
+    Difference(
+        name="null before the property",
+        ops=(Op.NULL, Op.EMPTY),
+        families={*Family},
+        when=lambda asked: not asked.features.negation and _absent_counts(asked),
+        reason="rows written before '{name}' was added to the collection are missing",
+    ),
+)
+"""All differences, those of one column type together, refusals before the approximations that they make needless."""
+
+
+def judge(askeds: Sequence[Asked]) -> list[str]:
+    """Judge a filter row by each of its values; one without a value comes as such.
+
+    Returns:
+        Why it is approximate, one sentence each; nothing if it is exact.
+
+    Raises:
+        ValueError: It is refused; the message says why.
+    """
+    found = [(each, asked) for each in TABLE for asked in askeds if each.concerns(asked)]
+    for each, asked in found:
+        if each.refused:
+            raise ValueError(each.told(asked))
+    return list(dict.fromkeys(each.told(asked) for each, asked in found))

@@ -1,0 +1,182 @@
+"""Reads a catalog record by record: an unsound record is left out without affecting the others. Pure.
+
+Each release of a driver is a separate record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import msgspec
+
+from dragoman_registry.names import PROJECT, TYPE
+from dragoman_registry.validation import Fault, decode, load
+from dragoman_registry.wheels.archive import NotAWheel
+from dragoman_registry.wheels.manifest import MAX_LABEL, MAX_TEXT
+from dragoman_registry.wheels.packaging_parsers import Unreadable, parse_range
+from dragoman_registry.wheels.wheel_file import WheelFile
+from dragoman_registry.wheels.wheel_name import parse_name
+
+from .catalog import Catalog, Project, Release, Types
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+T = TypeVar("T")
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """A catalog with undecoded records."""
+
+    projects: tuple[msgspec.Raw, ...]
+    catalog_version: Literal[1] = 1
+    libraries: tuple[msgspec.Raw, ...] = ()
+
+
+class _Bindings(msgspec.Struct, frozen=True):
+    types: dict[str, object]
+    types_version: Literal[1] = 1
+
+
+def sound_bindings(data: bytes) -> tuple[dict[str, str] | None, list[Fault]]:
+    """Read the bindings of database types to projects.
+
+    Returns:
+        The bindings, and a fault (code ``index``) for each that is left out; None instead of the bindings if the
+        file has none.
+    """
+    whole, faults = load(Types, data, code="index")
+    try:
+        written = whole.types if whole is not None else decode(data, _Bindings).types
+    except Unreadable:
+        return None, faults
+    found = {kind: to for kind, to in written.items() if TYPE.fits(kind) and isinstance(to, str) and PROJECT.fits(to)}
+    said = "or the project it is bound to is not a valid name"
+    return found, [Fault("index", f"{kind[:80]!a} {said}", "types") for kind in written if kind not in found]
+
+
+def sound_records(data: bytes) -> tuple[Catalog | None, list[Fault]]:
+    """Read a catalog, record by record if the whole is unsound.
+
+    Returns:
+        The sound records, and a fault (code ``index``) for each that is left out; None instead of the records if the
+        file has none.
+    """
+    whole, faults = load(Catalog, data, code="index")
+    if whole is not None:
+        projects, libraries = list(enumerate(whole.projects)), list(enumerate(whole.libraries))
+    else:
+        try:
+            parts = decode(data, Parts)
+        except Unreadable:
+            return None, faults
+        judged = [(at, *_project(bytes(part), at)) for at, part in enumerate(parts.projects)]
+        projects = [(at, project) for at, project, _ in judged if project is not None]
+        libraries, worse = _records(WheelFile, parts.libraries, "libraries")
+        faults = [*(fault for _, _, bad in judged for fault in bad), *worse]
+    kept: dict[str, Project] = {}
+    plugins: set[str] = set()
+    for at, project in projects:
+        reasons = list(unsound(project))
+        if project.project in kept or project.plugin in plugins:
+            reasons.append(f"{project.project} or {project.plugin} appears twice")
+        if reasons:
+            faults.append(_left_out(f"projects[{at}]", reasons))
+            continue
+        sound, reasons = without_unsound(project)
+        if reasons:
+            faults.append(_left_out(f"projects[{at}].releases", reasons))
+        if sound is not None:
+            kept[project.project] = sound
+            plugins.add(project.plugin)
+    sized = tuple(wheel for _, wheel in libraries if wheel.size > 0)
+    faults += [_left_out(f"libraries[{at}]", ["it has no size"]) for at, wheel in libraries if wheel.size <= 0]
+    return Catalog(projects=tuple(kept.values()), libraries=sized), faults
+
+
+def _project(part: bytes, at: int) -> tuple[Project | None, list[Fault]]:
+    """Read a driver without its unreadable releases; None if no release is left."""
+    whole, wrong = load(Project, part, code="index")
+    if whole is not None:
+        return whole, []
+    refused = [_left_out(f"projects[{at}]", [fault.reason for fault in wrong])]
+    try:
+        fields = decode(part, dict[str, msgspec.Raw])
+        releases = decode(bytes(fields.pop("releases")), tuple[msgspec.Raw, ...])
+    except (Unreadable, KeyError):
+        return None, refused
+    rest, _ = load(Project, msgspec.json.encode(fields), code="index")
+    sound, faults = _records(Release, releases, f"projects[{at}].releases")
+    if rest is None or not sound:
+        return None, refused
+    return replace(rest, releases=tuple(release for _, release in sound)), faults
+
+
+def _records(kind: type[T], parts: tuple[msgspec.Raw, ...], key: str) -> tuple[list[tuple[int, T]], list[Fault]]:
+    found, faults = [], []
+    for at, part in enumerate(parts):
+        record, wrong = load(kind, bytes(part), code="index")
+        if record is None:
+            faults.append(_left_out(f"{key}[{at}]", [fault.reason for fault in wrong]))
+        else:
+            found.append((at, record))
+    return found, faults
+
+
+def _left_out(record: str, reasons: list[str]) -> Fault:
+    more = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+    return Fault("index", f"$.{record} is left out: {'; '.join(reasons[:3])}{more}", "catalog")
+
+
+def without_unsound(project: Project) -> tuple[Project | None, list[str]]:
+    """Leave out the unsound releases of a driver, and return it with the reasons; None if no release is left."""
+    judged = [(release, list(_unsound_release(project, release))) for release in project.releases]
+    reasons = [reason for _, each in judged for reason in each]
+    if not reasons:
+        return project, []
+    kept = tuple(release for release, wrong in judged if not wrong)
+    return (replace(project, releases=kept) if kept else None), reasons
+
+
+def unsound(project: Project) -> Iterator[str]:
+    """Check the sizes of a whole driver, which types alone cannot limit."""
+    if any(len(label) > MAX_LABEL for label in (project.label, *(kind.label for kind in project.types))):
+        yield f"{project.project} has a label of more than {MAX_LABEL} characters"
+    if len(project.summary) > MAX_TEXT:
+        yield f"{project.project} has a text of more than {MAX_TEXT:,} characters"
+
+
+def _unsound_release(project: Project, release: Release) -> Iterator[str]:
+    """Check a release: sizes, contradictory names and invalid ranges."""
+    named = f"{release.project} {release.version}"
+    if any(len(text) > MAX_TEXT for text in release.permissions):
+        yield f"{named} has a text of more than {MAX_TEXT:,} characters"
+    if (release.plugin, release.project) != (project.plugin, project.project):
+        yield f"{named} is not a release of {project.project}"
+    if not release.wheels:
+        yield f"{named} has no wheel"
+    if any(wheel.size <= 0 for wheel in (*release.wheels, *release.dependencies)):
+        yield f"{named} has a wheel without a size"
+    for wheel in release.wheels:
+        try:
+            name = parse_name(wheel.file)
+        except NotAWheel as error:
+            yield str(error)
+        else:
+            if (name.project, name.version) != (release.project, release.version):
+                yield f"{wheel.file!r} is not a wheel of {named}"
+    for text in (release.host_api, *(wheel.requires_python for wheel in release.wheels)):
+        if not _is_range(text):
+            yield f"{named} has {text[:80]!r}, which is not a version range"
+
+
+@cache
+def _is_range(text: str) -> bool:
+    """Check a range, and cache the result: thousands of releases share a few ranges."""
+    try:
+        parse_range(text)
+    except Unreadable:
+        return False
+    return True

@@ -1,0 +1,67 @@
+"""The documents beside a release: its readme, changelog and conformance report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman_registry.validation import Unreadable, decode
+
+from .conformance_report import ConformanceReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .catalog import Release
+
+    Read = Callable[[str], bytes | None]
+
+
+MAX_TEXT = 64 << 10
+"""Maximum characters of a text to render; the file holds the rest."""
+
+MAX_MARKS = 4000
+"""Maximum brackets and bars in a text to render; with many of them a Markdown parser takes minutes."""
+
+
+def is_renderable(text: str) -> bool:
+    """Check whether an untrusted text is safe to parse as Markdown."""
+    return len(text) <= MAX_TEXT and sum(map(text.count, "[]|")) <= MAX_MARKS
+
+
+class Documents(msgspec.Struct, frozen=True, kw_only=True):
+    """The texts of a release.
+
+    Attributes:
+        readme: Markdown; empty if there is none.
+        changelog: Markdown; empty if there is none.
+        report: The first readable report among its wheels; None if there is none.
+    """
+
+    readme: str = ""
+    changelog: str = ""
+    report: ConformanceReport | None = None
+
+
+def read_documents(release: Release, read: Read) -> Documents:
+    """Read the texts of a release.
+
+    Args:
+        release: The release.
+        read: Returns a file by its path below `targets/`, or None if it is missing.
+    """
+    readme, changelog = (
+        (read(f"docs/{release.project}/{release.version}/{name}") or b"").decode(errors="replace")
+        for name in ("README.md", "CHANGELOG.md")
+    )
+    reports = (read(f"{wheel.path}.report.json") for wheel in release.wheels)
+    report = next((found for data in reports if data and (found := _report(data))), None)
+    return Documents(readme=readme, changelog=changelog, report=report)
+
+
+def _report(data: bytes) -> ConformanceReport | None:
+    try:
+        return decode(data, ConformanceReport)
+    except Unreadable:
+        return None

@@ -1,0 +1,222 @@
+"""The file `browse` of a registry: a short row per driver, so that a search reads little even of a large index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+
+from dragoman_api.errors import IndexInvalidError
+from dragoman_registry.names import PLUGIN, PluginId, ProjectName, ReleaseVersion, TypeName
+from dragoman_registry.validation import Unreadable, decode
+from dragoman_registry.wheels.manifest import MAX_LABEL, MAX_TEXT
+from dragoman_registry.wheels.packaging_parsers import holds, parse_tags, parse_version
+from dragoman_registry.wheels.wheel_file import ByteCount
+
+from .advisories import held_against
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from dragoman_registry.wheels.host_environment import Host
+    from dragoman_registry.wheels.wheel_file import WheelFile
+
+    from .catalog import Catalog, Project, Release
+    from .registry_reader import Registry
+
+    OnFault = Callable[[str, str], None]
+    """A function that receives the name of an unusable record and the reason."""
+
+NAME = "browse"
+_ANY = "py3-none-any"
+
+
+class Candidate(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A release that some host would select.
+
+    Attributes:
+        version: Version of the distribution.
+        host_api: Range of `dragoman-api` versions.
+        pythons: Ranges of Python versions, one of which must hold.
+        platforms: For each wheel that is not for every platform, the tags of its variants.
+        size: Size of the driver's wheel in bytes.
+        permissions: The permissions in the manifest.
+    """
+
+    version: ReleaseVersion
+    host_api: str
+    pythons: tuple[str, ...]
+    platforms: tuple[tuple[str, ...], ...]
+    size: ByteCount
+    permissions: tuple[str, ...]
+
+
+class Summary(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """The row of one driver for searches.
+
+    Attributes:
+        plugin: The plugin's id.
+        project: Name of the distribution.
+        label: The display name (P4).
+        summary: One sentence.
+        types: Database types it serves, by name.
+        capabilities: What a person can do with it.
+        excluded_surfaces: Surfaces on which it is not available (P6).
+        newest: The newest version, offered or not.
+        candidates: The candidates, newest first, without releases that a newer one always precedes.
+    """
+
+    plugin: PluginId
+    project: ProjectName
+    label: Annotated[str, msgspec.Meta(max_length=MAX_LABEL)]
+    summary: Annotated[str, msgspec.Meta(max_length=MAX_TEXT)]
+    types: tuple[TypeName, ...]
+    capabilities: tuple[str, ...]
+    excluded_surfaces: tuple[str, ...]
+    newest: str
+    candidates: tuple[Candidate, ...]
+
+
+class _File(msgspec.Struct, frozen=True, kw_only=True):
+    browse_version: Literal[1] = 1
+    drivers: tuple[Summary, ...]
+
+
+class _Rows(msgspec.Struct, frozen=True, kw_only=True):
+    browse_version: Literal[1] = 1
+    drivers: tuple[msgspec.Raw, ...]
+
+
+def summarise(project: Project) -> Summary:
+    """Build the row of a driver."""
+    candidates: dict[tuple[object, ...], Candidate] = {}
+    for release in project.releases:
+        if offered(release):
+            found = _candidate(release)
+            candidates.setdefault((found.host_api, found.pythons, found.platforms), found)
+    return Summary(
+        plugin=project.plugin,
+        project=project.project,
+        label=project.label,
+        summary=project.summary,
+        types=tuple(kind.name for kind in project.types),
+        capabilities=project.capabilities,
+        excluded_surfaces=project.excluded_surfaces,
+        newest=project.releases[0].version if project.releases else "",
+        candidates=tuple(candidates.values()),
+    )
+
+
+def standing(release: Release) -> tuple[str, str] | None:
+    """Return the mark against a release in one word, and its reason; None if there is none."""
+    if release.quarantined is not None:
+        return "quarantined", release.quarantined
+    if release.yanked is not None:
+        return "yanked", release.yanked
+    if release.deprecated is not None:
+        instead = f" (use {release.replaced_by} instead)" if release.replaced_by else ""
+        return "deprecated", release.deprecated + instead
+    return None
+
+
+def offered(release: Release) -> bool:
+    """Check whether a release is offered without a request for its version."""
+    if release.yanked is not None or release.quarantined is not None:
+        return False
+    return release.version.replace(".", "").isdigit() or not parse_version(release.version).is_prerelease
+
+
+def _candidate(release: Release) -> Candidate:
+    variants: dict[str, set[str]] = {}
+    for wheel in (*release.wheels, *release.dependencies):
+        variants.setdefault(wheel.path.split("/")[1], set()).add(_tags(wheel))
+    return Candidate(
+        version=release.version,
+        host_api=release.host_api,
+        pythons=tuple(sorted({wheel.requires_python for wheel in release.wheels})),
+        platforms=tuple(tuple(sorted(found)) for found in variants.values() if _ANY not in found),
+        size=release.wheels[0].size,
+        permissions=release.permissions,
+    )
+
+
+def _tags(wheel: WheelFile) -> str:
+    return "-".join(wheel.file.removesuffix(".whl").split("-")[-3:])
+
+
+def encode(catalog: Catalog) -> bytes:
+    """Encode the rows of a catalog."""
+    return msgspec.json.encode(_File(drivers=tuple(map(summarise, catalog.projects)))) + b"\n"
+
+
+def read(registry: Registry, *, on_fault: OnFault | None = None) -> tuple[Summary, ...]:
+    """Read the rows of a registry, without versions that its advisories hold back. Blocks.
+
+    Args:
+        registry: The registry.
+        on_fault: Called for each unusable row, which is left out; without it such a row is an error.
+
+    Raises:
+        IndexInvalidError: A file is missing, truncated or malformed.
+        RegistryError: The registry cannot be reached (code ``registry-unreachable``).
+    """
+    data = registry.index_file(NAME)
+    try:
+        drivers = decode(data, _File).drivers
+    except Unreadable as error:
+        try:
+            rows = decode(data, _Rows).drivers if on_fault else ()
+        except Unreadable:
+            rows = ()
+        if not rows or on_fault is None:
+            message = f"{registry.url(NAME)} is malformed: {error}"
+            raise IndexInvalidError(message, hint="dragoman registry verify FOLDER") from error
+        drivers = tuple(_readable(rows, on_fault))
+    held = registry.advisories().quarantined
+    return tuple(_without(one, held) if one.project in held else one for one in drivers)
+
+
+def _readable(rows: Iterable[msgspec.Raw], on_fault: OnFault) -> Iterator[Summary]:
+    for at, row in enumerate(rows, 1):
+        try:
+            yield decode(bytes(row), Summary)
+        except Unreadable as error:
+            on_fault(_name(row) or f"row {at}", str(error))
+
+
+def _name(row: msgspec.Raw) -> str:
+    """Return the name of an unreadable row; empty if the name is unreadable, too."""
+    try:
+        name = decode(bytes(decode(bytes(row), list[msgspec.Raw])[0]), str)
+    except (Unreadable, IndexError):
+        return ""
+    return name if PLUGIN.fits(name) else ""
+
+
+def _without(one: Summary, held: Mapping[str, Mapping[str, str]]) -> Summary:
+    kept = tuple(each for each in one.candidates if held_against(held, one.project, each.version) is None)
+    return msgspec.structs.replace(one, candidates=kept)
+
+
+def fitting(host: Host) -> Callable[[Iterable[Candidate]], Candidate | None]:
+    """Return a function that selects the candidate for a host, or None if none fits; the function raises Unreadable.
+
+    It evaluates each range and tag once, since the drivers of a registry have few different ones.
+    """
+    known: dict[tuple[object, ...], bool] = {}
+
+    def fits(one: Candidate) -> bool:
+        key = (one.host_api, one.pythons, one.platforms)
+        if key not in known:
+            known[key] = _fits(one, host)
+        return known[key]
+
+    return lambda candidates: next(filter(fits, candidates), None)
+
+
+def _fits(one: Candidate, host: Host) -> bool:
+    return (
+        holds(one.host_api, host.api)
+        and any(holds(text, host.python) for text in one.pythons)
+        and all(any(not parse_tags(text).isdisjoint(host.tags) for text in tags) for tags in one.platforms)
+    )

@@ -1,0 +1,248 @@
+"""Checks wheels before unpacking, and reports every fault of a hostile or broken one under stable codes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+import re
+from base64 import urlsafe_b64encode
+from functools import cache
+from typing import TYPE_CHECKING
+
+from dragoman_registry.files import open_plain
+from dragoman_registry.names import LISTING
+from dragoman_registry.validation import Fault
+
+from .archive import Archive, folded, installed_path, is_folder, is_plain
+from .metadata_checks import WheelReport, check_claims
+from .wheel_name import parse_name
+from .zip_bomb_limits import WheelLimits
+from .zip_structure import NotAWheel, ambiguities, find_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .host_environment import Host
+    from .wheel_file import WheelFile
+
+_STRONG = ("sha256", "sha384", "sha512")
+_DEVICES = frozenset({
+    "con", "prn", "aux", "nul", "conin$", "conout$", *(f"{name}{n}" for name in ("com", "lpt") for n in "123456789¹²³"),
+})  # fmt: skip
+_LONGEST = 1024
+"""Maximum bytes of a path: some systems cannot write longer ones, and comparing them is slow."""
+_DEEPEST = 40
+"""Maximum depth of folders: each is compared with those of every other path."""
+_HEAD = 8
+_MACHINE = (
+    b"\x7fELF",
+    b"MZ",
+    *(
+        sign
+        for n in (b"\xfe\xed\xfa\xce", b"\xfe\xed\xfa\xcf", b"\xca\xfe\xba\xbe", b"\xca\xfe\xba\xbf")
+        for sign in (n, n[::-1])
+    ),
+    b"!<arch>\n",
+    b"!<thin>\n",
+    b"\0asm",
+)
+"""First bytes of programs and libraries for Linux, Windows and macOS, universal ones included, of archives of them, of
+Java classes (which begin like macOS's universal files), and of WebAssembly."""
+_METADATA = (".dist-info", ".egg-info")
+
+
+def inspect(
+    path: Path,
+    *,
+    expected: WheelFile | None = None,
+    sidecar: bytes | None = None,
+    host: Host | None = None,
+    driver: bool | None = None,
+    native: bool = False,
+    caps: WheelLimits | None = None,
+) -> WheelReport:
+    """Inspect a wheel without unpacking it to disk or running its code.
+
+    Args:
+        path: The wheel, under its own name.
+        expected: Its entry in the index.
+        sidecar: The `driver.json` beside it.
+        host: The environment it must fit; None to publish it for any.
+        driver: Whether it must or must not be a driver; None to accept either.
+        native: Whether a dependency may have compiled members (a driver's own manifest decides for the driver).
+        caps: The limits.
+
+    Returns:
+        The report, with every fault.
+    """
+    report, caps = WheelReport(), caps or WheelLimits()
+    try:
+        if not _digest(path, report, expected, caps):
+            return report
+        report.name = parse_name(path.name)
+        directory, unclear = find_directory(path)
+        if directory.files > caps.members:  # from the end record, without reading the directory
+            report.add("too-many-members", f"The archive has {directory.files} files; {caps.members} are allowed.")
+            return report
+        unclear += ambiguities(path, directory)
+        report.faults += [Fault("ambiguous-archive", f"{path.name} can be read in two ways: {why}.") for why in unclear]
+        archive = Archive(path)
+    except (NotAWheel, OSError) as error:
+        report.add("not-a-wheel", f"{path.name} is not a readable wheel: {error}.")
+        return report
+    try:
+        _archive(archive, report, caps)
+        check_claims(archive, report, expected=expected, sidecar=sidecar, host=host, driver=driver, native=native)
+    except Exception as error:  # noqa: BLE001 - any failure is a fault of the untrusted wheel
+        report.add("not-a-wheel", f"{path.name} cannot be checked: {type(error).__name__}: {str(error)[:200]}.")
+    finally:
+        archive.close()
+    return report
+
+
+def check(
+    path: Path,
+    *,
+    expected: WheelFile | None = None,
+    sidecar: bytes | None = None,
+    host: Host | None = None,
+    caps: WheelLimits | None = None,
+) -> list[Fault]:
+    """Return every fault of a wheel, as `inspect` finds them."""
+    return inspect(path, expected=expected, sidecar=sidecar, host=host, caps=caps).faults
+
+
+def _digest(path: Path, report: WheelReport, expected: WheelFile | None, caps: WheelLimits) -> bool:
+    """Compare size and digest with the index; return whether the file is small enough to continue."""
+    with open_plain(path) as file:
+        report.size = os.fstat(file.fileno()).st_size
+        if report.size > caps.size:
+            report.add("too-large", f"{path.name} has {report.size} bytes; {caps.size} are allowed.")
+            return False
+        report.sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    if expected is not None and report.size != expected.size:
+        report.add("length-mismatch", f"{path.name} has {report.size} bytes; {expected.size} were published.")
+    if expected is not None and report.sha256 != expected.sha256:
+        reason = f"was changed after publication: expected {expected.sha256}, got {report.sha256}."
+        report.add("digest-mismatch", f"{path.name} {reason}")
+    return True
+
+
+def _archive(archive: Archive, report: WheelReport, caps: WheelLimits) -> None:
+    if len(archive.entries) > caps.members:
+        report.add("too-many-members", f"The archive has {len(archive.entries)} files; {caps.members} are allowed.")
+        return
+    report.placed = {info.orig_filename: installed_path(info.orig_filename) for info in archive.members}
+    for info in archive.entries:
+        report.faults += _path(info.orig_filename)
+        if not (is_plain(info) or (is_folder(info) and not info.file_size)):
+            report.add("not-regular", f"{info.orig_filename} is not a plain file.")
+    report.faults += _collisions(archive)
+    # importlib.metadata takes these for distributions, regardless of case.
+    tops = {installed_path(name).partition("/")[0] for name in archive.names}
+    folders = sorted(top for top in tops if folded(top).endswith(_METADATA) or folded(top) == "egg-info")
+    own = {name.partition("/")[0] for name in archive.names if name.partition("/")[0].endswith(".dist-info")}
+    if len(own) == 1:
+        report.dist_info = next(iter(own))
+    if folders != [report.dist_info]:
+        report.add("dist-info", f"Expected one .dist-info folder, found {len(folders)}.")
+    report.faults += _contents(archive, report, caps)
+
+
+def _path(name: str) -> Iterator[Fault]:
+    parts, shown = name.removesuffix("/").split("/"), name if len(name) <= 200 else f"{name[:200]}…"
+    if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name or re.match(r"[A-Za-z]:", name):
+        yield Fault("path-escape", f"{shown!r} would be written outside the plugin folder.")
+    elif folded(installed_path(name).partition("/")[0]) == LISTING:
+        yield Fault("path-reserved", f"{shown!r} would be installed as {LISTING}, which the store writes itself.")
+    elif len(name) > _LONGEST or len(name.encode(errors="replace")) > _LONGEST or len(parts) > _DEEPEST:
+        yield Fault("path-reserved", f"{shown!r} is too long or too deep for some systems.")
+    elif any(not _portable(part) for part in parts):
+        yield Fault("path-reserved", f"{shown!r} is not a portable file name.")
+
+
+def _portable(part: str) -> bool:
+    if part in ("", ".") or part[-1] in ". " or ":" in part or len(part.encode(errors="replace")) > 255:
+        return False
+    if re.search(r"~[0-9]", part):  # Windows' short form of another name
+        return False
+    return part.isprintable() and part.partition(".")[0].rstrip().lower() not in _DEVICES
+
+
+def _collisions(archive: Archive) -> Iterator[Fault]:
+    seen: dict[str, tuple[str, bool]] = {}
+    fold = cache(folded)
+    for info in archive.entries:
+        steps, key = installed_path(info.orig_filename[:_LONGEST]).rstrip("/").split("/")[:_DEEPEST], ""
+        for depth, step in enumerate(steps, 1):
+            key = f"{key}/{fold(step)}"
+            place = ("/".join(steps[:depth]), depth == len(steps) and not is_folder(info))
+            before = seen.setdefault(key, place)
+            if before is not place and (before != place or place[1]):
+                yield Fault("path-collision", f"{before[0]!r} and {place[0]!r} are the same file on some systems.")
+                break
+
+
+def _contents(archive: Archive, report: WheelReport, caps: WheelLimits) -> Iterator[Fault]:
+    """Unpack every member in memory, bounded, and compare it with RECORD."""
+    rows: dict[str, tuple[str, str]] | None = None
+    record = f"{report.dist_info}/RECORD"
+    if report.dist_info:
+        rows, faults = _record(archive, record, caps)
+        yield from faults
+    total = 0
+    for info in archive.members:
+        name, size, head = info.orig_filename, 0, b""
+        algorithm, _, promised = (rows or {}).get(name, ("", ""))[0].partition("=")
+        digest = hashlib.new(algorithm if algorithm in _STRONG else "sha256")
+        try:
+            for chunk in archive.chunks(info):
+                head += chunk[: _HEAD - len(head)]
+                digest.update(chunk)
+                size, total = size + len(chunk), total + len(chunk)
+                if total > caps.size:
+                    yield Fault("too-large", f"The wheel unpacks to more than {caps.size} bytes.")
+                    return
+                if size > caps.ratio_from and size > caps.ratio * info.compress_size:
+                    reason = f"expands to more than {caps.ratio} times its size; refused as a decompression bomb."
+                    yield Fault("ratio", f"{name} {reason}")
+                    break
+        except NotAWheel as error:
+            yield Fault("not-a-wheel", f"The wheel cannot be read: {error}.")
+            continue
+        if head.startswith(_MACHINE):
+            report.machine_code.append(name)
+        if rows is None or name == record or name not in rows:
+            continue
+        actual = urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
+        if algorithm not in _STRONG:
+            kind = algorithm or "no digest"
+            yield Fault("record-weak-hash", f"{name} is recorded with {kind}; SHA-256 or better is required.")
+        elif promised != actual or rows[name][1] not in ("", str(size)):
+            yield Fault("record-mismatch", f"{name} does not match RECORD.")
+
+
+def _record(archive: Archive, record: str, caps: WheelLimits) -> tuple[dict[str, tuple[str, str]] | None, list[Fault]]:
+    """Read RECORD, and compare its rows with the archive one to one."""
+    info, rows = archive.find(record), dict[str, tuple[str, str]]()
+    faults = []
+    try:
+        text = archive.read(info, limit=caps.record).decode() if info else ""
+        for name, digest, size in csv.reader(io.StringIO(text), strict=True):
+            if name in rows:
+                faults.append(Fault("record-extra", f"RECORD lists {name} twice."))
+            rows[name] = (digest, size)
+    except (NotAWheel, ValueError, csv.Error):
+        rows.clear()
+    if not rows:
+        return None, [Fault("record-missing", "The wheel has no readable RECORD.")]
+    names = {member.orig_filename for member in archive.members}
+    extra = sorted(rows.keys() - names)
+    faults += [Fault("record-extra", f"RECORD lists {name}, which is not in the archive.") for name in extra]
+    signed = {f"{record}.jws", f"{record}.p7s"}  # deprecated signatures, which RECORD cannot cover
+    unlisted = (names - rows.keys()) | (names & signed)
+    faults += [Fault("record-unlisted", f"{name} is not listed in RECORD.") for name in sorted(unlisted)]
+    return rows, faults

@@ -1,0 +1,165 @@
+"""Run a driver's conformance tests on the fake, on real servers and in the sandbox, and write the report."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from dragoman.installed_versions import installed_version
+from dragoman.sandbox.levels import enforce
+from dragoman.sandbox.machine_level import measured_level
+from dragoman_api.errors import ConfigurationError
+from dragoman_registry.files import write
+from dragoman_worker.hook_types import HOOKS
+
+from .sandboxed import OPENER, VARIABLE
+
+if TYPE_CHECKING:
+    from dragoman.sandbox.levels import Policy
+
+    from .project import Built
+
+REPORT = "report.json"
+TEST_SECONDS = 1_800
+
+
+@dataclass(kw_only=True)
+class Conformance:
+    """The result of the conformance tests; the contents of a conformance report.
+
+    Attributes:
+        plugin: The plugin's id.
+        version: The version of the distribution.
+        wheel: The tested file.
+        sha256: The digest of that file.
+        api: Version of the `dragoman-api` that holds the contract.
+        python: Version of Python.
+        system: Operating system and machine.
+        sandbox: The level the driver ran at; ``none`` if the tests opened it by other means.
+        denied: Forbidden addresses that it tried to reach.
+        engines: Passed, skipped and failed conformance tests, by engine.
+        hooks: Hooks the driver does not implement; their tests were skipped.
+        skips: Why tests were skipped, and how many for each reason.
+        deviations: Conformance tests that the author replaced, and why.
+        failures: Tests that failed, and why.
+    """
+
+    plugin: str
+    version: str
+    wheel: str
+    sha256: str
+    api: str
+    python: str
+    system: str
+    sandbox: str = "none"
+    denied: list[str] = field(default_factory=list)
+    engines: dict[str, dict[str, int]] = field(default_factory=dict)
+    hooks: list[str] = field(default_factory=list)
+    skips: dict[str, int] = field(default_factory=dict)
+    deviations: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    def count(self, outcome: str) -> int:
+        """Count conformance tests, over all engines."""
+        return sum(engine.get(outcome, 0) for engine in self.engines.values())
+
+    @property
+    def passed(self) -> bool:
+        """Whether the driver passed its conformance tests, in a sandbox."""
+        return bool(self.count("passed")) and not (self.failures or self.denied) and self.sandbox != "none"
+
+    def __str__(self) -> str:
+        failed = f", {self.count('failed')} failed" if self.count("failed") else ""
+        without = f" (hooks not implemented: {', '.join(self.hooks)})" if self.hooks else ""
+        counts = f"{self.count('passed')} passed{failed}, {self.count('skipped')} skipped{without}"
+        return f"conformance: {counts} · sandbox {self.sandbox}"
+
+
+def run_conformance(made: Built, *, policy: Policy = "auto", live: Path | None = None) -> tuple[Conformance, str]:
+    """Run an author's tests on the built wheel and write `report.json` into the working tree. Blocks.
+
+    Args:
+        made: The unpacked wheel.
+        policy: The sandbox policy.
+        live: The list of real servers, in the format that the pytest plugin of `dragoman_api.testing` reads.
+
+    Returns:
+        The result of the conformance tests, and pytest's output.
+
+    Raises:
+        WheelRejectedError: The wheel has faults.
+        ConfigurationError: The tests could not be run: there are none, pytest is missing, or the list cannot be read.
+        SandboxError: The policy is ``require``, and this machine provides less than full.
+    """
+    made.expect_sound()
+    if policy == "require":  # reported once, instead of by each test
+        enforce(measured_level(), policy=policy, trusted=True)
+    with TemporaryDirectory(prefix="dragoman-") as temporary:
+        notes, results = Path(temporary) / "notes.ndjson", Path(temporary) / "results.json"
+        told: dict[str, Any] = {"trees": [str(tree) for tree in made.trees], "policy": policy, "notes": str(notes)}
+        told["permissions"] = made.report.manifest.permissions if made.report.manifest else ()
+        words = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider"]
+        words += ["--open-with", OPENER, "--report", str(results), *(["--live", str(live.absolute())] if live else [])]
+        # The tests import the driver class for its name, which also imports its dependencies.
+        env = {**os.environ, VARIABLE: json.dumps(told), "PYTHONPATH": os.pathsep.join(told["trees"])}
+        done = subprocess.run(  # noqa: S603 - this interpreter, on the author's own tests
+            words, cwd=made.project, env=env, capture_output=True, text=True, timeout=TEST_SECONDS, check=False
+        )
+        said = done.stdout + done.stderr
+        if done.returncode not in (0, 1) or not results.is_file():
+            raise _not_run(made.project, said)
+        lines = [json.loads(line) for line in notes.read_text().splitlines()] if notes.is_file() else []
+        tested = _tested(made, json.loads(results.read_text(encoding="utf-8")), lines)
+    if done.returncode and not tested.failures:  # another test than those failed
+        tested.failures += re.findall(r"^(?:FAILED|ERROR) (.+)$", said, re.MULTILINE) or ["pytest failed"]
+    if live and not set(tested.engines) - {"fake"}:
+        tested.failures.append(f"no conformance test ran on a server of {live.name}; are the tests marked live(TYPE)?")
+    write(made.project / REPORT, f"{json.dumps(asdict(tested), indent=1, ensure_ascii=False)}\n".encode())
+    return tested, said
+
+
+def _tested(made: Built, tests: list[dict[str, str]], notes: list[dict[str, Any]]) -> Conformance:
+    assert made.report.name is not None
+    levels = sorted({note["sandbox"] for note in notes})
+    tested = Conformance(
+        plugin=made.name,
+        version=made.report.name.version,
+        wheel=made.wheel.name,
+        sha256=made.report.sha256,
+        api=installed_version("dragoman-api"),
+        sandbox=", ".join(levels) or "none",
+        denied=sorted({each for note in notes for each in note["denied"]}),
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+    )
+    counts: dict[str, Counter[str]] = {}
+    ran = [test for test in tests if test["engine"] != "no server"]
+    for test in ran:
+        counts.setdefault(test["engine"], Counter())[test["outcome"]] += 1
+        said = f"{test['test']} on {test['engine']}: {test['reason']}"
+        if test["outcome"] == "failed":
+            tested.failures.append(said)
+        elif test["reason"].startswith("deviates: "):
+            tested.deviations.append(said)
+    tested.engines = {name: dict(count) for name, count in counts.items()}
+    tested.skips = dict(
+        Counter(test["reason"].removeprefix("Skipped: ") for test in ran if test["outcome"] == "skipped")
+    )
+    tested.hooks = sorted(HOOKS.keys() - {*made.report.manifest.hooks} - {"close"}) if made.report.manifest else []
+    return tested
+
+
+def _not_run(project: Path, said: str) -> ConfigurationError:
+    lines = said.strip().splitlines() or [""]
+    last = next((line for line in lines if line.startswith(("E  ", "ERROR"))), lines[-1])
+    hint = "pip install 'dragoman[author]'" if "No module named pytest" in said else "python -m pytest"
+    return ConfigurationError(f"the tests of {project} could not be run: {last}", hint=hint, code="tests-not-run")

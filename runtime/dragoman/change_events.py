@@ -1,0 +1,42 @@
+"""Events that report what became of changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api import events
+from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus
+
+from .row_ids import spell_id
+
+if TYPE_CHECKING:
+    from dragoman_api.changes import Change
+    from dragoman_api.events import Event
+
+
+def event_of(outcome: Outcome, change: Change | None, *, connection: str) -> Event:
+    """Return the event that reports the outcome of a change."""
+    name = object_of(change) if change else ""
+    about: dict[str, Any] = {"connection": connection, "object": name}
+    row = spell_id(outcome.id) if outcome.id else ""
+    if outcome.status is not OutcomeStatus.APPLIED:
+        return events.RowSkipped(**about, id=row, status=outcome.status, reason=outcome.reason)
+    match change:
+        case Drop():
+            return events.ObjectDropped(**about)
+        case Insert():
+            return events.RowInserted(**about, id=row)
+        case Delete():
+            return events.RowDeleted(**about, id=row)
+    return events.RowUpdated(**about, id=row)
+
+
+def untold(change: int) -> Outcome:
+    """Return the outcome of a change that the driver did not report."""
+    reason = "the driver reported no outcome for it"
+    return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)
+
+
+def object_of(change: Change) -> str:
+    """Return the name of the object that a change concerns."""
+    return change.object if isinstance(change, Insert | Drop) else change.key.object

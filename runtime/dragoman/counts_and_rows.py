@@ -1,0 +1,50 @@
+"""What a session returns for a count and for rows: values that carry notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterable
+
+    from dragoman_api.columns import Note
+
+
+class Count(int):
+    """A number of rows.
+
+    Attributes:
+        notes: Remarks on what was counted: what the filter makes approximate, a default window of time, columns that
+            changed meanwhile.
+    """
+
+    notes: list[Note]
+
+    def __new__(cls, number: int, notes: Iterable[Note] = ()) -> Self:
+        """Make a count of its number and notes."""
+        made = super().__new__(cls, number)
+        made.notes = list(notes)
+        return made
+
+
+class Rows:
+    """The rows of an object, an async iterator that reads them while they arrive.
+
+    Attributes:
+        notes: Remarks on the rows, as for an export; known from the first row on, and complete after the last one.
+    """
+
+    def __init__(self, read: Callable[[list[Note]], AsyncGenerator[dict[str, Any], None]]) -> None:
+        """Begin; `read` yields the rows and adds its notes to the list."""
+        self.notes: list[Note] = []
+        self._rows = read(self.notes)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> dict[str, Any]:
+        return await anext(self._rows)
+
+    async def aclose(self) -> None:
+        """Release the server's resources."""
+        await self._rows.aclose()

@@ -1,0 +1,72 @@
+"""CSV: rows of an export to lines of fields."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from dragoman.formulas import escaped, is_formula
+
+from .values import ValueReader, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman_api.columns import Column
+
+_SPECIAL = re.compile(rb'[",\r\n]')
+
+
+class Csv:
+    """One line per row, one field per column, quoted as RFC 4180 says.
+
+    Numbers keep their digits, arrays and objects are JSON. Null is an empty field, an empty text is ``""``.
+
+    Attributes:
+        formulas: Number of fields so far that a spreadsheet would read as a formula.
+    """
+
+    def __init__(self, columns: Sequence[Column], *, escape: bool = False) -> None:
+        """Begin.
+
+        Args:
+            columns: The columns in order.
+            escape: Put an apostrophe before formulas.
+        """
+        self._escape = escape
+        self.formulas = 0
+        self._names = [column.name for column in columns]
+        self._reader = ValueReader(columns)
+        self._null = b'""' if len(columns) == 1 else b""  # else the line would be empty, and readers would skip it
+
+    def head(self) -> bytes:
+        """Return the header line."""
+        return b",".join([_quoted(self._text(name).encode()) for name in self._names]) + b"\r\n"
+
+    def convert(self, lines: bytes) -> bytes:
+        """Convert whole lines of rows to CSV bytes."""
+        read, null, field = self._reader.read, self._null, self._field
+        rows = [
+            b",".join([null if value is None else field(value) for value in read(line)])
+            for line in lines.split(b"\n")
+            if line
+        ]
+        return b"\r\n".join([*rows, b""])
+
+    def _field(self, value: bytes) -> bytes:
+        if value[0] != 0x22:  # not a text: arrays and objects need quoting, other values do not
+            return _quoted(value) if value[0] in b"[{" else value
+        # JSON escapes quotes, line breaks and tabs, so without a backslash there are none.
+        if b"\\" not in value and b"," not in value and len(value) > 2 and value[1] not in b"=+-@":
+            return value[1:-1]
+        return _quoted(self._text(text_of(value)).encode())
+
+    def _text(self, text: str) -> str:
+        if not is_formula(text):
+            return text
+        self.formulas += 1
+        return escaped(text) if self._escape else text
+
+
+def _quoted(text: bytes) -> bytes:
+    return b'"' + text.replace(b'"', b'""') + b'"' if not text or _SPECIAL.search(text) else text

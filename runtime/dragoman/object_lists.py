@@ -1,0 +1,102 @@
+"""Lists of objects: what a driver ignored of a request is done here, and a level in parts becomes one list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from dragoman_api.columns import MAX_OBJECTS, Note, Object, ObjectList, ObjectsRequest
+from dragoman_api.errors import DriverFaultError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+DEEPEST = 20
+"""Levels of a tree of objects that are walked."""
+
+EMPTY_PARTS = 1_000
+"""Parts of a level in a row that list nothing, at most."""
+
+NOTES = 100
+"""Notes on one level at most; a final note tells of more."""
+
+
+def matching(request: ObjectsRequest, listed: ObjectList) -> ObjectList:
+    """Return a driver's list without the objects that the request does not ask for."""
+    text = request.contains.casefold()
+    kept = [each for each in listed if each.parent == request.parent and text in each.name.casefold()]
+    return replace(listed, objects=kept)
+
+
+async def whole_level(
+    request: ObjectsRequest, list_part: Callable[[ObjectsRequest], Awaitable[ObjectList]]
+) -> ObjectList:
+    """List all parts of one level, at most `MAX_OBJECTS` objects; a note says if there are more.
+
+    Raises:
+        DriverFaultError: The parts do not end.
+    """
+    objects: list[Object] = []
+    notes: list[Note] = []
+    seen = {request.cursor}
+    empty = 0
+    while True:
+        part = await list_part(request)
+        objects += part.objects
+        notes = _joined(notes, part.notes)
+        if part.next is None:
+            return ObjectList(objects=objects, notes=notes)
+        if len(objects) >= MAX_OBJECTS:
+            reason = f"the first {len(objects):,} objects are listed; there are more"
+            notes.append(_cut(reason))
+            return ObjectList(objects=objects, notes=notes, next=part.next)
+        if part.next in seen:
+            raise DriverFaultError("the driver's list of objects does not end: a cursor came twice")
+        empty = 0 if part.objects else empty + 1
+        if empty > EMPTY_PARTS:
+            raise DriverFaultError(f"the driver's list of objects does not end: {empty:,} parts list nothing")
+        seen.add(part.next)
+        request = replace(request, cursor=part.next)
+
+
+async def walk(
+    top: ObjectList, list_level: Callable[[str], Awaitable[ObjectList]]
+) -> AsyncIterator[tuple[int, Object, list[Note]]]:
+    """Yield the objects of a tree, each with its level from 0, before its children and with the notes on these.
+
+    A branch among its own ancestors is not listed again. Of a tree with more than `MAX_OBJECTS` objects or `DEEPEST`
+    levels, a part is listed, and notes say where it ends.
+    """
+    room = MAX_OBJECTS - len(top.objects)
+    pending = [(0, each, frozenset[str]()) for each in reversed(top.objects)]
+    while pending:
+        level, one, above = pending.pop()
+        if not one.branch or one.name in above:
+            yield level, one, []
+            continue
+        if level + 1 >= DEEPEST:
+            yield level, one, [_cut(f"{DEEPEST} levels are listed; {one.name!r} contains more")]
+            continue
+        below = await list_level(one.name)
+        kept = below.objects[: max(room, 0)]
+        room -= len(kept)
+        rest = len(below.objects) - len(kept)
+        cut = [_cut(f"{MAX_OBJECTS:,} objects are listed; {rest:,} in {one.name!r} are not")] if rest else []
+        yield level, one, [*below.notes, *cut]
+        pending += [(level + 1, each, above | {one.name}) for each in reversed(kept)]
+
+
+def _joined(notes: list[Note], more: Sequence[Note]) -> list[Note]:
+    """Return the notes with those that are new, as far as there is room."""
+    if len(notes) > NOTES:
+        return notes
+    made = [*notes, *(note for note in more if note not in notes)]
+    rest = "the driver told more about the objects; these notes are left out"
+    return made if len(made) <= NOTES else [*made[:NOTES], Note(code="notes-cut", reason=rest)]
+
+
+def _cut(reason: str) -> Note:
+    return Note(
+        code="objects-cut", reason=reason, hint="list only names that contain a text, or what one object contains"
+    )

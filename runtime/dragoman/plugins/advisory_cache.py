@@ -1,0 +1,114 @@
+"""Registries' advisories on installed versions: reread on change, cached while a registry is unreadable."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api.errors import InstallError, RegistryError
+from dragoman_registry.index.advisories import held_against
+
+if TYPE_CHECKING:
+    from dragoman_registry.client.generation import Generation
+    from dragoman_registry.client.store import Store
+    from dragoman_registry.index.registry_reader import Registry
+
+    from .registries import Registries
+
+ASKING_SECONDS = 2.0
+"""Seconds that an opening waits for the registries' advisories."""
+WEB_SECONDS = 900.0
+"""Seconds for which advisories from a web server stay fresh."""
+_NOTE = "advisories"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The advisories on a version.
+
+    Attributes:
+        quarantined: Why it must not run, None while it may.
+        notices: Other notices for the user, one sentence each.
+    """
+
+    quarantined: str | None = None
+    notices: tuple[str, ...] = ()
+
+
+class AdvisoryCache:
+    """A cache of the configured registries' advisories. Every method blocks."""
+
+    def __init__(self, store: Store, registries: Registries) -> None:
+        self._store, self._registries = store, registries
+        self._kept: dict[str, Any] | None = None
+
+    def refresh(self, *, force: bool = False) -> None:
+        """Reread registries whose cached advisories are stale; cached ones stay valid until the registry changes them.
+
+        A registry that answers after `ASKING_SECONDS` is taken into account when it answers.
+        """
+        if not self._store.installed():
+            return
+        known, now = self._known(), time.time()
+        stamps = {entry.location: _stamp(entry.location) for entry in self._registries.list()}
+        fresh = {place: known[place] for place in stamps if place in known}
+        stale = [place for place in stamps if force or not _is_fresh(known.get(place), stamps[place], now)]
+        registries = [one for one in self._registries.open() if one.location in stale] if stale else []
+        asking = Thread(target=self._ask, args=(registries, known, fresh, stamps), daemon=True)
+        asking.start()
+        asking.join(ASKING_SECONDS)
+
+    def _ask(
+        self, registries: list[Registry], known: dict[str, Any], fresh: dict[str, Any], stamps: dict[str, str]
+    ) -> None:
+        for registry in registries:
+            held, stamp = fresh.get(registry.location, {}).get("held", {}), ""
+            with suppress(RegistryError):  # a folder is read again next time, a web server after a while
+                said = registry.advisories()
+                held = {"quarantined": said.quarantined, "yanked": said.yanked, "deprecated": said.deprecated}
+                stamp = stamps[registry.location]
+            fresh[registry.location] = {"stamp": stamp, "at": time.time(), "held": held}
+        if fresh != known:
+            self._kept = fresh
+            with suppress(InstallError):  # without a writable home, they are read again next time
+                self._store.set_note(_NOTE, fresh)
+
+    def standing(self, generation: Generation) -> Standing:
+        """Return every configured registry's advisories on an installed version. Raises RegistryError."""
+        found: dict[str, str] = {}
+        for place in self._known().values():
+            for status, projects in place["held"].items():
+                if reason := held_against(projects, generation.project, generation.version):
+                    found.setdefault(status, reason)
+        named = f"{generation.plugin} {generation.version} is"
+        notices = tuple(f"{named} {status}: {found[status]}" for status in ("deprecated", "yanked") if status in found)
+        return Standing(found.get("quarantined"), notices)
+
+    def _known(self) -> dict[str, Any]:
+        return self._kept if self._kept is not None else self._store.note(_NOTE) or {}
+
+
+def _is_fresh(known: dict[str, Any] | None, stamp: str, now: float) -> bool:
+    if known is None:
+        return False
+    return bool(known["stamp"] == stamp if stamp else 0 <= now - known["at"] < WEB_SECONDS)
+
+
+def _stamp(location: str) -> str:
+    """Return a stamp of a folder's state; empty for a registry that must be read again."""
+    if location.startswith("file:"):
+        from urllib.parse import unquote, urlsplit
+
+        location = unquote(urlsplit(location).path)
+    if "://" in location:
+        return ""
+    stamps = []
+    for name in ("metadata/timestamp.json", "targets/advisories"):
+        with suppress(OSError):
+            status = (Path(location).expanduser() / name).stat()
+            stamps.append(f"{status.st_mtime_ns} {status.st_size}")
+    return ", ".join(stamps)

@@ -1,0 +1,88 @@
+"""One spelling of row ids: on the command line, in change files, in JSON, in events.
+
+A text stands for itself. Bytes are ``{"base64": "…"}``, and a composite id is a JSON array of texts, integers and such
+bytes. On the command line, a text that would be read as one of these is a JSON string.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman_api.grid import check_id
+
+if TYPE_CHECKING:
+    from dragoman_api.grid import RowId
+
+
+class Base64(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Bytes in JSON."""
+
+    base64: bytes
+
+
+JsonId = str | int | Base64 | list[str | int | Base64]
+"""An id in JSON; a single integer is the text of its digits."""
+
+_decoder = msgspec.json.Decoder(JsonId)
+
+
+def id_of(value: JsonId) -> RowId:
+    """Return the id that a JSON value spells.
+
+    Raises:
+        ValueError: No row has such an id.
+    """
+    if isinstance(value, list):
+        return check_id([part.base64 if isinstance(part, Base64) else part for part in value])
+    return value.base64 if isinstance(value, Base64) else str(value)
+
+
+def json_of(id: RowId) -> JsonId:  # noqa: A002 - the contract's word
+    """Return the JSON value that spells an id."""
+    if isinstance(id, list):
+        return [Base64(part) if isinstance(part, bytes) else part for part in id]
+    return Base64(id) if isinstance(id, bytes) else id
+
+
+def read_id(text: str) -> RowId:
+    r"""Read an id from the command line.
+
+    >>> read_id("17"), read_id('["eu", 17]'), read_id('{"base64": "AP8="}')
+    ('17', ['eu', 17], b'\x00\xff')
+    """
+    if text[:1] not in ("[", "{", '"'):
+        return text
+    try:
+        return id_of(_decoder.decode(text))
+    except (ValueError, RecursionError):
+        return text
+
+
+def spell_id(id: RowId) -> str:  # noqa: A002 - the contract's word
+    r"""Spell an id for the command line and for people.
+
+    >>> spell_id("17"), spell_id(["eu", b"a"]), spell_id('["eu"]')
+    ('17', '["eu", {"base64": "YQ=="}]', '"[\\"eu\\"]"')
+    """
+    if isinstance(id, str) and read_id(id) == id:
+        return id
+    return json.dumps(msgspec.to_builtins(json_of(id)), ensure_ascii=False)
+
+
+def spelled_ids(value: Any) -> Any:
+    """Replace the bytes in ids, at any depth of a document's dicts and lists, by their JSON spelling."""
+    if isinstance(value, list):
+        return [spelled_ids(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: msgspec.to_builtins(json_of(item)) if name == "id" and _has_bytes(item) else spelled_ids(item)
+        for name, item in value.items()
+    }
+
+
+def _has_bytes(value: object) -> bool:
+    return isinstance(value, bytes) or (isinstance(value, list) and any(isinstance(part, bytes) for part in value))

@@ -1,0 +1,271 @@
+"""Saved connections: the file `connections.toml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from shlex import quote
+from typing import Any
+
+import msgspec
+
+from dragoman_api.errors import ConfigurationError
+from dragoman_registry.names import TYPE
+
+from .file_ownership import Exposure, expect_own, find_exposure
+from .sandbox.reach.reached import Reached
+from .secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
+from .settings import Paths, read_toml, write_atomically
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+MAX_TEXT = 16_384
+"""Characters of one saved value at most."""
+MAX_FIELDS = 200
+"""Fields of one saved connection at most."""
+SHOWN = 20
+"""Maximum number of names that a message about an unknown one lists."""
+FORMS = (
+    '{ env = "NAME" }, { file = "PATH" }, { command = "…" }, { keyring = "SERVICE/USER" }, { stored = true }, '
+    'and for a file { path = "PATH" }'
+)
+"""References as they are written."""
+FORMAT = 2
+"""The number of the file's format, in its first line: a text is never a reference. The first format, without a number,
+wrote references as texts such as ``env:NAME``."""
+
+
+class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
+    """One saved connection; secrets and files are references, never texts.
+
+    Attributes:
+        name: The name that commands use for it.
+        type: The database type, which selects the driver.
+        values: The form's fields by name.
+    """
+
+    name: str
+    type: str
+    values: Mapping[str, Saved]
+
+
+class Connections:
+    """The file of saved connections.
+
+    Attributes:
+        reached: How near (in network terms) each host was when first reached.
+    """
+
+    def __init__(self, paths: Paths) -> None:
+        self._path = paths.connections
+        self._secrets = StoredSecrets(paths.config / "secrets.toml")
+        self.reached = Reached(paths.data / "reached.json")
+
+    def list(self) -> list[SavedConnection]:
+        """Return the usable saved connections by name; `sifted` also reports the unusable ones.
+
+        Raises:
+            ConfigurationError: The file cannot be read.
+        """
+        return [*self.sifted()[0]]
+
+    def sifted(self) -> tuple[Sequence[SavedConnection], dict[str, ConfigurationError]]:
+        """Return the usable connections by name, and for each unusable one the reason.
+
+        Raises:
+            ConfigurationError: The file cannot be read: it has a syntax error (line named) or is not a plain file.
+        """
+        hidden = dict[str, ConfigurationError]()
+        sound = []
+        for name, values in sorted(self._entries().items()):
+            try:
+                sound.append(self._entry(name, values))
+            except ConfigurationError as error:
+                hidden[name] = error
+        return sound, hidden
+
+    def get(self, name: str) -> SavedConnection:
+        """Return one saved connection.
+
+        Raises:
+            ConfigurationError: No connection has that name, or the file cannot be used.
+        """
+        entries = self._entries()
+        if name not in entries:
+            raise _unknown(name, sorted(entries))
+        return self._entry(name, entries[name])
+
+    def may_hold_texts(self) -> bool:
+        """Return whether the file may hold references as plain texts, as its first format did. Raises as `list`."""
+        entries = read_toml(self._path)
+        return bool(self._connections(entries)) and _format_of(entries) < FORMAT
+
+    def _entries(self) -> dict[str, Any]:
+        return self._connections(read_toml(self._path))
+
+    def _connections(self, entries: dict[str, Any]) -> dict[str, Any]:
+        """Return the entries without the `format` key. Raises ConfigurationError if the format is unknown."""
+        if _format_of(entries) > FORMAT:
+            reason = f"{self._path} has format {_format_of(entries)}; this version reads formats up to {FORMAT}"
+            raise ConfigurationError(reason, hint="pip install --upgrade dragoman")
+        return {name: values for name, values in entries.items() if name != "format" or isinstance(values, dict)}
+
+    def _entry(self, name: str, values: object) -> SavedConnection:
+        _check(name)  # the name appears in commands to paste
+        if not isinstance(values, dict) or not isinstance(values.get("type"), str):
+            hint = f'add a line below [{name}], for example: type = "elasticsearch"'
+            raise ConfigurationError(f"{self._path}: [{name}] needs a type", hint=hint)
+        if not TYPE.fits(values["type"]):
+            raise ConfigurationError(f"{self._path}: [{name}] {TYPE.reason(values['type'])}", hint=TYPE.hint)
+        if len(values) > MAX_FIELDS:
+            reason = f"{self._path}: [{name}] has {len(values)} fields, {MAX_FIELDS} are read"
+            raise ConfigurationError(reason, hint="no form has that many fields; check where the file comes from")
+        rest = {key: self._value(f"[{name}] {key}", value) for key, value in values.items() if key != "type"}
+        return SavedConnection(name=name, type=values["type"], values=rest)
+
+    def _value(self, where: str, value: object) -> Saved:
+        reference = from_table(value) if isinstance(value, dict) else None
+        text = reference.target if reference else value
+        if isinstance(text, str) and len(text) > MAX_TEXT:
+            reason, hint = f"has {len(text)} characters, {MAX_TEXT} are read", "name a file in its place, if it may be"
+        elif isinstance(value, int) and value.bit_length() > 63:
+            reason, hint = "is a number of more than 64 bits", "no field of a form takes it"
+        elif reference:
+            return reference
+        elif isinstance(value, str | int):
+            return value
+        else:
+            reason, hint = "is neither text, number, true/false nor a reference", f"one of {FORMS}"
+        raise ConfigurationError(f"{self._path}: {where[:200]} {reason}", hint=hint)
+
+    def check_name(self, name: str, *, replace: bool = False) -> None:
+        """Refuse a name that is invalid or taken; also called before a form is filled in.
+
+        Raises:
+            ConfigurationError: The name is invalid or taken, or the file cannot be used.
+        """
+        _check(name)
+        if not replace and name in self._entries():
+            hint = f"dragoman connections edit {name}"
+            raise ConfigurationError(f"a connection called {name!r} already exists", hint=hint)
+
+    def save(self, connection: SavedConnection, *, replace: bool = False) -> None:
+        """Write one connection, keeping the file's comments and order; delete stored secrets it no longer uses.
+
+        Raises:
+            ConfigurationError: The name cannot be used or is taken; the file has a syntax error (it is left alone).
+        """
+        self.check_name(connection.name, replace=replace)
+        others = {name: values for name, values in self._entries().items() if name != connection.name}
+        document = self._document()
+        if "format" not in {connection.name, *others} and not any(map(_holds_texts, others.values())):
+            document["format"] = FORMAT
+        table = document.get(connection.name)
+        if table is None:
+            import tomlkit
+
+            table = tomlkit.table()
+            document[connection.name] = table
+        values = {key: value for key, value in connection.values.items() if value is not None}
+        wanted = {"type": connection.type, **values}
+        for key in [key for key in table if key not in wanted]:
+            del table[key]
+        for key, value in wanted.items():
+            recorded = _inline(value) if isinstance(value, Reference) else value
+            if table.get(key) != recorded:
+                table[key] = recorded
+        self._write(document)
+        self._secrets.forget(connection.name, but=wanted)
+
+    def remove(self, name: str) -> None:
+        """Delete one connection and the secrets stored for it.
+
+        Raises:
+            ConfigurationError: No connection has that name, or the file has a syntax error.
+        """
+        self.check_saved(name)
+        document = self._document()
+        del document[name]
+        self._write(document)
+        self._secrets.forget(name, but={})
+        self.reached.forget(name)
+
+    def check_saved(self, name: str) -> None:
+        """Refuse a name that has no saved entry, usable or not. Raises ConfigurationError."""
+        if name not in (entries := self._entries()):
+            raise _unknown(name, sorted(entries))
+
+    def store_secret(self, connection: str, field: str, value: str) -> Reference:
+        """Store a secret in a file that only its owner can read, and return a reference to it."""
+        return self._secrets.keep(connection, field, value)
+
+    def expect_own(self) -> None:
+        """Refuse to act on references if other users can write the file. Raises ConfigurationError."""
+        expect_own(self._path)
+
+    def exposures(self) -> Sequence[Exposure]:
+        """List how other users can change the file, and so redirect connections: one exposure or none."""
+        return [found] if (found := find_exposure(self._path)) else []
+
+    def stored(self, connection: str, field: str) -> bool:
+        """Return whether a secret is stored for a field."""
+        return self._secrets.get(connection, field) is not None
+
+    def secret(self, reference: Reference, *, connection: str, field: str) -> str:
+        """Read the secret of a field. May run a command or read a file: call it in a thread.
+
+        Raises:
+            ConfigurationError: It cannot be resolved; the message never contains the secret.
+        """
+        self.expect_own()
+        where = f"{field} of {connection!r}"
+        if reference.scheme == "stored":
+            if (value := self._secrets.get(connection, field)) is None:
+                hint = f"dragoman connections edit {connection}"
+                raise ConfigurationError(f"{where}: its stored secret is missing", hint=hint)
+            return value
+        return resolve(reference, where=where)
+
+    def _document(self) -> Any:
+        import tomlkit
+
+        self.expect_own()  # rewriting would make other users' entries look like this user's
+        self._entries()  # refuse to write a file with a syntax error
+        return tomlkit.parse(self._path.read_text(encoding="utf-8") if self._path.exists() else "")
+
+    def _write(self, document: Any) -> None:
+        import tomlkit
+
+        write_atomically(self._path, tomlkit.dumps(document).encode(), mode=0o600)
+
+
+def _format_of(entries: Mapping[str, object]) -> int:
+    """Return the file's format number, 1 if it has none."""
+    told = entries.get("format")
+    return min(told, 1 << 63) if isinstance(told, int) else 1
+
+
+def _holds_texts(values: object) -> bool:
+    """Return whether a connection has texts that the first format read as references to secrets."""
+    texts = values.values() if isinstance(values, dict) else ()
+    return any(isinstance(text, str) and (typed(text) or text.startswith("stored:")) for text in texts)
+
+
+def _unknown(name: str, saved: Sequence[str]) -> ConfigurationError:
+    more = f" and {len(saved) - SHOWN:,} more" if len(saved) > SHOWN else ""
+    known = f"{', '.join(each[:64] for each in saved[:SHOWN])}{more}" if saved else "none yet"
+    return ConfigurationError(
+        f"no connection is called {name!r} (saved: {known})", hint=f"dragoman connections add {quote(name)}"
+    )
+
+
+def _check(name: str) -> None:
+    if not NAME.fullmatch(name):
+        hint = "use letters, digits, dots, hyphens and underscores, 64 at most"
+        raise ConfigurationError(f"{name[:80]!r} cannot name a connection", hint=hint)
+
+
+def _inline(reference: Reference) -> Any:
+    import tomlkit
+
+    [(scheme, target)] = reference.table.items()
+    return tomlkit.value(f"{{ {scheme} = {tomlkit.item(target).as_string()} }}")

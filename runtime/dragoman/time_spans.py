@@ -1,0 +1,82 @@
+"""Spans of time as a caller asks for them, and the range that a request then carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from dragoman_api.columns import Note
+from dragoman_api.errors import ConfigurationError, UnsupportedOperationError
+from dragoman_api.filters import TimeRange
+
+from .instants import parse_instant, show_instant
+
+if TYPE_CHECKING:
+    from dragoman_api.columns import TimeColumn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """A span of time, as a caller asks for it.
+
+    Attributes:
+        since: The first instant, ISO 8601 or relative to now (``-1h``, ``now-7d``); None for no lower bound.
+        until: The instant after the last one, alike.
+        all_time: All rows, also where the object has a default window.
+    """
+
+    since: str | None = None
+    until: str | None = None
+    all_time: bool = False
+
+
+DEFAULT = Span()
+"""What the object's description names: a window before now, or all rows."""
+
+
+def resolve(
+    span: Span,
+    about: TimeColumn | None,
+    *,
+    object: str,  # noqa: A002
+    now: datetime | None = None,
+) -> tuple[TimeRange | None, list[Note]]:
+    """Return the range of a request, and a note if it is the object's default window.
+
+    Args:
+        span: What the caller asks for.
+        about: The object's time column; None if it has none, or the driver takes no ranges.
+        object: The object's name, for errors.
+        now: The time that relative instants count from; by default the current one.
+
+    Raises:
+        ConfigurationError: The span contradicts itself, or a bound is no instant.
+        UnsupportedOperationError: A range is asked for, and there is no time column.
+    """
+    now = now or datetime.now(UTC)
+    since, until = (None if text is None else parse_instant(text, now=now) for text in (span.since, span.until))
+    if since is None and until is None:
+        return (None, []) if span.all_time or about is None else _default(about, now)
+    if span.all_time:
+        raise ConfigurationError("a span of all time has neither since nor until")
+    if about is None:
+        reason = f"the rows of {object!r} cannot be chosen by time: the driver names no time column"
+        raise UnsupportedOperationError(reason, hint="use a filter on a column")
+    if since is not None and until is not None and _order(since) >= _order(until):
+        raise ConfigurationError(f"since {since} is not before until {until}")
+    return TimeRange(column=about.column, since=since, until=until), []
+
+
+def _default(about: TimeColumn, now: datetime) -> tuple[TimeRange | None, list[Note]]:
+    if about.window is None:
+        return None, []
+    since = show_instant(now - timedelta(seconds=about.window))
+    reason = f"only rows since {since} are read, the default for this object; ask for another time, or for all of it"
+    return TimeRange(column=about.column, since=since), [Note(code="time-window", column=about.column, reason=reason)]
+
+
+def _order(instant: str) -> tuple[str, str]:
+    """Return a key that orders instants in UTC, whatever the digits of their fractions."""
+    whole, _, fraction = instant.removesuffix("Z").partition(".")
+    return whole, fraction.ljust(9, "0")

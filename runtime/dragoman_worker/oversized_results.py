@@ -1,0 +1,153 @@
+"""Budgets of pages and answers: what exceeds one is cut before it leaves the driver's process, with a note."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from msgspec.structs import replace
+
+from dragoman_api.cells import (
+    CELL_BUDGET,
+    ELLIPSIS,
+    PAGE_BUDGET,
+    ROW_BUDGET,
+    TEXT_BUDGET,
+    CutBytes,
+    CutJson,
+    CutText,
+    Json,
+)
+from dragoman_api.columns import Note
+from dragoman_api.console import Answer, AnswerKind
+from dragoman_api.grid import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dragoman_api.cells import Cell
+
+T = TypeVar("T")
+
+_CONTINUATION = 0xC0, 0x80  # mask and value of a byte that continues a character in UTF-8
+
+
+def within_budget(result: T) -> T:
+    """Return a hook's result with the cells and texts cut that exceed the budgets of `dragoman_api.cells`."""
+    if isinstance(result, Page):
+        return cast("T", _pages_within([result])[0])
+    if isinstance(result, Answer):
+        return cast("T", _answers_within(result))
+    return result
+
+
+def fair_bound(sizes: Sequence[int], budget: int) -> int:
+    """Return the greatest size that each element may have so that all together fit into a budget.
+
+    Short elements stay whole: what they leave is shared by the longer ones.
+    """
+    if sum(sizes) <= budget:
+        return max(sizes, default=0)
+    left = len(sizes)
+    for size in sorted(sizes):
+        if size * left > budget:
+            break
+        budget, left = budget - size, left - 1
+    return budget // left
+
+
+# pages ----------------------------------------------------------------------------------------------------------------
+
+
+def _pages_within(pages: list[Page]) -> list[Page]:
+    measured = [[list(map(_size, row)) for row in page.cells] for page in pages]
+    sizes = [size for page in measured for row in page for size in row]
+    longest = min(CELL_BUDGET, max(sizes, default=0))
+    if sum(sizes) > PAGE_BUDGET:
+        longest = min(longest, fair_bound([min(size, longest) for size in sizes], PAGE_BUDGET))
+    return [_cut_page(page, rows, longest) for page, rows in zip(pages, measured, strict=True)]
+
+
+def _cut_page(page: Page, sizes: list[list[int]], longest: int) -> Page:
+    cells = list(page.cells)
+    counts: dict[int, int] = {}
+    for at, row in enumerate(sizes):
+        bound = longest
+        if sum(row) > ROW_BUDGET:
+            bound = min(bound, fair_bound([min(size, bound) for size in row], ROW_BUDGET))
+        if max(row, default=0) > bound:
+            cells[at] = [_cut(cell, bound) if size > bound else cell for cell, size in zip(cells[at], row, strict=True)]
+            for column, size in enumerate(row):
+                if size > bound:
+                    counts[column] = counts.get(column, 0) + 1
+    if not counts:
+        return page
+    return replace(page, cells=cells, notes=[*page.notes, *_cell_notes(page, counts)])
+
+
+def _cell_notes(page: Page, counts: dict[int, int]) -> Iterator[Note]:
+    for at, count in sorted(counts.items()):
+        if at >= len(page.columns):  # refused later, with the row's shape as the reason
+            continue
+        name = page.columns[at].name
+        which = "1 cell shows" if count == 1 else f"{count:,} cells show"
+        reason = f"{which} only the beginning of the value, because the page would be too large; read the cell alone"
+        yield Note(code="cells-cut", column=name, reason=reason)
+
+
+def _size(cell: Cell) -> int:
+    """Return the size of a text or of bytes, in bytes; 0 for all other values, which are short."""
+    if isinstance(cell, bytes):
+        return len(cell)
+    if not isinstance(cell, str):
+        return 0
+    return len(cell) if cell.isascii() else len(cell.encode(errors="surrogatepass"))
+
+
+def _cut(cell: Cell, size: int) -> Cell:
+    if isinstance(cell, bytes):
+        return CutBytes(cell[:size])
+    assert isinstance(cell, str)
+    kind = CutJson if isinstance(cell, Json) else CutText
+    return kind(_beginning(cell, size) + ELLIPSIS)
+
+
+def _beginning(text: str, size: int) -> str:
+    """Return the whole characters at the beginning of a text that fit into a number of bytes."""
+    if text.isascii():
+        return text[:size]
+    data = text[:size].encode(errors="surrogatepass")
+    end = min(size, len(data))
+    mask, value = _CONTINUATION
+    while end < len(data) and data[end] & mask == value:
+        end -= 1
+    return data[:end].decode(errors="surrogatepass")
+
+
+# answers --------------------------------------------------------------------------------------------------------------
+
+
+def _answers_within(first: Answer) -> Answer:
+    answers = [first]
+    while (following := answers[-1].next) is not None:
+        answers.append(following)
+    pages = iter(_pages_within([each.page for each in answers if each.page is not None]))
+    sizes = [_size(each.text) for each in answers]
+    longest = fair_bound(sizes, TEXT_BUDGET)
+    made: list[Answer] = []
+    for each, size in zip(answers, sizes, strict=True):
+        page = None if each.page is None else next(pages)
+        cut = each if size <= longest else _cut_text(each, longest)
+        made.append(cut if page is each.page else replace(cut, page=page))
+    if all(new is old for new, old in zip(made, answers, strict=True)):
+        return first
+    answer = made.pop()
+    while made:
+        answer = replace(made.pop(), next=answer)
+    return answer
+
+
+def _cut_text(answer: Answer, longest: int) -> Answer:
+    text = _beginning(answer.text, longest) + ELLIPSIS
+    reason = f"the text shows the first {longest:,} bytes of the answer; ask for less at a time"
+    kind = AnswerKind.TEXT if answer.kind is AnswerKind.JSON else answer.kind  # its beginning is no JSON
+    return replace(answer, kind=kind, text=text, notes=[*answer.notes, Note(code="text-cut", reason=reason)])

@@ -1,0 +1,207 @@
+"""Derived hooks: minimal drivers conform, and what is derived is exact, bounded, or an error."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import pytest
+from api.kit.minimal_drivers import CursorDriver, ExportingDriver, PagingDriver
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman_api import CountRequest, ExportPart, ExportRequest, Note, Page, PageRequest, QueryError, Role, Sort
+from dragoman_api.errors import UnsupportedOperationError, WindowExceededError
+from dragoman_api.exports import ExportForm
+from dragoman_api.kit import derived_hooks
+from dragoman_api.kit.derived_hooks import WALK, count_from_pages, export_from_pages, page_from_export
+from dragoman_api.testing import DriverConformance, Target
+from dragoman_api.testing.memory_server import MemoryServer
+
+DRIVERS = (ExportingDriver, PagingDriver, CursorDriver)
+
+
+class _Minimal(DriverConformance):
+    driver: type[Any]
+
+    @pytest.fixture
+    async def target(self) -> Target:
+        return Target(driver=self.driver(), object="books", rows=23)
+
+
+class TestExportingDriver(_Minimal):
+    driver = ExportingDriver
+
+
+class TestPagingDriver(_Minimal):
+    driver = PagingDriver
+
+
+class TestCursorDriver(_Minimal):
+    driver = CursorDriver
+
+
+def server(rows: int) -> MemoryServer:
+    books: dict[str, dict[str, object]] = {str(at): {"title": f"Book {at}", "stock": at} for at in range(rows)}
+    return MemoryServer(objects={"books": books})
+
+
+async def exported(driver: Any, **more: Any) -> list[ExportPart]:
+    async with aclosing(driver.export_rows(ExportRequest(object="books", form=ExportForm.ROWS, **more))) as parts:
+        return [part async for part in parts]
+
+
+def ids(parts: list[ExportPart]) -> list[str]:
+    return [json.loads(line)["id"] for part in parts for line in part.data.splitlines()]
+
+
+@given(st.integers(0, 40), st.integers(0, 45), st.integers(1, 45), st.booleans())
+def test_every_page_of_an_export_holds_its_rows(rows: int, offset: int, limit: int, total: bool) -> None:
+    async def run() -> Page:
+        request = PageRequest(object="books", offset=offset, limit=limit, total=total)
+        return await ExportingDriver(server(rows)).fetch_page(request)
+
+    page = anyio.run(run)
+    assert [key.id for key in page.keys] == [str(at) for at in range(rows)][offset : offset + limit]
+    assert page.total == (rows if total else None)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@given(rows=st.integers(0, 40), limit=st.integers(1, 45))
+def test_counts_and_exports_have_every_row(driver: Any, rows: int, limit: int) -> None:
+    async def run() -> tuple[int, list[ExportPart]]:
+        made = driver(server(rows))
+        if driver is ExportingDriver:
+            return await made.count_rows(CountRequest(object="books")), await exported(made)
+        count = await count_from_pages(made.fetch_page, CountRequest(object="books"), limit=limit)
+        request = ExportRequest(object="books")
+        return count, [part async for part in export_from_pages(made.fetch_page, request, limit=limit)]
+
+    count, parts = anyio.run(run)
+    assert count == rows == sum(part.rows for part in parts)
+    assert ids(parts) == [str(at) for at in range(rows)]
+
+
+@given(st.integers(1, 40), st.integers(1, 10), st.data())
+def test_an_export_goes_on_behind_each_of_its_checkpoints(rows: int, limit: int, data: st.DataObject) -> None:
+    async def run() -> None:
+        made = CursorDriver(server(rows))
+
+        async def parts(checkpoint: str | None) -> list[ExportPart]:
+            request = ExportRequest(object="books", checkpoint=checkpoint)
+            return [part async for part in export_from_pages(made.fetch_page, request, limit=limit)]
+
+        whole = await parts(None)
+        at = data.draw(st.integers(0, len(whole) - 1))
+        if whole[at].checkpoint is not None:
+            assert ids([*whole[: at + 1], *await parts(whole[at].checkpoint)]) == ids(whole)
+
+    anyio.run(run)
+
+
+async def test_a_resumed_export_tells_the_pages_how_many_rows_came_before() -> None:
+    made = CursorDriver(server(2_500))
+    first = (await exported(made))[0]
+    asked: list[PageRequest] = []
+
+    async def fetch(request: PageRequest) -> Page:
+        asked.append(request)
+        return await made.fetch_page(request)
+
+    request = ExportRequest(object="books", form=ExportForm.ROWS, checkpoint=first.checkpoint)
+    assert sum([part.rows async for part in export_from_pages(fetch, request)]) == 1_500
+    assert [each.offset for each in asked] == [1_000, 2_000]
+
+
+async def test_a_checkpoint_of_another_export_is_refused() -> None:
+    made = CursorDriver(server(2_500))
+    first = (await exported(made))[0]
+    with pytest.raises(QueryError) as caught:
+        await exported(made, checkpoint=first.checkpoint, columns=["id"])
+    assert caught.value.code == "export-not-resumable"
+
+
+async def test_an_export_by_offset_has_no_checkpoint_and_says_what_it_is() -> None:
+    parts = await exported(PagingDriver(server(2_500)))
+    assert {part.checkpoint for part in parts} == {None}
+    assert [[note.code for note in part.notes] for part in parts] == [["derived-export"], [], []]
+
+
+async def test_a_cut_cell_is_read_whole_or_the_export_fails() -> None:
+    made = PagingDriver()
+    made.server.objects["books"]["7"]["tags"] = ["x" * 1_000] * 500
+    lines = [json.loads(line) for part in await exported(made) for line in part.data.splitlines()]
+    assert next(line for line in lines if line["id"] == "7")["tags"] == ["x" * 1_000] * 500
+    with pytest.raises(QueryError, match="tags"):
+        _ = [part async for part in export_from_pages(made.fetch_page, ExportRequest(object="books"))]
+
+
+async def test_a_page_behind_the_bound_is_refused() -> None:
+    with pytest.raises(WindowExceededError) as caught:
+        await ExportingDriver().fetch_page(PageRequest(object="books", offset=WALK, limit=1))
+    assert caught.value.details["window"] == WALK
+
+
+async def test_a_total_that_would_need_more_rows_is_a_lower_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derived_hooks, "WALK", 10)
+    page = await ExportingDriver(server(23)).fetch_page(PageRequest(object="books", limit=4))
+    assert (page.total, page.total_exact) == (10, False)
+    page = await ExportingDriver(server(9)).fetch_page(PageRequest(object="books", limit=4))
+    assert (page.total, page.total_exact) == (9, True)
+
+
+async def test_a_column_that_an_export_lacks_is_an_error_of_its_page() -> None:
+    made = ExportingDriver()
+    columns = (await made.describe_object("books")).columns
+    for names, known in ((["nope"], columns), (["id"], [type(columns[0])(name="id", type="text", role=Role.KEY)])):
+        with pytest.raises(QueryError):
+            await page_from_export(made.export_rows, PageRequest(object="books", columns=names), known)
+
+
+async def test_a_sort_of_a_derived_page_is_dropped_and_said() -> None:
+    page = await ExportingDriver().fetch_page(PageRequest(object="books", sort=[Sort("title")]))
+    assert [(note.code, note.column) for note in page.notes] == [("sort-dropped", "title")]
+
+
+async def test_lines_for_a_bulk_endpoint_are_refused() -> None:
+    request = ExportRequest(object="books", form=ExportForm.BULK)
+    with pytest.raises(UnsupportedOperationError):
+        _ = [part async for part in PagingDriver().export_rows(request)]
+
+
+async def _partial(request: PageRequest) -> Page:
+    return Page(columns=[], cells=[[]], notes=[Note(code="partial-result", reason="a shard failed")])
+
+
+async def _stuck(request: PageRequest) -> Page:
+    return Page(columns=[], cells=[[]], next="a")
+
+
+async def _bounded(request: PageRequest) -> Page:
+    if request.offset >= 2:
+        raise WindowExceededError("only two rows")
+    return Page(columns=[], cells=[[]] * min(request.limit, 2), total=2, total_exact=False)
+
+
+@pytest.mark.parametrize("fetch", [_partial, _stuck, _bounded])
+async def test_a_count_that_would_be_too_low_is_an_error(fetch: Any) -> None:
+    with pytest.raises(QueryError):
+        await count_from_pages(fetch, CountRequest(object="books"))
+
+
+async def test_an_exact_total_is_the_count_and_one_page_is_enough() -> None:
+    asked: list[PageRequest] = []
+
+    async def fetch(request: PageRequest) -> Page:
+        asked.append(request)
+        return Page(columns=[], cells=[[]], total=1_000_000)
+
+    assert await count_from_pages(fetch, CountRequest(object="books")) == 1_000_000
+    assert len(asked) == 1
+
+
+def test_a_derived_request_reads_the_same_rows() -> None:
+    fields = [{*each.__struct_fields__} for each in (PageRequest, CountRequest, ExportRequest)]
+    assert {*derived_hooks.SAME_ROWS} == set.intersection(*fields)

@@ -1,0 +1,61 @@
+"""The meaning of a filter row for one cell: true, false, or a matter of the database."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from dragoman_api.cells import CutJson, Json
+from dragoman_api.filters import Filter
+from dragoman_api.kit.filter_meaning import holds
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "cell", "meaning"),
+    [
+        ("=", 1, 1.0, True),
+        ("=", 1, 2, False),
+        ("=", 1, True, None),
+        ("=", "1", 1, None),
+        ("=", 2**70, 2**70, True),
+        ("=", 0.1, Decimal("0.1"), False),
+        ("=", True, True, True),
+        (">", True, True, None),
+        ("=", "A", "a", None),
+        ("=", "A", "b", False),
+        ("!=", "A", "A", False),
+        ("!=", 1, None, None),
+        (">", 1, None, False),
+        (">=", 5, 5, True),
+        ("<", 5, 5, False),
+        (">", "a", "b", None),
+        ("between", [1, 3], 3, True),
+        ("between", [1, 3], 4, False),
+        ("between", [1], 4, None),
+        ("in", [1, 2], 2, True),
+        ("in", [1, 2], 3, False),
+        ("not-in", [1, 2], 2, False),
+        ("contains", "ea", "Tea", True),
+        ("not-contains", "ea", "Tea", False),
+        ("starts", "T", "Tea", True),
+        ("ends", "x", "Tea", False),
+        ("regex", "T.*", "Tea", True),
+        ("regex", "e", "Tea", False),
+        ("null", None, None, True),
+        ("null", None, Json("[]"), False),
+        ("not-null", None, 0, True),
+        ("empty", None, "", True),
+        ("not-empty", None, "", False),
+        ("empty", None, None, None),
+        ("=", "a", Json('["a"]'), None),
+        ("contains", "a", CutJson('["a...'), None),
+    ],
+)
+def test_a_filter_row_means_what_it_says(op, value, cell, meaning):
+    assert holds(Filter("x", op, value), cell) is meaning
+
+
+def test_letter_case_counts_as_the_row_says():
+    assert holds(Filter("x", "=", "A", case=True), "a") is False
+    assert holds(Filter("x", "=", "A", case=False), "a") is True

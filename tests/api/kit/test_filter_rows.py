@@ -1,0 +1,60 @@
+"""Filter rows: one row that cannot run refuses the filter, and every refusal says which row, column and reason."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman_api import CompiledFilter, Filter, FilterNotSupportedError, FilterRequest, QueryError, RawQuery
+from dragoman_api import Operator as Op
+from dragoman_api.json_text import encode
+from dragoman_api.kit.filter_rows import body_of, compile_rows
+
+ROWS = st.builds(Filter, st.sampled_from("abc"), st.sampled_from(Op), st.text(max_size=5)) | st.builds(
+    RawQuery, st.text(max_size=5)
+)
+
+
+def compiled(rows, bad, match="all"):
+    def one(number, row):
+        if number in bad:
+            raise ValueError(f"reason {number}")
+        return number, row
+
+    return compile_rows(FilterRequest(object="t", rows=rows, match=match), one, hint=lambda row: f"try {row}")
+
+
+@given(st.lists(ROWS, min_size=1, max_size=5), st.sets(st.integers(0, 4)), st.sampled_from(["all", "any"]))
+def test_a_filter_has_all_its_rows_or_is_refused(rows, bad, match):
+    refused = sorted(number for number in bad if number < len(rows))
+    if not refused:
+        assert compiled(rows, bad, match) == list(enumerate(rows))
+        return
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compiled(rows, bad, match)
+    first = rows[refused[0]]
+    about = ("Raw SQL", None) if isinstance(first, RawQuery) else (first.column, str(first.op))
+    details = caught.value.details
+    assert details["row"] == refused[0]
+    assert (details["column"], details["operator"]) == about
+    assert details["reason"] == f"reason {refused[0]}"
+    assert caught.value.hint == f"try {first}"
+    assert all(f"reason {number}" in caught.value.message for number in refused)
+
+
+def test_a_filter_without_rows_and_an_unknown_match_are_refused():
+    for rows, match in (([], "all"), ([Filter("a", "=", 1)], "some")):
+        with pytest.raises(FilterNotSupportedError):
+            compiled(rows, set(), match)
+
+
+@given(st.text(), st.text(), st.dictionaries(st.text(), st.integers()))
+def test_a_compiled_filter_is_used_for_its_object_only(made, asked, form):
+    compiled = CompiledFilter(object=made, body=encode(form), rows=[])
+    if made == asked:
+        assert body_of(compiled, dict[str, int], object=asked) == form
+    else:
+        with pytest.raises(QueryError):
+            body_of(compiled, dict[str, int], object=asked)
+    assert body_of(None, dict[str, int], object=asked) is None

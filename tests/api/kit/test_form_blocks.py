@@ -1,0 +1,130 @@
+"""Blocks of a form: both drivers' forms are made of them, and each form that they make is a valid one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman_api.connections import AuthScheme, SslMode
+from dragoman_api.forms import FieldKind, FormField
+from dragoman_api.kit import form_blocks as blocks
+from dragoman_registry.wheels.manifest_checks import check_manifest
+
+PLUGINS = Path(__file__).parents[3] / "plugins"
+
+OF_DRIVERS = {
+    "elasticsearch": (
+        blocks.address(9200),
+        blocks.auth(
+            blocks.username_password(),
+            blocks.api_key(AuthScheme.API_KEY, help="The encoded value, or the base64 of id:api_key"),
+            blocks.none(),
+            default="none",
+        ),
+        blocks.tls(modes=[mode for mode in SslMode if mode is not SslMode.REQUIRED]),
+    ),
+    "weaviate": (
+        blocks.address(8080, port_help="The hosted service answers on 443"),
+        blocks.auth(
+            blocks.none(),
+            blocks.api_key(AuthScheme.BEARER, help="The hosted service's key, or the one the node was started with"),
+        ),
+        blocks.tls(),
+    ),
+}
+
+METHODS = [
+    blocks.none(),
+    blocks.username_password(),
+    blocks.api_key(AuthScheme.BEARER),
+    blocks.session(),
+    blocks.client_credentials(),
+]
+
+
+def fields_of(part: dict[str, object]) -> list[FormField]:
+    return msgspec.convert(part["form"], list[FormField])
+
+
+def manifest_of(driver: str) -> dict[str, object]:
+    return json.loads((PLUGINS / driver / f"dragoman_{driver}/driver.json").read_bytes())
+
+
+@pytest.mark.parametrize("driver", OF_DRIVERS)
+def test_E6_E7_W5_W7_the_forms_of_both_drivers_begin_with_these_blocks(driver):
+    """The blocks are what both drivers ask for; the driver's own fields follow."""
+    manifest, part = manifest_of(driver), blocks.manifest_part(*OF_DRIVERS[driver])
+    common = fields_of(part)
+    assert fields_of(manifest)[: len(common)] == common
+    assert manifest["auth_methods"] == part["auth_methods"]
+
+
+@given(
+    st.lists(st.sampled_from(METHODS), min_size=1, unique_by=lambda method: method.value),
+    st.lists(st.sampled_from(SslMode), min_size=1, unique=True),
+    st.data(),
+)
+def test_every_form_made_of_blocks_passes_the_checks_of_a_manifest(methods, modes, data):
+    """Whatever is combined, registries accept it; no credential and no file has a default."""
+    default = data.draw(st.sampled_from(methods)).value
+    part = blocks.manifest_part(
+        blocks.address(1), blocks.auth(*methods, default=default), blocks.tls(modes=modes, default=modes[-1])
+    )
+    made, faults = check_manifest(json.dumps({**manifest_of("weaviate"), **part}).encode())
+    assert not faults
+    assert made is not None
+    assert made.default("auth_method") == default
+    assert [method.value for method in made.auth_methods] == [method.value for method in methods]
+
+
+@given(st.lists(st.sampled_from(METHODS), min_size=1, unique_by=lambda method: method.value))
+def test_a_field_is_shown_for_exactly_the_methods_that_need_it(methods):
+    """No method loses a field that it shares with another one, and none shows a field of another one."""
+    fields = blocks.auth(*methods).fields
+    for method in methods:
+        shown = {field.name for field in fields if field.visible({"auth_method": method.value})}
+        assert shown == {"auth_method", *(field.name for field in method.fields)}
+
+
+@pytest.mark.parametrize("mode", SslMode)
+def test_a_file_is_asked_for_only_under_a_mode_that_uses_it(mode):
+    shown = {field.name for field in blocks.tls().fields if field.visible({"ssl_mode": mode.value})}
+    assert ("ca_file" in shown, "client_certificate" in shown) == (mode.verifies, mode.https)
+
+
+def test_a_form_without_tls_asks_for_no_file():
+    assert [field.name for field in blocks.tls(modes=[SslMode.DISABLED]).fields] == [
+        "ssl_mode", "skip_tls_verification"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [
+        (lambda: blocks.auth(blocks.none(), blocks.none()), "values"),
+        (lambda: blocks.auth(blocks.none(), default="api-key"), "api-key"),
+        (
+            lambda: blocks.auth(
+                blocks.api_key(AuthScheme.BEARER), blocks.api_key(AuthScheme.BEARER, value="b", label="B")
+            ),
+            "api_key",
+        ),
+        (lambda: blocks.tls(modes=[SslMode.REQUIRED]), "disabled"),
+    ],
+)
+def test_a_contradiction_is_an_error_of_the_author(make, named):
+    with pytest.raises(ValueError, match=named):
+        make()
+
+
+def test_a_driver_adds_fields_of_its_own_between_blocks():
+    own = FormField(name="path", label="Path", default="/")
+    part = blocks.manifest_part(blocks.address(1), own, blocks.auth(blocks.none()))
+    assert [field.name for field in fields_of(part)] == ["host", "port", "path", "auth_method"]
+    assert part["form"][2] == {"name": "path", "label": "Path", "default": "/"}
+    assert all(field.default is None for field in fields_of(part) if field.kind is FieldKind.SECRET)

@@ -1,0 +1,223 @@
+"""Residual filters and sorts: what is evaluated here is what plain Python says, over no more rows than allowed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman_api import Filter, FilterNotSupportedError, FilterRequest, RawQuery, Sort
+from dragoman_api import Operator as Op
+from dragoman_api.columns import Note
+from dragoman_api.kit.residual import ResidualFilter, ResidualKey, ResidualRow, residual_keys, select, split_rows
+from dragoman_api.kit.residual import ValueKind as Kind
+
+KINDS = {"t": Kind.TEXT, "n": Kind.NUMBER, "b": Kind.BOOLEAN, "d": Kind.TIMESTAMP}
+INSTANTS = ["2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00", "2023-12-31T23:59:59.5Z", "2024-02-01T00:00:00-08:00"]
+VALUES = {
+    "t": st.sampled_from(["tea", "Tea", "TEAPOT", "a tea", ""]),
+    "n": st.integers(-3, 3) | st.sampled_from([1.5, -0.0, 2**70]),
+    "b": st.booleans(),
+    "d": st.sampled_from(INSTANTS),
+}
+NEGATED = {Op.NE: Op.EQ, Op.NOT_IN: Op.IN, Op.NOT_CONTAINS: Op.CONTAINS}
+ORDERED = (Op.GT, Op.GE, Op.LT, Op.LE)
+
+
+def stored(column):
+    return st.none() | VALUES[column] | st.lists(VALUES[column] | st.none(), max_size=3)
+
+
+ITEMS = st.lists(st.fixed_dictionaries({name: stored(name) for name in KINDS}), max_size=12)
+
+
+@st.composite
+def filter_rows(draw):
+    column, op = draw(st.sampled_from(list(KINDS))), draw(st.sampled_from(list(Op)))
+    value = VALUES[column]
+    if op in (Op.NULL, Op.NOT_NULL, Op.EMPTY, Op.NOT_EMPTY):
+        return Filter(column, op)
+    if op is Op.BETWEEN:
+        return Filter(column, op, draw(st.lists(value, min_size=2, max_size=2)))
+    if op in (Op.IN, Op.NOT_IN):
+        return Filter(column, op, draw(st.lists(value.filter(lambda each: each != ""), min_size=1, max_size=3)))
+    return Filter(column, op, draw(value), case=draw(st.none() | st.booleans()))
+
+
+def plainly(row, value):
+    """Say what a filter row means, by another way than the kit."""
+    elements = [each for each in (value if isinstance(value, list) else [value]) if each is not None]
+    if row.op in (Op.NULL, Op.NOT_NULL):
+        return bool(elements) is (row.op is Op.NOT_NULL)
+    if row.op in NEGATED:
+        return not plainly(msgspec.structs.replace(row, op=NEGATED[row.op]), value)
+    return any(_one(row, each) for each in elements)
+
+
+def _one(row, element):
+    if row.op in (Op.EMPTY, Op.NOT_EMPTY):
+        return (element == "") is (row.op is Op.EMPTY)
+    given = row.value if isinstance(row.value, list) else [row.value]
+    if row.column == "d":
+        element, given = datetime.fromisoformat(element), [datetime.fromisoformat(each) for each in given]
+    if row.column == "t" and (row.case is False or (row.case is None and row.op in (Op.CONTAINS, Op.STARTS, Op.ENDS))):
+        element, given = element.lower(), [each.lower() for each in given]
+    if row.op in (Op.EQ, Op.IN):
+        return element in given
+    if row.op is Op.BETWEEN:
+        return given[0] <= element <= given[1]
+    [value] = given
+    return {
+        Op.GT: lambda: element > value, Op.GE: lambda: element >= value, Op.LT: lambda: element < value,
+        Op.LE: lambda: element <= value, Op.CONTAINS: lambda: value in element,
+        Op.STARTS: lambda: element.startswith(value), Op.ENDS: lambda: element.endswith(value),
+    }[row.op]()  # fmt: skip
+
+
+def refuse_all(number, row):
+    raise ValueError(f"reason {number}")
+
+
+def split(*rows, match="all", residual=100, compile_row=refuse_all):
+    request = FilterRequest(object="t", rows=list(rows), match=match, residual=residual)
+    return split_rows(request, compile_row, hint=lambda row: "", kind=lambda row: KINDS.get(row.column))
+
+
+def split_or_none(*rows, match="all"):
+    try:
+        return split(*rows, match=match)[1]
+    except FilterNotSupportedError:
+        return None
+
+
+@given(ITEMS, st.lists(filter_rows(), min_size=1, max_size=3), st.sampled_from(["all", "any"]), st.integers(1, 12))
+def test_a_page_holds_what_plain_python_finds_among_the_rows_that_were_read(items, rows, match, limit):
+    where = split_or_none(*rows, match=match)
+    if where is None:
+        assert any(row.op is Op.REGEX or row.column in "tb" or row.op in (Op.EMPTY, Op.NOT_EMPTY) or
+                   row.op in (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS) for row in rows)  # fmt: skip
+        return
+    where = msgspec.json.decode(msgspec.json.encode(where), type=ResidualFilter)  # as it travels in the body
+    read = items[:limit]
+    found = select(read, dict.get, limit=limit, matched=len(items), where=where)
+    join = all if match == "all" else any
+    assert found.rows == [item for item in read if join(plainly(row, item[row.column]) for row in rows)]
+    assert found.total == len(found.rows)
+    assert found.total_exact is (len(items) <= limit)
+    [note] = found.notes
+    assert note.code == "residual-filter"
+    assert bool(note.hint) is (len(items) > limit)
+
+
+@given(filter_rows())
+def test_without_leave_a_row_is_refused(row):
+    with pytest.raises(FilterNotSupportedError) as caught:
+        split(row, residual=None)
+    assert caught.value.details["reason"] == "reason 0"
+
+
+@pytest.mark.parametrize("column", KINDS)
+def test_a_regular_expression_is_never_evaluated_here(column):
+    with pytest.raises(FilterNotSupportedError):
+        split(Filter(column, "regex", "(a+)+b"))
+
+
+def test_rows_that_the_server_runs_are_compiled_and_the_others_left_over():
+    def some(number, row):
+        return refuse_all(number, row) if row.column == "t" else f"{row.column}{number}"
+
+    rows = [Filter("n", ">", 1), Filter("t", "contains", "tea"), Filter("b", "=", "true")]
+    compiled, left = split(*rows, compile_row=some)
+    assert compiled == ["n0", "b2"]
+    assert [each.number for each in left.rows] == [1]
+    [told] = left.explained()
+    assert (told.row, told.exact) == (1, False)
+    assert "reason 1" in told.approximations[0]
+    compiled, left = split(*rows, match="any", compile_row=some)
+    assert compiled == []
+    assert [each.number for each in left.rows] == [0, 1, 2]
+    assert split(rows[0], rows[2], match="any", compile_row=some) == (["n0", "b1"], None)
+
+
+@pytest.mark.parametrize(
+    "other", [RawQuery("x"), Filter("other", "=", 1), Filter("n", "=", 1, group="1"), Filter("n", "=", "seven")]
+)
+def test_an_alternative_that_cannot_be_evaluated_here_refuses_the_filter(other):
+    def some(number, row):
+        return refuse_all(number, row) if row == Filter("t", "=", "tea") else number
+
+    assert split(Filter("t", "=", "tea"), other, compile_row=some)[0] == [1]
+    with pytest.raises(FilterNotSupportedError) as caught:
+        split(Filter("t", "=", "tea"), other, match="any", compile_row=some)
+    assert caught.value.details["row"] == 1
+
+
+def test_an_operation_on_all_rows_is_refused_with_the_row_and_its_reason():
+    left = split(Filter("t", "contains", "tea"))[1]
+    error = left.refusal("a count")
+    assert isinstance(error, FilterNotSupportedError)
+    assert (error.details["row"], error.details["column"], error.details["operator"]) == (0, "t", "contains")
+    assert "reason 0" in error.details["reason"]
+
+
+SCALARS = st.lists(st.fixed_dictionaries({name: st.none() | VALUES[name] for name in KINDS}), max_size=12)
+SORTS = st.lists(st.builds(Sort, st.sampled_from([*KINDS, "other"]), st.booleans()), min_size=1, max_size=3,
+                 unique_by=lambda sort: sort.column)  # fmt: skip
+
+
+@given(SCALARS, SORTS, st.integers(1, 12), st.data())
+def test_rows_are_in_order_with_those_without_a_value_last(items, sorts, limit, data):
+    dropped = [Note(code="sort-dropped", column=sort.column, reason="no") for sort in sorts if data.draw(st.booleans())]
+    keys, notes = residual_keys(sorts, dropped, KINDS.get)
+    if not any(note.column in KINDS for note in dropped):
+        assert (keys, notes) == ([], dropped)
+        return
+    assert [key.column for key in keys] == [sort.column for sort in sorts if sort.column in KINDS]
+    assert [note.column for note in notes] == [sort.column for sort in sorts if sort.column not in KINDS]
+    read = items[:limit]
+    found = select(read, dict.get, limit=limit, matched=len(items), sort=keys)
+    assert sorted(map(repr, found.rows)) == sorted(map(repr, read))
+    assert all(_follows(one, other, keys) for one, other in pairwise(found.rows))
+    assert (found.total, found.total_exact) == (len(items), True)
+    assert [(note.code, bool(note.hint)) for note in found.notes] == [("residual-sort", len(items) > limit)]
+
+
+def _follows(one, other, keys):
+    for key in keys:
+        a, b = one[key.column], other[key.column]
+        if key.kind is Kind.TIMESTAMP:
+            a, b = (each and datetime.fromisoformat(each) for each in (a, b))
+        if a == b:
+            continue
+        return b is None or (a is not None and (a > b if key.descending else a < b))
+    return True
+
+
+def test_a_driver_that_reads_more_rows_than_allowed_is_caught():
+    with pytest.raises(ValueError, match="allowed"):
+        select([1, 2], lambda row, column: row, limit=1, matched=2, sort=[ResidualKey("n", Kind.NUMBER)])
+
+
+def test_rows_that_could_not_be_counted_may_be_more():
+    where = ResidualFilter([ResidualRow(0, Filter("n", "=", 1), Kind.NUMBER, "no")], "all", 2)
+    for count, whole in ((1, True), (2, False)):
+        found = select([{"n": 1}] * count, dict.get, limit=2, matched=None, where=where)
+        assert (found.total, found.total_exact) == (count, whole)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [(Kind.NUMBER, "7"), (Kind.NUMBER, True), (Kind.BOOLEAN, "true"), (Kind.BOOLEAN, 1),
+                        (Kind.TIMESTAMP, "soon"), (Kind.TIMESTAMP, 7), (Kind.TEXT, 7), (Kind.TEXT, {"a": 1})]
+)  # fmt: skip
+def test_a_stored_value_of_another_kind_matches_nothing_and_comes_last(kind, value):
+    given = {Kind.NUMBER: "7", Kind.BOOLEAN: "true", Kind.TIMESTAMP: INSTANTS[0], Kind.TEXT: "7"}[kind]
+    test = ResidualRow(0, Filter("x", "=", given), kind, "no").test()
+    assert not test(value)
+    fitting = {Kind.NUMBER: 7, Kind.BOOLEAN: True, Kind.TIMESTAMP: INSTANTS[1], Kind.TEXT: "7"}[kind]
+    assert test(fitting)
+    found = select([value, fitting], lambda row, column: row, limit=2, matched=2, sort=[ResidualKey("x", kind)])
+    assert found.rows == [fitting, value]

@@ -1,0 +1,163 @@
+"""Views: what was read of an object is used while it holds, read again when it does not, and that is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+from dragoman_api import Column, CompiledFilter
+from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError, QueryError
+from dragoman_api.kit.views import Views
+
+
+@dataclass
+class Known:
+    """What a driver read of one object."""
+
+    revision: str
+    columns: dict[str, Column]
+    objects: tuple[str, ...] = ("books",)
+
+
+def known(revision: str = "1", objects: tuple[str, ...] = ("books",), **types: str) -> Known:
+    return Known(revision, {name: Column(name=name, type=kind) for name, kind in types.items()}, objects)
+
+
+@dataclass
+class Server:
+    """One object, how often it was read, and how often its revision was asked for."""
+
+    now: Known
+    reads: int = 0
+    checks: int = 0
+    failure: Exception | None = None
+    views: Views[Known] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.views = Views(self.read, self.revision)
+
+    async def read(self, name: str) -> Known:
+        await anyio.lowlevel.checkpoint()
+        self.reads += 1
+        return self.now
+
+    async def revision(self, view: Known) -> str:
+        await anyio.lowlevel.checkpoint()
+        self.checks += 1
+        if self.failure is not None:
+            raise self.failure
+        return self.now.revision
+
+
+async def work(view: Known) -> str:
+    await anyio.lowlevel.checkpoint()
+    return f"with {view.revision}"
+
+
+def compiled(revision: str, name: str = "books") -> CompiledFilter:
+    return CompiledFilter(object=name, body="", rows=[], revision=revision)
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server(known(t="text"))
+
+
+async def test_a_view_is_read_once_and_checked_by_every_use(server: Server) -> None:
+    with pytest.raises(ObjectNotFoundError, match="not described"):
+        server.views.known("books")
+    for checks in (1, 2, 3):
+        assert await server.views.use("books", work) == "with 1"
+        assert (server.reads, server.checks) == (1, checks)
+    assert server.views.known("books") is server.now
+
+
+async def test_work_and_check_are_under_way_together(server: Server) -> None:
+    await server.views.read("books")
+    checking = anyio.Event()
+
+    async def revision(view: Known) -> str:
+        checking.set()
+        return view.revision
+
+    async def waiting(view: Known) -> str:
+        with anyio.fail_after(5):
+            await checking.wait()
+        return view.revision
+
+    views = Views(server.read, revision)
+    assert await views.use("books", waiting) == "1"
+
+
+@pytest.mark.parametrize(
+    ("now", "text"),
+    [
+        (known("2", t="keyword"), "'t' is keyword, before text"),
+        (known("2", t="text", b="long", c="long"), "new: 'b', 'c'"),
+        (known("2"), "gone: 't'"),
+        (known("2", ("b", "a"), t="text"), "it stands for 'b', 'a', before for 'books'"),
+        (known("2", t="text"), "its definition differs"),
+        (known("2", t="text", **{f"c{at}": "long" for at in range(9)}), "new: 'c0', 'c1', 'c2', 'c3', 'c4' and 4 more"),
+        (known("2", ("a",), b="text"), "it stands for 'a', before for 'books'; new: 'b'; gone: 't'"),
+    ],
+)
+async def test_a_change_is_told_and_the_next_use_has_the_new_view(server: Server, now: Known, text: str) -> None:
+    await server.views.read("books")
+    server.now = now
+    with pytest.raises(ObjectChangedError) as caught:
+        await server.views.use("books", work)
+    assert caught.value.message == f"'books' changed while the connection was open: {text}"
+    assert await server.views.use("books", work) == "with 2"
+    assert server.reads == 2
+
+
+async def test_a_failure_of_the_work_is_a_change_if_there_was_one(server: Server) -> None:
+    async def fails(view: Known) -> str:
+        raise QueryError("there is no such column")
+
+    with pytest.raises(QueryError, match="no such column") as caught:
+        await server.views.use("books", fails)
+    assert type(caught.value) is QueryError
+    server.now = known("2", t="text")
+    with pytest.raises(ObjectChangedError):
+        await server.views.use("books", fails)
+
+
+async def test_a_check_that_fails_makes_the_call_fail(server: Server) -> None:
+    server.failure = QueryError("no master")
+    with pytest.raises(QueryError, match="no master"):
+        await server.views.use("books", work)
+    with pytest.raises(QueryError, match="no master"):
+        await server.views.check("books")
+
+
+async def test_a_filter_of_an_older_revision_is_refused_before_the_work(server: Server) -> None:
+    await server.views.read("books")
+
+    async def never(view: Known) -> str:
+        raise AssertionError
+
+    for call in (server.views.use("books", never, given=compiled("0")), server.views.check("books", compiled("0"))):
+        with pytest.raises(ObjectChangedError, match="'books' changed since the filter was compiled"):
+            await call
+    assert await server.views.use("books", work, given=compiled("1")) == "with 1"
+    assert await server.views.use("books", work, given=compiled("0", "other")) == "with 1", "the work refuses it"
+
+
+async def test_a_check_before_the_work_reads_the_view_again(server: Server) -> None:
+    first = await server.views.check("books")
+    assert (first.revision, server.reads, server.checks) == ("1", 1, 0)
+    server.now = known("2", t="text")
+    with pytest.raises(ObjectChangedError):
+        await server.views.check("books", compiled("1"))
+    assert (await server.views.check("books", compiled("2"))).revision == "2"
+
+
+async def test_views_that_hold_are_told_from_others(server: Server) -> None:
+    assert await server.views.holding(["books"]) == {}
+    await server.views.read("books")
+    assert await server.views.holding(["books", "other"]) == {"books": server.now}
+    server.now = known("2")
+    assert await server.views.holding(["books"]) == {}

@@ -1,0 +1,48 @@
+"""JSON text: numbers keep their digits, and whatever cannot be decoded is one kind of error."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from msgspec import Raw
+from msgspec.json import Decoder
+
+from dragoman_api.cells import Json
+from dragoman_api.json_text import decode, encode
+
+
+def test_numbers_keep_their_digits_and_raw_parts_their_bytes() -> None:
+    assert encode({"a": Decimal("1.10"), "b": Raw(b'{"c" : 1e2}')}) == '{"a":1.10,"b":{"c" : 1e2}}'
+
+
+UNDECODABLE = {
+    "a key that is no UTF-8": b'{"\xb2":1}',
+    "a text that is no UTF-8": b'{"a":"\xb2"}',
+    "nested": b'{"a":' * 3_000 + b"1" + b"}" * 3_000,
+    "a number of 5,000 digits": b"9" * 5_000,
+    "a number beyond floats": b"1e999",
+    "cut": b'{"a":',
+    "nothing": b"",
+    "of another form": b"[1]",
+}
+
+
+@pytest.mark.parametrize("text", UNDECODABLE.values(), ids=UNDECODABLE)
+@pytest.mark.parametrize("kind", [dict[str, object], Decoder(dict[str, object])], ids=["type", "decoder"])
+def test_whatever_cannot_be_decoded_is_one_kind_of_error(text: bytes, kind: type | Decoder) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        decode(text, kind)
+
+
+def test_what_a_reader_did_not_name_a_type_for_is_decoded_as_it_comes() -> None:
+    assert decode(b'{"a":[1,2.5,null]}', dict[str, object]) == {"a": [1, 2.5, None]}
+    assert decode("18446744073709551616", object) == 2**64
+    assert decode(Json("[1]"), object) == [1]
+
+
+def test_what_stays_raw_is_sound_all_the_same() -> None:
+    with pytest.raises(ValueError, match="utf-8"):
+        decode(b'{"a":["\xb2"]}', dict[str, Raw])
+    with pytest.raises(ValueError, match="surrogates"):
+        decode('"\udce9"', Raw)

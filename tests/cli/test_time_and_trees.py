@@ -1,0 +1,144 @@
+"""Spans of time, revisions, cursors and trees of objects on the command line, on a driver that has all of them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from command_line import Machine
+from wheelhouse import Driver, registry
+
+HOOKS = ["compile_filter", "connect", "count_rows", "describe_object", "export_rows", "fetch_page", "list_objects"]
+CODE = """
+import msgspec
+from dragoman_api import Column, CompiledFilter, Description, Explanation, ExportPart, Object, ObjectList, Page
+from dragoman_api import QueryError, Server, TimeColumn, hookimpl
+
+TREE = {None: ["db", "logs"], "db": ["db/cpu", "db/mem"]}
+
+
+class Driver:
+    @hookimpl
+    async def connect(self, profile, http):
+        return Server("Demo", "1")
+
+    @hookimpl
+    async def list_objects(self, request):
+        names = TREE.get(request.parent, [])
+        return ObjectList(objects=[Object(name, parent=request.parent, branch=name in TREE) for name in names])
+
+    @hookimpl
+    async def describe_object(self, name):
+        columns = [
+            Column(name="time", type="timestamp", role="time", written="insert"),
+            Column(name="host", type="tag", role="key", written="never", reasons={"any": "tags are ANDed"}),
+        ]
+        time = None if name == "logs" else TimeColumn(column="time", window=3600)
+        return Description(object=name, columns=columns, time=time)
+
+    @hookimpl
+    async def compile_filter(self, request):
+        return CompiledFilter(object=request.object, body="", rows=[Explanation(row=0, clause="x")])
+
+    @hookimpl
+    async def fetch_page(self, request):
+        if request.cursor not in (None, "next"):
+            raise QueryError("the cursor is none of this query", hint="read the first page", code="cursor-invalid")
+        span = [request.time.since, request.time.until] if request.time else [None, None]
+        cells = [[*span, request.revision, request.residual, request.offset]]
+        columns = [Column(name=name, type="text") for name in ("since", "until", "revision", "residual", "offset")]
+        revision = request.revision or "r7"
+        return Page(columns=columns, cells=cells, offset=request.offset, next="next", revision=revision)
+
+    @hookimpl
+    async def count_rows(self, request):
+        return 0 if request.time is None else 1
+
+    @hookimpl
+    async def export_rows(self, request):
+        yield ExportPart(data=msgspec.json.encode(request.time or {}) + b"\\\\n", rows=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def timed(tmp_path_factory):
+    """Make a home with a connection to a driver of time series."""
+    folder = tmp_path_factory.mktemp("timed")
+    capabilities = ["browse", "export", "filter", "time-range", "revisions"]
+    wheel = Driver("timed", code=CODE.replace("\\\\n", "\\n"), hooks=HOOKS, capabilities=capabilities)
+    house = Machine(folder / "home")
+    house("registry", "add", registry(folder / "registry", [wheel.write(folder / "wheels")]))
+    house("connections", "add", "shop", "--type", "timed", "--yes")
+    return house
+
+
+def row(done):
+    return done.json["rows"][0]
+
+
+def test_a_span_is_exact_or_relative_to_now(timed):
+    exact = timed("page", "shop", "db/cpu", "--since", "2026-11-23", "--until", "2026-11-23T12:00:00+01:00", "--json")
+    assert (row(exact)["since"], row(exact)["until"]) == ("2026-11-23T00:00:00Z", "2026-11-23T11:00:00Z")
+    assert exact.json["notes"] == []
+    for since in ("-1h", "now-1h"):
+        relative = row(timed("page", "shop", "db/cpu", "--since", since, "--json"))
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", relative["since"])
+        assert relative["until"] is None
+
+
+@pytest.mark.parametrize("command", ["page", "count", "export"])
+def test_no_instant_is_a_refusal_that_says_what_to_write(timed, command):
+    done = timed(command, "shop", "db/cpu", "--since", "yesterday", code=2)
+    assert done.out == ""
+    assert "-1h" in done.err
+    assert timed(command, "shop", "logs", "--since", "-1h", code=1).out == ""
+
+
+def test_the_default_window_is_said_by_every_command_that_reads(timed):
+    for words in (["page"], ["count"], ["export"]):
+        assert "note[time-window]: time: " in timed(*words, "shop", "db/cpu").err, words
+        assert "time-window" not in timed(*words, "shop", "db/cpu", "--all-time").err, words
+    assert [note["code"] for note in timed("count", "shop", "db/cpu", "--json").json["notes"]] == ["time-window"]
+    assert timed("count", "shop", "db/cpu", "--all-time").out == "0\n"
+
+
+def test_all_pages_of_the_shell_show_one_revision_and_keep_span_and_residual(timed):
+    lines = ["page db/cpu --since 2026-11-23 --residual 50 --json", "next --json", "next"]
+    done = timed("open", "shop", typed="\n".join([lines[0], "next", "next"]))
+    pages = [line for line in done.out.splitlines() if line.startswith("{")]
+    assert len(pages) == 3
+    for page, (revision, offset) in zip(pages, [("", 0), ("r7", 1), ("r7", 2)], strict=True):
+        assert f'"since":"2026-11-23T00:00:00Z","until":null,"revision":"{revision}","residual":50' in page
+        assert f'"offset":{offset}}}' in page
+
+
+def test_a_revision_of_an_earlier_page_is_read_again(timed):
+    assert row(timed("page", "shop", "db/cpu", "--revision", "r3", "--json"))["revision"] == "r3"
+
+
+def test_a_cursor_of_no_page_fails_and_says_what_to_do(timed):
+    done = timed("page", "shop", "db/cpu", "--cursor", "abc", code=1)
+    assert done.out == ""
+    assert "error[cursor-invalid]" in done.err
+    assert "read the first page" in done.err
+    assert row(timed("page", "shop", "db/cpu", "--cursor", "next", "--json"))["offset"] == 0
+
+
+def test_objects_are_a_tree_and_a_branch_or_a_part_of_a_name_can_be_asked_for(timed):
+    names = [line.split("  -")[0].rstrip() for line in timed("objects", "shop").out.splitlines()[1:]]
+    assert names == ["db", "  db/cpu", "  db/mem", "logs"]
+    assert [one["name"] for one in timed("objects", "shop", "--parent", "db", "--json").json["objects"]] == [
+        "db/cpu",
+        "db/mem",
+    ]
+    assert [one["name"] for one in timed("objects", "shop", "--contains", "LOG", "--json").json["objects"]] == ["logs"]
+
+
+def test_a_description_shows_what_is_written_roles_reasons_and_the_time_column(timed):
+    lines = timed("describe", "shop", "db/cpu").out.splitlines()
+    assert lines[1].split() == ["time", "timestamp", "time", "insert-only"]
+    assert lines[2].split() == ["host", "tag", "key", "read-only"]
+    assert "no match any on host: tags are ANDed" in lines
+    assert "time column: time; only the last 3,600 s are read by default" in lines
+    assert "time column" not in timed("describe", "shop", "logs").out

@@ -1,0 +1,1 @@
+"""Small drivers that stand in for kinds of databases that no plugin here serves."""

@@ -1,0 +1,130 @@
+"""A row's id has one spelling: texts, bytes and composite ids come back from every place as they were."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import msgspec
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dragoman.changes.files import read_line, write_line
+from dragoman.cli.output import dumps
+from dragoman.row_ids import JsonId, id_of, json_of, read_id, spell_id
+from dragoman_api.cells import Json, as_bytes
+from dragoman_api.changes import Delete, Insert, Outcome, OutcomeStatus, Update
+from dragoman_api.errors import QueryError
+from dragoman_api.grid import CellRequest, RowKey, check_id, text_id
+from dragoman_worker.values import decode_request, encode_request
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=30)
+PARTS = TEXTS | st.integers(-(2**63), 2**64 - 1) | st.binary(max_size=30)
+CLASHING = st.builds(json.dumps, st.lists(TEXTS | st.integers()) | TEXTS | st.builds(lambda x: {"base64": x}, TEXTS))
+IDS = TEXTS | CLASHING | st.binary(min_size=1, max_size=30) | st.lists(PARTS, min_size=1, max_size=32)
+
+
+def same(found, wanted):
+    """Compare with the types of the parts: `1 == True` and `b"" == b""` say too little."""
+    assert (type(found), found) == (type(wanted), wanted)
+    if isinstance(wanted, list):
+        assert [*map(type, found)] == [*map(type, wanted)]
+
+
+@given(IDS)
+@example('["a"]')
+@example('"a"')
+@example('{"base64":"YQ=="}')
+@example("[" * 100_000)
+def test_an_id_survives_the_command_line(row):
+    same(read_id(shlex.split(shlex.quote(spell_id(row)))[0]), row)
+
+
+@given(TEXTS)
+def test_a_plain_text_is_spelled_as_it_stands(row):
+    if row[0] not in '["{':
+        assert spell_id(row) == row
+
+
+@given(IDS)
+def test_an_id_survives_json(row):
+    same(id_of(msgspec.json.decode(msgspec.json.encode(json_of(row)), type=JsonId)), row)
+    for document in (RowKey("o", row), Outcome(change=0, status=OutcomeStatus.APPLIED, id=row)):
+        shown = json.loads(dumps({"rows": [document]}))["rows"][0]["id"]
+        same(id_of(msgspec.convert(shown, JsonId)), row)
+
+
+@given(IDS)
+def test_an_id_survives_a_change_file(row):
+    for change in (Insert("o", {"a": 1}, row), Update(RowKey("o", row), {"a": 1}), Delete(RowKey("o", row))):
+        read = read_line(write_line(change))
+        assert read == change
+        same(read.id if isinstance(read, Insert) else read.key.id, row)
+
+
+@given(IDS)
+def test_an_id_survives_the_wire(row):
+    request = CellRequest(key=RowKey("o", row), column="a")
+    same(decode_request(CellRequest, msgspec.Raw(encode_request(request))).key.id, row)
+
+
+def test_bytes_among_the_values_of_a_change_file_are_base64_text():
+    """A line says nothing of a column's kind: a driver takes bytes or their base64 text."""
+    read = read_line(write_line(Update(RowKey("o", "1"), {"a": b"\0\xff"})))
+    assert read == Update(RowKey("o", "1"), {"a": "AP8="})
+    assert as_bytes(read.values["a"]) == as_bytes(b"\0\xff")
+
+
+@pytest.mark.parametrize("value", [None, 1, "?", "AP8", Json('"AP8="'), ["AP8="]])
+def test_nothing_else_is_the_value_of_a_binary_column(value):
+    with pytest.raises(ValueError, match="base64"):
+        as_bytes(value)
+
+
+@pytest.mark.parametrize("row", [None, 1, True, 1.5, [], [None], [True], [1.5], [["a"]], [2**64], ["a"] * 33, {}])
+def test_nothing_else_is_an_id(row):
+    """Of a driver, a person or a script: the struct refuses it when it is made and when it is read."""
+    with pytest.raises(ValueError, match="an id is"):
+        check_id(row)
+    with pytest.raises(ValueError, match="an id is"):
+        RowKey("o", row)
+    if row != [2**64]:  # msgpack has no such integer
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.msgpack.decode(msgspec.msgpack.encode({"object": "o", "id": row}), type=RowKey)
+
+
+@pytest.mark.parametrize("row", ["[]", '[{"base64": "?"}]', "[true]", '[{"base64":"YQ==","more":1}]', "{}", "null"])
+def test_a_line_with_another_id_is_refused(row):
+    with pytest.raises(ValueError, match=r"id|base64|Expected|Invalid"):
+        read_line(b'{"op":"delete","object":"o","id":%s}' % row.encode())
+
+
+@pytest.mark.parametrize("row", [b"a", ["a"], ["a", 1]])
+def test_a_database_of_texts_refuses_other_ids(row):
+    assert text_id("a") == "a"
+    with pytest.raises(QueryError):
+        text_id(row)
+
+
+@pytest.mark.parametrize(
+    ("values", "given", "row"),
+    [
+        ({"a": "x", "b": 1}, None, ["x", 1]),
+        ({"a": "x", "b": b"y"}, ["x", b"y"], ["x", b"y"]),
+        ({"c": 1}, ["x", 1], ["x", 1]),
+        ({"c": 1}, None, None),
+        ({"a": None, "b": None}, None, None),
+    ],
+)
+def test_an_insert_may_name_its_key_by_columns(values, given, row):
+    change = Insert("o", {**values, "c": 2}, given).with_key("a", "b")
+    assert (change.id, change.values) == (row, {"c": 2})
+
+
+@pytest.mark.parametrize(
+    ("values", "given"), [({"a": "x"}, None), ({"a": "x", "b": 1}, ["x", 2]), ({"a": 1, "b": 2}, "x")]
+)
+def test_an_insert_that_names_its_key_in_part_or_twice_is_refused(values, given):
+    with pytest.raises(ValueError, match=r"key|id"):
+        Insert("o", values, given).with_key("a", "b")
