@@ -25,6 +25,7 @@ from worker.test_ordinary_user import NOBODY, opening_the_way
 import hostile_wheels
 import wheelhouse
 from dragoman import Runtime
+from dragoman_api.cells import CELL_BUDGET, CutText
 from dragoman_api.errors import DeadlineExceededError, DragomanError, DriverCrashedError
 from dragoman_registry.trust.keys import beside
 from dragoman_worker import hook_types
@@ -87,6 +88,8 @@ class Driver:
                 return Page(columns=COLUMNS, cells=[["x" * (5 << 20)]])
             case "many":
                 return Page(columns=COLUMNS, cells=[["x"]] * 10_001)
+            case "wordy":
+                return Page(columns=COLUMNS, notes=[Note(code="x", reason="x" * (40 << 20))])
         return Page(columns=COLUMNS, cells=[["fine"]])
 """
 HOOKS = ["connect", "describe_object", "fetch_page", "list_objects"]
@@ -478,8 +481,8 @@ async def test_nothing_a_driver_does_ends_the_session_and_each_is_named(house):
         "text": "driver-fault",
         "foreign": "driver-fault",
         "ragged": "driver-fault",
-        "large": "driver-fault",
         "many": "driver-fault",
+        "wordy": "driver-fault",
     }
     async with Runtime(house.home, spare=False) as runtime, runtime.open("naughty") as one:
         assert (await one.page("floods")).cells == [["fine"]]
@@ -490,6 +493,15 @@ async def test_nothing_a_driver_does_ends_the_session_and_each_is_named(house):
             assert caught.value.hint
             assert len(caught.value.message) < 1_500
             assert (await one.page("fine")).cells == [["fine"]]
+
+
+async def test_a_value_that_is_too_large_for_a_page_is_cut_with_a_note(house):
+    async with Runtime(house.home, spare=False) as runtime, runtime.open("naughty") as one:
+        page = await one.page("large")
+    [[cell]] = page.cells
+    assert isinstance(cell, CutText)
+    assert CELL_BUDGET <= len(cell) < CELL_BUDGET + 10
+    assert [note.code for note in page.notes] == ["cells-cut"]
 
 
 @pytest.mark.parametrize("trouble", ["sleeps", "awaits"])
