@@ -229,7 +229,13 @@ def test_the_command_counts_rules_and_faults_and_exits_with_1(tree, type_in):
 def test_every_fault_the_registry_knows_is_among_the_rules():
     """What is printed as the number of rules is what is looked for: nothing more, and nothing is left out."""
     found = set()
-    for name in ("wheels/archive_checks", "wheels/metadata_checks", "wheels/manifest_checks", "validation"):
+    for name in (
+        "wheels/archive_checks",
+        "wheels/member_checks",
+        "wheels/metadata_checks",
+        "wheels/manifest_checks",
+        "validation",
+    ):
         for node in ast.walk(ast.parse((REGISTRY / f"{name}.py").read_text())):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Fault", "report.add"):
                 found |= {node.args[0].value} if isinstance(node.args[0], ast.Constant) else set()

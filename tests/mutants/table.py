@@ -100,6 +100,7 @@ _REGISTRY = {
     "trust.tuf_client": "trust",
     "wheels.archive_checks": "wheels client/test_installed_wheels.py",
     "wheels.manifest_checks": "wheels",
+    "wheels.member_checks": "wheels client/test_installed_wheels.py",
     "wheels.metadata_checks": "wheels client/test_installed_wheels.py",
     "wheels.packaging_parsers": "wheels",
 }

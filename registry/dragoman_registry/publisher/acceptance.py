@@ -11,8 +11,8 @@ from dragoman_registry.isolation import Apart
 from dragoman_registry.trust.roles import ONLINE
 from dragoman_registry.validation import Fault
 from dragoman_registry.wheels.archive_checks import inspect
-from dragoman_registry.wheels.metadata_checks import WheelReport
 from dragoman_registry.wheels.wheel_file import project_of
+from dragoman_registry.wheels.wheel_report import WheelReport
 
 from .edit import editing
 from .folder import write_index, write_wheel

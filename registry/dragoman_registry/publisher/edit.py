@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from dragoman_registry.wheels.metadata_checks import WheelReport
+    from dragoman_registry.wheels.wheel_report import WheelReport
 
 
 OWNER = f"{PUBLISHER}owner"

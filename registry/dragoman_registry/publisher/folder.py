@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dragoman_registry.trust import Publisher
     from dragoman_registry.trust.tuf_repository import Repository
-    from dragoman_registry.wheels.metadata_checks import WheelReport
+    from dragoman_registry.wheels.wheel_report import WheelReport
 
 _OF = {"types": "targets", "advisories": "advisories", "catalog": "index", search_summaries.NAME: "index"}
 """Maps each file of the index to the role that signs it."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from dragoman_registry.index.catalog import Release
     from dragoman_registry.validation import Fault
-    from dragoman_registry.wheels.metadata_checks import WheelReport
+    from dragoman_registry.wheels.wheel_report import WheelReport
 
 
 _OWN = {"metadata", "targets"}

@@ -16,8 +16,9 @@ from dragoman_registry.names import LISTING
 from dragoman_registry.validation import Fault
 
 from .archive import Archive, folded, installed_path, is_folder, is_plain
-from .metadata_checks import WheelReport, check_claims
+from .metadata_checks import check_claims
 from .wheel_name import parse_name
+from .wheel_report import WheelReport
 from .zip_bomb_limits import WheelLimits
 from .zip_structure import NotAWheel, ambiguities, find_directory
 

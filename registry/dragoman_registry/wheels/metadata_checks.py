@@ -1,22 +1,19 @@
-"""Checks that a wheel's names, versions, tags, requirements, modules and manifest agree."""
+"""Checks that a wheel's names, versions, tags, requirements and manifest agree."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-import sys
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from packaging.requirements import Requirement  # readers of the report resolve this type
 
 from dragoman_registry.validation import Fault
 
 from .archive import Archive, NotAWheel, folded
 from .entry_points import read_entry_points
 from .host_environment import provided
-from .manifest import MAX_MANIFEST, Manifest
+from .manifest import MAX_MANIFEST
 from .manifest_checks import check_manifest
+from .member_checks import check_members
 from .packaging_parsers import (
     MAX_TAGS,
     Unreadable,
@@ -29,11 +26,12 @@ from .packaging_parsers import (
     project_name,
 )
 from .wheel_file import project_of
-from .wheel_name import WheelName
 
 if TYPE_CHECKING:
     from .host_environment import Host
+    from .manifest import Manifest
     from .wheel_file import WheelFile
+    from .wheel_report import WheelReport
 
 API = "dragoman-api"
 GROUP = "dragoman.drivers"
@@ -41,50 +39,6 @@ _WRITTEN = frozenset(map(folded, (
     "INSTALLER", "REQUESTED", "direct_url.json", "provenance_url.json", "uv_cache.json", "RECORD.jws", "RECORD.p7s",
 )))  # fmt: skip
 """Files that installers write beside METADATA and trust later."""
-_NATIVE = re.compile(r"\.(so(\.[0-9]+)*|pyd|dll|dylib|exe)$", re.IGNORECASE)
-_BYTECODE = re.compile(r"\.py[co]$", re.IGNORECASE)
-_AT_START = frozenset(("sitecustomize", "usercustomize"))
-
-
-@dataclass(slots=True, kw_only=True)
-class WheelReport:
-    """The result of the wheel checks.
-
-    Attributes:
-        faults: Every fault; empty for a wheel that may be unpacked.
-        size: Size of the file in bytes.
-        sha256: Digest of the file.
-        name: The parsed file name.
-        placed: Maps each member to its path below the installation folder.
-        dist_info: The one metadata folder.
-        manifest: The manifest of a driver; None for any other wheel.
-        manifest_data: The bytes of `driver.json`.
-        metadata: The bytes of METADATA.
-        requires_python: Range of Python versions, empty for any.
-        requires: Requirements that apply without an extra.
-        summary: The summary from METADATA.
-        readme: The long description from METADATA.
-        machine_code: Members that begin like native programs or libraries.
-    """
-
-    faults: list[Fault] = field(default_factory=list)
-    size: int = 0
-    sha256: str = ""
-    name: WheelName | None = None
-    placed: dict[str, str] = field(default_factory=dict)
-    dist_info: str = ""
-    manifest: Manifest | None = None
-    manifest_data: bytes = b""
-    metadata: bytes = b""
-    requires_python: str = ""
-    requires: list[Requirement] = field(default_factory=list)
-    summary: str = ""
-    readme: str = ""
-    machine_code: list[str] = field(default_factory=list)
-
-    def add(self, code: str, reason: str) -> None:
-        """Add a fault."""
-        self.faults.append(Fault(code, reason))
 
 
 def check_claims(
@@ -113,7 +67,7 @@ def check_claims(
             report.add("manifest", "It is a driver, and a driver cannot be a dependency.")
     if drivers:
         native = report.manifest is not None and "native-code" in report.manifest.permissions
-    _members(report, native=native)
+    check_members(report, native=native)
 
 
 def _dist_info(report: WheelReport) -> None:
@@ -264,38 +218,3 @@ def _equal(one: str, other: str) -> bool:
         return parse_range(one) == parse_range(other)
     except Unreadable:
         return False
-
-
-def _members(report: WheelReport, *, native: bool) -> None:
-    own = f"{report.dist_info.removesuffix('.dist-info')}.data"
-    named, machine_code = report.name and f"{report.name.stem}.data", {*report.machine_code}
-    for name, path in report.placed.items():
-        if path.lower().endswith(".pth"):
-            report.add("pth-file", f"{name} would run code at interpreter start.")
-        if _BYTECODE.search(path) or "__pycache__" in folded(path).split("/"):
-            report.add("bytecode", f"{name} is bytecode, or is in __pycache__; a wheel may contain source only.")
-        if (_NATIVE.search(path) or name in machine_code) and not native:
-            report.add("native-code", f"{name} is native code without the permission native-code.")
-        top, _, rest = name.partition("/")
-        if folded(top).endswith(".data") and rest:
-            scheme, _, inner = rest.partition("/")
-            if scheme == "scripts":
-                report.add("scripts", f"A driver may not install the command {inner}.")
-            elif scheme not in ("purelib", "platlib") or not inner or top != own or top != named:
-                report.add("data-scheme", f"{name} would be installed outside the package.")
-    _modules(report)
-
-
-def _modules(report: WheelReport) -> None:
-    tops = {path.partition("/")[0] for path in report.placed.values()}
-    modules = {top.partition(".")[0] for top in tops if not top.endswith((".dist-info", ".data"))}
-    owners = dict.fromkeys(sys.stdlib_module_names, "the standard library") | provided()
-    for module in sorted(modules):
-        if report.manifest is not None and module not in report.manifest.import_names:
-            report.add("foreign-module", f"{module} is not among import_names.")
-        if module in owners:
-            report.add("shadows", f"{module} would replace a module of {owners[module]}.")
-        elif module in _AT_START:
-            report.add("shadows", f"{module} would be imported by every interpreter at its start.")
-    for name in sorted(set(report.manifest.import_names) - modules if report.manifest else ()):
-        report.add("manifest", f"$.import_names: {name} is not in the wheel.")

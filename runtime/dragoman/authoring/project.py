@@ -22,8 +22,8 @@ from dragoman_registry.files import open_plain, read_plain
 from dragoman_registry.validation import Fault
 from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.host_environment import Host
-from dragoman_registry.wheels.metadata_checks import WheelReport
 from dragoman_registry.wheels.wheel_name import rank
+from dragoman_registry.wheels.wheel_report import WheelReport
 from dragoman_registry.wheels.zip_bomb_limits import WheelLimits
 
 if TYPE_CHECKING:

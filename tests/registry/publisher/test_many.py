@@ -20,7 +20,7 @@ from dragoman_registry.wheels.archive_checks import inspect
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from dragoman_registry.wheels.metadata_checks import WheelReport
+    from dragoman_registry.wheels.wheel_report import WheelReport
 
 
 def counted(monkeypatch: pytest.MonkeyPatch, place: object, name: str) -> list[int]:
