@@ -23,7 +23,7 @@ UNPACK = {".gz": gzip.decompress, ".zst": zstd.decompress}
 
 @pytest.fixture(autouse=True)
 def checkpoint_after_every_part(monkeypatch):
-    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 0)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 0)
 
 
 def contents(folder):
@@ -255,7 +255,7 @@ async def test_a_long_making_of_parquet_can_be_interrupted_and_is_resumed_withou
 
 async def test_without_being_asked_to_go_on_an_export_begins_anew_and_says_what_it_replaces(tmp_path, monkeypatch):
     await interrupted(tmp_path / "b.ndjson")
-    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
@@ -303,7 +303,7 @@ async def test_a_checkpoint_is_written_after_the_data_it_speaks_of(tmp_path, mon
 
 
 async def test_checkpoints_are_not_written_for_every_part(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
     line = Line()
     there = []
 
@@ -323,7 +323,7 @@ async def test_a_stream_has_no_checkpoints(tmp_path):
 
 
 async def test_a_finished_stream_of_a_parquet_file_needs_the_server_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.exports.export.CHECKPOINT_SECONDS", 60)
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
 
     def broken(*args, **more):
         raise OSError(28, "No space left on device")

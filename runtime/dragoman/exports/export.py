@@ -20,10 +20,11 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
 
+from .checkpoints import Checkpoint, checkpoint_due
 from .csv_lines import Csv
 from .driver_notes import add_notes
 from .formats import Compressor
-from .results import Checkpoint, ExportResult
+from .results import ExportResult
 from .targets import FileTarget, StreamTarget
 from .values import UNREADABLE, unreadable
 
@@ -41,9 +42,6 @@ if TYPE_CHECKING:
     from .formats import Shape
 
     Parts = Callable[[ExportRequest], AbstractAsyncContextManager[AsyncIterator[ExportPart]]]
-
-CHECKPOINT_SECONDS = 1.0
-CHECKPOINT_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +249,7 @@ class Export:
         self._total = part.total
         self._driver = part.checkpoint
         size, at = self._marked
-        due = self._target.bytes - size >= CHECKPOINT_BYTES or time.perf_counter() - at >= CHECKPOINT_SECONDS
+        due = checkpoint_due(written=self._target.bytes - size, seconds=time.perf_counter() - at)
         return self._mark() if due and self.resumable and self._driver is not None and not self._securing else None
 
     def _write(self, data: bytes, *, end: bool = False) -> None:

@@ -1,8 +1,6 @@
-"""Records of an export: the manifest of a complete one, the checkpoint of a running one."""
+"""The result of a complete export, which is also the manifest beside its file."""
 
 from __future__ import annotations
-
-from typing import Any, Literal
 
 import msgspec
 
@@ -56,32 +54,3 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     resumed: int = 0
     notes: list[Note] = []
-
-
-class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The part of a running export that is safe on disk, and how to continue after it.
-
-    Attributes:
-        identity: Properties that another run must share to be the same export, by name.
-        part: Name of the unfinished file.
-        offset: Number of its bytes that are safe.
-        sha256: Their digest in hexadecimal.
-        rows: Rows in them.
-        formulas: Cells in them that a spreadsheet would read as a formula.
-        notes: The driver's notes on them.
-        driver: The driver's own checkpoint; None once it has sent everything.
-        started: When the export's first run began, UTC.
-        resumed: How often it was resumed.
-    """
-
-    version: Literal[1] = 1
-    identity: dict[str, Any]
-    part: str
-    offset: int
-    sha256: str
-    rows: int
-    formulas: int = 0
-    notes: list[Note] = []
-    driver: str | None
-    started: str
-    resumed: int

@@ -14,21 +14,19 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 
 from dragoman_api.errors import ExportError
-from dragoman_api.json_text import decode
 from dragoman_registry import files
 from dragoman_registry.filelocks import holds
 
-from .results import Checkpoint
+from .checkpoints import checkpoint_path, read_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from .checkpoints import Checkpoint
     from .results import ExportResult
 
 PIECE = 1 << 20
-MAX_CHECKPOINT = 1 << 20
-"""Bytes of a checkpoint at most."""
 
 
 class StreamTarget:
@@ -260,25 +258,7 @@ class FileTarget(StreamTarget):
             self._stream.close()
 
 
-def checkpoint_path(final: Path) -> Path:
-    """Return the path of a file's export checkpoint."""
-    return final.with_name(f".{final.name}.checkpoint")
-
-
 def files_beside(final: Path) -> tuple[Path, ...]:
     """List the files that an export writes beside its target. Raises ExportError if the target is not a file name."""
     target = FileTarget(final)
     return target.part, target.made, checkpoint_path(final), target.manifest
-
-
-def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Read a checkpoint; None if it is missing or unreadable."""
-    try:
-        return decode(files.read_plain(path, limit=MAX_CHECKPOINT), Checkpoint)
-    except (OSError, ValueError):
-        return None
-
-
-def unfinished(final: Path) -> bool:
-    """Return whether an export of this file can be resumed."""
-    return bool(final.name) and read_checkpoint(checkpoint_path(final)) is not None

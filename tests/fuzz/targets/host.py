@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from dragoman.authoring.project import read_project
 from dragoman.changes.files import ChangeFile, read_line, write_line
 from dragoman.changes.undo import UndoFile, _at
+from dragoman.exports.checkpoints import checkpoint_path, unfinished
 from dragoman.exports.csv_lines import Csv
 from dragoman.exports.parquet import write_parquet
-from dragoman.exports.targets import FileTarget, checkpoint_path, unfinished
+from dragoman.exports.targets import FileTarget
 from dragoman.exports.values import UNREADABLE
 from dragoman.form_values import check_values
 from dragoman.migration import find_texts

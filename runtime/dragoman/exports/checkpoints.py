@@ -1,0 +1,71 @@
+"""Checkpoints of exports: what one records, where it lies, and when it is due."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from dragoman_api.columns import Note
+from dragoman_api.json_text import decode
+from dragoman_registry import files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHECKPOINT_SECONDS = 1.0
+CHECKPOINT_BYTES = 64 << 20
+MAX_CHECKPOINT = 1 << 20
+"""Bytes of a checkpoint at most."""
+
+
+class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The part of a running export that is safe on disk, and how to continue after it.
+
+    Attributes:
+        identity: Properties that another run must share to be the same export, by name.
+        part: Name of the unfinished file.
+        offset: Number of its bytes that are safe.
+        sha256: Their digest in hexadecimal.
+        rows: Rows in them.
+        formulas: Cells in them that a spreadsheet would read as a formula.
+        notes: The driver's notes on them.
+        driver: The driver's own checkpoint; None once it has sent everything.
+        started: When the export's first run began, UTC.
+        resumed: How often it was resumed.
+    """
+
+    version: Literal[1] = 1
+    identity: dict[str, Any]
+    part: str
+    offset: int
+    sha256: str
+    rows: int
+    formulas: int = 0
+    notes: list[Note] = []
+    driver: str | None
+    started: str
+    resumed: int
+
+
+def checkpoint_path(final: Path) -> Path:
+    """Return the path of a file's export checkpoint."""
+    return final.with_name(f".{final.name}.checkpoint")
+
+
+def read_checkpoint(path: Path) -> Checkpoint | None:
+    """Read a checkpoint; None if it is missing or unreadable."""
+    try:
+        return decode(files.read_plain(path, limit=MAX_CHECKPOINT), Checkpoint)
+    except (OSError, ValueError):
+        return None
+
+
+def unfinished(final: Path) -> bool:
+    """Return whether an export of this file can be resumed."""
+    return bool(final.name) and read_checkpoint(checkpoint_path(final)) is not None
+
+
+def checkpoint_due(*, written: int, seconds: float) -> bool:
+    """Return whether a checkpoint is due, by the bytes written and the seconds passed since the previous one."""
+    return written >= CHECKPOINT_BYTES or seconds >= CHECKPOINT_SECONDS
