@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import os
 import sys
 from contextlib import aclosing
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -17,15 +15,16 @@ from msgspec import Raw, msgpack
 from msgspec.structs import replace
 
 from dragoman_api.connections import Profile, Server
-from dragoman_api.errors import ConfigurationError, DriverFaultError, UnsupportedOperationError
+from dragoman_api.errors import DriverFaultError, UnsupportedOperationError
 from dragoman_api.hookspecs import PROJECT, DriverSpec, hookimpl
 from dragoman_api.http import Http
 
-from . import finder, values, wire
+from . import values, wire
 from .broker_loop import BrokerClient, BrokerLoop
 from .channel import Channel
+from .driver_loader import check_hooks, load_driver
 from .frames import FROM_HOST, receive
-from .hook_types import EXPORT, HOOKS
+from .hook_types import HOOKS
 from .oversized_results import within_budget
 from .sandbox_hints import describe
 from .wire import Cancel, Chunk, Config, Credit, Failure, HookCall, Learned, Ready, Result, Secret
@@ -121,8 +120,7 @@ class Service:
         async with anyio.create_task_group() as self._tasks:
             await self._channel.attach(self._control)
             try:
-                finder.admit_trees(config.trees)
-                self._hooks = self._load(config.driver)
+                self._hooks = self._register(load_driver(config.driver, config.trees), config.driver)
                 self._handed = {"profile": profile, "http": await self._client(profile) if profile else None}
             except BaseException as error:  # noqa: BLE001 - a driver's module may raise anything during its import
                 self._channel.send(Failure.of(0, describe(error, "the driver cannot be loaded")))
@@ -134,19 +132,12 @@ class Service:
         sys.stdout.flush()
         os._exit(0)
 
-    def _load(self, name: str) -> tuple[str, ...]:
-        module, _, attribute = name.partition(":")
-        driver = getattr(import_module(module), attribute)()
+    def _register(self, driver: object, name: str) -> tuple[str, ...]:
         self._manager.register(driver, name="driver")
         self._manager.check_pending()
-        callers = self._manager.get_hookcallers(driver) or []
-        for caller in callers:
-            function = getattr(driver, caller.name)
-            wanted = inspect.isasyncgenfunction if caller.name == EXPORT else inspect.iscoroutinefunction
-            if not wanted(function):
-                shape = "an async generator" if caller.name == EXPORT else "async def"
-                raise ConfigurationError(f"{name}.{caller.name} must be {shape}, as its specification is")
-        return tuple(caller.name for caller in callers)
+        hooks = tuple(caller.name for caller in self._manager.get_hookcallers(driver) or [])
+        check_hooks(driver, hooks, name=name)
+        return hooks
 
     async def _client(self, profile: Profile) -> Http:
         http = await Http(profile, on_token=self._tell).__aenter__()
