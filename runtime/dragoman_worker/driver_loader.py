@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.errors import ConfigurationError
 
-from . import finder
+from . import import_finder
 from .hook_types import EXPORT
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def load_driver(name: str, trees: Iterable[str]) -> object:
         name: The driver as `module:attribute`.
         trees: The folders of its wheels.
     """
-    finder.admit_trees(trees)
+    import_finder.admit_trees(trees)
     module, _, attribute = name.partition(":")
     return getattr(import_module(module), attribute)()
 

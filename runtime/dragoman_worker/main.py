@@ -23,9 +23,9 @@ def main() -> None:
     gc.disable()  # most imported objects stay, and scanning them repeatedly costs 10 ms
     import json
 
-    from . import finder
+    from . import import_finder
 
-    finder.install(json.loads(sys.argv[4]), bootstrap=sys.argv[5])
+    import_finder.install(json.loads(sys.argv[4]), bootstrap=sys.argv[5])
     sys.dont_write_bytecode = False  # from here on, imported code is as trusted as the host itself
     from .late_tls import late_certificates
 
