@@ -52,7 +52,7 @@ _WEAVIATE = {
     "grid.cells": "grid console test_collections_in_detail.py",
     "grid.clauses": "grid test_conformance.py",
     "grid.filter_differences": "grid test_conformance.py",
-    "grid.evaluated_here": "grid",
+    "grid.residual": "grid",
     "grid.filter_values": "grid writing test_conformance.py",
     "grid.filters": "grid test_conformance.py",
     "grid.pages": "grid test_strange_answers.py test_collections_in_detail.py",

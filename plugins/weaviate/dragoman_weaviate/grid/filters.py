@@ -14,7 +14,7 @@ from dragoman_api.kit.residual import ResidualFilter, split_rows
 from dragoman_weaviate.graphql import Where, literal
 
 from .clauses import clause
-from .evaluated_here import kind_of
+from .residual import kind_of
 
 if TYPE_CHECKING:
     from dragoman_weaviate.columns.grid_columns import View

@@ -17,8 +17,8 @@ from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 
 from . import filters
 from .cells import cell, cells
-from .evaluated_here import EvaluatedHere, sort_kind, stored_value
 from .filters import FilterBody, where_of
+from .residual import Residual, sort_kind, stored_value
 from .sorting import SortKeys, compile_sort
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class _PageQuery:
     where: Where | None
     keys: SortKeys
     notes: list[Note]
-    here: EvaluatedHere | None = None
+    here: Residual | None = None
     after: str | None = None
 
     @property
@@ -121,7 +121,7 @@ class _PageQuery:
             next=self._next(items, total),
         )
 
-    def _select(self, items: list[StoredObject], matched: int | None, here: EvaluatedHere) -> Selection[StoredObject]:
+    def _select(self, items: list[StoredObject], matched: int | None, here: Residual) -> Selection[StoredObject]:
         fields = self.view.fields
         return select(
             items,
@@ -183,7 +183,7 @@ def page(request: PageRequest, view: View) -> Exchange[Page]:
     body = filters.body(request.object, request.filter)
     if body.residual is not None and request.residual is None:
         raise body.residual.refusal("a page that does not allow it")
-    here, notes = _evaluated_here(request, view, body, notes)
+    here, notes = _residual(request, view, body, notes)
     query = _PageQuery(
         request=request,
         view=view,
@@ -198,9 +198,9 @@ def page(request: PageRequest, view: View) -> Exchange[Page]:
     return (yield from query.page())
 
 
-def _evaluated_here(
+def _residual(
     request: PageRequest, view: View, body: FilterBody, dropped: list[Note]
-) -> tuple[EvaluatedHere | None, list[Note]]:
+) -> tuple[Residual | None, list[Note]]:
     """Return what is evaluated here, if anything, and the notes on sort keys that are still dropped."""
     if request.residual is None:
         return None, dropped
@@ -208,7 +208,7 @@ def _evaluated_here(
     if body.residual is None and not keys:
         return None, notes
     limit = request.residual if body.residual is None else min(request.residual, body.residual.limit)
-    return EvaluatedHere(limit=limit, where=body.residual, sort=keys), notes
+    return Residual(limit=limit, where=body.residual, sort=keys), notes
 
 
 def count(request: CountRequest, view: View) -> Exchange[int]:

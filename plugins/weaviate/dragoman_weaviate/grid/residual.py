@@ -33,7 +33,7 @@ _SORTED = _KINDS | {Family.ID: ValueKind.TEXT, Family.UUID: ValueKind.TEXT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluatedHere:
+class Residual:
     """The part of a page that the server does not run.
 
     Attributes:
