@@ -51,7 +51,7 @@ _WEAVIATE = {
     "graphql": "grid test_strange_answers.py test_collections_in_detail.py console",
     "grid.cells": "grid console test_collections_in_detail.py",
     "grid.clauses": "grid test_conformance.py",
-    "grid.filter_differences": "grid test_conformance.py",
+    "grid.exactness": "grid test_conformance.py",
     "grid.residual": "grid",
     "grid.filter_values": "grid writing test_conformance.py",
     "grid.filters": "grid test_conformance.py",

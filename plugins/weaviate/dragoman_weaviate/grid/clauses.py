@@ -11,7 +11,7 @@ from dragoman_api.kit import operands
 from dragoman_weaviate.columns.field_types import EMPTINESS, LISTS, NULLS, PATTERNS, Family, Field
 
 from . import filter_values
-from .filter_differences import Asked, judge
+from .exactness import Asked, judge
 
 if TYPE_CHECKING:
     from dragoman_weaviate.connect import Features

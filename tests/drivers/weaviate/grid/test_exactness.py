@@ -15,7 +15,7 @@ from drivers.weaviate.views import view
 from dragoman_api import CountRequest, Filter, FilterNotSupportedError, FilterRequest
 from dragoman_api import Operator as Op
 from dragoman_weaviate.graphql import literal
-from dragoman_weaviate.grid.filter_differences import TABLE
+from dragoman_weaviate.grid.exactness import TABLE
 from dragoman_weaviate.grid.filters import compile_filter
 
 if TYPE_CHECKING:
