@@ -17,7 +17,7 @@ from aiohttp.resolver import ThreadedResolver
 from multidict import CIMultiDictProxy
 from yarl import URL
 
-from . import _connection_errors, _profiles, _tls
+from . import _connection_errors, _http_profile, _ssl_context
 from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_connection, send_once
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, QueryError
@@ -134,15 +134,15 @@ class Http:
             ConfigurationError: Host, credentials or certificates of the profile cannot be used.
         """
         self.profile = profile
-        self.warnings: list[Note] = _tls.warnings(profile)
+        self.warnings: list[Note] = _ssl_context.warnings(profile)
         self._body_limit = body_limit
-        self._origin = _profiles.origin(profile)
-        self._ssl = _tls.context(profile)
+        self._origin = _http_profile.origin(profile)
+        self._ssl = _ssl_context.context(profile)
         self._headers = {
             "User-Agent": "dragoman",
-            "Accept-Encoding": "gzip" if _profiles.compresses(profile) else "identity",
+            "Accept-Encoding": "gzip" if _http_profile.compresses(profile) else "identity",
         }
-        if authorization := _profiles.authorization(profile):
+        if authorization := _http_profile.authorization(profile):
             self._headers["Authorization"] = authorization
         secret = self._headers.get("Authorization", "").partition(" ")[2]
         self._mask = Mask([*profile.secrets.values.values(), secret])
