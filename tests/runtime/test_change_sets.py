@@ -26,7 +26,7 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
 )
 from dragoman_api.hookspecs import hookimpl
-from dragoman_api.testing.memory import MemoryDriver
+from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_elasticsearch.writing import plan as planning
 
 PROPERTIES = {"price": {"type": "double"}, "items": {"type": "nested", "properties": {"qty": {"type": "integer"}}}}

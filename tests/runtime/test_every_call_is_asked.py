@@ -20,7 +20,7 @@ from dragoman_worker.hook_types import HOOKS
 if TYPE_CHECKING:
     from pathlib import Path
 
-CODE = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
+CODE = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
 KEY = RowKey(object="books", id="7")
 
 

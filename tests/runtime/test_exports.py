@@ -19,7 +19,7 @@ from dragoman import Filter
 from dragoman.exports import choose
 from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
-from dragoman_api.testing.memory import MemoryDriver
+from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_api.testing.memory_server import BOOKS, MemoryServer
 from exporting import Line, breaks_before
 

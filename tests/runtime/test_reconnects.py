@@ -29,7 +29,7 @@ import aiohttp
 from dragoman_api import Answer, hookimpl
 from dragoman_api.console import AnswerKind
 from dragoman_api.http import Http
-from dragoman_api.testing.memory import MemoryDriver
+from dragoman_api.testing.memory_driver import MemoryDriver
 
 CONNECTS = []
 

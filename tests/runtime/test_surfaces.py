@@ -20,7 +20,7 @@ from dragoman.session import Session
 from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
 from dragoman_worker.hook_types import HOOKS
 
-MEMORY = "from dragoman_api.testing.memory import MemoryDriver as Driver\n"
+MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
 REFERENCE = Path(__file__).parents[2] / "docs/reference"
 SCHEMA = Draft202012Validator(json.loads((REFERENCE / "events.schema.json").read_text()))
 KEY = RowKey(object="books", id="7")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dragoman.exports import Export, ExportSource, choose, choose_columns
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import FilterRequest
-from dragoman_api.testing.memory import MemoryDriver
+from dragoman_api.testing.memory_driver import MemoryDriver
 
 SOURCE = ExportSource(connection="shop", object="books", server="Memory 1.0", plugin="memory", version="1.0.0")
 

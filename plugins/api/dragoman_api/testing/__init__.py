@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .conformance.suite import DriverConformance, deviates
-    from .memory import MemoryDriver
+    from .memory_driver import MemoryDriver
     from .memory_server import MemoryServer
     from .target import Target, opened
 
 _HOME = {
     "DriverConformance": "conformance.suite",
-    "MemoryDriver": "memory",
+    "MemoryDriver": "memory_driver",
     "MemoryServer": "memory_server",
     "Target": "target",
     "deviates": "conformance.suite",
