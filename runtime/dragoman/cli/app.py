@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .commands import Group
+from .global_options import Group
 from .options import Options
 from .signals import heed, interruptible
 

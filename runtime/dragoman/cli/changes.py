@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .commands import CONNECTION, OBJECT, Command
 from .errors import NOT_APPLIED
+from .global_options import CONNECTION, OBJECT, Command
 from .grid import TENANT
 from .opening import opens
 from .option_values import parse_values, take_pairs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .commands import CONNECTION, Command, Group
+from .global_options import CONNECTION, Command, Group
 from .opening import opens, tell_warnings
 from .option_values import take_pairs
 from .output import plain, say, show_size

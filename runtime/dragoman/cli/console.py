@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .command_files import command_file
-from .commands import CONNECTION, Command
 from .errors import FAILED
+from .global_options import CONNECTION, Command
 from .grid import formatted
 from .opening import opens
 from .output import dumps, page_document, plain, plain_lines, safe_json, say_notes, write_json, write_page, write_text

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .commands import Command
 from .errors import FAILED
+from .global_options import Command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .commands import Group
 from .errors import FAILED
+from .global_options import Group
 from .streams import attended
 
 if TYPE_CHECKING:

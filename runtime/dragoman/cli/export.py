@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import click
 
 from .command_files import command_file
-from .commands import CONNECTION, OBJECT, Command
+from .global_options import CONNECTION, OBJECT, Command
 from .grid import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_names, suggesting_names, timed
 from .opening import opens
 from .option_values import parse_time

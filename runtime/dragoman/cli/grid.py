@@ -13,7 +13,7 @@ import click
 from dragoman.near_names import did_you_mean, near_names
 
 from . import output
-from .commands import CONNECTION, OBJECT, Command
+from .global_options import CONNECTION, OBJECT, Command
 from .opening import opens
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .commands import Group
-from .lifecycle import ID, managed, verbs
+from .global_options import Group
+from .installed_plugins import ID, managed, verbs
 from .output import plain, show_size, write_markdown, write_table
 
 if TYPE_CHECKING:

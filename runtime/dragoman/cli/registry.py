@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from .command_files import command_file
-from .commands import Group
 from .errors import FAILED, NOT_APPLIED
+from .global_options import Group
 from .options import Options
-from .serve import inbox, serve
+from .registry_server import inbox, serve
 from .streams import attended
 
 if TYPE_CHECKING:

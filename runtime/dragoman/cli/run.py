@@ -11,8 +11,8 @@ import click
 
 from . import signals
 from .command_files import command_file
-from .commands import Command
 from .errors import FAILED
+from .global_options import Command
 from .option_values import parse_time
 from .python_files import load_file, script_fault
 

@@ -13,8 +13,8 @@ import click
 from dragoman.near_names import did_you_mean, near_names
 
 from . import app
-from .commands import CONNECTION, Command
 from .errors import USAGE
+from .global_options import CONNECTION, Command
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
 from .signals import asked

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .commands import Command
+from .global_options import Command
 from .output import say, show_size
 
 if TYPE_CHECKING:

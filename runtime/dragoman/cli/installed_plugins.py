@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .commands import Group
 from .errors import FAILED
+from .global_options import Group
 from .output import plain, say, show_size
 
 if TYPE_CHECKING:
