@@ -104,7 +104,7 @@ NUMBERED = re.compile(r"(?<![^\W_])[A-Z]\d{1,2}(?![^\W_])")  # what looks like t
 OTHER_NUMBERS = {  # what else is numbered like that, and where
     "plugins/api/dragoman_api/masking.py": {"C0", "C1"},  # sets of control characters
     "registry/dragoman_registry/publisher/pages/escaping.py": {"C0", "C1"},
-    "runtime/dragoman/formulas.py": {"A1"},  # a cell of a spreadsheet
+    "runtime/dragoman/spreadsheet_formulas.py": {"A1"},  # a cell of a spreadsheet
 }
 
 

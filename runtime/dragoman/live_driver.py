@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
     from .hook_manager import Hooks
     from .sandbox.driver_process import Launch
+    from .sandbox.reach.address_history import Reached
     from .sandbox.reach.address_resolver import NearerError
-    from .sandbox.reach.reached import Reached
     from .sandbox.spare import Spare
 
 RESTARTS = 3

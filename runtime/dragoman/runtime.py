@@ -18,13 +18,13 @@ from .event_bus import Bus
 from .form_values import check_values
 from .hook_manager import Hooks
 from .live_driver import LiveDriver
-from .migration import find_texts, record
 from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
 from .plugins.install_steps import PluginInstaller
 from .profiles import make_profile, open_files
 from .questions import Question
+from .reference_migration import find_texts, record
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
 from .sandbox.reach.address_resolver import NearerError

@@ -13,7 +13,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_registry.names import TYPE
 
 from .file_ownership import Exposure, expect_own, find_exposure
-from .sandbox.reach.reached import Reached
+from .sandbox.reach.address_history import Reached
 from .secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
 from .settings import Paths, read_toml, write_atomically
 

@@ -18,9 +18,9 @@ import pytest
 from command_line import Machine
 from dragoman.authoring.check import Checked, check
 from dragoman.authoring.conformance_run import run_conformance
-from dragoman.authoring.project import built
 from dragoman.authoring.publish import publish
 from dragoman.authoring.scaffold import scaffold
+from dragoman.authoring.wheel_build import built
 from dragoman_registry.client.store import Store
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 import dragoman_registry
 from dragoman.authoring.check import rules
-from dragoman.authoring.project import built
+from dragoman.authoring.wheel_build import built
 from dragoman_api.errors import ConfigurationError
 from hostile_wheels import many_faults
 
@@ -243,6 +243,6 @@ def test_every_fault_the_registry_knows_is_among_the_rules():
                 found.add(node.value.value)
     compared = {"length-mismatch", "digest-mismatch"}  # with what an index promised, which an author has not
     own = ast.unparse(ast.parse((REGISTRY.parents[1] / "runtime/dragoman/authoring/check.py").read_text()))
-    own += (REGISTRY.parents[1] / "runtime/dragoman/authoring/project.py").read_text().replace('"', "'")
+    own += (REGISTRY.parents[1] / "runtime/dragoman/authoring/wheel_build.py").read_text().replace('"', "'")
     assert found - compared <= set(rules())
     assert all(f"'{code}'" in own for code in set(rules()) - found)

@@ -8,7 +8,7 @@ import pytest
 
 from dragoman.authoring import conformance_run
 from dragoman.authoring.conformance_run import Conformance, run_conformance
-from dragoman.authoring.project import built
+from dragoman.authoring.wheel_build import built
 from dragoman_api.errors import ConfigurationError, SandboxError, WheelRejectedError
 
 pytestmark = pytest.mark.slow

@@ -12,8 +12,8 @@ from authoring.conftest import contents
 from packaging.requirements import Requirement
 
 import wheelhouse
-from dragoman.authoring.dependencies import close_set, write_dependencies
-from dragoman.authoring.project import built
+from dragoman.authoring.closed_set import close_set, write_dependencies
+from dragoman.authoring.wheel_build import built
 from dragoman_api.errors import ConfigurationError, DragomanError, WheelRejectedError
 from dragoman_registry.client.store import Store
 

@@ -10,7 +10,7 @@ from authoring.conftest import contents, serving
 
 import wheelhouse
 from dragoman import Runtime, SavedConnection
-from dragoman.authoring.dependencies import close_set, write_dependencies
+from dragoman.authoring.closed_set import close_set, write_dependencies
 from dragoman_api.errors import ConfigurationError, WheelRejectedError
 from dragoman_registry.publisher.verify import verify
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import wheelhouse
 from dragoman.authoring.check import check
-from dragoman.authoring.project import built, finished, read_project
+from dragoman.authoring.wheel_build import built, finished, read_project
 from dragoman.sandbox import launch as launches
 from dragoman_api.errors import ConfigurationError, SandboxError
 
@@ -80,7 +80,7 @@ def test_a_build_system_that_makes_no_sense_or_lies_outside_is_named(tmp_path, t
 
 
 def test_a_backend_that_does_not_end_is_ended_and_named(tmp_path, monkeypatch):
-    monkeypatch.setattr("dragoman.authoring.project.BUILD_SECONDS", 0.5)
+    monkeypatch.setattr("dragoman.authoring.wheel_build.BUILD_SECONDS", 0.5)
     (tmp_path / "pyproject.toml").write_text("[build-system]\nbuild-backend = 'endless'\nbackend-path = ['.']\n")
     (tmp_path / "endless.py").write_text("import time\ntime.sleep(60)\n")
     with pytest.raises(ConfigurationError, match=r"'endless' did not end within 0\.5 s") as caught, built(tmp_path):

@@ -118,7 +118,7 @@ _HOST = {
     "sandbox.reach.address_resolver": "worker/test_reach.py worker/test_broker.py runtime/test_addresses.py",
     "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py runtime/test_addresses.py",
     "sandbox.reach.grants": "worker/test_reach.py runtime/test_permissions.py",
-    "sandbox.reach.reached": "runtime/test_addresses.py",
+    "sandbox.reach.address_history": "runtime/test_addresses.py",
     "session": "runtime/test_session.py runtime/test_session_hands_on.py runtime/test_automations.py",
     "time_spans": "runtime/test_spans.py",
     "unknown_outcomes": "runtime/test_unknown_outcomes.py",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox.reach.reached import Reached
+from dragoman.sandbox.reach.address_history import Reached
 from dragoman.settings import write_atomically
 from dragoman_registry.client.garbage import collect
 from dragoman_registry.client.store import Store

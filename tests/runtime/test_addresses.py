@@ -226,7 +226,7 @@ async def test_a_name_that_moves_while_it_is_open_is_refused_too(place, port, mo
 
 
 async def test_a_home_that_cannot_be_written_is_told_and_does_not_hold_up(place, monkeypatch):
-    from dragoman.sandbox.reach.reached import Reached
+    from dragoman.sandbox.reach.address_history import Reached
 
     def full(*_):
         raise OSError(28, "No space left on device")

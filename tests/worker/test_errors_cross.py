@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox.border import CROSSING, HINT, NOTES, RESERVED, driver_error, received
+from dragoman.sandbox.sanitizing import CROSSING, HINT, NOTES, RESERVED, driver_error, received
 from dragoman_api import errors
 from dragoman_api.cells import Json
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus
@@ -74,7 +74,7 @@ def test_every_code_by_which_the_host_speaks_for_itself_is_reserved():
                     codes = [one.value for one in node.keywords if one.arg == "code"]
                     spoken |= {one.value for one in codes if isinstance(one, ast.Constant)}
     assert spoken
-    assert not spoken - RESERVED - free, "add them to RESERVED in runtime/dragoman/sandbox/border.py"
+    assert not spoken - RESERVED - free, "add them to RESERVED in runtime/dragoman/sandbox/sanitizing.py"
 
 
 def test_the_hint_of_a_driver_is_marked_and_bounded():

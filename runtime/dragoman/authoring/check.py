@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dragoman.sandbox.levels import Policy
     from dragoman_registry.wheels.manifest import Manifest
 
-    from .project import Built
+    from .wheel_build import Built
 
 IMPORT_SECONDS = 0.3
 """Maximum import time of a driver at each opening of a connection, beyond the host's own imports."""

@@ -21,12 +21,12 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import write
 from dragoman_worker.hook_types import HOOKS
 
-from .sandboxed import OPENER, VARIABLE
+from .sandboxed_driver import OPENER, VARIABLE
 
 if TYPE_CHECKING:
     from dragoman.sandbox.levels import Policy
 
-    from .project import Built
+    from .wheel_build import Built
 
 REPORT = "report.json"
 TEST_SECONDS = 1_800

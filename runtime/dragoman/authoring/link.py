@@ -11,7 +11,7 @@ from dragoman.sandbox.reach.grants import granted
 from dragoman.sandbox.smoke import smoke_test
 from dragoman_registry.client.installer import unpack
 
-from .project import Built, built
+from .wheel_build import Built, built
 
 if TYPE_CHECKING:
     from pathlib import Path

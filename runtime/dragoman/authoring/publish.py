@@ -23,9 +23,9 @@ from dragoman_registry.validation import Unreadable, decode
 from dragoman_registry.wheels.packaging_parsers import project_name
 
 from .check import check
+from .closed_set import close_set, host_projects, write_dependencies
 from .conformance_run import REPORT, Conformance, run_conformance
-from .dependencies import close_set, host_projects, write_dependencies
-from .project import Built, built, digest_of
+from .wheel_build import Built, built, digest_of
 
 if TYPE_CHECKING:
     from dragoman.sandbox.levels import Policy

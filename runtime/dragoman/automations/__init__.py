@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .call_limits import Meter
-from .choose import named, shipped
+from .configured import named, shipped
 
 __all__ = ["Meter", "named", "shipped"]

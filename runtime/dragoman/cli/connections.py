@@ -388,7 +388,7 @@ def show(options: Options, connection: str) -> None:
 @click.pass_obj
 async def migrate(options: Options, *, connection: str) -> None:
     """Convert texts of an older file, such as "env:NAME", to references; shows what each one does, and asks first."""
-    from dragoman.migration import find_texts, record
+    from dragoman.reference_migration import find_texts, record
 
     async with options.runtime() as runtime:
         saved = runtime.connections.get(connection)

@@ -80,7 +80,7 @@ def check(options: Options, path: Path, wheels: Path | None) -> int | None:
     import anyio
 
     from dragoman.authoring import check as checks
-    from dragoman.authoring.project import built, finished
+    from dragoman.authoring.wheel_build import built, finished
 
     wheel = path.suffix == ".whl" and not path.is_dir()
     if not wheel:
@@ -113,7 +113,7 @@ def test(options: Options, path: Path, wheels: Path | None, live: Path | None) -
     below full.
     """
     from dragoman.authoring.conformance_run import REPORT, run_conformance
-    from dragoman.authoring.project import built
+    from dragoman.authoring.wheel_build import built
 
     with built(path, wheels=wheels) as made:
         tested, said = run_conformance(made, policy=_policy(options), live=live)

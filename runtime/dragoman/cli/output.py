@@ -209,7 +209,7 @@ def write_records(
         for record in records:
             sys.stdout.write(dumps(record) + "\n")
         return
-    from dragoman.formulas import escaped, formula_notes, is_formula
+    from dragoman.spreadsheet_formulas import escaped, formula_notes, is_formula
 
     safe, formulas = sys.stdout.isatty(), 0
 

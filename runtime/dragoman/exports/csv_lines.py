@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dragoman.formulas import escaped, is_formula
+from dragoman.spreadsheet_formulas import escaped, is_formula
 
 from .values import ValueReader, text_of
 

@@ -14,7 +14,7 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from dragoman.filter_notes import filter_notes
-from dragoman.formulas import formula_notes
+from dragoman.spreadsheet_formulas import formula_notes
 from dragoman_api import events
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError

@@ -26,7 +26,7 @@ from dragoman_worker.frames import FROM_CHILD, FROM_HOST
 from dragoman_worker.hook_types import EXPORT, HOOKS
 from dragoman_worker.wire import Cancel, Config, Credit, Failure, HookCall, Learned, Ready, Sandboxed, Secret
 
-from . import border, levels, system
+from . import levels, sanitizing, system
 from .bare_process import Child
 from .export_pipe import ExportReply
 from .host_imports import find_host_imports
@@ -268,7 +268,7 @@ class Worker:
         """Build the error that a failure stands for, harmless and without secrets."""
         if not isinstance(message, Failure):
             return None
-        error = border.driver_error(message, self._clean)
+        error = sanitizing.driver_error(message, self._clean)
         if isinstance(error, DriverFaultError) and not error.hint:
             error.advise(_HINT)
         return error
@@ -306,7 +306,7 @@ class Worker:
             # A scope costs a third of an empty call, so there is none without a deadline.
             with nullcontext() if deadline is None else anyio.fail_after(deadline):
                 await self._channel.drain()
-                return border.received(await reply.future, self._clean, self._mask)
+                return sanitizing.received(await reply.future, self._clean, self._mask)
         except TimeoutError:
             raise DeadlineExceededError(f"{hook} took longer than {deadline:g} s") from None
         finally:
@@ -337,7 +337,7 @@ class Worker:
                         part = await reply.part()
                     if part is None:
                         return
-                    yield border.received(part, self._clean)
+                    yield sanitizing.received(part, self._clean)
                     self._channel.send(Credit(number, 1))
             except TimeoutError:
                 raise DeadlineExceededError(f"{EXPORT} yielded nothing for {deadline:g} s") from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from dragoman.authoring.project import read_project
+from dragoman.authoring.wheel_build import read_project
 from dragoman.changes.files import ChangeFile, read_line, write_line
 from dragoman.changes.undo import UndoFile, _at
 from dragoman.exports.checkpoints import checkpoint_path, unfinished
@@ -19,7 +19,7 @@ from dragoman.exports.parquet import write_parquet
 from dragoman.exports.targets import FileTarget
 from dragoman.exports.values import UNREADABLE
 from dragoman.form_values import check_values
-from dragoman.migration import find_texts
+from dragoman.reference_migration import find_texts
 from dragoman.saved_connections import Connections
 from dragoman.secret_references import Reference
 from dragoman.settings import find_paths, read_settings, read_toml
@@ -274,7 +274,7 @@ TARGETS = (
            bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="config-toml", parses="dragoman.settings:read_settings", make=_settings, grammar=_toml, allowed=_MEANT,
            bounds=Bounds(seconds_per_kb=0.03)),
-    Target(name="pyproject-toml", parses="dragoman.authoring.project:read_project", make=_project, grammar=_toml,
+    Target(name="pyproject-toml", parses="dragoman.authoring.wheel_build:read_project", make=_project, grammar=_toml,
     allowed=_MEANT,
            bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="change-file", parses="dragoman.changes.files:ChangeFile", make=_changes, grammar=_lines,

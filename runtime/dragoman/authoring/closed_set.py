@@ -22,7 +22,7 @@ from dragoman_registry.wheels.metadata_checks import API
 from dragoman_registry.wheels.packaging_parsers import parse_range, parse_version, project_name
 from dragoman_registry.wheels.wheel_name import parse_name
 
-from .project import digest_of
+from .wheel_build import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
