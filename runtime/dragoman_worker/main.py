@@ -15,9 +15,9 @@ import of the host's environment, and the directory that holds this package.
 def main() -> None:
     """Run a driver's process to its end."""
     if sys.platform != "win32":  # there, the host's job ends the process
-        from .lockdown import rlimits
+        from .lockdown import process_limits
 
-        rlimits.die_with(int(sys.argv[3]))
+        process_limits.die_with(int(sys.argv[3]))
     import gc
 
     gc.disable()  # most imported objects stay, and scanning them repeatedly costs 10 ms

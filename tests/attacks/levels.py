@@ -13,14 +13,14 @@ from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.reach.address_resolver import AddressResolver
 from dragoman.sandbox.reach.broker import Broker
 from dragoman_worker import frames, values
-from dragoman_worker.lockdown import rlimits
+from dragoman_worker.lockdown import process_limits
 
 IN_CHILD = {
     "landlock": "landlock.restrict = lambda *paths, **options: []",
     "seccomp": "seccomp.install = lambda program: None",
-    "capabilities": "rlimits.drop_capabilities = lambda: None",
-    "limits": "rlimits.set_limits = lambda **sizes: None",
-    "hiding": "rlimits.hide_memory = lambda: None",
+    "capabilities": "process_limits.drop_capabilities = lambda: None",
+    "limits": "process_limits.set_limits = lambda **sizes: None",
+    "hiding": "process_limits.hide_memory = lambda: None",
     "self-test": "selftest.run = lambda **targets: {}",
 }
 IN_HOST = ("hiding", "comparison", "judgement", "bounds", "deadline")
@@ -47,7 +47,7 @@ LEVELS: dict[str, tuple[str, ...]] = {
 def boot(layers: tuple[str, ...]) -> str:
     """Return the child's program text, with layers that do nothing and say nothing of it."""
     changes = "; ".join(IN_CHILD[layer] for layer in layers if layer in IN_CHILD)
-    modules = "from dragoman_worker.lockdown import landlock, rlimits, seccomp, selftest"
+    modules = "from dragoman_worker.lockdown import landlock, process_limits, seccomp, selftest"
     return bare_process.BOOT.replace("from dragoman_worker.main", f"{modules}; {changes}; from dragoman_worker.main")
 
 
@@ -56,7 +56,7 @@ def replace_by_nothing(layers: tuple[str, ...]) -> None:
     if set(layers) & IN_CHILD.keys():
         bare_process.BOOT = boot(layers)  # type: ignore[attr-defined]
     if "hiding" in layers:
-        rlimits.hide_memory = lambda: None
+        process_limits.hide_memory = lambda: None
     if "comparison" in layers:
         Broker._allows = lambda self, request: True  # type: ignore[method-assign]
     if "judgement" in layers:

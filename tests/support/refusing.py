@@ -11,7 +11,7 @@ import errno
 import os
 import sys
 
-from dragoman_worker.lockdown import rlimits, seccomp
+from dragoman_worker.lockdown import process_limits, seccomp
 from dragoman_worker.lockdown.kernel import NUMBERS
 from dragoman_worker.lockdown.seccomp import ALLOW, ERRNO, JEQ, LOAD, RETURN, Instruction
 
@@ -40,7 +40,7 @@ def program(refused: dict[str, str]) -> list[Instruction]:
 
 def main() -> None:
     at = sys.argv.index("--")
-    rlimits.forbid_new_privileges()
+    process_limits.forbid_new_privileges()
     seccomp.install(program(dict(word.split("=") for word in sys.argv[1:at])))
     os.execvp(sys.argv[at + 1], sys.argv[at + 1 :])
 

@@ -13,7 +13,7 @@ from dragoman.sandbox.levels import Level, achievable_level, assess, enforce
 from dragoman.sandbox.machine_level import measured_level
 from dragoman.sandbox.system import LAYERS
 from dragoman_api.errors import SandboxError
-from dragoman_worker.lockdown import kernel, landlock, rlimits
+from dragoman_worker.lockdown import kernel, landlock, process_limits
 from dragoman_worker.wire import Sandboxed
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def test_the_level_is_the_machines_whatever_the_home(tmp_path: Path) -> None:
 
 def test_a_machine_without_a_table_of_calls_gives_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "NUMBERS", {})
-    monkeypatch.setattr(rlimits, "NUMBERS", {})
+    monkeypatch.setattr(process_limits, "NUMBERS", {})
     monkeypatch.setattr(kernel, "MACHINE", "riscv64")
     achievable_level.cache_clear()
     try:

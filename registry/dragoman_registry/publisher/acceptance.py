@@ -14,9 +14,9 @@ from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.wheel_file import project_of
 from dragoman_registry.wheels.wheel_report import WheelReport
 
+from .catalog_merge import immutable, merged, releases, wheels
 from .edit import editing
 from .folder import write_index, write_wheel
-from .merge import immutable, merged, releases, wheels
 from .publish import refuse
 
 if TYPE_CHECKING:

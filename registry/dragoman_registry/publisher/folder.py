@@ -18,7 +18,7 @@ from dragoman_registry.names import BESIDE, DIGEST, INDEX, PROJECT, TARGET, VERS
 from dragoman_registry.trust import SignedFile
 from dragoman_registry.trust.roles import digest_name, publishers_of, roles_of, served_name
 
-from .merge import releases
+from .catalog_merge import releases
 from .pages import pages
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from dragoman_registry.validation import Unreadable, decode
 from dragoman_registry.wheels.manifest import MAX_MANIFEST
 from dragoman_registry.wheels.wheel_file import project_of
 
+from .catalog_merge import wheels
 from .folder import belongs
-from .merge import wheels
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

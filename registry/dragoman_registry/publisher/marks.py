@@ -9,9 +9,9 @@ from dragoman_api.errors import ConfigurationError, PluginNotFoundError
 from dragoman_registry.names import PLUGIN
 from dragoman_registry.trust.roles import ONLINE
 
+from .catalog_merge import releases
 from .edit import editing
 from .folder import write_index
-from .merge import releases
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -19,8 +19,8 @@ from dragoman_registry.trust.tuf_repository import Repository, exists
 from dragoman_registry.validation import Fault
 from dragoman_registry.wheels.archive_checks import inspect
 
+from .catalog_merge import releases, wheels
 from .folder import belongs, place_of, reader, writing
-from .merge import releases, wheels
 from .pages import pages
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from dragoman_registry.wheels.archive_checks import inspect
 from dragoman_registry.wheels.wheel_file import project_of
 
 from . import interrupted_writes
+from .catalog_merge import immutable, merged, releases
+from .catalog_merge import wheels as wheels_of
 from .edit import OWNER, Edit, editing, reading
 from .folder import write_index, write_wheel, writing
-from .merge import immutable, merged, releases
-from .merge import wheels as wheels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

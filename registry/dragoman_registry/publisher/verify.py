@@ -18,9 +18,9 @@ from dragoman_registry.trust.tuf_repository import Repository
 from dragoman_registry.validation import Fault
 from dragoman_registry.wheels.archive_checks import inspect
 
+from .catalog_merge import releases
 from .folder import Own, index_files, place_of, reader
 from .interrupted_writes import find, in_use
-from .merge import releases
 from .pages import pages
 
 if TYPE_CHECKING:

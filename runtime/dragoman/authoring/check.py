@@ -25,7 +25,7 @@ from dragoman.saved_connections import SavedConnection
 from dragoman_api.errors import DragomanError
 from dragoman_api.forms import FieldKind
 from dragoman_registry.validation import Fault, Unreadable, decode
-from dragoman_worker import probe
+from dragoman_worker import access_recorder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ _NEEDS = {
     "export": ("export_rows",),
 }
 Note = tuple[str, str, str, str]
-"""A note of the probe: stage, kind, subject, and place in the driver's code."""
+"""A note of the access recorder: stage, kind, subject, and place in the driver's code."""
 _VERBS = {"read": "open", "list": "list", "write": "change", "run": "start", "load": "load", "reach": "reach"}
 
 
@@ -108,12 +108,12 @@ async def check(made: Built, *, policy: Policy = "auto", cache: Path | None = No
 
 
 async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Policy, cache: Path | None) -> None:
-    """Run the probe, judge what the driver does, and compare its hooks with the manifest."""
+    """Run the access recorder, judge what the driver does, and compare its hooks with the manifest."""
     denied: list[str] = []
-    launch = Launch(driver=probe.ENTRY, trees=made.trees, policy=policy, trusted=made.own, cache=cache)
+    launch = Launch(driver=access_recorder.ENTRY, trees=made.trees, policy=policy, trusted=made.own, cache=cache)
     async with await anyio.create_tcp_listener(local_host="127.0.0.1") as server, background() as tasks:
         tasks.start_soon(server.serve, _refuse)
-        found = await _probed(launch, manifest, checked, port=_port_of(server), denied=denied)
+        found = await _recorded(launch, manifest, checked, port=_port_of(server), denied=denied)
     reasons = await anyio.to_thread.run_sync(_undeclared, found.notes, launch, manifest)
     reasons += [
         f"During connect, it tried to reach {each}, which is not the connection's host and port." for each in denied
@@ -133,14 +133,14 @@ async def _try(made: Built, manifest: Manifest, checked: Checked, *, policy: Pol
 
 
 class _Found(msgspec.Struct):
-    """The probe's report from the driver's own process: how the import went, and what the driver tried."""
+    """The access recorder's report from the driver's own process: how the import went, and what the driver tried."""
 
     seconds: float = 0.0
     failure: str = ""
     notes: list[Note] = []
 
 
-async def _probed(launch: Launch, manifest: Manifest, checked: Checked, *, port: int, denied: list[str]) -> _Found:
+async def _recorded(launch: Launch, manifest: Manifest, checked: Checked, *, port: int, denied: list[str]) -> _Found:
     """Import the driver and connect it to a server that only refuses, with the defaults of the form."""
     values = {entry.name: entry.default for entry in manifest.form} | {"host": "127.0.0.1", "port": port}
     values |= {"ssl_mode": "disabled"} if "ssl_mode" in values else {}
@@ -180,7 +180,7 @@ async def _refuse(stream: SocketStream) -> None:
 
 
 def _undeclared(notes: list[Note], launch: Launch, manifest: Manifest) -> list[str]:
-    """List the probe's notes that the sandbox would refuse, judged by the grants it starts with."""
+    """List the recorder's notes that the sandbox would refuse, judged by the grants it starts with."""
     lockdown = configure(launch, find_host_imports(launch.cache)).lockdown
     roots = [os.path.realpath(path) for path in (*lockdown.readable, *lockdown.listable)]
 

@@ -91,13 +91,13 @@ def achievable_level() -> SandboxReport:
     """
     version, missing, level = 0, list[MissingLayer](), Level.PROCESS
     if sys.platform == "linux":
-        from dragoman_worker.lockdown import kernel, landlock, rlimits
+        from dragoman_worker.lockdown import kernel, landlock, process_limits
 
         try:
             version = landlock.version()
         except OSError as error:
             missing.append(missing_layer("landlock", kernel.code_of(error)))
-        if code := rlimits.seccomp_refusal():
+        if code := process_limits.seccomp_refusal():
             missing.append(missing_layer("seccomp", code) if kernel.NUMBERS else _no_lockdown(kernel.MACHINE))
         else:
             level = Level.PARTIAL if missing else Level.FULL

@@ -75,9 +75,9 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
         The process, the host's ends of its sockets, and its output.
     """
     if sys.platform == "linux":
-        from dragoman_worker.lockdown import rlimits
+        from dragoman_worker.lockdown import process_limits
 
-        rlimits.hide_memory()  # hide this process's memory from its children: it holds the secrets of all connections
+        process_limits.hide_memory()  # from its children: this process's memory holds the secrets of all connections
     (control, its_control), (broker, its_broker) = socket.socketpair(), socket.socketpair()
     reading, writing = os.pipe()
     ends = (its_control.fileno(), its_broker.fileno())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_worker.wire import Sandboxed
 
-from . import kernel, landlock, rlimits, seccomp, selftest
+from . import kernel, landlock, process_limits, seccomp, selftest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,7 +42,7 @@ class Confinement:
             RuntimeError: The process has more than one thread. The other threads would stay unconfined.
         """
         os.umask(0o077)
-        if kernel.LINUX and plan.layers and rlimits.count_threads() != 1:
+        if kernel.LINUX and plan.layers and process_limits.count_threads() != 1:
             raise RuntimeError("a thread was started before the lock-down")
         missing: list[str] = []
         # A loose module in the host's site-packages must not open that whole directory.
@@ -50,16 +50,16 @@ class Confinement:
         paths = [*plan.readable, *libraries, *self._certificates]
         # The filter refuses capset and Landlock, so it comes last.
         steps: dict[str, Callable[[], None]] = {
-            "limits": lambda: rlimits.set_limits(memory=plan.memory, descriptors=plan.descriptors, cpu=plan.cpu),
-            "capabilities": rlimits.drop_capabilities,
+            "limits": lambda: process_limits.set_limits(memory=plan.memory, descriptors=plan.descriptors, cpu=plan.cpu),
+            "capabilities": process_limits.drop_capabilities,
             "landlock": lambda: missing.extend(landlock.restrict(paths, files=plan.files, listable=plan.listable)),
             "seccomp": self._filter_calls,
         }
         failures = {}
         version = landlock.abi()
         if kernel.LINUX:
-            rlimits.hide_memory()
-            rlimits.forbid_new_privileges()
+            process_limits.hide_memory()
+            process_limits.forbid_new_privileges()
         for layer, step in steps.items():
             if layer in plan.layers:
                 try:

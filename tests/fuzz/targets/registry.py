@@ -29,7 +29,7 @@ from dragoman_registry.client.store import Store
 from dragoman_registry.index.conformance_report import ConformanceReport
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.index.release_documents import read_documents
-from dragoman_registry.publisher import merge
+from dragoman_registry.publisher import catalog_merge
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.publisher.pages import pages
 from dragoman_registry.publisher.pages.escaping import markdown
@@ -83,7 +83,7 @@ def _index(folder: Path) -> Callable[[bytes], object]:
         offer = find_offer([registry], "demo")
         for held in (None, locked["demo"]):
             resolve(offer.project.releases, host=HOST, locked=held)
-        list(merge.releases(registry.catalog()))
+        list(catalog_merge.releases(registry.catalog()))
 
     return run
 
@@ -115,7 +115,7 @@ def _pages(folder: Path) -> Callable[[bytes], object]:
                 raise Broken(f"path: a page would be written to {name!r}")
             if name.endswith(".html") and b"onerror=1>" in page.lower():
                 raise Broken(f"markup: {name}")
-        list(merge.releases(catalog))
+        list(catalog_merge.releases(catalog))
 
     return run
 
@@ -167,7 +167,7 @@ def _markdown(_: Path) -> Callable[[bytes], object]:
 
 
 def _report(_: Path) -> Callable[[bytes], object]:
-    release = next(merge.releases(Registry("fuzz", str(_registry())).catalog()))
+    release = next(catalog_merge.releases(Registry("fuzz", str(_registry())).catalog()))
 
     def run(data: bytes) -> None:
         found = read_documents(release, lambda name: data if name.endswith(".report.json") else None).report
@@ -309,7 +309,7 @@ LOCK = {
 
 def _lock(folder: Path) -> Callable[[bytes], object]:
     path = folder / lockfile.NAME
-    releases = [*merge.releases(Registry("fuzz", str(_registry())).catalog())]
+    releases = [*catalog_merge.releases(Registry("fuzz", str(_registry())).catalog())]
 
     def run(data: bytes) -> None:
         path.write_bytes(data)

@@ -10,7 +10,7 @@ import pytest
 
 import wheelhouse
 from dragoman_registry.index.catalog import Catalog
-from dragoman_registry.publisher import acceptance, merge, publish, publishers
+from dragoman_registry.publisher import acceptance, catalog_merge, publish, publishers
 from dragoman_registry.publisher import inbox as inboxes
 from dragoman_registry.publisher.inbox import Inbox
 from dragoman_registry.trust import roles, tuf_repository
@@ -70,7 +70,9 @@ def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: 
 def test_a_catalog_of_sixty_thousand_takes_a_further_driver_at_once(tmp_path: Path):
     report = inspect(wheelhouse.Driver().write(tmp_path), native=True)
     assert report.manifest is not None
-    one = merge.merged(Catalog(), {tmp_path / "dragoman_demo-1.0.0-py3-none-any.whl": report}, "")[0].projects[0]
+    one = catalog_merge.merged(Catalog(), {tmp_path / "dragoman_demo-1.0.0-py3-none-any.whl": report}, "")[0].projects[
+        0
+    ]
     many = Catalog(
         projects=tuple(
             replace(
@@ -81,7 +83,7 @@ def test_a_catalog_of_sixty_thousand_takes_a_further_driver_at_once(tmp_path: Pa
         )
     )  # fmt: skip
     found = {tmp_path / f"dragoman_y{n}-1.0.0-py3-none-any.whl": renamed(report, f"y{n}") for n in range(3000)}
-    catalog, faults = merge.merged(many, found, "")
+    catalog, faults = catalog_merge.merged(many, found, "")
     assert (len(catalog.projects), faults) == (63_000, [])
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dragoman_api.http import Http
 
 CONNECT_SECONDS = 3.0
-ENTRY = f"{__name__}:Probe"
+ENTRY = f"{__name__}:AccessRecorder"
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = frozenset(
@@ -34,7 +34,7 @@ _CHANGES = frozenset(
 _PROGRAMS = ("subprocess.", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "pty.")
 
 
-class Probe:
+class AccessRecorder:
     """Imports a driver in `describe_object` and calls its `connect`. The answers list the attempts."""
 
     def __init__(self) -> None:
