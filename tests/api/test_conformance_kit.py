@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from api.loopback import http, serving
-from api.test_conformance import PROFILE
+from api.test_memory_driver import PROFILE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 import pytest
-from api.test_conformance import memory_target
+from api.test_memory_driver import memory_target
 from msgspec.structs import replace
 
 from dragoman_api.cells import CutJson, CutText

@@ -11,7 +11,7 @@ import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, key, on_fake
 from drivers.weaviate.test_conformance import objects
-from drivers.weaviate.test_connection import TOO_MANY
+from drivers.weaviate.test_connect import TOO_MANY
 from drivers.weaviate.views import view
 
 from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError

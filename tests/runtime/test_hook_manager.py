@@ -208,7 +208,7 @@ def test_a_hook_without_its_mark_or_no_hook_at_all_is_refused_at_once():
         async def on_event(self, event):
             pass
 
-    with pytest.raises(ConfigurationError, match=r"test_hooks\.py:\d+: before_call lacks @hookimpl"):
+    with pytest.raises(ConfigurationError, match=r"test_hook_manager\.py:\d+: before_call lacks @hookimpl"):
         hooks(Unmarked())
     with pytest.raises(ConfigurationError, match="none of the hooks before_call and on_event"):
         hooks(object())
