@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from .hook_manager import Hooks
     from .sandbox.driver_process import Launch
-    from .sandbox.reach.address_history import Reached
+    from .sandbox.reach.address_history import AddressHistory
     from .sandbox.reach.address_resolver import NearerError
     from .sandbox.spare import Spare
 
@@ -66,7 +66,7 @@ class LiveDriver:
         hooks: Hooks,
         emit: Callable[[Event], None],
         spare: Spare | None,
-        reached: Reached,
+        reached: AddressHistory,
         unattended: bool,
         notices: Sequence[str] = (),
     ) -> None:

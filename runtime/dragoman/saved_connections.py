@@ -13,7 +13,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_registry.names import TYPE
 
 from .file_ownership import Exposure, expect_own, find_exposure
-from .sandbox.reach.address_history import Reached
+from .sandbox.reach.address_history import AddressHistory
 from .secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
 from .settings import Paths, read_toml, write_atomically
 
@@ -58,7 +58,7 @@ class Connections:
     def __init__(self, paths: Paths) -> None:
         self._path = paths.connections
         self._secrets = StoredSecrets(paths.config / "secrets.toml")
-        self.reached = Reached(paths.data / "reached.json")
+        self.reached = AddressHistory(paths.data / "reached.json")
 
     def list(self) -> list[SavedConnection]:
         """Return the usable saved connections by name; `sifted` also reports the unusable ones.

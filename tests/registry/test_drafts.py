@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dragoman.sandbox.reach.address_history import Reached
+from dragoman.sandbox.reach.address_history import AddressHistory
 from dragoman.settings import write_atomically
 from dragoman_registry.client.garbage import collect
 from dragoman_registry.client.store import Store
@@ -89,7 +89,7 @@ def test_nothing_is_collected_where_there_is_nothing(tmp_path: Path):
 
 
 def test_what_is_remembered_of_addresses_leaves_none(tmp_path: Path):
-    reached = Reached(tmp_path / "reached.json")
+    reached = AddressHistory(tmp_path / "reached.json")
     draft = kill_while_replacing(tmp_path / "reached.json")
     reached.note("shop", {"h": Nearness.PUBLIC})
     assert not draft.exists()

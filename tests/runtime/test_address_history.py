@@ -226,14 +226,14 @@ async def test_a_name_that_moves_while_it_is_open_is_refused_too(place, port, mo
 
 
 async def test_a_home_that_cannot_be_written_is_told_and_does_not_hold_up(place, monkeypatch):
-    from dragoman.sandbox.reach.address_history import Reached
+    from dragoman.sandbox.reach.address_history import AddressHistory
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     await place.open(PUBLIC)
     await place.save(host="new.example")
-    monkeypatch.setattr(Reached, "note", full)
+    monkeypatch.setattr(AddressHistory, "note", full)
     async with place.opened(PRIVATE, host="new.example") as session:
         assert any(
             "address of its host cannot be recorded" in each and "[Errno 28]" in each for each in session.warnings

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Reached:
+class AddressHistory:
     """The file that records this. Every method blocks."""
 
     def __init__(self, file: Path) -> None:
