@@ -7,7 +7,7 @@ import re
 import socket
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
 import aiohttp
@@ -26,7 +26,7 @@ from .masking import Mask, MaskedStream
 from .replies import redirection
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
     from types import TracebackType
 
     from aiohttp.connector import AddrInfoType
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .columns import Note
     from .connections import Profile
     from .errors import DragomanError
+
+T = TypeVar("T")
 
 BODY_LIMIT = 128 * 2**20
 """Maximum size of one answer in bytes, decompressed."""
@@ -230,12 +232,7 @@ class Http:
         _check_request(method, path)
         data, given = _payload(body, content_type, headers)
         with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
-            try:
-                return await self._send(method, path, data, given, limit)
-            except Disconnected:
-                if not self._may_resend(method, read):
-                    raise
-                return await self._send(method, path, data, given, limit)
+            return await self._resent(lambda: self._send(method, path, data, given, limit), method, read)
 
     @asynccontextmanager
     async def stream(
@@ -274,12 +271,7 @@ class Http:
         _check_request(method, path)
         data, given = _payload(body, content_type, headers)
         with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
-            try:
-                answer = await self._open(method, path, data, given)
-            except Disconnected:
-                if not self._may_resend(method, read):
-                    raise
-                answer = await self._open(method, path, data, given)
+            answer = await self._resent(lambda: self._open(method, path, data, given), method, read)
         try:
             self._check_end(answer, method, path)
             self._answered = True
@@ -308,8 +300,14 @@ class Http:
                     raise _too_long(limit)
                 yield chunk
 
-    def _may_resend(self, method: str, read: bool | None) -> bool:  # noqa: FBT001 - as in `request`
-        return self._answered and (method in ("GET", "HEAD") if read is None else read)
+    async def _resent(self, send: Callable[[], Awaitable[T]], method: str, read: bool | None) -> T:  # noqa: FBT001
+        """Send a request, and a read once more if its kept connection turns out to be closed."""
+        try:
+            return await send()
+        except Disconnected:
+            if not (self._answered and (method in ("GET", "HEAD") if read is None else read)):
+                raise
+            return await send()
 
     @contextmanager
     def _diagnosing(self, method: str, path: str, timeout: float) -> Iterator[None]:
