@@ -25,7 +25,8 @@ Answered = TypeVar("Answered")
 Result = TypeVar("Result")
 T = TypeVar("T")
 
-_MISREAD = (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError)
+MISREAD = (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError)
+"""Errors of code that reads an answer which is not the expected JSON."""
 
 
 async def send_all(
@@ -148,6 +149,6 @@ async def carry_out(
 def _read(exchange: Generator[Asked, Answered, Result], answered: Answered) -> Asked:
     try:
         return exchange.send(answered)
-    except _MISREAD as error:
+    except MISREAD as error:
         reason = f"the server's answer is not the expected JSON: {type(error).__name__}: {error}"
         raise QueryError(reason, hint="check Host and Port, and that the server's version is supported") from error

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from dragoman_api.cells import Cell
     from dragoman_api.filters import Filter
 
-_NEGATED = {Op.NE: Op.EQ, Op.NOT_CONTAINS: Op.CONTAINS, Op.NOT_IN: Op.IN}
+NEGATED = {Op.NE: Op.EQ, Op.NOT_CONTAINS: Op.CONTAINS, Op.NOT_IN: Op.IN}
+"""Negated operators, and the operators that they negate."""
 _EQUALITY = (Op.EQ, Op.IN)
 
 _ORDERED: dict[Op, Callable[[Any, Any], bool]] = {
@@ -55,8 +56,8 @@ def holds(row: Filter, cell: Cell) -> bool | None:
     if row.op in (Op.EMPTY, Op.NOT_EMPTY):
         return (cell == "") is (row.op is Op.EMPTY) if isinstance(cell, str) else None
     if cell is None:
-        return None if row.op in _NEGATED else False
-    if (positive := _NEGATED.get(row.op)) is not None:
+        return None if row.op in NEGATED else False
+    if (positive := NEGATED.get(row.op)) is not None:
         found = _positive(positive, cell, row)
         return None if found is None else not found
     return _positive(row.op, cell, row)

@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from dragoman_api.changes import Outcome, OutcomeStatus
@@ -19,13 +18,14 @@ from dragoman_api.columns import Note
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.grid import RowId
 
+from .exchanges import MISREAD
+
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
     from dragoman_api.changes import Plan
 
 _DONE = (200, 201, 204)
-_MISREAD = (LookupError, TypeError, ValueError, AttributeError, RecursionError, msgspec.MsgspecError)
 _UNTOLD = "the driver says nothing of it"
 
 
@@ -154,7 +154,7 @@ class Sending:
             sent, reason = error.details.get("sent") is not False, error.message
             if isinstance(error, ConnectionFailedError) and not self.outcomes.told and not sent:
                 return False
-        elif isinstance(error, _MISREAD):
+        elif isinstance(error, MISREAD):
             sent, reason = True, f"the answer cannot be read: {type(error).__name__}: {error}"
         else:
             return False

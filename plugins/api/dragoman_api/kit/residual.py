@@ -18,7 +18,7 @@ from dragoman_api.columns import Operator as Op
 from dragoman_api.filters import Explanation, Filter
 
 from . import operands
-from .filter_meaning import holds
+from .filter_meaning import NEGATED, holds
 from .filter_rows import compile_rows, refusal, spelled
 
 if TYPE_CHECKING:
@@ -57,7 +57,6 @@ _READ: dict[ValueKind, Callable[[object], Any]] = {
     ValueKind.BOOLEAN: operands.boolean,
     ValueKind.TIMESTAMP: operands.instant,
 }
-_POSITIVE = {Op.NE: Op.EQ, Op.NOT_IN: Op.IN, Op.NOT_CONTAINS: Op.CONTAINS}
 
 
 class ResidualRow(msgspec.Struct, frozen=True):
@@ -81,7 +80,7 @@ class ResidualRow(msgspec.Struct, frozen=True):
         Raises:
             ValueError: The operand does not fit the column; the message says why.
         """
-        row, op = self.row, _POSITIVE.get(self.row.op, self.row.op)
+        row, op = self.row, NEGATED.get(self.row.op, self.row.op)
         if op in (*_NULLS, *_EMPTINESS):
             typed: Any = None
         elif op is Op.BETWEEN:
