@@ -78,6 +78,7 @@ _KIT = {
     "operands": "test_operands.py",
     "outcomes": "test_outcomes.py",
     "residual": "test_residual.py",
+    "page_bounds": "test_page_bounds.py",
     "retries": "test_retries.py",
     "row_changes": "test_row_changes.py",
     "sign_in": "test_sign_in.py",

@@ -19,6 +19,7 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.column_choice import choose
 from dragoman_api.kit.filter_rows import body_of
+from dragoman_api.kit.page_bounds import check_bounds
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns.field_types import Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
@@ -154,10 +155,7 @@ def page_query(request: PageRequest, view: View, *, window: int, preference: str
     Raises:
         QueryError: A requested column does not exist, the filter belongs to another object, or there is a cursor.
     """
-    if request.offset < 0 or request.limit < 1:  # 7.17 answers a negative offset with an error of its own code
-        raise QueryError(
-            f"a page needs an offset of at least 0 and a limit of at least 1, not {request.offset} and {request.limit}"
-        )
+    check_bounds(request)  # 7.17 answers a negative offset with an error of its own code
     cursors.refuse(request)
     keys, notes = compile_sort(request.sort, view)
     query, raw = filter_query(request.object, request.filter)

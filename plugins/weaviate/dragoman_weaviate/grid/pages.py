@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
 from dragoman_api.kit import cursors
+from dragoman_api.kit.page_bounds import check_bounds
 from dragoman_api.kit.residual import residual_keys, select
 from dragoman_weaviate import error_answers, graphql, stored_objects
 from dragoman_weaviate.columns.field_types import Family, Field
@@ -69,10 +70,7 @@ class _PageQuery:
     def check(self) -> None:
         """Refuse requests that the server would refuse or answer wrongly."""
         asked = self.request
-        if asked.offset < 0 or asked.limit < 1:  # the server answers 200 with an empty body to a negative one
-            raise QueryError(
-                f"a page needs an offset of at least 0 and a limit of at least 1, not {asked.offset} and {asked.limit}"
-            )
+        check_bounds(asked)  # the server answers 200 with an empty body to a negative offset
         if self.here is not None and asked.cursor is not None:
             reason = "a cursor goes on after a page, and a page that is evaluated here is one of an offset"
             raise QueryError(reason, code=cursors.INVALID)
