@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api import events
-from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus
+from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, object_of
 
 from .row_ids import spell_id
 
@@ -35,8 +35,3 @@ def untold(change: int) -> Outcome:
     """Return the outcome of a change that the driver did not report."""
     reason = "the driver reported no outcome for it"
     return Outcome(change=change, status=OutcomeStatus.UNKNOWN, reason=reason)
-
-
-def object_of(change: Change) -> str:
-    """Return the name of the object that a change concerns."""
-    return change.object if isinstance(change, Insert | Drop) else change.key.object

@@ -10,7 +10,7 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from dragoman_api import events
-from dragoman_api.changes import Drop, Insert, PlanRequest
+from dragoman_api.changes import Drop, Insert, PlanRequest, object_of
 from dragoman_api.columns import ObjectsRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import ConsoleText
@@ -24,7 +24,7 @@ from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
 
-from .change_events import event_of, object_of, untold
+from .change_events import event_of, untold
 from .console.variables import fill
 from .counts_and_rows import Count, Rows
 from .driver_calls import Calls

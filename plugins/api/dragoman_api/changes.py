@@ -82,6 +82,11 @@ class Drop(msgspec.Struct, frozen=True, tag="drop", forbid_unknown_fields=True):
 Change = Insert | Update | Delete | Drop
 
 
+def object_of(change: Change) -> str:
+    """Return the name of the object that a change concerns."""
+    return change.object if isinstance(change, Insert | Drop) else change.key.object
+
+
 class HttpRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One exact request: what a preview shows is what is sent, byte for byte.
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import Delete, Drop, HttpRequest, Insert, OutcomeStatus, QueryError, RowKey, Update
+from dragoman_api.changes import object_of
 from dragoman_api.errors import AuthenticationError, RowNotFoundError
-from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, object_of, row_of, typed
+from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, row_of, typed
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change

@@ -19,6 +19,7 @@ from dragoman_api.changes import (
     PlannedRequest,
     Update,
     Values,
+    object_of,
 )
 from dragoman_api.columns import Note
 from dragoman_api.errors import AccessDeniedError, ObjectNotFoundError, QueryError, RowNotFoundError
@@ -45,11 +46,6 @@ class NotSentError(Exception):
     def __init__(self, reason: str, *, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
         super().__init__(reason)
         self.status = status
-
-
-def object_of(change: Change) -> str:
-    """Return the name of the object that a change is about."""
-    return change.key.object if isinstance(change, (Update, Delete)) else change.object
 
 
 def row_of(change: Change) -> RowId | None:

@@ -24,10 +24,11 @@ from dragoman_api import (
     Update,
 )
 from dragoman_api.cells import is_cut
+from dragoman_api.changes import object_of
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import encode
-from dragoman_api.kit.row_changes import NotSentError, PlanDraft, object_of, row_of, typed
+from dragoman_api.kit.row_changes import NotSentError, PlanDraft, row_of, typed
 from dragoman_elasticsearch import objects
 from dragoman_elasticsearch.columns.grid_columns import View
 from dragoman_elasticsearch.http_requests import Exchange, segment
