@@ -28,7 +28,8 @@ from dragoman_api.errors import AuthenticationError, RevisionGoneError, WindowEx
 from dragoman_api.kit.derived_hooks import export_from_pages
 from dragoman_api.testing import DriverConformance, Target, opened
 from fakes import time_series as fake_series
-from fakes.key_values import PASSWORD, USER, KeyValues, serving
+from fakes.key_values import PASSWORD, USER, KeyValues
+from fakes.lossy import serving
 
 pytestmark = pytest.mark.anyio
 
@@ -188,7 +189,7 @@ class TestTimeSeries(DriverConformance):
     @pytest.fixture(scope="class")
     async def target(self, open_driver):
         times = count(10)
-        async with fake_series.serving(series()) as (store, host, port):
+        async with serving(series()) as (store, host, port):
             profile = Profile(name="fake", type="series", host=host, port=port)
             async with open_driver(time_series.Driver, profile) as driver:
                 yield Target(
@@ -205,7 +206,7 @@ class TestTimeSeries(DriverConformance):
 
 async def test_times_joined_by_or_would_find_nothing_so_the_driver_refuses():
     """The trap of the server: no error, no rows."""
-    async with fake_series.serving(series()) as (_, _, port):
+    async with serving(series()) as (_, _, port):
         driver = time_series.Driver()
         async with opened(driver, Profile(name="fake", type="series", host="127.0.0.1", port=port)):
             assert len(await driver._read("metrics", f'SELECT * FROM "cpu" WHERE time = {NOON}')) == 2
@@ -217,7 +218,7 @@ async def test_a_deletion_spares_the_point_that_has_one_tag_more():
     store = series()
     for tags in ({"host": "a"}, {"host": "a", "region": "eu"}):
         store.add("scratch", 7, tags, {"load": 1.0})
-    async with fake_series.serving(store) as (_, _, port):
+    async with serving(store) as (_, _, port):
         driver = time_series.Driver()
         async with opened(driver, Profile(name="fake", type="series", host="127.0.0.1", port=port)):
             target = Target(driver=driver, object="metrics/scratch", rows=3)
@@ -232,7 +233,7 @@ async def test_a_deletion_spares_the_point_that_has_one_tag_more():
 async def test_a_range_of_time_holds_beside_any_filter():
     """Under any, too: the two are joined by and, each in its brackets."""
     since = fake_series._shown(NOON + 6)
-    async with fake_series.serving(series()) as (_, _, port):
+    async with serving(series()) as (_, _, port):
         driver = time_series.Driver()
         async with opened(driver, Profile(name="fake", type="series", host="127.0.0.1", port=port)):
             target = Target(driver=driver, object="metrics/cpu", rows=len(POINTS))
@@ -254,7 +255,7 @@ async def test_a_range_of_time_holds_beside_any_filter():
     "row", ["2026-01-01T00:00:00Z", ["2026-01-01T00:00:00Z"], ["now", "a"], ["2026-01-01T00:00:00Z", 1]]
 )
 async def test_an_incomplete_point_is_refused(row):
-    async with fake_series.serving(series()) as (_, _, port):
+    async with serving(series()) as (_, _, port):
         driver = time_series.Driver()
         async with opened(driver, Profile(name="fake", type="series", host="127.0.0.1", port=port)):
             await driver.describe_object("metrics/scratch")
@@ -264,7 +265,7 @@ async def test_an_incomplete_point_is_refused(row):
 
 
 async def test_a_deletion_is_shown_as_its_statement():
-    async with fake_series.serving(series()) as (_, _, port):
+    async with serving(series()) as (_, _, port):
         driver = time_series.Driver()
         async with opened(driver, Profile(name="fake", type="series", host="127.0.0.1", port=port)):
             await driver.describe_object("metrics/scratch")

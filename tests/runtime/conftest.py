@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
+from contextlib import asynccontextmanager
 
 import pytest
+from anyio import to_thread
 
 import wheelhouse
+from command_line import Machine
 from dragoman.runtime import Runtime
 from dragoman.saved_connections import SavedConnection
 from dragoman_registry.trust.keys import beside
+from fakes.lossy import serving
 
 
 @pytest.fixture(scope="session")
@@ -57,3 +62,30 @@ def make_runtime(registry):
         return runtime
 
     return make
+
+
+@pytest.fixture
+def open_stand_in(make_runtime):
+    """Return a context manager: a runtime whose one connection leads to a fake, by a driver of `examples/stand_ins`."""
+
+    @asynccontextmanager
+    async def opened(name, store, file, hooks, capabilities=("browse",)):
+        code = (wheelhouse.ROOT / "tests/examples/stand_ins" / file).read_text(encoding="utf-8")
+        driver = wheelhouse.Driver(name, code=code, hooks=hooks.split(), capabilities=list(capabilities))
+        async with serving(store) as (_, host, port), make_runtime(driver) as made:
+            values = {"host": host, "port": port}
+            made.connections.save(SavedConnection(name=name, type=name, values=values), replace=True)
+            yield made
+
+    return opened
+
+
+@pytest.fixture
+def dragoman_at(runtime, home):
+    """Return a function that runs a command line as a process while the fake of the fixture `runtime` answers here."""
+
+    async def run(line, typed="", code=0):
+        machine = Machine(home, inside=False)
+        return await to_thread.run_sync(lambda: machine(*shlex.split(line), typed=typed, code=code))
+
+    return run

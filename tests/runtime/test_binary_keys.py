@@ -7,19 +7,14 @@ import shlex
 from contextlib import aclosing
 
 import pytest
-from anyio import to_thread
 
-import wheelhouse
-from command_line import Machine
 from dragoman import Delete, Filter, Insert, Update
 from dragoman.row_ids import spell_id
-from dragoman.saved_connections import SavedConnection
 from dragoman_api.cells import CELL_BUDGET, as_bytes
 from dragoman_api.changes import OutcomeStatus
 from dragoman_api.errors import UnsupportedOperationError
-from fakes.key_values import KeyValues, serving
+from fakes.key_values import KeyValues
 
-SOURCE = (wheelhouse.ROOT / "tests/examples/stand_ins/key_value.py").read_text(encoding="utf-8")
 HOOKS = (
     "connect ping close list_objects describe_object compile_filter fetch_page fetch_cell count_rows plan_change"
     " apply_change export_rows"
@@ -37,29 +32,11 @@ async def store():
 
 
 @pytest.fixture
-async def runtime(make_runtime, store):
+async def runtime(open_stand_in, store):
     """Yield a runtime with the connection `keys` to the store."""
-    driver = wheelhouse.Driver(
-        "keys",
-        code=SOURCE,
-        hooks=HOOKS.split(),
-        capabilities=["browse", "filter", "edit", "drop", "export", "revisions"],
-    )
-    async with serving(store) as (_, host, port), make_runtime(driver) as made:
-        values = {"host": host, "port": port}
-        made.connections.save(SavedConnection(name="keys", type="keys", values=values), replace=True)
+    capabilities = ["browse", "filter", "edit", "drop", "export", "revisions"]
+    async with open_stand_in("keys", store, "key_value.py", HOOKS, capabilities) as made:
         yield made
-
-
-@pytest.fixture
-def dragoman_at(runtime, home):
-    """Return a function that runs a command line as a process while the store answers here."""
-
-    async def run(line, typed="", code=0):
-        machine = Machine(home, inside=False)
-        return await to_thread.run_sync(lambda: machine(*shlex.split(line), typed=typed, code=code))
-
-    return run
 
 
 async def test_a_session_reads_counts_and_exports_bytes(runtime, tmp_path):
@@ -144,11 +121,7 @@ async def test_a_page_whose_values_exceed_the_budgets_is_cut(runtime, store):
         assert await session.cell(page.keys[0], "value") == bytes(4 * CELL_BUDGET)
 
 
-async def test_a_revision_needs_the_capability(make_runtime, store):
-    driver = wheelhouse.Driver("keys", code=SOURCE, hooks=HOOKS.split())
-    async with serving(store) as (_, host, port), make_runtime(driver) as made:
-        values = {"host": host, "port": port}
-        made.connections.save(SavedConnection(name="keys", type="keys", values=values), replace=True)
-        async with made.open("keys") as session:
-            with pytest.raises(UnsupportedOperationError):
-                await session.page("books/", revision="3")
+async def test_a_revision_needs_the_capability(open_stand_in, store):
+    async with open_stand_in("keys", store, "key_value.py", HOOKS) as made, made.open("keys") as session:
+        with pytest.raises(UnsupportedOperationError):
+            await session.page("books/", revision="3")

@@ -7,18 +7,13 @@ import shlex
 import time
 
 import pytest
-from anyio import to_thread
 
-import wheelhouse
-from command_line import Machine
 from dragoman import Delete, Filter, Insert
 from dragoman.row_ids import spell_id
-from dragoman.saved_connections import SavedConnection
 from dragoman.time_spans import Span
 from dragoman_api.changes import OutcomeStatus
-from fakes.time_series import TimeSeries, serving
+from fakes.time_series import TimeSeries
 
-SOURCE = (wheelhouse.ROOT / "tests/examples/stand_ins/time_series.py").read_text(encoding="utf-8")
 HOOKS = (
     "connect ping list_objects describe_object compile_filter fetch_page fetch_cell count_rows plan_change"
     " apply_change export_rows"
@@ -39,29 +34,11 @@ def points():
 
 
 @pytest.fixture
-async def runtime(make_runtime, points):
+async def runtime(open_stand_in, points):
     """Yield a runtime with the connection `series` to the database."""
-    driver = wheelhouse.Driver(
-        "series",
-        code=SOURCE,
-        hooks=HOOKS.split(),
-        capabilities=["browse", "sort", "filter", "edit", "drop", "export", "time-range"],
-    )
-    async with serving(points) as (_, host, port), make_runtime(driver) as made:
-        values = {"host": host, "port": port}
-        made.connections.save(SavedConnection(name="series", type="series", values=values), replace=True)
+    capabilities = ["browse", "sort", "filter", "edit", "drop", "export", "time-range"]
+    async with open_stand_in("series", points, "time_series.py", HOOKS, capabilities) as made:
         yield made
-
-
-@pytest.fixture
-def dragoman_at(runtime, home):
-    """Return a function that runs a command line as a process while the database answers here."""
-
-    async def run(line, typed="", code=0):
-        machine = Machine(home, inside=False)
-        return await to_thread.run_sync(lambda: machine(*shlex.split(line), typed=typed, code=code))
-
-    return run
 
 
 async def test_a_session_reads_a_window_or_all_of_a_series(runtime, tmp_path):

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode, b64encode
-from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
-from dragoman_api import HttpRequest
+from fakes.lossy import LossyServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable
 
 USER, PASSWORD = "ada", "a-password-of-etcd"
 
@@ -45,24 +43,20 @@ class Stored:
         }
 
 
-class KeyValues:
+class KeyValues(LossyServer):
     """The store; every revision of it can still be read.
 
     Attributes:
-        log: The requests that arrived, a growing list.
         compacted: The last revision that can no longer be read.
         leases: The seconds that each lease has left.
     """
 
     def __init__(self, *, auth: bool = False) -> None:
-        self.log: list[HttpRequest] = []
+        super().__init__()
         self.tokens: set[str] | None = set() if auth else None
         self.revisions: list[dict[bytes, Stored]] = [{}, {}]
-        self.lost: tuple[HttpRequest, int] | None = None
-        self.begin = 0
         self.compacted = 0
         self.leases: dict[int, int] = {}
-        self.app = web.Application(middlewares=[self._note])
         for path, answer in (
             ("/v3/kv/range", self._range),
             ("/v3/kv/deleterange", self._delete_range),
@@ -81,27 +75,6 @@ class KeyValues:
         now, old = len(self.revisions), keys.get(key)
         stored = Stored(value, old.version + 1 if old else 1, old.created if old else now, now, lease)
         return {**keys, key: stored}
-
-    @contextmanager
-    def lose(self, request: HttpRequest, status: int) -> Iterator[None]:
-        """Lose the answers from one request on: a gateway answers with a status, or the connection ends if it is 0."""
-        self.lost, self.begin = (request, status), len(self.log)
-        try:
-            yield
-        finally:
-            self.lost = None
-
-    @web.middleware
-    async def _note(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        self.log.append(HttpRequest(request.method, request.raw_path, await request.text() or None))
-        done = await handler(request)
-        if self.lost is None or self.lost[0] not in self.log[self.begin :]:
-            return done
-        if self.lost[1] == 0 and request.transport is not None:
-            request.transport.close()
-        return web.json_response({"message": "gateway"}, status=self.lost[1] or 502)
 
     def _answering(self, answer: Callable[[dict[str, Any]], Any]) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
@@ -196,11 +169,3 @@ def _between(keys: dict[bytes, Stored], begin: bytes, end: bytes) -> list[bytes]
     if not end:
         return [begin] if begin in keys else []
     return sorted(key for key in keys if begin <= key and (end == b"\0" or key < end))
-
-
-@asynccontextmanager
-async def serving(store: KeyValues | None = None) -> AsyncIterator[tuple[KeyValues, str, int]]:
-    """Serve a store on a free port, and yield it with host and port."""
-    store = store or KeyValues()
-    async with TestServer(store.app) as server:
-        yield store, str(server.host), server.port or 0

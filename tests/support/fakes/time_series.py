@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
-from dragoman_api import HttpRequest
+from fakes.lossy import LossyServer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     Holds = Callable[[dict[str, Any]], bool]
 
@@ -54,15 +52,14 @@ _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-class TimeSeries:
-    """The points of one database, and a log of the requests that arrived."""
+class TimeSeries(LossyServer):
+    """The points of one database."""
+
+    said = "error"
 
     def __init__(self) -> None:
-        self.log: list[HttpRequest] = []
+        super().__init__()
         self.points: dict[str, dict[Key, dict[str, Any]]] = {}
-        self.lost: tuple[HttpRequest, int] | None = None
-        self.begin = 0
-        self.app = web.Application(middlewares=[self._note])
         self.app.router.add_get("/ping", self._ping)
         self.app.router.add_get("/query", self._query)
         self.app.router.add_post("/query", self._query)
@@ -72,28 +69,6 @@ class TimeSeries:
         """Write a point; one of the same time and tags keeps its other fields."""
         key = (time, tuple(sorted(tags.items())))
         self.points.setdefault(name, {}).setdefault(key, {}).update(fields)
-
-    @contextmanager
-    def lose(self, request: HttpRequest, status: int) -> Iterator[None]:
-        """Lose the answers from one request on: a gateway answers with a status, or the connection ends if it is 0."""
-        self.lost, self.begin = (request, status), len(self.log)
-        try:
-            yield
-        finally:
-            self.lost = None
-
-    @web.middleware
-    async def _note(
-        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        body, kind = await request.text() or None, request.headers.get("Content-Type", "application/json")
-        self.log.append(HttpRequest(request.method, request.raw_path, body, kind))
-        done = await handler(request)
-        if self.lost is None or self.lost[0] not in self.log[self.begin :]:
-            return done
-        if self.lost[1] == 0 and request.transport is not None:
-            request.transport.close()
-        return web.json_response({"error": "gateway"}, status=self.lost[1] or 502)
 
     async def _ping(self, request: web.Request) -> web.Response:
         return web.Response(status=204, headers={"X-Influxdb-Version": "1.8.10"})
@@ -305,10 +280,3 @@ def _field(text: str) -> Any:
     if text in ("true", "false"):
         return text == "true"
     return int(text[:-1]) if text[-1] == "i" else float(text)
-
-
-@asynccontextmanager
-async def serving(store: TimeSeries) -> AsyncIterator[tuple[TimeSeries, str, int]]:
-    """Serve a database on a free port, and yield it with host and port."""
-    async with TestServer(store.app) as server:
-        yield store, str(server.host), server.port or 0
