@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
-from dragoman_api.cells import Json, cut, exact_number, is_cut, widened
-from dragoman_api.columns import Column, Note
+from dragoman_api.cells import as_bytes, cut, exact_number, is_cut, widened
+from dragoman_api.columns import Column, ColumnKind, Note
 from dragoman_api.errors import QueryError, UnsupportedOperationError, WindowExceededError
 from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
-from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, RowKey
+from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, RowKey, check_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.json_text import decode, encode
 
 from . import cursors
-from .line_parts import split_lines
+from .line_parts import RowLines, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
@@ -77,7 +77,8 @@ async def page_from_export(export_rows: ExportRows, request: PageRequest, column
     Args:
         export_rows: The hook; a row holds each column at `Column.path`.
         request: The page. A sort is dropped with a note ``sort-dropped``; a cursor is refused.
-        columns: The object's columns. The key column's value is the id of a row, and no guard protects it.
+        columns: The object's columns. The values of the key columns are the id of a row, which is empty if they
+            cannot be one; no guard protects it.
 
     Raises:
         WindowExceededError: The page ends past row 100,000.
@@ -166,8 +167,7 @@ async def export_from_pages(
         notes += [note for note in page.notes if note not in told]
         told += notes
         total = page.total if page.total is not None and page.total_exact else total
-        lines = [await _line(page, at, fetch_cell, request.revision) for at in range(len(page.cells))]
-        parts = list(split_lines(b"".join(lines)))
+        parts = list(split_lines(await _lines(page, fetch_cell, request.revision)))
         for part in parts:
             rows += part.rows
             last = part is parts[-1] and page.next is not None
@@ -272,10 +272,27 @@ def _same_rows(request: PageRequest | CountRequest | ExportRequest) -> dict[str,
 
 
 def _id(row: Any, key: Sequence[Column]) -> RowId:
-    parts = [_value(row, column.path) for column in key]
-    if any(part is None for part in parts):
+    """Return a row's id; empty, so that no change can name the row, if its key columns hold none."""
+    try:
+        parts = [_part(_value(row, column.path), column.kind) for column in key]
+        return check_id(parts if len(parts) > 1 else _single(parts[0]))
+    except ValueError:
         return ""
-    return str(parts[0]) if len(parts) == 1 else parts
+
+
+def _part(value: Any, kind: ColumnKind) -> Any:
+    """Return the value of a key column as a part of an id. Raises ValueError if it is none."""
+    if value is None or isinstance(value, dict):
+        raise ValueError("there is no id")
+    if isinstance(value, list):
+        return [_part(each, kind) for each in value]
+    if kind is ColumnKind.BINARY and isinstance(value, str):
+        return as_bytes(value)  # JSON holds it as base64
+    return value if isinstance(value, str | int) and not isinstance(value, bool) else encode(value)
+
+
+def _single(part: Any) -> Any:
+    return str(part) if isinstance(part, int) else part
 
 
 def _value(row: Any, path: tuple[str, ...]) -> Any:
@@ -288,20 +305,29 @@ def _cell(value: Any) -> Cell:
     return cut(encode(value)) if isinstance(value, list | dict) else value
 
 
-async def _line(page: Page, at: int, fetch_cell: FetchCell | None, revision: str) -> bytes:
-    row: dict[str, Any] = {}
-    for column, shown in zip(page.columns, page.cells[at], strict=True):
-        cell = shown
-        if is_cut(cell):
-            if fetch_cell is None or not page.keys:
-                raise QueryError(f"'{column.name}' is too long for a page, and the driver cannot read it whole")
-            cell = await fetch_cell(CellRequest(key=page.keys[at], column=column.name, revision=revision))
-        *inner, last = column.path or (column.name,)
-        target = row
-        for name in inner:
-            target = target.setdefault(name, {})
-        target[last] = msgspec.Raw(cell.encode()) if isinstance(cell, Json) else cell
-    return encode(row).encode() + b"\n"
+async def _lines(page: Page, fetch_cell: FetchCell | None, revision: str) -> bytes:
+    writer = RowLines([column.path or (column.name,) for column in page.columns])
+    lines = []
+    for at, cells in enumerate(page.cells):
+        if any(map(is_cut, cells)):
+            cells = [await _whole(page, at, number, fetch_cell, revision) for number in range(len(cells))]
+        try:
+            lines.append(writer.line(cells))
+        except ValueError as error:
+            reason = f"a row cannot be exported: {error}"
+            raise QueryError(reason, hint="name the columns to export") from error
+    return b"".join(lines)
+
+
+async def _whole(page: Page, at: int, number: int, fetch_cell: FetchCell | None, revision: str) -> Cell:
+    cell, name = page.cells[at][number], page.columns[number].name
+    if not is_cut(cell):
+        return cell
+    if fetch_cell is None or not page.keys:
+        raise QueryError(f"'{name}' is too long for a page, and the driver cannot read it whole")
+    if is_cut(whole := await fetch_cell(CellRequest(key=page.keys[at], column=name, revision=revision))):
+        raise QueryError(f"'{name}' is too long for a page, and the driver reads no more than a part of it")
+    return whole
 
 
 def _derived(page: Page) -> Note:

@@ -1,4 +1,4 @@
-r"""Parts of an export: whole lines of bounded size, and how many rows to ask for so that a part fits.
+r"""Parts of an export: lines of rows, whole lines of bounded size, and how many rows to ask for so that a part fits.
 
 >>> [(part.data, part.rows) for part in split_lines(b"1\n22\n333\n", most=5)]
 [(b'1\n22\n', 2), (b'333\n', 1)]
@@ -9,10 +9,15 @@ r"""Parts of an export: whole lines of bounded size, and how many rows to ask fo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman_api.cells import Json
+from dragoman_api.json_text import decode, encode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 PART = 4 * 2**20
 """Bytes of one part, unless a single line is longer."""
@@ -57,3 +62,65 @@ def rows_that_fit(room: int, *, rows: int, size: int, most: int, least: int = 1)
         least: The result at least, however long the rows are.
     """
     return min(most, max(least, room * rows // max(1, size)))
+
+
+class RowLines:
+    r"""Writes rows as lines of JSON, with each value at its path.
+
+    A value whose path is the beginning of another one is the object or array that holds the other value. Members that
+    an object lacks are added to it; the elements of an array are not looked at.
+
+    >>> RowLines([("a", "b"), ("a",)]).line([1, Json('{"c": 1.10}')])
+    b'{"a":{"c":1.10,"b":1}}\n'
+    """
+
+    def __init__(self, paths: Sequence[tuple[str, ...]]) -> None:
+        """Begin with the paths of a row's values, none of them empty."""
+        self._paths = paths
+        self._order: Sequence[int] = range(len(paths))
+        first = {path: at for at, path in reversed([*enumerate(paths)])}
+        self._same = [(first[path], at) for at, path in enumerate(paths) if first[path] != at]
+        inner = {path[:size] for path in paths for size in range(1, len(path))}
+        if not inner.isdisjoint(paths):
+            self._order = sorted(self._order, key=lambda at: len(paths[at]))
+
+    def line(self, values: Sequence[Any]) -> bytes:
+        """Return the line of a row.
+
+        Raises:
+            ValueError: Two different values lie at one place, one lies in a text, a number or a boolean, or there are
+                more or fewer values than paths.
+        """
+        if len(values) != len(self._paths):
+            raise ValueError(f"{len(values)} values stand for {len(self._paths)} columns")
+        row: dict[str, Any] = {}
+        for first, at in self._same:
+            if None not in (values[first], values[at]) and values[first] != values[at]:
+                raise ValueError(f"two different values lie at {'.'.join(self._paths[at])}")
+        for at in self._order:
+            value = values[at]
+            _place(row, self._paths[at], msgspec.Raw(value.encode()) if isinstance(value, Json) else value)
+        return encode(row).encode() + b"\n"
+
+
+def _place(row: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    for name in path[:-1]:
+        held = row.get(name)
+        if isinstance(held, msgspec.Raw):
+            held = _members(held)
+        if held is None and (value is not None or name not in row):
+            held = {}
+        if isinstance(held, msgspec.Raw) or (value is None and not isinstance(held, dict)):
+            return  # an array, or nothing to add
+        if isinstance(held, dict):
+            row[name] = row = held
+            continue
+        raise ValueError(f"the value at {'.'.join(path)} lies in one that is no object, at '{name}'")
+    if row.get(path[-1]) is None:
+        row[path[-1]] = value
+
+
+def _members(held: msgspec.Raw) -> Any:
+    """Return the members of an object, an array as it is, and what is neither as its text."""
+    text = bytes(held).strip()
+    return decode(text, dict[str, msgspec.Raw]) if text.startswith(b"{") else held if text.startswith(b"[") else text
