@@ -7,6 +7,7 @@ bytes. On the command line, a text that would be read as one of these is a JSON 
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -72,16 +73,29 @@ def spell_id(id: RowId) -> str:  # noqa: A002 - the contract's word
     return json.dumps(msgspec.to_builtins(json_of(id)), ensure_ascii=False)
 
 
-def spelled_ids(value: Any) -> Any:
-    """Replace the bytes in ids, at any depth of a document's dicts and lists, by their JSON spelling."""
-    if isinstance(value, list):
-        return [spelled_ids(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: msgspec.to_builtins(json_of(item)) if name == "id" and _has_bytes(item) else spelled_ids(item)
-        for name, item in value.items()
-    }
+def plain_document(value: Any) -> Any:
+    """Return a document as dicts, lists and scalars; bytes and decimals stay, and the ids of rows are spelled for JSON.
+
+    The id of a row is the field `id` of a struct; a column named ``id`` is a key of a dict, whose value stays.
+    """
+    return _spelled(value, msgspec.to_builtins(value, builtin_types=(bytes, Decimal)))
+
+
+def _spelled(value: Any, made: Any) -> Any:
+    """Return what was made of a value, with the ids inside it spelled."""
+    if isinstance(value, list | tuple):
+        return [_spelled(*pair) for pair in zip(value, made, strict=True)]
+    if isinstance(value, dict):
+        return {name: _spelled(item, made[name]) for name, item in zip(made, value.values(), strict=True)}
+    if not isinstance(value, msgspec.Struct):
+        return made
+    for name, encoded in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
+        item = getattr(value, name)
+        if name == "id" and _has_bytes(item):
+            made[encoded] = msgspec.to_builtins(json_of(item))
+        elif encoded in made:  # a default may be omitted
+            made[encoded] = _spelled(item, made[encoded])
+    return made
 
 
 def _has_bytes(value: object) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from decimal import Decimal
 
 import msgspec
 import pytest
@@ -14,7 +15,7 @@ from dragoman.changes.files import read_line, write_line
 from dragoman.cli.output import dumps
 from dragoman.row_ids import JsonId, id_of, json_of, read_id, spell_id
 from dragoman_api.cells import Json, as_bytes
-from dragoman_api.changes import Delete, Insert, Outcome, OutcomeStatus, Update
+from dragoman_api.changes import Delete, Insert, Outcome, OutcomeStatus, Plan, Update
 from dragoman_api.errors import QueryError
 from dragoman_api.grid import CellRequest, RowKey, check_id, text_id
 from dragoman_worker.values import decode_request, encode_request
@@ -53,6 +54,14 @@ def test_an_id_survives_json(row):
     for document in (RowKey("o", row), Outcome(change=0, status=OutcomeStatus.APPLIED, id=row)):
         shown = json.loads(dumps({"rows": [document]}))["rows"][0]["id"]
         same(id_of(msgspec.convert(shown, JsonId)), row)
+
+
+def test_a_column_named_id_is_a_value_as_any_other():
+    change = Insert("o", {"id": b"\xff", "n": Decimal("1.10"), "in": {"id": [b"\xff"]}}, b"\xff")
+    for document in (change, [change], {"a": change}, Plan(planned=[], changes=[change])):
+        shown = dumps(document)
+        assert shown.count('{"base64":"/w=="}') == 1
+        assert '"values":{"id":"/w==","n":1.10,"in":{"id":["/w=="]}}' in shown
 
 
 @given(IDS)

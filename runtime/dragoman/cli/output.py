@@ -175,11 +175,9 @@ def dumps(value: object) -> str:
             return "{" + ",".join(f"{dumps(str(key))}:{dumps(item)}" for key, item in value.items()) + "}"
         case list() | tuple():
             return "[" + ",".join(map(dumps, value)) + "]"
-    import msgspec
+    from dragoman.row_ids import plain_document
 
-    from dragoman.row_ids import spelled_ids
-
-    return dumps(spelled_ids(msgspec.to_builtins(value, builtin_types=(bytes,))))
+    return dumps(plain_document(value))
 
 
 def write_json(value: object, *, out: TextIO | None = None) -> None:
