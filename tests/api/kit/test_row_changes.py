@@ -67,6 +67,7 @@ KEYS = st.builds(lambda row, guard: RowKey("t", row, guard=guard), ROW, st.sampl
 CHANGES = st.one_of(
     st.builds(lambda row, values, replace: Insert("t", values, row, replace=replace), ROW, VALUES, st.booleans()),
     st.builds(lambda row, values: Insert("t", values, row, replace=True, guard=HERE), ROW, VALUES),
+    st.builds(lambda row, values: Insert("t", values, row, guard=HERE), ROW | st.none(), VALUES),
     st.builds(Update, KEYS, VALUES), st.builds(Update, KEYS, VALUES), st.builds(Delete, KEYS),
 )  # fmt: skip
 
@@ -125,6 +126,12 @@ def test_what_contradicts_an_earlier_change_is_refused_alone() -> None:
     stale = RowKey("t", "1", guard=STALE)
     assert folded(Update(key, {"a": 1}), Update(stale, {"a": 2}))[1] == [(1, "conflict")]
     assert folded(Insert("t", {}, "1", document="{}"), Update(RowKey("t", "1"), {"a": 2}))[1] == [(1, "refused")]
+
+
+@pytest.mark.parametrize("before", [[], [Delete(RowKey("t", "1"))], [Insert("t", {}, "1")]])
+@pytest.mark.parametrize("change", [Insert("t", {}, "1", guard=HERE), Insert("t", {}, replace=True, guard=HERE)])
+def test_a_guard_of_no_stored_row_is_refused(before: list[Change], change: Insert) -> None:
+    assert folded(*before, change)[1] == [(len(before), "refused")]
 
 
 def test_what_is_undone_in_the_same_set_is_skipped() -> None:

@@ -236,7 +236,8 @@ def fold(draft: PlanDraft, *, keyed: Callable[[Insert], Insert] | None = None) -
     """Fold the changes of each row into one, so that no guard fails because of an earlier change of the same set.
 
     A change that contradicts an earlier one is refused in the draft, one that a later one undoes is skipped there;
-    every other one is in exactly one of the results. New rows without an id stay as they are.
+    every other one is in exactly one of the results. New rows without an id stay as they are. A guard of an insert that
+    names no row to replace is refused: no server could compare it.
 
     >>> key = RowKey("books", "1", guard={"rev": "1-a"})
     >>> draft = PlanDraft([Update(key, {"n": 1}), Update(key, {"m": 2}), Drop("old")])
@@ -259,6 +260,8 @@ def fold(draft: PlanDraft, *, keyed: Callable[[Insert], Insert] | None = None) -
                 raise NotSentError(f"an earlier change of the set drops '{object_of(change)}'")
             if isinstance(change, Insert) and keyed is not None:
                 change = keyed(change)
+            if isinstance(change, Insert) and change.guard and not (change.replace and change.id):
+                raise NotSentError("a guard needs a stored row; give the row's id, and 'replace' to overwrite it")
             if isinstance(change, Drop):
                 dropped.add(change.object)
                 alone.append(Folded(change, (number,)))
