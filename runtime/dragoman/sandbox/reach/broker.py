@@ -78,7 +78,7 @@ class Broker:
                 for request in arrived:
                     if anyio.current_time() - minute > 60:
                         minute, served = anyio.current_time(), 0
-                    elif (served := served + 1) > _PER_MINUTE:
+                    if (served := served + 1) > _PER_MINUTE:
                         await anyio.sleep(minute + 60 - anyio.current_time())
                     if self._allows(request):
                         await self._slots.acquire()
