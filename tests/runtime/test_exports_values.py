@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.exports.csv_lines import Csv
 from dragoman.exports.values import ValueReader, text_of
 from dragoman_api import Column
 
@@ -69,3 +70,57 @@ def test_a_stored_value_comes_back_byte_for_byte(value):
 @given(st.text())
 def test_a_text_is_read_without_its_quotes(text):
     assert text_of(msgspec.json.encode(text)) == text
+
+
+def lines_of(*rows: bytes, columns: int = 2, escape: bool = False) -> tuple[bytes, int]:
+    names = [Column(name=name, type="t", path=(name,)) for name in ("a", "b")[:columns]]
+    table = Csv(names, escape=escape)
+    return table.convert(b"\n".join([*rows, b""])), table.formulas
+
+
+@pytest.mark.parametrize(
+    ("stored", "field"),
+    [
+        (b"1.10", b"1.10"),
+        (b"true", b"true"),
+        (b"-1", b"-1"),
+        (b"[1]", b"[1]"),
+        (b"[1, 2]", b'"[1, 2]"'),
+        (b'{"c":1}', b'"{""c"":1}"'),
+        (b'""', b'""'),
+        (b'"x"', b"x"),
+        (b'"xy"', b"xy"),
+        (b'"x,y"', b'"x,y"'),
+        (b'"x\\"y"', b'"x""y"'),
+        (b'"x\\ny"', b'"x\ny"'),
+        (b'"x\\ry"', b'"x\ry"'),
+        (b'"x\\ty"', b"x\ty"),
+        (b'"[1,2"', b'"[1,2"'),
+        (b'"1"', b"1"),
+        (b'"-1"', b"-1"),
+        (b'"+1.5e3"', b"+1.5e3"),
+    ],
+)
+def test_a_field_of_csv_is_quoted_only_where_it_must_be(stored: bytes, field: bytes):
+    row = b'{"a":%b,"b":2}' % stored
+    assert lines_of(row) == (field + b",2\r\n", 0)
+    assert lines_of(row, row, columns=1) == ((field + b"\r\n") * 2, 0)
+
+
+def test_null_is_an_empty_field_but_no_empty_line_of_csv():
+    assert lines_of(b"{}", b'{"a":null,"b":""}') == (b',\r\n,""\r\n', 0)
+    assert lines_of(b"{}", b'{"a":1}', columns=1) == (b'""\r\n1\r\n', 0)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1x", "-a", "@x", "=", "\\t=1", "=1,2"])
+def test_what_a_spreadsheet_would_take_for_a_formula_is_counted_and_escaped_on_request(text: str):
+    row = b'{"a":"%b","b":"x"}' % text.encode()
+    plain = text.replace("\\t", "\t").encode()
+    for escape, expected in ((False, plain), (True, b"'" + plain)):
+        field = b'"%b"' % expected if b"," in expected else expected
+        assert lines_of(row, row, escape=escape) == ((field + b",x\r\n") * 2, 2)
+
+
+def test_the_header_counts_and_escapes_formulas_too():
+    table = Csv([Column(name=name, type="t", path=("a",)) for name in ("=a", 'b "c"', "d,e", "f")], escape=True)
+    assert (table.head(), table.formulas) == (b'\'=a,"b ""c""","d,e",f\r\n', 1)
