@@ -237,6 +237,22 @@ def test_a_sidecar_that_differs_by_one_byte_is_refused(tmp_path: Path):
     assert codes(path, sidecar=data + b"\n") == {"manifest"}
 
 
+@pytest.mark.parametrize(
+    ("entry", "file", "faults"),
+    [
+        ("dragoman_demo.inner.driver:Driver", "inner/driver.py", set()),
+        ("dragoman_demo.inner:Driver", "inner/__init__.py", set()),
+        ("dragoman_demo.inner.driver:Driver", "inner/drivers.py", {"manifest"}),
+        ("dragoman_demo.inner.driver:Driver", "inner.py", {"manifest"}),
+        ("dragoman_demo.inner:Driver", "inner/driver.py", {"manifest"}),
+    ],
+)
+def test_the_module_of_the_entry_is_in_the_wheel_however_deep_it_lies(
+    entry: str, file: str, faults: set[str], tmp_path: Path
+):
+    assert codes(wheelhouse.Driver(entry=entry, files={f"dragoman_demo/{file}": b""}).write(tmp_path)) == faults
+
+
 def test_metadata_that_differs_from_its_sidecar_is_refused(tmp_path: Path):
     path = wheelhouse.Driver().write(tmp_path)
     assert codes(path, expected=replace(published(path), metadata_sha256="0" * 64)) == {"metadata"}
