@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs/reference"
 SANDBOX = ROOT / "docs/explanation/sandbox.md"
-MODELS = ("connections", "forms", "columns", "cells", "filters", "grid", "changes", "console", "exports", "calls")
+MODELS = (
+    "connections", "forms", "columns", "cells", "filters", "grid", "summaries", "changes", "console", "completions",
+    "exports", "calls",
+)  # fmt: skip
 PYTHON = (
     ("dragoman.runtime", "open"),
     ("dragoman.runtime", "Runtime"),

@@ -16,6 +16,8 @@ BY_POSITION = {
     "Http.stream": 2,
     "Http.post_json": 2,  # path and body
     "Session.cell": 2,  # which row, which column
+    "Session.summarize": 2,  # which object, which column
+    "Session.complete": 2,  # a text and a place in it
     "Row.__init__": 3,  # made by Page.rows, a thousand times a page
 }
 

@@ -12,6 +12,7 @@ from anyio.to_thread import run_sync
 from dragoman_api import events
 from dragoman_api.changes import Drop, Insert, PlanRequest, object_of
 from dragoman_api.columns import ObjectsRequest
+from dragoman_api.completions import CompletionRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import ConsoleText
 from dragoman_api.errors import (
@@ -23,6 +24,7 @@ from dragoman_api.errors import (
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
+from dragoman_api.summaries import SummaryRequest
 
 from .change_events import event_of, untold
 from .console.variables import fill
@@ -31,6 +33,7 @@ from .driver_calls import Calls
 from .exports import Export, ExportSource, choose
 from .object_lists import matching, whole_level
 from .prepared_reads import Preparation, Scope, until_unchanged
+from .result_checks import check_position, check_summary, inside, within
 from .settings import Limit
 from .time_spans import DEFAULT
 from .whole_reads import read_rows, run_export
@@ -43,11 +46,13 @@ if TYPE_CHECKING:
     from dragoman_api.cells import Cell
     from dragoman_api.changes import Change, HttpRequest, Outcome, Plan
     from dragoman_api.columns import Description, ObjectList
+    from dragoman_api.completions import Completion
     from dragoman_api.connections import Server
     from dragoman_api.console import Answer, ConsoleRequest
     from dragoman_api.events import Event
     from dragoman_api.filters import CompiledFilter, Filter, RawQuery
     from dragoman_api.grid import Page, RowKey, Sort
+    from dragoman_api.summaries import ColumnSummary
 
     from .exports import ExportResult
     from .live_driver import LiveDriver
@@ -266,6 +271,58 @@ class Session:
         number, changed = await until_unchanged(count)
         return Count(number, [*changed, *number.notes])
 
+    async def summarize(
+        self,
+        object: str,  # noqa: A002
+        column: str,
+        *,
+        filters: Sequence[Filter | RawQuery] = (),
+        match: str = "all",
+        tenant: str | None = None,
+        revision: str = "",
+        span: Span = DEFAULT,
+        values: int = 10,
+        buckets: int = 20,
+    ) -> ColumnSummary:
+        """Summarize a column under a filter: its most frequent values, its extremes, how its values spread.
+
+        The figures come from the server, not from rows that the driver reads, so no row of the filter can be evaluated
+        by the driver. They may come from several requests: rows written meanwhile count in some of them only.
+
+        Args:
+            object: The object's name.
+            column: The column's name.
+            filters: Rows of the filter.
+            match: ``all`` or ``any``.
+            tenant: Whose rows, where the object has tenants.
+            revision: `Page.revision` of an earlier page, to summarize the rows as they were then.
+            span: The rows' span of time; by default the window that the object's description names, if any.
+            values: The most frequent values to return at most, 0 to 100.
+            buckets: The buckets of the histogram to return at most, 0 to 50.
+
+        Returns:
+            The summary; `ColumnSummary.approximate` and `ColumnSummary.notes` tell what is not exact.
+
+        Raises:
+            FilterNotSupportedError: A filter row cannot run as asked.
+            UnsupportedOperationError: The driver, or the server for such a column, has no summaries.
+        """
+        check_summary(values=values, buckets=buckets)
+        self._reads.check(tenant=tenant, revision=revision)
+        scope = Scope(object=object, filters=filters, match=match, span=span)
+        request = SummaryRequest(
+            object=object, column=column, tenant=tenant, revision=revision, values=values, buckets=buckets
+        )
+
+        async def summarize() -> ColumnSummary:
+            made = await self._reads.prepare(scope)
+            asked = msgspec.structs.replace(request, filter=made.filter, time=made.time)
+            found = await self._calls.run(DriverSpec.summarize_column, asked, object=object)
+            return within(asked, msgspec.structs.replace(found, notes=[*made.notes, *found.notes]))
+
+        found, changed = await until_unchanged(summarize)
+        return msgspec.structs.replace(found, notes=[*changed, *found.notes])
+
     async def cell(self, key: RowKey, column: str, *, revision: str = "") -> Cell:
         """Fetch the whole value of one cell, uncut."""
         self._reads.check(revision=revision)
@@ -326,6 +383,25 @@ class Session:
         """
         text = text if variables is None else fill(text, variables)
         return await self._calls.run(DriverSpec.parse_console, ConsoleText(text))
+
+    async def complete(self, text: str, position: int | None = None) -> Completion:
+        """Suggest how a console text goes on at a place; nothing is sent once the driver knows names and columns.
+
+        Args:
+            text: The console text, which need not be complete.
+            position: Number of characters (code points) before the cursor; None for the end of the text.
+
+        Returns:
+            Suggestions, each with the characters that it replaces.
+
+        Raises:
+            ConfigurationError: The position is not in the text.
+            UnsupportedOperationError: The driver completes nothing.
+        """
+        at = len(text) if position is None else position
+        check_position(text, at)
+        request = CompletionRequest(text=text, position=at)
+        return inside(text, await self._calls.run(DriverSpec.complete_console, request))
 
     async def execute(self, request: ConsoleRequest) -> Answer:
         """Send one console request and build its result."""

@@ -12,10 +12,12 @@ DEADLINES = {
     "fetch_page": 120.0,
     "fetch_cell": 120.0,
     "count_rows": 120.0,
+    "summarize_column": 120.0,
     "plan_change": 120.0,
     "apply_change": 600.0,
     "parse_console": 30.0,
     "execute_console": 600.0,
+    "complete_console": 15.0,
     "export_rows": 120.0,  # between two parts
 }
 """Seconds by hook."""

@@ -7,11 +7,13 @@ from typing import Any, NamedTuple
 from dragoman_api.cells import Cell
 from dragoman_api.changes import Outcome, Plan, PlanRequest
 from dragoman_api.columns import Description, ObjectList, ObjectsRequest
+from dragoman_api.completions import Completion, CompletionRequest
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, ConsoleRequest, ConsoleText
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import CompiledFilter, FilterRequest
 from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest
+from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 from .deadlines import DEADLINES
 
@@ -44,10 +46,12 @@ _TYPES: dict[str, tuple[Any, Any]] = {
     "fetch_page": (PageRequest, Page | None),
     "fetch_cell": (CellRequest, Cell),
     "count_rows": (CountRequest, int | None),
+    "summarize_column": (SummaryRequest, ColumnSummary | None),
     "plan_change": (PlanRequest, Plan | None),
     "apply_change": (Plan, list[Outcome] | None),
     "parse_console": (ConsoleText, list[ConsoleRequest] | None),
     "execute_console": (ConsoleRequest, Answer | None),
+    "complete_console": (CompletionRequest, Completion | None),
     EXPORT: (ExportRequest, None),
 }
 """The types of each hook's request and result."""

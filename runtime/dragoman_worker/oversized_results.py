@@ -20,6 +20,7 @@ from dragoman_api.cells import (
 from dragoman_api.columns import Note
 from dragoman_api.console import Answer, AnswerKind
 from dragoman_api.grid import Page
+from dragoman_api.summaries import SUMMARY_TEXT, ColumnSummary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +38,8 @@ def within_budget(result: T) -> T:
         return cast("T", _pages_within([result])[0])
     if isinstance(result, Answer):
         return cast("T", _answers_within(result))
+    if isinstance(result, ColumnSummary):
+        return cast("T", _summary_within(result))
     return result
 
 
@@ -121,6 +124,14 @@ def _beginning(text: str, size: int) -> str:
     while end < len(data) and data[end] & mask == value:
         end -= 1
     return data[:end].decode(errors="surrogatepass")
+
+
+def _summary_within(summary: ColumnSummary) -> ColumnSummary:
+    def short(cell: Cell) -> Cell:
+        return _cut(cell, SUMMARY_TEXT) if _size(cell) > SUMMARY_TEXT else cell
+
+    values = [replace(each, value=short(each.value)) for each in summary.values]
+    return replace(summary, values=values, minimum=short(summary.minimum), maximum=short(summary.maximum))
 
 
 # answers --------------------------------------------------------------------------------------------------------------

@@ -21,9 +21,11 @@ from msgspec.structs import replace
 from dragoman_api.cells import Cell, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import Insert, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, ObjectList
+from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion
 from dragoman_api.console import Answer
 from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import MAX_ROWS, Page
+from dragoman_api.summaries import MAX_BUCKETS, MAX_VALUES, ColumnSummary
 
 from .frames import FROM_CHILD
 from .wire import MALFORMED, PART, Part
@@ -216,6 +218,17 @@ def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]
     return encode(list(zip(*columns, strict=True))), True, json
 
 
+def _with_cells(summary: ColumnSummary, convert: Callable[[object], Any]) -> ColumnSummary:
+    """Return a summary whose cells are frozen or thawed."""
+    return replace(
+        summary,
+        values=[replace(each, value=convert(each.value)) for each in summary.values],
+        buckets=[replace(each, lower=convert(each.lower), upper=convert(each.upper)) for each in summary.buckets],
+        minimum=convert(summary.minimum),
+        maximum=convert(summary.maximum),
+    )
+
+
 # splitting a result ---------------------------------------------------------------------------------------------------
 
 
@@ -233,6 +246,8 @@ def take_apart(value: object, *, call: int) -> tuple[list[Part], bytes]:
         ValueFaultError: A value in it cannot travel, or the result is too large.
     """
     _check_shape(value)
+    if isinstance(value, ColumnSummary):
+        value = _with_cells(value, freeze)
     parts: list[Part] = []
     whole = _without(value, "", parts, call, large=False)
     rest = encode(whole)
@@ -386,7 +401,7 @@ class Assembly:
         for path, pieces in self._pieces.items():
             value = _put(value, path.split(".") if path else [], pieces)
         _check_shape(value)
-        return value
+        return _with_cells(value, thaw) if isinstance(value, ColumnSummary) else value
 
 
 def _thaw_cells(cells: list[list[Any]]) -> None:
@@ -436,6 +451,10 @@ def _check_shape(value: object) -> None:
         raise ValueFaultError(f"{len(page):,} objects; {MAX_OBJECTS:,} are allowed")
     if isinstance(page, (Page, Description)) and len(page.columns) > MAX_COLUMNS:
         raise ValueFaultError(f"{len(page.columns):,} columns; {MAX_COLUMNS:,} are allowed")
+    if isinstance(page, ColumnSummary):
+        _check_summary(page)
+    if isinstance(page, Completion):
+        _check_completion(page)
     if not isinstance(page, Page):
         return
     _check_elements(sum(map(len, page.cells)))
@@ -445,3 +464,25 @@ def _check_shape(value: object) -> None:
         raise ValueFaultError(f"a row whose length differs from the page's {len(page.columns):,} columns")
     if page.keys and len(page.keys) != len(page.cells):
         raise ValueFaultError(f"{len(page.keys):,} row keys for {len(page.cells):,} rows")
+
+
+def _check_summary(summary: ColumnSummary) -> None:
+    counts = (("values", len(summary.values), MAX_VALUES), ("buckets", len(summary.buckets), MAX_BUCKETS))
+    for what, count, most in counts:
+        if count > most:
+            raise ValueFaultError(f"{count:,} {what} of a summary; {most} are allowed")
+    numbers = [summary.rows, summary.missing or 0, summary.distinct or 0]
+    numbers += [value.rows for value in summary.values]
+    numbers += [bucket.rows for bucket in summary.buckets]
+    if not all(0 <= number < 1 << 64 for number in numbers):
+        raise ValueFaultError("a figure of a summary is no number of rows")
+
+
+def _check_completion(completion: Completion) -> None:
+    if (count := len(completion.suggestions)) > MAX_SUGGESTIONS:
+        raise ValueFaultError(f"{count:,} suggestions; {MAX_SUGGESTIONS} are allowed")
+    for each in completion.suggestions:
+        if len(each.text) > SUGGESTION_TEXT:
+            raise ValueFaultError(f"a suggestion of {len(each.text):,} characters; {SUGGESTION_TEXT:,} are allowed")
+        if not 0 <= each.start <= each.end:
+            raise ValueFaultError(f"a suggestion for the characters from {each.start:,} to {each.end:,}")

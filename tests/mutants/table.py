@@ -66,6 +66,7 @@ _WEAVIATE = {
     "writing.plan": "writing test_strange_answers.py",
 }
 _KIT = {
+    "bucket_bounds": "test_bucket_bounds.py",
     "column_choice": "test_column_choice.py",
     "console_text": "test_console_text.py",
     "cursors": "test_cursors.py test_keyset_walks.py",
@@ -81,6 +82,7 @@ _KIT = {
     "page_bounds": "test_page_bounds.py",
     "retries": "test_retries.py",
     "row_changes": "test_row_changes.py",
+    "summaries": "test_summaries.py",
     "sign_in": "test_sign_in.py",
     "views": "test_views.py",
     "keyset_walks": "test_keyset_walks.py",

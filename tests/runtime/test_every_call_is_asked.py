@@ -55,6 +55,8 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
         "describe_object": lambda session: session.describe("books"),
         "fetch_page": lambda session: session.page("books"),
         "count_rows": lambda session: session.count("books"),
+        "summarize_column": lambda session: session.summarize("books", "stock"),
+        "complete_console": lambda session: session.complete("GET /"),
         "plan_change": applied,
         "apply_change": applied,
         "execute_console": lambda session: session.console("GET /books"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .cells import Cell
     from .changes import Outcome, Plan, PlanRequest
     from .columns import Description, ObjectList, ObjectsRequest
+    from .completions import Completion, CompletionRequest
     from .connections import Health, Profile, Server
     from .console import Answer, ConsoleRequest, ConsoleText
     from .events import Event
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .filters import CompiledFilter, FilterRequest
     from .grid import CellRequest, CountRequest, Page, PageRequest
     from .http import Http
+    from .summaries import ColumnSummary, SummaryRequest
 
 PROJECT = "dragoman"
 hookspec = pluggy.HookspecMarker(PROJECT)
@@ -201,6 +203,28 @@ class DriverSpec:
         *When it is called*: on `count`, and when a grid asks for a total without a page.
         """
 
+    @hookspec(firstresult=True)
+    async def summarize_column(self, request: SummaryRequest) -> ColumnSummary | None:
+        """Summarize the values of one column over the rows that a filter selects. Reads no rows one by one.
+
+        The host guarantees: `describe_object` has been called for the object; `values` is at most 100, `buckets` at
+        most 50; the filter was compiled without residual rows.
+
+        Args:
+            request: Object, column, compiled filter, and how many values and buckets.
+
+        Returns:
+            The figures. `approximate` names each that the server only estimates, or that its index makes differ from
+            the stored rows; `absent` says why the server cannot tell a figure.
+
+        Raises:
+            ObjectChangedError: As for `fetch_page`.
+            UnsupportedOperationError: The server cannot summarize such a column; the hint says what would help.
+            QueryError: There is no such column, or the server refused or answered for only a part of the rows.
+
+        *When it is called*: on `summarize`, and when a person looks at a column of a grid.
+        """
+
     # changes ------------------------------------------------------------------------------------------------------
 
     @hookspec(firstresult=True)
@@ -268,6 +292,26 @@ class DriverSpec:
             ConnectionFailedError: No answer came.
 
         *When it is called*: once per request, in order.
+        """
+
+    @hookspec(firstresult=True)
+    async def complete_console(self, request: CompletionRequest) -> Completion | None:
+        """Suggest how a console text goes on at the cursor: methods, paths, keywords, names of objects and fields.
+
+        A driver answers from what it keeps. It may read names and columns the first time that it needs them, and if
+        that fails, it suggests without them: no request goes out for each key that a person types. Time and memory grow
+        with the length of the text at most.
+
+        Args:
+            request: The text, which need not be complete or correct, and the place of the cursor.
+
+        Returns:
+            Suggestions, none if there is nothing to suggest.
+
+        Raises:
+            QueryError: The position is not in the text.
+
+        *When it is called*: while a person types in a console.
         """
 
     # exports ------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dragoman_api.errors import DeadlineExceededError, Refused
 from dragoman_api.events import CallRefused
 from dragoman_api.grid import Page
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.summaries import ColumnSummary
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
@@ -105,6 +106,9 @@ class Meter:
                 else:
                     self.take(rows=len(result.page.cells) if result.page else 0, size=_size(result.text))
                 self.take_result(result.next)
+            case ColumnSummary():
+                cells = [result.minimum, result.maximum, *(each.value for each in result.values)]
+                self.take(rows=0, size=sum(map(_size, cells)) if self._bytes else 0)
             case str() | bytes():
                 self.take(rows=0, size=_size(result))
 

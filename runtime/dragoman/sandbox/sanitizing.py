@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
+from unicodedata import category
 
 from msgspec.structs import replace
 
 from dragoman_api.changes import Outcome, Plan
 from dragoman_api.columns import Description, Note, ObjectList
+from dragoman_api.completions import Completion
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer
 from dragoman_api.errors import (
@@ -22,6 +24,7 @@ from dragoman_api.errors import (
 from dragoman_api.exports import ExportPart
 from dragoman_api.filters import CompiledFilter
 from dragoman_api.grid import Page
+from dragoman_api.summaries import ColumnSummary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +37,8 @@ S = TypeVar("S")
 
 SENTENCE, HINT, NAME = 4_000, 500, 200
 """Maximum lengths of a driver's reasons, hints and names, in characters."""
+
+_BREAKS = ("Cc", "Zl", "Zp")  # control characters and separators of lines
 
 ERRORS = 400
 """The lowest HTTP status that means failure."""
@@ -98,6 +103,17 @@ def received(value: S, clean: Clean, mask: Clean = str) -> S:
             made = replace(made, notes=_notes(made.notes, clean))
         case Answer():
             made = _answer(made, clean, mask)
+        case ColumnSummary():
+            made = replace(
+                made,
+                approximate={name: _cut(clean(text), SENTENCE) for name, text in made.approximate.items()},
+                absent={name: _cut(clean(text), SENTENCE) for name, text in made.absent.items()},
+                notes=_notes(made.notes, clean),
+            )
+        case Completion():
+            shown = [replace(each, detail=_name(each.detail, clean)) for each in made.suggestions]
+            # A text that is not harmless is not made so: what a person accepts must be what was suggested.
+            made = replace(made, suggestions=[each for each in shown if _is_line(each.text, clean)])
         case Server():
             notes = [_cut(clean(note), SENTENCE) for note in made.notes[:NAME]]
             made = Server(_name(made.product, clean), _name(made.version, clean), notes)
@@ -163,6 +179,10 @@ def _notes(notes: Sequence[Note], clean: Clean) -> list[Note]:
 
 def _outcome(outcome: Outcome, clean: Clean) -> Outcome:
     return replace(outcome, reason=_cut(clean(outcome.reason), SENTENCE)) if outcome.reason else outcome
+
+
+def _is_line(text: str, clean: Clean) -> bool:
+    return clean(text) == text and not any(category(character) in _BREAKS for character in text)
 
 
 def _name(text: str, clean: Clean) -> str:

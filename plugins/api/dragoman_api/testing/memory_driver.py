@@ -13,6 +13,7 @@ from dragoman_api.cells import Json, cut
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role, Written
 from dragoman_api.columns import Operator as Op
+from dragoman_api.completions import MAX_SUGGESTIONS, Completion, Suggestion, SuggestionKind
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import (
@@ -31,6 +32,7 @@ from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.kit import cursors
 from dragoman_api.kit.filter_meaning import holds
+from dragoman_api.kit.summaries import summarize_cells
 
 from .memory_server import MemoryServer
 
@@ -40,11 +42,13 @@ if TYPE_CHECKING:
     from dragoman_api.cells import Cell
     from dragoman_api.changes import Change, PlanRequest
     from dragoman_api.columns import ObjectsRequest
+    from dragoman_api.completions import CompletionRequest
     from dragoman_api.connections import Profile
     from dragoman_api.console import ConsoleText
     from dragoman_api.exports import ExportRequest
     from dragoman_api.grid import CellRequest, CountRequest, PageRequest, Sort
     from dragoman_api.http import Http
+    from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 _EQUALS = (Op.EQ, Op.NE, Op.NULL, Op.NOT_NULL)
 _TEXTS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS, Op.EMPTY, Op.NOT_EMPTY, Op.REGEX)
@@ -55,6 +59,7 @@ _OPERATORS = {
     ColumnKind.BOOLEAN: _EQUALS,
 }
 _WHOLE = "arrays have no order and are not compared"
+_METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 _LINE = re.compile(r"(?P<method>GET|HEAD|POST|PUT|DELETE)\s+(?P<path>/\S*)(?:\s+(?P<body>\S.*))?")
 _KEY = "id"
 _STATUSES = {200: OutcomeStatus.APPLIED, 404: OutcomeStatus.CONFLICT, 409: OutcomeStatus.CONFLICT}
@@ -201,6 +206,19 @@ class MemoryDriver:
         """Count the rows that the filter leaves."""
         return len(self._rows(request.object, request.filter, request.revision))
 
+    @hookimpl
+    async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
+        """Summarize the cells of the rows that the filter leaves; arrays are not summarized."""
+        column = next((each for each in self._columns() if each.name == request.column), None)
+        if column is None:
+            raise QueryError(f"{request.object} has no column {request.column!r}")
+        if not column.operators:
+            raise UnsupportedOperationError(
+                f"{column.name!r} cannot be summarized: {_WHOLE}", hint="choose another one"
+            )
+        rows = self._rows(request.object, request.filter, request.revision)
+        return summarize_cells(request, column, [each["row"].get(column.name) for each in rows])
+
     # changes ----------------------------------------------------------------------------------------------------------
 
     @hookimpl
@@ -297,6 +315,27 @@ class MemoryDriver:
             cells=[[_cell(each.get(name)) for name in names] for each in answer],
         )
         return Answer(kind=AnswerKind.TABLE, status=status, request=request.request, page=page)
+
+    @hookimpl
+    async def complete_console(self, request: CompletionRequest) -> Completion:
+        """Complete methods, and the names of objects behind the first slash of a line."""
+        if not 0 <= request.position <= len(request.text):
+            raise QueryError(f"position {request.position} is not in the text")
+        before = request.text[: request.position].rpartition("\n")[2]
+        method, blank, path = before.partition(" ")
+        if blank:
+            names, kind, typed = [f"/{name}" for name in self.server.objects], SuggestionKind.OBJECT, path
+        else:
+            names, kind, typed = list(_METHODS), SuggestionKind.METHOD, method
+        start = request.position - len(typed)
+        fitting = [name for name in names if name.startswith(typed)]
+        return Completion(
+            suggestions=[
+                Suggestion(text=name, kind=kind, start=start, end=request.position)
+                for name in fitting[:MAX_SUGGESTIONS]
+            ],
+            more=len(fitting) > MAX_SUGGESTIONS,
+        )
 
     # exports ----------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,83 @@
+"""A summary of a column that a driver makes of its cells, for a server that cannot summarize."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api.columns import ColumnKind
+from dragoman_api.summaries import Bucket, ColumnSummary, ValueCount
+
+from .bucket_bounds import instant_bounds, instant_text, number_bounds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dragoman_api.cells import Cell
+    from dragoman_api.columns import Column
+    from dragoman_api.summaries import SummaryRequest
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def summarize_cells(request: SummaryRequest, column: Column, cells: Iterable[Cell]) -> ColumnSummary:
+    """Summarize the cells of a column: one scalar or None for each row that the filter selects.
+
+    Equal counts come in the order of the cells. Instants and days are ISO 8601 texts; those without an offset are taken
+    as UTC.
+
+    Args:
+        request: How many values and buckets.
+        column: The column.
+        cells: Its cells, neither arrays nor objects.
+    """
+    held: list[Any] = []
+    rows = 0
+    for rows, cell in enumerate(cells, 1):  # noqa: B007 - the last number is the number of rows
+        if cell is not None:
+            held.append(cell)
+    counts = Counter(held)
+    return ColumnSummary(
+        column=column,
+        rows=rows,
+        missing=rows - len(held),
+        values=[ValueCount(value, number) for value, number in counts.most_common(request.values)],
+        distinct=len(counts),
+        minimum=min(held, default=None),
+        maximum=max(held, default=None),
+        buckets=_buckets(column.kind, held, most=request.buckets) if held else [],
+    )
+
+
+def buckets_of(bounds: Sequence[Cell], rows: Sequence[int]) -> list[Bucket]:
+    """Return the buckets between bounds, from the number of rows in each.
+
+    >>> buckets_of([0, 10, 20], [3, 4])
+    [Bucket(lower=0, upper=10, rows=3), Bucket(lower=10, upper=20, rows=4)]
+    """
+    return [Bucket(lower, upper, n) for lower, upper, n in zip(bounds, bounds[1:], rows, strict=False)]
+
+
+def _buckets(kind: ColumnKind, held: Sequence[Any], *, most: int) -> list[Bucket]:
+    if kind in (ColumnKind.TIMESTAMP, ColumnKind.DATE):
+        held = [_milliseconds(each) for each in held]
+        places = instant_bounds(min(held), max(held), most=most)
+        shown: list[Cell] = [instant_text(each) for each in places]
+        return buckets_of(shown, _spread(places, held))
+    if not kind.numeric:
+        return []
+    whole = kind in (ColumnKind.INTEGER, ColumnKind.UNSIGNED)
+    bounds = number_bounds(min(held), max(held), most=most, whole=whole)
+    return buckets_of(bounds, _spread(bounds, held))
+
+
+def _spread(bounds: Sequence[Any], held: Iterable[Any]) -> list[int]:
+    found = Counter(bisect_right(bounds, each) - 1 for each in held)
+    return [found[at] for at in range(len(bounds) - 1)]
+
+
+def _milliseconds(text: str) -> int:
+    at = datetime.fromisoformat(text)
+    return ((at if at.tzinfo else at.replace(tzinfo=UTC)) - _EPOCH) // timedelta(milliseconds=1)
