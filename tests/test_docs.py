@@ -21,6 +21,8 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md"])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+OURS = r"dragoman(?:_api|_worker|_registry|_elasticsearch|_weaviate)?"
+ENTRY_POINTS = {"dragoman.drivers", "dragoman.automations"}
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
@@ -87,6 +89,51 @@ def test_every_page_can_be_reached_from_the_first_one():
         targets = (target.partition("#")[0] for target in LINK.findall(read(page)) if "://" not in target)
         waiting += [(page.parent / target).resolve() for target in targets if target]
     assert {page for page in PAGES if page.is_relative_to(DOCS)} <= reached
+
+
+@cache
+def tracked() -> frozenset[str]:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout.decode()
+    return frozenset(listed.split("\0"))
+
+
+def is_named(dotted: str) -> bool:
+    """Return whether a dotted name is a module, or a name that its longest part that is a module contains."""
+    parts = dotted.split(".")
+    for length in range(len(parts), 0, -1):
+        stem = "/".join(parts[:length])
+        found = [name for name in tracked() if name.endswith((f"/{stem}.py", f"/{stem}/__init__.py"))]
+        if found:
+            return length == len(parts) or any(re.search(rf"\b{parts[length]}\b", read(ROOT / each)) for each in found)
+    return False
+
+
+@pytest.mark.parametrize("page", PAGES, ids=NAMES)
+def test_every_module_that_a_page_names_exists(page):
+    text = FENCE.sub("", read(page))
+    dotted = set(re.findall(rf"`({OURS}(?:\.[a-z_]\w*)+)", text)) - ENTRY_POINTS
+    assert not [name for name in dotted if not is_named(name)]
+    folders = {part for name in tracked() for part in Path(name).parts[:-1]}
+    paths = {path for path in re.findall(r"`((?:\w+/)+\w+\.py)`", text) if path.split("/")[0] in folders}
+    assert not [path for path in paths if path not in tracked() and not any(n.endswith(f"/{path}") for n in tracked())]
+
+
+@pytest.mark.parametrize("package", ["dragoman", "dragoman_registry"])
+def test_the_page_of_the_architecture_names_the_modules_of_a_package(package):
+    text = read(DOCS / "explanation/architecture.md").partition(f"| in `{package}` |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in text.splitlines()[2:]]
+    assert len(cells) > 5
+    missing = [name for cell in cells for name in re.findall(r"`(\w+)`", cell) if not is_named(f"{package}.{name}")]
+    assert not missing
+
+
+def test_the_glossary_has_at_most_60_terms_in_order_and_one_line_for_each():
+    text = read(DOCS / "explanation/glossary.md").partition("\n- ")[2]
+    terms = [re.fullmatch(r"(?:- )?\*\*(.+)\*\*: [A-Z`].*\.", line) for line in text.splitlines()]
+    assert all(terms)
+    names = [term[1] for term in terms if term]
+    assert names == sorted(set(names))
+    assert len(names) <= 60
 
 
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
