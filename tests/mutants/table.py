@@ -97,6 +97,7 @@ _REGISTRY = {
     "names": "test_names.py test_hostile_names.py",
     "trust.interface": "trust",
     "trust.keys": "trust",
+    "trust.metadata_files": "trust",
     "trust.pinned": "trust",
     "trust.tuf_repository": "trust",
     "trust.roles": "trust",

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from copy import deepcopy
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tuf.api.exceptions import RepositoryError
 from tuf.api.metadata import Metadata, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp
-from tuf.api.serialization import DeserializationError
 
 from dragoman_api.errors import ConfigurationError, IndexInvalidError, TrustError
 from dragoman_registry.files import read_plain, write, write_below
 from dragoman_registry.names import TARGET
 
 from . import roles
+from .metadata_files import MAX_ROLE, describe_file, parse_metadata, read_roots, versions_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 
 DAYS = "x-dragoman-days"
 """Field of the timestamp with the lifetime in days for each renewal."""
-_FILE = re.compile(r"([1-9][0-9]{0,8})\.([\w-]+)\.json", re.ASCII)
-MAX_ROLE = 32 << 20
-"""Maximum size of a role's file in bytes; clients have the same limit."""
 KNOWN = "root.json"
 """Name of the copy of the first root beside the keys, which an attacker who can write to the registry cannot change."""
 
@@ -85,7 +81,7 @@ class Repository:
         if new_days is not None:
             self._begin(upstream.signed if upstream else None)
             return
-        self._root = self._walk()
+        self._root = read_roots(self._folder, self.keys.folder / KNOWN)
         self._timestamp: Metadata[Timestamp] = self._read("timestamp", None, Timestamp)
         self._snapshot: Metadata[Snapshot] = self._read("snapshot", self._timestamp.signed.snapshot_meta, Snapshot)
         self._roles["targets"] = self._read("targets", self._snapshot.signed.meta["targets.json"], Targets)
@@ -170,7 +166,7 @@ class Repository:
 
     def _submissions(self) -> Iterator[tuple[str, Metadata[Targets] | None, dict[str, str]]]:
         """Find each publisher's submissions since the last acceptance: the newest readable one, and faulty files."""
-        versions = self._versions()
+        versions = versions_in(self._folder)
         for role in roles.publisher_roles(self.targets):
             meta, faults = self._snapshot.signed.meta.get(f"{role.name}.json"), dict[str, str]()
             sound: Metadata[Targets] | None = None
@@ -179,18 +175,10 @@ class Repository:
                     break
                 path = self._folder / f"{version}.{role.name}.json"
                 try:
-                    sound, self._lies[role.name] = self._parse(path, Targets), version
+                    sound, self._lies[role.name] = parse_metadata(path, Targets), version
                 except IndexInvalidError as error:
                     faults[f"metadata/{path.name}"] = error.message
             yield role.name, sound, faults
-
-    def _versions(self) -> dict[str, set[int]]:
-        """Map each role to the versions of its metadata on disk, accepted or not."""
-        versions: dict[str, set[int]] = {}
-        for file in self._folder.iterdir():
-            if match := _FILE.fullmatch(file.name):
-                versions.setdefault(match[2], set()).add(int(match[1]))
-        return versions
 
     def problems(self, name: str, metadata: Metadata[Targets]) -> Iterator[tuple[str, str]]:
         """List the reasons not to accept a publisher's submission, as (code, reason)."""
@@ -266,7 +254,7 @@ class Repository:
 
     def next_version(self, name: str) -> int:
         """Return the version number of a publisher's next submission."""
-        return max(self._versions().get(name, {0})) + 1
+        return max(versions_in(self._folder).get(name, {0})) + 1
 
     def adopt(self, name: str, metadata: Metadata[Targets]) -> None:
         """Accept a publisher's submission, byte for byte."""
@@ -278,7 +266,7 @@ class Repository:
     def copy(self, name: str, data: bytes) -> None:
         """Copy the metadata of another registry's role, byte for byte."""
         metadata: Metadata[Targets] = Metadata.from_bytes(data)
-        meta = _meta(metadata.signed.version, data)
+        meta = describe_file(metadata.signed.version, data)
         if self._snapshot.signed.meta.get(f"{name}.json") != meta:
             write_below(self._folder, f"{meta.version}.{name}.json", data)
             self._snapshot.signed.meta[f"{name}.json"] = meta
@@ -357,7 +345,7 @@ class Repository:
             self._note(name, self.role(name), self._write(name, self.role(name)))
         self._advance("snapshot", self._snapshot)
         data = self._write("snapshot", self._snapshot)
-        self._timestamp.signed.snapshot_meta = _meta(self._snapshot.signed.version, data)
+        self._timestamp.signed.snapshot_meta = describe_file(self._snapshot.signed.version, data)
         self._timestamp.signed.unrecognized_fields[DAYS] = self.days
         self._advance("timestamp", self._timestamp)
         self._write("timestamp", self._timestamp)
@@ -382,7 +370,7 @@ class Repository:
 
     def _note(self, name: str, metadata: Metadata[Targets], data: bytes) -> None:
         # The digest keeps a role's owner from replacing the accepted bytes.
-        self._snapshot.signed.meta[f"{name}.json"] = _meta(metadata.signed.version, data)
+        self._snapshot.signed.meta[f"{name}.json"] = describe_file(metadata.signed.version, data)
 
     def _authority(self, name: str) -> Root | Targets:
         return self._root.signed if name in self._root.signed.roles else self.targets
@@ -408,46 +396,14 @@ class Repository:
 
     def _read(self, name: str, meta: MetaFile | None, kind: type[Any]) -> Metadata[Any]:
         path = self._folder / (f"{meta.version}.{name}.json" if meta else f"{name}.json")
-        metadata = self._parse(path, kind)
-        if name.startswith(roles.PUBLISHER) and meta and _meta(meta.version, read_plain(path, limit=MAX_ROLE)) == meta:
+        metadata = parse_metadata(path, kind)
+        if (
+            name.startswith(roles.PUBLISHER)
+            and meta
+            and describe_file(meta.version, read_plain(path, limit=MAX_ROLE)) == meta
+        ):
             return metadata  # verified on acceptance; the key may have changed since
         if not self.verified(name, metadata):
             hint = "restore it from a copy, or ask the holder of the key to sign it"
             raise TrustError(f"{path} is not signed with the keys of {name}", hint=hint)
         return metadata
-
-    def _parse(self, path: Path, kind: type[Any]) -> Metadata[Any]:
-        try:
-            metadata: Metadata[Any] = Metadata.from_bytes(read_plain(path, limit=MAX_ROLE))
-        except FileNotFoundError as error:
-            raise IndexInvalidError(f"{path} is missing from the registry", details={"path": str(path)}) from error
-        except OSError as error:
-            text = f"{path} cannot be read: {error.strerror or error}"
-            raise IndexInvalidError(text, details={"path": str(path)}) from error
-        except DeserializationError as error:
-            raise IndexInvalidError(f"{path} is not valid: {error}", details={"path": str(path)}) from error
-        if not isinstance(metadata.signed, kind):
-            raise IndexInvalidError(f"{path} is not {kind.__name__.lower()} metadata", details={"path": str(path)})
-        return metadata
-
-    def _walk(self) -> Metadata[Root]:
-        """Follow the chain of roots, each signed by the previous one; the first must match the copy beside the keys."""
-        path = self._folder / "1.root.json"
-        root = self._parse(path, Root)
-        known = self.keys.folder / KNOWN
-        if known.is_file() and known.read_bytes() != read_plain(path, limit=MAX_ROLE):
-            text = f"{path} is not the root that was made with the keys in {self.keys.folder}"
-            raise TrustError(text, hint="the folder was changed; restore it from a copy", code="root-mismatch")
-        while (path := self._folder / f"{root.signed.version + 1}.root.json").is_file():
-            following = self._parse(path, Root)
-            for authority in (root, following):
-                try:
-                    authority.signed.verify_delegate("root", following.signed_bytes, following.signatures)
-                except (RepositoryError, ValueError) as error:
-                    raise TrustError(f"{path} is not signed with the keys of the previous root") from error
-            root = following
-        return root
-
-
-def _meta(version: int, data: bytes) -> MetaFile:
-    return MetaFile(version, len(data), {"sha256": hashlib.sha256(data).hexdigest()})

@@ -58,7 +58,7 @@ def test_accepting_many_reads_each_submission_a_fixed_number_of_times(tmp_path: 
             wheel = wheelhouse.Driver(f"d{n}").write(tmp_path / "w")
             publish.build([wheel], to=root, sign=key, keys=tmp_path / "none")
         with monkeypatch.context() as patch:
-            calls = counted(patch, tuf_repository.Repository, "_parse")
+            calls = counted(patch, tuf_repository, "parse_metadata")
             assert len(acceptance.accept(root)) == count
             reads.append(calls[0])
     fixed = (3 * reads[0] - reads[1]) / 2  # what does not depend on how many there are
