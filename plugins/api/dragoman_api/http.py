@@ -6,7 +6,6 @@ import io
 import re
 import socket
 from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakSet
 
@@ -14,14 +13,13 @@ import aiohttp
 import anyio
 import msgspec
 from aiohttp.resolver import ThreadedResolver
-from multidict import CIMultiDictProxy
 from yarl import URL
 
 from . import _connection_errors, _http_profile, _ssl_context
 from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_connection, send_once
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, QueryError
-from .json_text import decode
+from .http_responses import CHUNK, Response, Stream
 from .masking import Mask, MaskedStream
 from .replies import redirection
 
@@ -40,9 +38,6 @@ T = TypeVar("T")
 BODY_LIMIT = 128 * 2**20
 """Maximum size of one answer in bytes, decompressed."""
 
-CHUNK = 2**20
-"""Maximum size of one chunk of a streamed answer in bytes, decompressed."""
-
 _CONNECT = 15  # seconds for name, socket and TLS handshake; the host's side of the sandbox gives up after 10
 _HANG_UP = 1  # seconds for the end of all connections
 _CONNECTIONS = 32  # more than the slices of an export; aiohttp's own limit of 100 would only burden the server
@@ -50,65 +45,6 @@ _HEADER = 64 * 2**10  # deprecations come in Warning headers, far longer than th
 _QUOTED = 2**14  # bytes of an answer that an error examines
 _BIG = 2**20  # above this aiohttp wants a body as a file, so that sending does not block the loop
 _PATH = re.compile(r"/(?!/)[!\"$->@-~]*(\?[!\"$-~]+)?")  # visible ASCII; yarl drops '#…' and a '?' without a query
-
-
-@dataclass(frozen=True, slots=True)
-class Response:
-    """A server's answer.
-
-    Attributes:
-        status: HTTP status.
-        headers: Case-insensitive; `headers.getall` returns all values of one name.
-        body: The whole body, decompressed.
-    """
-
-    status: int
-    headers: CIMultiDictProxy[str]
-    body: bytes
-
-    @property
-    def text(self) -> str:
-        """The body as text; bytes that are not UTF-8 are replaced."""
-        return self.body.decode(errors="replace")
-
-    def json(self) -> Any:
-        """Decode the body; integers keep every digit.
-
-        Raises:
-            QueryError: The body is not JSON, for example a proxy's HTML page.
-        """
-        try:
-            return decode(self.body, object)
-        except ValueError as error:
-            raise QueryError(
-                f"HTTP {self.status}, and the answer is not JSON ({error}): {_connection_errors.shorten(self.text)}",
-                hint="check Host and Port: a proxy may have answered instead of the database",
-            ) from error
-
-
-class Stream:
-    """A server's answer while it arrives: iterate over it to read its chunks.
-
-    Attributes:
-        status: HTTP status.
-        headers: Case-insensitive.
-    """
-
-    def __init__(self, status: int, headers: CIMultiDictProxy[str], chunks: AsyncIterator[bytes]) -> None:
-        self.status, self.headers, self._chunks = status, headers, chunks
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        """Return the chunks, decompressed, at most `CHUNK` bytes each; the errors are those of `Http.stream`."""
-        return self._chunks
-
-    async def response(self) -> Response:
-        """Read what is left, to build an error of it with `Http.check`; a long body is read in part."""
-        body = b""
-        async for chunk in self._chunks:
-            body += chunk
-            if len(body) >= CHUNK:
-                break
-        return Response(self.status, self.headers, body)
 
 
 class Http:

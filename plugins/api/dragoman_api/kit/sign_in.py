@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman_api.connections import Profile
-    from dragoman_api.http import Http, Response
+    from dragoman_api.http import Http
+    from dragoman_api.http_responses import Response
 
 ANSWER_LIMIT = 2**18
 """Maximum size of the answer to a sign-in, in bytes."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Description
     from dragoman_api.connections import Profile
     from dragoman_api.grid import Page
+    from dragoman_api.http_responses import Response
 
 SAMPLE = 200
 """Number of rows from which the conformance tests take values for its filters."""
@@ -159,7 +160,7 @@ async def opened(driver: Any, profile: Profile) -> AsyncIterator[list[HttpReques
     Yields:
         Every request the driver has sent, growing.
     """
-    from dragoman_api.http import Http, Response
+    from dragoman_api.http import Http
 
     log: list[HttpRequest] = []
 
