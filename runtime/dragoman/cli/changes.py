@@ -11,10 +11,10 @@ import click
 
 from .errors import NOT_APPLIED
 from .global_options import CONNECTION, OBJECT, Command
-from .grid import TENANT
 from .opening import opens
 from .option_values import parse_values, take_pairs
 from .output import plain, request_document, say, say_notes, write_json, write_request, write_table
+from .read_options import TENANT
 from .streams import attended
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import click
 from .command_files import command_file
 from .errors import FAILED
 from .global_options import CONNECTION, Command
-from .grid import formatted
 from .opening import opens
 from .output import dumps, page_document, plain, plain_lines, safe_json, say_notes, write_json, write_page, write_text
+from .read_options import formatted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

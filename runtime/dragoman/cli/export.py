@@ -12,10 +12,10 @@ import click
 
 from .command_files import command_file
 from .global_options import CONNECTION, OBJECT, Command
-from .grid import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_names, suggesting_names, timed
 from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
+from .read_options import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_names, suggesting_names, timed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

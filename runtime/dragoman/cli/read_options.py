@@ -1,0 +1,107 @@
+"""Options that commands which read rows share: format, filter, span of time, columns; and names as suggestions."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from dragoman.near_names import did_you_mean, near_names
+
+from . import output
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from dragoman.session import Session
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
+COLUMNS = click.option("--columns", metavar="A,B,…", help="Only these columns, in this order.")
+ESCAPE = click.option("--escape-formulas", is_flag=True, expose_value=False, callback=lambda *given: _escape(*given),
+                      help="CSV: put an apostrophe before texts that a spreadsheet would run as formulas.")  # fmt: skip
+TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
+REVISION = click.option("--revision", default="", help="As the rows were then: `revision` of an earlier page.")
+
+
+def _escape(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    context.obj.escape_formulas = value
+
+
+def formatted(function: F) -> F:
+    """Add the options for the output of rows to a command."""
+    option = click.option(
+        "--format", default="table", type=click.Choice(output.FORMATS), help="The output format of rows."
+    )
+    return option(ESCAPE(function))
+
+
+def filtered(function: F) -> F:
+    """Add the options of a filter to a command."""
+    for option in (
+        click.option(
+            "--match",
+            default="all",
+            type=click.Choice(["all", "any"]),
+            help="Whether all filter rows must match, or any.",
+        ),
+        click.option("--raw", multiple=True, metavar="TEXT", help="A filter in the server's own syntax. Repeatable."),
+        click.option("--filter", "filters", multiple=True, metavar="ROW", help="COLUMN OP VALUE [@GROUP]. Repeatable."),
+    ):
+        function = option(function)
+    return function
+
+
+def timed(function: F) -> F:
+    """Add the options of a span of time to a command, which receives it as `span`."""
+
+    @wraps(function)
+    def run(*args: Any, since: str | None, until: str | None, all_time: bool, **more: Any) -> Any:
+        from dragoman.time_spans import Span
+
+        return function(*args, span=Span(since=since, until=until, all_time=all_time), **more)
+
+    for option in (
+        click.option("--all-time", is_flag=True, help="All rows, also where only the newest are read by default."),
+        click.option("--until", metavar="TIME", help="Only rows before this time, written as for --since."),
+        click.option("--since", metavar="TIME", help="Only rows from this time on: 2026-11-23T12:00:00Z, -1h, now-7d."),
+    ):
+        run = option(run)
+    return cast("F", run)
+
+
+def parse_names(text: str | None) -> list[str] | None:
+    """Read the names of columns; None if the option is absent."""
+    return [name.strip() for name in text.split(",")] if text else None
+
+
+@asynccontextmanager
+async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]:
+    """Add near names to an error about an unknown column or object."""
+    from dragoman_api.errors import DragomanError, ObjectNotFoundError
+
+    try:
+        yield
+    except DragomanError as error:
+        wanted = str(error.details.get("column") or (object if isinstance(error, ObjectNotFoundError) else ""))
+        if wanted:
+            known = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
+            if wanted not in known:
+                error.message += did_you_mean(near_names(wanted, known))
+                look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
+                error.advise(shlex.join(["dragoman", look[0], session.name, *look[1:]]))
+        raise
+
+
+async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
+    from dragoman_api.errors import DragomanError
+
+    try:
+        if objects:
+            return [one.name for one in await session.objects()]
+        return [column.name for column in (await session.describe(object)).columns]
+    except DragomanError:  # report the first error
+        return []
