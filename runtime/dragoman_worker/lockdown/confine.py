@@ -30,7 +30,7 @@ class Confinement:
         self._certificates = _certificates()
 
     def apply(self, plan: Lockdown) -> Sandboxed:
-        """Give up everything that the plan names, then test that it is gone. Call this once.
+        """Drop everything that the plan names, then test that it is gone. Call this once.
 
         Args:
             plan: What the host wants given up. With no layers, only core files are given up.

@@ -38,7 +38,7 @@ def hide_memory() -> None:
 
 
 def drop_capabilities() -> None:
-    """Give up every capability, the ambient ones first. This is essential if the host runs as root."""
+    """Drop every capability, the ambient ones first. This is essential if the host runs as root."""
     prctl(_CAP_AMBIENT, _CLEAR_ALL)
     syscall(NUMBERS.get("capset", -1), struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24))
 
