@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
 
     from dragoman_api.columns import Note
+    from dragoman_api.filters import TimeRange
 
 
 class Count(int):
@@ -16,14 +17,16 @@ class Count(int):
     Attributes:
         notes: Remarks on what was counted: what the filter makes approximate, a default window of time, columns that
             changed meanwhile.
+        time: The range of time of the rows, as `dragoman_api.grid.Page.time`.
     """
 
     notes: list[Note]
+    time: TimeRange | None
 
-    def __new__(cls, number: int, notes: Iterable[Note] = ()) -> Self:
-        """Make a count of its number and notes."""
+    def __new__(cls, number: int, notes: Iterable[Note] = (), *, time: TimeRange | None = None) -> Self:
+        """Make a count of its number, notes and range of time."""
         made = super().__new__(cls, number)
-        made.notes = list(notes)
+        made.notes, made.time = list(notes), time
         return made
 
 

@@ -194,7 +194,7 @@ class Session:
             limit: Rows of the page.
             columns: The columns to return.
             total: Count all matching rows.
-            cursor: `Page.next` of an earlier page.
+            cursor: `Page.next` of an earlier page; if that page has a `time`, with `span=Span.of(page.time)`.
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to read the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
@@ -231,7 +231,7 @@ class Session:
             asked = msgspec.structs.replace(request, filter=made.filter, time=made.time)
             began = time.perf_counter()
             page = await self._calls.run(DriverSpec.fetch_page, asked, object=object, rows=limit)
-            return msgspec.structs.replace(page, notes=[*made.notes, *page.notes])
+            return msgspec.structs.replace(page, notes=[*made.notes, *page.notes], time=made.time)
 
         page, changed = await until_unchanged(fetch)
         page = msgspec.structs.replace(page, notes=[*changed, *page.notes])
@@ -266,10 +266,11 @@ class Session:
         async def count() -> Count:
             made = await self._reads.prepare(scope)
             request = CountRequest(object=object, filter=made.filter, time=made.time, tenant=tenant, revision=revision)
-            return Count(await self._calls.run(DriverSpec.count_rows, request, object=object), made.notes)
+            number = await self._calls.run(DriverSpec.count_rows, request, object=object)
+            return Count(number, made.notes, time=made.time)
 
         number, changed = await until_unchanged(count)
-        return Count(number, [*changed, *number.notes])
+        return Count(number, [*changed, *number.notes], time=number.time)
 
     async def summarize(
         self,

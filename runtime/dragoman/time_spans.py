@@ -30,6 +30,11 @@ class Span:
     until: str | None = None
     all_time: bool = False
 
+    @classmethod
+    def of(cls, time: TimeRange | None) -> Span:
+        """Return the span of a range with absolute instants, such as `Page.time`; all time if there is none."""
+        return cls(all_time=True) if time is None else cls(since=time.since, until=time.until)
+
 
 DEFAULT = Span()
 """What the object's description names: a window before now, or all rows."""

@@ -9,6 +9,8 @@ from examples.stand_ins import key_value, time_series
 from msgspec.structs import replace
 
 from dragoman_api import (
+    CellRequest,
+    CountRequest,
     Delete,
     ExportRequest,
     Filter,
@@ -19,12 +21,13 @@ from dragoman_api import (
     PlanRequest,
     Profile,
     QueryError,
+    Role,
     RowKey,
     TimeRange,
     Update,
 )
 from dragoman_api.connections import Secrets
-from dragoman_api.errors import AuthenticationError, RevisionGoneError, WindowExceededError
+from dragoman_api.errors import AuthenticationError, RevisionGoneError, RowNotFoundError, WindowExceededError
 from dragoman_api.kit.derived_hooks import export_from_pages
 from dragoman_api.testing import DriverConformance, Target, opened
 from fakes import time_series as fake_series
@@ -153,6 +156,34 @@ async def test_a_lease_shows_its_seconds_and_is_kept_by_an_update_of_the_value()
                 [row] = [row for row in await target.all_rows() if row.key.id == b"books/02"]
                 assert row["ttl"] == expected
             assert row["value"] == b"\0\xff"
+
+
+async def test_a_row_that_the_server_removes_when_it_expires_is_gone_for_every_hook():
+    """Planned changes meet a row that is gone; pages of the revision before still show it."""
+    store = filled()
+    async with serving(store) as (_, _, port):
+        driver = key_value.Driver()
+        async with opened(driver, Profile(name="fake", type="keys", host="127.0.0.1", port=port)):
+            described = (await driver.describe_object("books/")).columns
+            [expiry] = [column.name for column in described if column.role is Role.EXPIRY]
+            first = await driver.fetch_page(PageRequest(object="books/", limit=5))
+            leased = [row.key for row in first.rows if row[expiry] is not None]
+            assert [row[expiry] for row in first.rows if row[expiry] is not None] == [60] * len(leased) != []
+            changes = [Update(leased[0], {"value": b"late"}), Delete(leased[1])]
+            plan = replace(await driver.plan_change(PlanRequest(changes=changes)), changes=changes)
+            assert len(plan.planned) == 2
+            store.expire(1)
+            outcomes = await driver.apply_change(plan)
+            assert [each.status for each in outcomes] == [OutcomeStatus.CONFLICT] * 2
+            stays = sum(number % 2 == 0 for number in range(len(KEYS)))
+            assert await driver.count_rows(CountRequest(object="books/")) == stays
+            again = await driver.fetch_page(PageRequest(object="books/"))
+            assert {row.key.id for row in again.rows}.isdisjoint(key.id for key in leased)
+            assert {row[expiry] for row in again.rows} == {None}
+            with pytest.raises(RowNotFoundError):
+                await driver.fetch_cell(CellRequest(key=leased[0], column="value"))
+            following = PageRequest(object="books/", limit=100, cursor=first.next, revision=first.revision)
+            assert len(first.cells) + len((await driver.fetch_page(following)).cells) == len(KEYS)
 
 
 @pytest.mark.parametrize("row", ["books/02", "Ym9va3MvMDI=", b"other/02", [b"books/02"]])

@@ -8,16 +8,17 @@ import json
 from typing import Any
 
 import pytest
-from api.test_memory_driver import memory_target
+from api.test_memory_driver import memory_target, timed_server
 from msgspec.structs import replace
 
 from dragoman_api.cells import CutJson, CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, OutcomeStatus, PlannedRequest
-from dragoman_api.columns import Object, ObjectList, Operator, Written
+from dragoman_api.columns import Object, ObjectList, Operator, TimeColumn, Written
 from dragoman_api.connections import Health
 from dragoman_api.errors import ConnectionFailedError, ConsoleSyntaxError, DragomanError, FilterNotSupportedError
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.testing import DriverConformance, MemoryDriver
+from dragoman_api.testing.conformance.times import TimeConformance
 
 BROKEN: list[tuple[str, type[MemoryDriver]]] = []
 
@@ -696,10 +697,83 @@ class StartsAgain(MemoryDriver):
             yield part
 
 
+# ranges of time -------------------------------------------------------------------------------------------------------
+
+
+@breaks("test_the_time_column_is_described_and_holds_instants")
+class NamesNoColumn(MemoryDriver):
+    @hookimpl
+    async def describe_object(self, name):
+        return replace(await super().describe_object(name), time=TimeColumn(column="when"))
+
+
+@breaks("test_the_time_column_is_described_and_holds_instants")
+class ShowsDays(Broken):
+    def page(self, request, page):
+        at = [column.name for column in page.columns].index("at")
+        return replace(page, cells=[[*cells[:at], cells[at] and cells[at][:10]] for cells in page.cells])
+
+
+@breaks("test_a_range_of_time_leaves_the_rows_inside_it")
+class IgnoresTheRange(MemoryDriver):
+    @hookimpl
+    async def fetch_page(self, request):
+        return await super().fetch_page(replace(request, time=None))
+
+
+@breaks("test_a_range_of_time_leaves_the_rows_inside_it")
+class TakesTheLastInstant(MemoryDriver):
+    def _rows(self, request, revision):
+        time = request.time
+        last = [] if time is None or time.until is None else super()._rows(replace(request, time=None), revision)
+        return [*super()._rows(request, revision), *(row for row in last if row["row"].get("at") == time.until)]
+
+
+@breaks("test_a_range_of_time_leaves_the_rows_inside_it")
+class KeepsRowsWithoutATime(MemoryDriver):
+    def _rows(self, request, revision):
+        everything = super()._rows(replace(request, time=None), revision)
+        kept = [] if request.time is None else [row for row in everything if row["row"].get("at") is None]
+        return [*super()._rows(request, revision), *kept]
+
+
+@breaks("test_a_count_and_an_export_keep_to_the_range")
+class CountsAllTime(MemoryDriver):
+    @hookimpl
+    async def count_rows(self, request):
+        return await super().count_rows(replace(request, time=None))
+
+
+@breaks("test_a_count_and_an_export_keep_to_the_range")
+class ExportsAllTime(MemoryDriver):
+    @hookimpl
+    async def export_rows(self, request):
+        async for part in super().export_rows(replace(request, time=None)):
+            yield part
+
+
+@breaks("test_a_range_holds_beside_a_filter")
+class JoinsTheRangeByOr(MemoryDriver):
+    def _rows(self, request, revision):
+        rows = super()._rows(request, revision)
+        if None in (request.time, request.filter):
+            return rows
+        others = super()._rows(replace(request, filter=None), revision)
+        return [*rows, *(row for row in others if row not in rows)]
+
+
+@breaks("test_a_cursor_of_another_range_is_refused")
+class TakesAnyCursor(MemoryDriver):
+    @hookimpl
+    async def fetch_page(self, request):
+        page = await super().fetch_page(replace(request, offset=int(request.cursor or 0), cursor=None))
+        return replace(page, next=page.next and str(int(request.cursor or 0) + request.limit))
+
+
 @pytest.mark.parametrize(("name", "driver"), [pytest.param(*each, id=each[1].__name__) for each in BROKEN])
 async def test_a_broken_driver_turns_its_promise_red(name, driver):
     arguments = {"name": "*"} if "name" in inspect.signature(getattr(DriverConformance, name)).parameters else {}
-    target = await memory_target(driver())
+    target = await memory_target(driver(timed_server()) if hasattr(TimeConformance, name) else driver())
     if driver is UpdatesNevertheless:
         target = dataclasses.replace(target, change={})
     with pytest.raises((AssertionError, DragomanError, pytest.fail.Exception)):

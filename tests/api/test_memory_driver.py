@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dragoman_api.columns import ColumnKind
 from dragoman_api.connections import Profile
 from dragoman_api.testing import DriverConformance, MemoryDriver, Target
+from dragoman_api.testing.memory_server import MemoryServer
 
 PROFILE = Profile(name="m", type="memory", host="127.0.0.1", port=1)
 
@@ -28,7 +30,22 @@ async def memory_target(driver: MemoryDriver) -> Target:
     )
 
 
+def timed_server() -> MemoryServer:
+    """Return a server whose rows have a time, two of them the same, or none."""
+    server = MemoryServer()
+    server.kinds = {**server.kinds, "at": ColumnKind.TIMESTAMP}
+    for name, row in server.objects["books"].items():
+        row["at"] = None if name == "5" else f"2026-11-23T12:00:{int(name) // 2:02}.{int(name) % 4 // 2}Z"
+    return server
+
+
 class TestMemoryDriver(DriverConformance):
     @pytest.fixture
     async def target(self) -> Target:
         return await memory_target(MemoryDriver())
+
+
+class TestMemoryDriverOfATimeSeries(DriverConformance):
+    @pytest.fixture
+    async def target(self) -> Target:
+        return await memory_target(MemoryDriver(timed_server()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from wheelhouse import Driver, registry
 
 HOOKS = ["compile_filter", "connect", "count_rows", "describe_object", "export_rows", "fetch_page", "list_objects"]
 CODE = """
+import anyio
 import msgspec
 from dragoman_api import Column, CompiledFilter, Description, Explanation, ExportPart, Object, ObjectList, Page
 from dragoman_api import QueryError, Server, TimeColumn, hookimpl
@@ -43,6 +45,8 @@ class Driver:
 
     @hookimpl
     async def fetch_page(self, request):
+        if request.object == "db/mem":
+            await anyio.sleep(1.1)  # instants have whole seconds here
         if request.cursor not in (None, "next"):
             raise QueryError("the cursor is none of this query", hint="read the first page", code="cursor-invalid")
         span = [request.time.since, request.time.until] if request.time else [None, None]
@@ -111,6 +115,30 @@ def test_all_pages_of_the_shell_show_one_revision_and_keep_span_and_residual(tim
     for page, (revision, offset) in zip(pages, [("", 0), ("r7", 1), ("r7", 2)], strict=True):
         assert f'"since":"2026-11-23T00:00:00Z","until":null,"revision":"{revision}","residual":50' in page
         assert f'"offset":{offset}}}' in page
+
+
+@pytest.mark.parametrize("words", ["", "--since -1h", "--since -2h --until now-1h"])
+def test_the_pages_of_the_shell_keep_the_instants_of_the_first(timed, words):
+    done = timed("open", "shop", typed=f"page db/mem --json {words}\nnext --json\n")
+    first, following = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
+    assert (first["rows"][0]["offset"], following["rows"][0]["offset"]) == (0, 1)
+    assert following["time"] == first["time"]
+    for found in (first, following):
+        assert [found["rows"][0][name] for name in ("since", "until")] == [
+            found["time"][name] for name in ("since", "until")
+        ]
+
+
+def test_the_hint_to_the_next_page_names_the_instants_of_this_one(timed):
+    said = re.search(r"next: (--since \S+ --cursor next)", timed("page", "shop", "db/cpu").err)
+    assert said is not None
+    found = timed("page", "shop", "db/cpu", *said[1].split(), "--json").json
+    assert found["time"]["since"] == said[1].split()[1]
+
+
+def test_the_last_rows_are_those_that_were_counted(timed):
+    found = timed("page", "shop", "db/mem", "--last", "--limit", "1", "--json").json
+    assert [note["code"] for note in found["notes"]] == ["time-window"]
 
 
 def test_a_revision_of_an_earlier_page_is_read_again(timed):

@@ -7,8 +7,8 @@ import stat
 from typing import TYPE_CHECKING
 
 import pytest
-
 from dragoman.sandbox.reach.reached import Reached
+
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.ip_addresses import Nearness
 

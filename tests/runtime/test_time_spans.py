@@ -26,6 +26,7 @@ import msgspec
 from dragoman_api import (
     Column, Description, ExportPart, Note, Object, ObjectList, Page, QueryError, Server, TimeColumn, hookimpl
 )
+from dragoman_api.kit import cursors
 
 
 class Driver:
@@ -46,7 +47,10 @@ class Driver:
     @hookimpl
     async def fetch_page(self, request):
         asked = request.time and [request.time.column, request.time.since, request.time.until]
-        return Page(columns=[Column(name="asked", type="text")], cells=[[str(asked)]])
+        query = cursors.query_of(request)
+        if request.cursor is not None:
+            cursors.unseal(request.cursor, query, int)
+        return Page(columns=[Column(name="asked", type="text")], cells=[[str(asked)]], next=cursors.seal(query, 1))
 
     @hookimpl
     async def count_rows(self, request):
@@ -157,6 +161,29 @@ async def test_the_default_window_is_applied_to_every_read_and_said(open_timed, 
         assert "time-window" in [note.code for note in result.notes]
         everything = await session.page("cpu", span=Span(all_time=True))
         assert (everything.cells, everything.notes) == ([["None"]], [])
+
+
+@pytest.mark.parametrize("span", [Span(), Span(since="-1h"), Span(since="-2h", until="now-1m")])
+async def test_the_pages_behind_a_cursor_keep_the_instants_of_the_first(open_timed, span):
+    async with open_timed("time-range") as runtime, runtime.open("timed") as session:
+        first = await session.page("cpu", span=span)
+        assert first.cells == [[str(["time", first.time.since, first.time.until])]]
+        await anyio.sleep(1.1)  # instants have whole seconds here
+        for other in (span, Span(all_time=True), Span(since="-3h")):
+            with pytest.raises(QueryError, match="another time range"):
+                await session.page("cpu", cursor=first.next, span=other)
+        following = await session.page("cpu", cursor=first.next, span=Span.of(first.time))
+        assert (following.time, following.cells) == (first.time, first.cells)
+        count = await session.count("cpu", span=span)
+        assert count.time != first.time
+        assert (await session.count("cpu", span=Span.of(count.time))).time == count.time
+
+
+async def test_pages_of_all_time_have_no_range_to_pass_on(open_timed):
+    async with open_timed("time-range") as runtime, runtime.open("timed") as session:
+        first = await session.page("cpu", span=Span(all_time=True))
+        assert first.time is None
+        assert (await session.page("cpu", cursor=first.next, span=Span.of(first.time))).cells == [["None"]]
 
 
 async def test_rows_carry_what_the_driver_noted_on_them(open_timed):

@@ -77,7 +77,8 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         limit: Rows of the page, 1 to 10,000.
         columns: Names to return, None for all.
         total: Whether the number of all matching rows is wanted.
-        cursor: `Page.next` of an earlier page, to continue after it.
+        cursor: `Page.next` of an earlier page, to continue after it. A driver refuses it for another query, another
+            range of time or another revision.
         tenant: The tenant whose rows are wanted, if the object has tenants.
         residual: The most rows, 1 to 10,000, that the driver may read to filter or sort by itself what the server
             cannot. With None it drops such sorts; `FilterRequest.residual` allows such filter rows.
@@ -139,6 +140,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         next: The cursor of the next page; None at the end, or if paging is by offset only.
         revision: The state of the server's data that the page shows, in the server's own spelling; empty if unknown. A
             request may carry it if the manifest has the capability ``revisions``.
+        time: The range of time that the request carried, with absolute instants; None for all rows. The host fills it
+            in, and the pages that `next` leads to are asked for with the same range.
     """
 
     columns: Annotated[list[Column], msgspec.Meta(max_length=MAX_COLUMNS)]
@@ -150,6 +153,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     offset: int = 0
     next: str | None = None
     revision: str = ""
+    time: TimeRange | None = None
 
     @property
     def rows(self) -> list[Row]:

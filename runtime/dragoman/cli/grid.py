@@ -10,7 +10,17 @@ import click
 from . import output
 from .global_options import CONNECTION, OBJECT, Command
 from .opening import opens
-from .read_options import COLUMNS, REVISION, TENANT, filtered, formatted, parse_names, suggesting_names, timed
+from .read_options import (
+    COLUMNS,
+    REVISION,
+    TENANT,
+    filtered,
+    formatted,
+    parse_names,
+    range_words,
+    suggesting_names,
+    timed,
+)
 
 if TYPE_CHECKING:
     from dragoman.session import Session
@@ -50,7 +60,10 @@ async def page(
     format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
+    from msgspec.structs import replace
+
     from dragoman.filter_notes import APPROXIMATE
+    from dragoman.time_spans import Span
 
     from .filters import parse_rows, parse_sort
 
@@ -68,12 +81,14 @@ async def page(
                 _explain(rows, compiled)
         if last:
             number = await session.count(object, filters=rows, match=match, tenant=tenant, revision=revision, span=span)
-            offset = max(0, number - limit)
+            offset, span = max(0, number - limit), Span.of(number.time)  # the same rows, though time goes on
         found = await session.page(
             object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
             columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
             revision=revision, span=span, residual=residual,
         )  # fmt: skip
+        if last:
+            found = replace(found, notes=[*(note for note in number.notes if note not in found.notes), *found.notes])
     options.shown = found, limit
     if shape == "json":
         output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
@@ -85,7 +100,8 @@ async def page(
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
     options.say(f"rows {first:,}–{end:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
     if found.next:
-        options.say(f"next: --cursor {found.next}" if len(found.next) < 200 else "more: --json gives `next`")
+        words = " ".join([*range_words(found.time), "--cursor", found.next])
+        options.say(f"next: {words}" if len(found.next) < 200 else "more: --json gives `next`")
 
 
 def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:

@@ -398,5 +398,6 @@ def page_document(page: Page) -> dict[str, object]:
         "offset": page.offset,
         "next": page.next,
         "revision": page.revision,
+        "time": page.time,
         "keys": list(page.keys),
     }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from dragoman.session import Session
+    from dragoman_api.filters import TimeRange
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -53,6 +54,12 @@ def filtered(function: F) -> F:
     ):
         function = option(function)
     return function
+
+
+def range_words(time: TimeRange | None) -> list[str]:
+    """Return the options that ask for a range of time again."""
+    bounds = (("--since", time.since), ("--until", time.until)) if time else ()
+    return [word for option, bound in bounds if bound for word in (option, bound)]
 
 
 def timed(function: F) -> F:

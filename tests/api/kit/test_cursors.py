@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from dragoman_api import CompiledFilter, ExportRequest, PageRequest, QueryError, Sort
+from dragoman_api import CompiledFilter, ExportRequest, PageRequest, QueryError, Sort, TimeRange
 from dragoman_api.exports import ExportForm
 from dragoman_api.kit import cursors
 from dragoman_api.kit.cursors import query_of, seal, unseal
@@ -162,3 +162,27 @@ def test_a_packed_position_that_unfolds_without_end_is_refused(monkeypatch: pyte
 
 def test_a_position_needs_few_characters() -> None:
     assert re.fullmatch(r"1[\w-]{80,100}", seal(QUERY, "00000000-0000-4000-8000-000000000001"), re.ASCII)
+
+
+TIMES = [None, *(TimeRange(column=column, since=since) for column in "ab" for since in (None, "2026-11-23T12:00:00Z"))]
+
+
+def test_a_cursor_of_another_time_range_is_refused() -> None:
+    for kind in (PageRequest, ExportRequest):
+        for time in TIMES:
+            text = seal(query_of(kind(object="books", time=time)), 1)
+            for other in TIMES:
+                query = query_of(kind(object="books", time=other))
+                if other == time:
+                    assert unseal(text, query, int) == 1
+                else:
+                    with pytest.raises(QueryError, match="another time range"):
+                        unseal(text, query, int)
+
+
+def test_a_cursor_continues_at_its_own_revision_only() -> None:
+    assert cursors.revision_of(PageRequest(object="books"), "r1") == "r1"
+    assert cursors.revision_of(PageRequest(object="books", revision="r1"), "r1") == "r1"
+    with pytest.raises(QueryError, match="another revision") as caught:
+        cursors.revision_of(PageRequest(object="books", revision="r2"), "r1")
+    assert caught.value.code == cursors.INVALID

@@ -48,6 +48,15 @@ async def test_a_single_key_is_the_id_in_its_own_type(kind: ColumnKind, value: s
     assert await ids([key("k", kind)], f'{{"k":{value}}}') == [id]
 
 
+async def test_a_binary_cell_is_bytes_as_its_id_is() -> None:
+    async def export(request: ExportRequest) -> AsyncIterator[ExportPart]:
+        yield ExportPart(data=f'{{"k":"{BINARY}"}}\n{{"k":"?"}}\n'.encode(), rows=2)
+
+    page = await page_from_export(export, PageRequest(object="t"), [key("k", ColumnKind.BINARY)])
+    assert page.cells == [[b"\0\xff"], ["?"]]
+    assert page.keys[0].id == page.cells[0][0]
+
+
 async def test_parts_of_a_key_keep_their_types() -> None:
     columns = [key("a"), key("b", ColumnKind.BINARY), key("c", ColumnKind.INTEGER)]
     assert await ids(columns, f'{{"a":"x","b":"{BINARY}","c":5}}') == [["x", b"\0\xff", 5]]

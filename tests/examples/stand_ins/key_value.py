@@ -222,9 +222,8 @@ class Driver(CountFromPages, ExportFromPages):
         begin, end = map(b64decode, body) if body else prefix_of(request.object)
         query, revision = cursors.query_of(request), request.revision
         if request.cursor is not None:
-            revision, last = cursors.unseal(request.cursor, query, tuple[str, bytes])
-            if request.revision not in ("", revision):
-                raise QueryError(f"the cursor belongs to revision {revision}", code=cursors.INVALID)
+            pinned, last = cursors.unseal(request.cursor, query, tuple[str, bytes])
+            revision = cursors.revision_of(request, pinned)
             begin = max(begin, last + b"\0")
         found = await self._range(begin, end, limit=request.limit + 1, revision=revision)
         kvs, revision = found["kvs"][: request.limit], revision or found["header"]["revision"]

@@ -71,6 +71,11 @@ class KeyValues(LossyServer):
         """Store a value as a revision of its own."""
         self.revisions.append(self._with(self.revisions[-1], key, value, lease))
 
+    def expire(self, lease: int) -> None:
+        """End a lease: its keys are gone in the next revision."""
+        del self.leases[lease]
+        self.revisions.append({key: kept for key, kept in self.revisions[-1].items() if kept.lease != lease})
+
     def _with(self, keys: dict[bytes, Stored], key: bytes, value: bytes, lease: int) -> dict[bytes, Stored]:
         now, old = len(self.revisions), keys.get(key)
         stored = Stored(value, old.version + 1 if old else 1, old.created if old else now, now, lease)

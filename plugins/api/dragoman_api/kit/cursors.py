@@ -50,16 +50,36 @@ _MOST = 1 << 20  # bytes of a position
 
 
 def query_of(request: PageRequest | ExportRequest) -> dict[str, object]:
-    """Return the parts of a request that a position depends on, by name."""
+    """Return the parts of a request that a position depends on, by name.
+
+    The revision is none of them: the first page names it, so it stands in the position; see `revision_of`.
+    """
     columns = None if request.columns is None else sorted(set(request.columns))
     parts: dict[str, object] = {
         "object": request.object,
         "filter": None if request.filter is None else request.filter.body,
         "tenant": request.tenant,
+        "time range": request.time,
         "choice of columns": columns,
     }
     names = ("sort", "form")  # of a page, of an export
     return parts | {name: getattr(request, name) for name in names if hasattr(request, name)}
+
+
+def revision_of(request: PageRequest, pinned: str) -> str:
+    """Return the revision at which a page continues: the one of the pages before it, which a position may hold.
+
+    Args:
+        request: The request with a cursor; it names that revision, or none.
+        pinned: The revision in the cursor's position.
+
+    Raises:
+        QueryError: The request names another one.
+    """
+    if request.revision not in ("", pinned):
+        hint = f"pass on revision {pinned} with the cursor, or none; another revision begins with its first page"
+        raise QueryError("the cursor belongs to another revision", hint=hint, code=INVALID)
+    return pinned
 
 
 def seal(query: Mapping[str, object], position: object) -> str:
@@ -98,7 +118,7 @@ def unseal(
     Raises:
         QueryError: The text was not made by `seal`, was cut or altered, or belongs to another query.
     """
-    hint = hint or "begin with the first page, and pass its `next` on unchanged, with the same query"
+    hint = hint or "begin with the first page, and pass on its `next` and `time` unchanged, with the same query"
 
     def refusal(reason: str) -> QueryError:
         return QueryError(f"the {what} {reason}", hint=hint, code=code)

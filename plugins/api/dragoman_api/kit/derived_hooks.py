@@ -11,7 +11,7 @@ in a derived hook only where the server has no better way.
 
 from __future__ import annotations
 
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
@@ -116,7 +116,7 @@ async def page_from_export(export_rows: ExportRows, request: PageRequest, column
     key = [column for column in columns if column.is_key]
     return Page(
         columns=shown,
-        cells=[[_cell(_value(row, column.path)) for column in shown] for row in rows],
+        cells=[[_cell(_value(row, column.path), column.kind) for column in shown] for row in rows],
         keys=[RowKey(request.object, _id(row, key)) for row in rows] if key else [],
         notes=notes,
         total=(at if ended or total is None else total) if request.total else None,
@@ -301,7 +301,10 @@ def _value(row: Any, path: tuple[str, ...]) -> Any:
     return row
 
 
-def _cell(value: Any) -> Cell:
+def _cell(value: Any, kind: ColumnKind) -> Cell:
+    if kind is ColumnKind.BINARY and isinstance(value, str):
+        with suppress(ValueError):  # what is no base64 is shown as it is
+            return as_bytes(value)
     return cut(encode(value)) if isinstance(value, list | dict) else value
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from dragoman_api.cells import Json, as_bytes
 from dragoman_api.columns import Operator as Op
 
+from .operands import instant
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dragoman_api.cells import Cell
-    from dragoman_api.filters import Filter
+    from dragoman_api.filters import Filter, TimeRange
 
 NEGATED = {Op.NE: Op.EQ, Op.NOT_CONTAINS: Op.CONTAINS, Op.NOT_IN: Op.IN}
 """Negated operators, and the operators that they negate."""
@@ -32,6 +34,23 @@ _TEXTS: dict[Op, Callable[[str, str], bool]] = {
     Op.ENDS: lambda cell, part: cell.endswith(part),
     Op.REGEX: lambda cell, pattern: re.fullmatch(pattern, cell) is not None,
 }
+
+
+def within(time: TimeRange, cell: Cell) -> bool:
+    """Check whether the cell of a time column, RFC 3339, lies in a range; one without a value lies in none.
+
+    Raises:
+        ValueError: The cell is no instant.
+
+    >>> from dragoman_api.filters import TimeRange
+    >>> within(TimeRange(column="at", since="2026-11-23T12:00:00Z"), "2026-11-23T12:00:00.5Z")
+    True
+    """
+    if cell is None:
+        return False
+    at = instant(cell)
+    after = time.since is None or instant(time.since) <= at
+    return after and (time.until is None or at < instant(time.until))
 
 
 def holds(row: Filter, cell: Cell) -> bool | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from dragoman_api.cells import Json, cut
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest
-from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role, Written
+from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role, TimeColumn, Written
 from dragoman_api.columns import Operator as Op
 from dragoman_api.completions import MAX_SUGGESTIONS, Completion, Suggestion, SuggestionKind
 from dragoman_api.connections import Health, Server
@@ -31,7 +31,7 @@ from dragoman_api.filters import CompiledFilter, Explanation, Filter, FilterRequ
 from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.kit import cursors
-from dragoman_api.kit.filter_meaning import holds
+from dragoman_api.kit.filter_meaning import holds, within
 from dragoman_api.kit.summaries import summarize_cells
 
 from .memory_server import MemoryServer
@@ -58,6 +58,7 @@ _OPERATORS = {
     **dict.fromkeys((ColumnKind.INTEGER, ColumnKind.FLOAT), (*_EQUALS, *_LISTS, Op.GT, Op.GE, Op.LT, Op.LE)),
     ColumnKind.BOOLEAN: _EQUALS,
 }
+_TIMED = "rows are chosen by a range of time"
 _WHOLE = "arrays have no order and are not compared"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 _LINE = re.compile(r"(?P<method>GET|HEAD|POST|PUT|DELETE)\s+(?P<path>/\S*)(?:\s+(?P<body>\S.*))?")
@@ -109,7 +110,8 @@ class MemoryDriver:
     async def describe_object(self, name: str) -> Description:
         """Describe the columns, the key first."""
         self._fetch(name)
-        return Description(object=name, columns=self._columns())
+        time = next((TimeColumn(column=each.name) for each in self._columns() if each.role is Role.TIME), None)
+        return Description(object=name, columns=self._columns(), time=time)
 
     def _columns(self) -> list[Column]:
         key = Column(
@@ -149,9 +151,14 @@ class MemoryDriver:
         body = msgspec.json.encode(replace(request, rows=rows)).decode()
         return CompiledFilter(object=request.object, body=body, rows=explained)
 
-    def _rows(self, name: str, where: CompiledFilter | None, revision: str = "") -> list[dict[str, Any]]:
-        """Return the rows that a filter leaves, each with its key among the values."""
-        rows = [{**each, "row": {_KEY: each["id"], **each["row"]}} for each in self._fetch(name, revision)]
+    def _rows(
+        self, request: PageRequest | CountRequest | ExportRequest | SummaryRequest, revision: str
+    ) -> list[dict[str, Any]]:
+        """Return the rows that filter and range of time leave, each with its key among the values."""
+        fetched, time, where = self._fetch(request.object, revision), request.time, request.filter
+        rows = [{**each, "row": {_KEY: each["id"], **each["row"]}} for each in fetched]
+        if time is not None:
+            rows = [each for each in rows if within(time, each["row"].get(time.column))]
         if where is None:
             return rows
         wanted = msgspec.json.decode(where.body, type=FilterRequest)
@@ -163,10 +170,11 @@ class MemoryDriver:
         """Filter, sort, and cut out the page."""
         columns = {column.name: column for column in self._columns()}
         query, offset = cursors.query_of(request), request.offset
-        if request.cursor is not None:
-            offset = cursors.unseal(request.cursor, query, int)
         revision = request.revision or str(self.server.revision)
-        rows = self._rows(request.object, request.filter, revision)
+        if request.cursor is not None:
+            pinned, offset = cursors.unseal(request.cursor, query, tuple[str, int])
+            revision = cursors.revision_of(request, pinned)
+        rows = self._rows(request, revision)
         notes = []
         for sort in reversed(request.sort):
             if (column := columns.get(sort.column)) is not None and column.sortable:
@@ -185,7 +193,7 @@ class MemoryDriver:
             notes=notes,
             total=len(rows) if request.total else None,
             offset=offset,
-            next=cursors.seal(query, end) if end < len(rows) else None,
+            next=cursors.seal(query, [revision, end]) if end < len(rows) else None,
             revision=revision,
         )
 
@@ -204,7 +212,7 @@ class MemoryDriver:
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
         """Count the rows that the filter leaves."""
-        return len(self._rows(request.object, request.filter, request.revision))
+        return len(self._rows(request, request.revision))
 
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
@@ -216,7 +224,7 @@ class MemoryDriver:
             raise UnsupportedOperationError(
                 f"{column.name!r} cannot be summarized: {_WHOLE}", hint="choose another one"
             )
-        rows = self._rows(request.object, request.filter, request.revision)
+        rows = self._rows(request, request.revision)
         return summarize_cells(request, column, [each["row"].get(column.name) for each in rows])
 
     # changes ----------------------------------------------------------------------------------------------------------
@@ -344,7 +352,7 @@ class MemoryDriver:
         """Yield the rows in parts; a checkpoint is the number of rows before it."""
         if request.form is ExportForm.BULK:
             raise UnsupportedOperationError("this server has no bulk endpoint", hint="export rows or documents")
-        rows = self._rows(request.object, request.filter, request.revision)
+        rows = self._rows(request, request.revision)
         for at in range(int(request.checkpoint or 0), len(rows), self._part_rows):
             part = rows[at : at + self._part_rows]
             stored = [{name: value for name, value in each["row"].items() if name != _KEY} for each in part]
@@ -358,11 +366,13 @@ class MemoryDriver:
 
 def _column(name: str, kind: ColumnKind) -> Column:
     operators = _OPERATORS.get(kind, ())
-    reasons = {} if operators else {"sort": _WHOLE, "filter": _WHOLE}
+    reason = _TIMED if kind is ColumnKind.TIMESTAMP else _WHOLE
+    reasons = {} if operators else {"sort": reason, "filter": reason}
     return Column(
         name=name,
         type=kind,
         kind=kind,
+        role=Role.TIME if kind is ColumnKind.TIMESTAMP else Role.NONE,
         sortable=bool(operators),
         operators=operators,
         reasons=reasons,

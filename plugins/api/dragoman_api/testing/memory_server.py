@@ -36,7 +36,7 @@ class MemoryServer:
     object. ``GET`` with ``?revision=N`` reads the rows as they were then.
 
     Attributes:
-        kinds: Columns of every object.
+        kinds: Columns of every object; with one of kind ``timestamp``, the driver takes ranges of time.
         objects: Rows by object and id.
         log: The requests that it received.
         revision: The number of changes so far.

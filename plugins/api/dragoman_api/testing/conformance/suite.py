@@ -12,6 +12,7 @@ from .exports import ExportConformance
 from .filters import FilterConformance
 from .grid import GridConformance
 from .objects import ObjectConformance
+from .times import TimeConformance
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +33,13 @@ def deviates(reason: str) -> Callable[[Test], Test]:
 
 
 class DriverConformance(
-    ObjectConformance, GridConformance, FilterConformance, ChangeConformance, ConsoleConformance, ExportConformance
+    ObjectConformance,
+    GridConformance,
+    FilterConformance,
+    TimeConformance,
+    ChangeConformance,
+    ConsoleConformance,
+    ExportConformance,
 ):
     """Tests of what every driver promises; tests of missing hooks are skipped.
 
