@@ -58,6 +58,8 @@ class _Listed(msgspec.Struct):
 Suspects = dict[int, set[str]]
 """Positions of objects that may have lost an integer, with the properties concerned."""
 
+_REWRITTEN = (Family.OBJECT, Family.PHONE, Family.REFERENCE)
+_SCALARS = (str, int, bool, Raw)
 _NO_COUNTRY = ("defaultCountry", "")
 _SURELY = ""  # a suspicion that only the object itself can settle
 _FEW = 8  # as many objects are read again without a search first
@@ -141,12 +143,16 @@ def _from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Sto
     items: list[StoredObject] = []
     suspects: Suspects = {}
     specs = {each.prop: each.spec for each in view.fields.values() if each.spec is not None}
+    same = {name for name, spec in specs.items() if family_of(spec.data_type)[0] not in _REWRITTEN}
     for at, each in enumerate(found):
         additional = each.pop("_additional")
         if not isinstance(additional["id"], str):
             raise TypeError("a row has no uuid")
         lost: set[str] = set()
-        values = {name: _restored(value, specs[name], lost) for name, value in each.items()}
+        values = {
+            name: value if value.__class__ in _SCALARS and name in same else _restored(value, specs[name], lost)
+            for name, value in each.items()
+        }
         vector, vectors = additional.get("vector"), additional.get("vectors")
         items.append(
             StoredObject(

@@ -44,6 +44,7 @@ MAX_CURSOR = 64_000
 
 _VERSION = "1"
 _TEXT = re.compile(r"[0-9][A-Za-z0-9_-]*", re.ASCII)
+_sorted = msgspec.json.Encoder(order="sorted")
 _DIGEST, _CHECK = 4, 4  # bytes
 _PACK = 128  # bytes of a position that may be worth compressing
 _MOST = 1 << 20  # bytes of a position
@@ -152,7 +153,7 @@ def refuse(request: PageRequest) -> None:
 
 
 def _digests(query: Mapping[str, object]) -> dict[str, bytes]:
-    values = ((name, msgspec.json.encode([name, query[name]], order="sorted")) for name in sorted(query))
+    values = ((name, _sorted.encode([name, query[name]])) for name in sorted(query))
     return {name: blake2b(value, digest_size=_DIGEST).digest() for name, value in values}
 
 

@@ -50,12 +50,13 @@ class Walk(Generic[Row, Key]):
     what: str = "result"
     ended: bool = False
 
-    def accept(self, rows: Sequence[Row], asked: int) -> Sequence[Row]:
+    def accept(self, rows: Sequence[Row], asked: int, keys: list[Key] | None = None) -> Sequence[Row]:
         """Take the rows after `position`, move on behind them, and return those that belong to the walk.
 
         Args:
             rows: The server's answer, in order.
             asked: The number of rows that the server was asked for; a shorter answer is the last one.
+            keys: The keys of the rows, if the caller has read them already.
 
         Raises:
             QueryError: There are more rows, or one does not come after the row before it: going on would lose or
@@ -63,7 +64,7 @@ class Walk(Generic[Row, Key]):
         """
         if len(rows) > asked:
             raise QueryError(f"the {self.what} is wrong: the server returned {len(rows):,} rows instead of {asked:,}")
-        keys = [*map(self.key, rows)]
+        keys = [*map(self.key, rows)] if keys is None else keys
         read = keys if self.position is None else [self.position, *keys]
         if not all(map(self.before, read, read[1:])):
             last = next(last for last, key in pairwise(read) if not self.before(last, key))

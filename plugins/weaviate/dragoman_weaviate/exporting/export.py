@@ -164,10 +164,12 @@ class ExportReader:
         found = yield from self._smaller(span)
         span.patience.renew()
         target = self.view.target
-        if strange := [row for row in found if row.collection != target]:
-            raise QueryError(f"the export is incomplete: the server returned a row of '{strange[0].collection}'")
+        keys = [row.id for row in found if row.collection == target]
+        if len(keys) < len(found):
+            strange = next(row.collection for row in found if row.collection != target)
+            raise QueryError(f"the export is incomplete: the server returned a row of '{strange}'")
         walk = Walk(key=attrgetter("id"), position=span.position, until=span.bound or None, what="export")
-        rows = walk.accept(found, span.size)
+        rows = walk.accept(found, span.size, keys)
         pieces = list(self._cut(span, rows))
         if pieces:
             last = pieces[-1]
@@ -233,25 +235,34 @@ class ExportReader:
 
     def _cut(self, span: IdRange, found: Sequence[_Row]) -> Iterator[Piece]:
         """Yield rows as lines, in pieces of bounded size."""
-        rows = 0
-        for part in split_lines(self._lines(found), most=2 * _BYTES):  # rows may be longer than the previous ones
+        data, rows = self._lines(found), 0
+        if found and len(data) <= 2 * _BYTES:
+            yield Piece(span, data, len(found), found[-1].id)
+            return
+        for part in split_lines(data, most=2 * _BYTES):  # rows may be longer than the previous ones
             rows += part.rows
             yield Piece(span, part.data, part.rows, found[rows - 1].id)
 
     def _lines(self, found: Sequence[_Row]) -> bytes:
-        for row in found:
-            if row.properties == _NULL:
-                row.properties = _EMPTY
+        lines = [row.properties for row in found]
+        if _NULL in lines:
+            for row in found:
+                row.properties = _EMPTY if row.properties == _NULL else row.properties
+            lines = [row.properties for row in found]
         if self.request.form is ExportForm.DOCUMENTS:
-            return b"\n".join([*(row.properties for row in found), b""])
+            return b"\n".join([*lines, b""])
         for row in found:
-            row.vector, row.vectors = _filled(row.vector), _filled(row.vectors)
+            if row.vector is not UNSET:  # many rows have none
+                row.vector = _filled(row.vector)
+            if row.vectors is not UNSET:
+                row.vectors = _filled(row.vectors)
             if self.tenant:
                 row.tenant = self.tenant
-            if self.request.form is ExportForm.BULK:
+        if self.request.form is ExportForm.BULK:
+            for row in found:
                 row.creation_time_unix = row.last_update_time_unix = UNSET
         return _encoder.encode_lines(found)
 
 
-def _filled(vector: Raw | UnsetType) -> Raw | UnsetType:
-    return vector if vector is not UNSET and stored_objects.filled(vector) else UNSET
+def _filled(vector: Raw) -> Raw | UnsetType:
+    return vector if stored_objects.filled(vector) else UNSET

@@ -11,9 +11,11 @@ from dragoman_api.json_text import encode
 from dragoman_weaviate.columns.field_types import Family, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from dragoman_weaviate.stored_objects import StoredObject
+
+_PLAIN = (str, int, bool, type(None))
 
 
 def cell(value: Any, *, structured: bool = False) -> Cell:
@@ -23,8 +25,19 @@ def cell(value: Any, *, structured: bool = False) -> Cell:
     return float(bytes(value)) if isinstance(value, Raw) else value
 
 
-def cells(items: Iterable[StoredObject], fields: Sequence[Field]) -> list[list[Cell]]:
+def cells(items: Sequence[StoredObject], fields: Sequence[Field]) -> list[list[Cell]]:
     """Return one cell per row and column; None if an object has no value."""
-    vectors = [each.family is Family.VECTOR for each in fields]
-    ways = list(zip(fields, vectors, strict=True))
-    return [[cell(item.value(field), structured=vector) for field, vector in ways] for item in items]
+    if not fields:
+        return [[] for _ in items]
+    properties = [item.properties or {} for item in items]
+    columns = [_column(items, properties, field) for field in fields]
+    return [*map(list, zip(*columns, strict=True))]
+
+
+def _column(items: Sequence[StoredObject], properties: Sequence[dict[str, Any]], field: Field) -> list[Cell]:
+    """Return the cells of one column; a page has hundreds of rows of few columns."""
+    if field.family in (Family.ID, Family.VECTOR):
+        structured = field.family is Family.VECTOR
+        return [cell(item.value(field), structured=structured) for item in items]
+    values = [each.get(field.prop) for each in properties]
+    return [value if value.__class__ in _PLAIN else cell(value) for value in values]
