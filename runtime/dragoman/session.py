@@ -25,6 +25,7 @@ from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
 from dragoman_api.summaries import SummaryRequest
+from dragoman_worker.oversized_results import MAX_ANSWERS
 
 from .change_events import event_of, untold
 from .console.variables import fill
@@ -57,9 +58,6 @@ if TYPE_CHECKING:
     from .exports import ExportResult
     from .live_driver import LiveDriver
     from .time_spans import Span
-
-MAX_ANSWERS = 1_000
-"""Answers to one console request at most."""
 
 
 class Session:

@@ -29,11 +29,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MAX_ANSWERS = 500
+"""Answers to one console request at most: each is nested in the one before it, and no end of the wire nests deeper."""
+
 _CONTINUATION = 0xC0, 0x80  # mask and value of a byte that continues a character in UTF-8
 
 
 def within_budget(result: T) -> T:
-    """Return a hook's result with the cells and texts cut that exceed the budgets of `dragoman_api.cells`."""
+    """Return a hook's result without what exceeds `MAX_ANSWERS` and the budgets of `dragoman_api.cells`."""
     if isinstance(result, Page):
         return cast("T", _pages_within([result])[0])
     if isinstance(result, Answer):
@@ -141,6 +144,9 @@ def _answers_within(first: Answer) -> Answer:
     answers = [first]
     while (following := answers[-1].next) is not None:
         answers.append(following)
+    told = len(answers)
+    if told > MAX_ANSWERS:
+        answers[MAX_ANSWERS - 1 :] = [_last_shown(answers)]
     pages = iter(_pages_within([each.page for each in answers if each.page is not None]))
     sizes = [_size(each.text) for each in answers]
     longest = fair_bound(sizes, TEXT_BUDGET)
@@ -149,12 +155,20 @@ def _answers_within(first: Answer) -> Answer:
         page = None if each.page is None else next(pages)
         cut = each if size <= longest else _cut_text(each, longest)
         made.append(cut if page is each.page else replace(cut, page=page))
-    if all(new is old for new, old in zip(made, answers, strict=True)):
+    if told <= MAX_ANSWERS and all(new is old for new, old in zip(made, answers, strict=True)):
         return first
-    answer = made.pop()
+    answer = replace(made.pop(), next=None)
     while made:
         answer = replace(made.pop(), next=answer)
     return answer
+
+
+def _last_shown(answers: list[Answer]) -> Answer:
+    """Return the last answer that is shown, with a note, and with the failure of one that is left out."""
+    last, left = answers[MAX_ANSWERS - 1], answers[MAX_ANSWERS:]
+    reason = f"{len(left):,} more answers are left out, {MAX_ANSWERS:,} are shown at most; ask for fewer at a time"
+    failed = last.failed or next((each.failed for each in left if each.failed), "")
+    return replace(last, failed=failed, notes=[*last.notes, Note(code="answers-cut", reason=reason)])
 
 
 def _cut_text(answer: Answer, longest: int) -> Answer:

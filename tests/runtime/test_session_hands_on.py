@@ -10,7 +10,7 @@ import pytest
 
 import wheelhouse
 from dragoman import Filter, Insert
-from dragoman_api.errors import ConfigurationError, DriverFaultError, UnsupportedOperationError
+from dragoman_api.errors import ConfigurationError, UnsupportedOperationError
 from dragoman_worker.hook_types import HOOKS
 
 ECHO = """
@@ -162,14 +162,20 @@ async def test_an_iteration_that_is_closed_early_ends_at_the_driver(open_echo):
         assert await session.count("books") == 0
 
 
-async def test_one_request_may_have_several_answers_and_a_driver_may_not_go_on_forever(open_echo):
+async def test_one_request_may_have_several_answers_and_those_that_are_too_many_are_left_out_and_said(open_echo):
     async with open_echo() as runtime, runtime.open("echo") as session:
         answers = await session.console("GET /3\nGET /1")
         assert [answer.text for answer in answers] == ["0", "1", "2", "0"]
         assert [answer.failed for answer in answers] == ["", "odd", "", ""]
         assert not any(answer.next for answer in answers)
-        with pytest.raises(DriverFaultError):
-            await session.console("GET /1001")
+        assert not [each for each in await session.console("GET /500") if each.notes]
+        for number in (501, 20_000):  # more than can be nested in one another
+            answers = await session.console(f"GET /{number}")
+            assert [answer.text for answer in answers] == [str(at) for at in range(500)]
+            assert [(at, note.code) for at, answer in enumerate(answers) for note in answer.notes] == [
+                (499, "answers-cut")
+            ]
+            assert answers[-1].notes[0].reason.startswith(f"{number - 500:,} more answers are left out")
 
 
 async def test_W35_a_change_of_health_has_the_code_of_its_error(open_echo):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -171,3 +172,29 @@ def test_the_bound_is_the_greatest_that_fits(sizes: list[int], budget: int) -> N
     assert sum(min(size, bound) for size in sizes) <= budget
     if bound < max(sizes, default=0):
         assert sum(min(size, bound + 1) for size in sizes) > budget
+
+
+def chained(texts: list[str], *, failed: str = "") -> Answer:
+    answer = None
+    for text in reversed(texts):
+        answer = Answer(kind=AnswerKind.TEXT, status=200, request=HttpRequest("GET", "/"), text=text, next=answer)
+        answer, failed = msgspec.structs.replace(answer, failed=failed), ""
+    assert answer is not None
+    return answer
+
+
+@pytest.mark.parametrize(("number", "left"), [(499, 0), (500, 0), (501, 1), (1_700, 1_200)])
+def test_answers_beyond_a_number_are_left_out_with_a_note_and_without_hiding_a_failure(number: int, left: int) -> None:
+    first = chained([str(at) for at in range(number)], failed="a shard failed")
+    shown: list[Answer] = []
+    answer: Answer | None = within_budget(first)
+    while answer is not None:
+        shown.append(answer)
+        answer = answer.next
+    assert [each.text for each in shown] == [str(at) for at in range(min(number, 500))]
+    assert [each.failed for each in shown] == [""] * (len(shown) - 1) + ["a shard failed"]
+    assert [note.code for each in shown for note in each.notes] == ["answers-cut"] * bool(left)
+    if left:
+        assert shown[-1].notes[0].reason.startswith(f"{left:,} more answers are left out")
+    else:
+        assert within_budget(first) is first

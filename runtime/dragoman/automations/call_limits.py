@@ -101,16 +101,21 @@ class Meter:
                 size = sum(_size(cell) for row in result.cells for cell in row) if self._bytes else 0
                 self.take(rows=len(result.cells), size=size)
             case Answer():
-                if result.page is not None and not result.text:
-                    self.take_result(result.page)
-                else:
-                    self.take(rows=len(result.page.cells) if result.page else 0, size=_size(result.text))
-                self.take_result(result.next)
+                answer: Answer | None = result
+                while answer is not None:  # there may be more of them than calls fit into one another
+                    self._take_answer(answer)
+                    answer = answer.next
             case ColumnSummary():
                 cells = [result.minimum, result.maximum, *(each.value for each in result.values)]
                 self.take(rows=0, size=sum(map(_size, cells)) if self._bytes else 0)
             case str() | bytes():
                 self.take(rows=0, size=_size(result))
+
+    def _take_answer(self, answer: Answer) -> None:
+        if answer.page is not None and not answer.text:
+            self.take_result(answer.page)
+        else:
+            self.take(rows=len(answer.page.cells) if answer.page else 0, size=_size(answer.text))
 
     async def parts(self, stream: AsyncIterator[ExportPart]) -> AsyncGenerator[ExportPart, None]:
         """Yield the parts of an export while they stay within the limits."""

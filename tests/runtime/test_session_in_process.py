@@ -1,0 +1,544 @@
+"""What a session asks its driver for, in which order, and what it makes of the answers."""
+
+from __future__ import annotations
+
+import io
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dragoman_api.testing.memory import MemoryDriver
+from msgspec.structs import replace
+
+from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update
+from dragoman.settings import Limit
+from dragoman.time_spans import Span
+from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan
+from dragoman_api.columns import Column, ColumnKind, Note, TimeColumn
+from dragoman_api.connections import Health
+from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
+from dragoman_api.errors import (
+    AccessDeniedError,
+    ConfigurationError,
+    DriverFaultError,
+    FilterNotSupportedError,
+    ObjectChangedError,
+    QueryError,
+    Refused,
+    UnsupportedOperationError,
+)
+from dragoman_api.filters import CompiledFilter, Explanation
+from dragoman_api.grid import RowKey
+from dragoman_api.hookspecs import hookimpl
+from dragoman_worker.oversized_results import MAX_ANSWERS
+from in_process import Here
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from dragoman_api.exports import ExportPart
+
+ALL = ("tenants", "revisions", "time-range")
+KEY = RowKey(object="books", id="7")
+
+
+class Asked:
+    """Remembers every call that is about to happen, and refuses one hook on request."""
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.refused = ""
+
+    @hookimpl
+    async def before_call(self, call: Any) -> None:
+        self.calls.append(call)
+        if call.hook == self.refused:
+            raise Refused("no")
+
+    def hooks(self) -> list[str]:
+        """Return the hooks since the last time."""
+        named = [call.hook for call in self.calls]
+        self.calls.clear()
+        return named
+
+
+class Driver(MemoryDriver):
+    """The driver in memory; it remembers requests, and raises or answers what a test wants."""
+
+    def __init__(self) -> None:
+        super().__init__(part_rows=5)
+        self.requests: list[Any] = []
+        self.errors: list[Exception] = []
+        self.answers: dict[str, Any] = {}
+        self.time: TimeColumn | None = None
+
+    def _told(self, hook: str, request: Any) -> Any:
+        self.requests.append(request)
+        if self.errors and hook != "describe_object":
+            raise self.errors.pop(0)
+        return self.answers.get(hook)
+
+    @hookimpl
+    async def ping(self) -> Any:
+        return self._told("ping", None) or Health(ok=True)
+
+    @hookimpl
+    async def describe_object(self, name: str) -> Any:
+        self._told("describe_object", name)
+        return replace(await super().describe_object(name), time=self.time)
+
+    @hookimpl
+    async def compile_filter(self, request: Any) -> Any:
+        return self._told("compile_filter", request) or await super().compile_filter(request)
+
+    @hookimpl
+    async def fetch_page(self, request: Any) -> Any:
+        return self._told("fetch_page", request) or await super().fetch_page(replace(request, revision=""))
+
+    @hookimpl
+    async def fetch_cell(self, request: Any) -> Any:
+        return self._told("fetch_cell", request) or await super().fetch_cell(replace(request, revision=""))
+
+    @hookimpl
+    async def count_rows(self, request: Any) -> Any:
+        return self._told("count_rows", request) or await super().count_rows(replace(request, revision=""))
+
+    @hookimpl
+    async def plan_change(self, request: Any) -> Any:
+        return self._told("plan_change", request) or await super().plan_change(request)
+
+    @hookimpl
+    async def apply_change(self, plan: Any) -> Any:
+        return self._told("apply_change", plan) or await super().apply_change(plan)
+
+    @hookimpl
+    async def execute_console(self, request: Any) -> Any:
+        return self._told("execute_console", request) or await super().execute_console(request)
+
+    @hookimpl
+    async def export_rows(self, request: Any) -> AsyncIterator[ExportPart]:
+        self._told("export_rows", request)
+        number = 0
+        async for part in super().export_rows(replace(request, revision="")):
+            number += 1
+            yield replace(part, notes=[Note(code="told", reason=str(number))])
+
+
+class Place:
+    """A driver, what was asked of automations, and a session."""
+
+    def __init__(self, *capabilities: str, **options: Any) -> None:
+        self.driver, self.asked = Driver(), Asked()
+        self.here = Here(self.driver, self.asked, capabilities=capabilities)
+        self.session = self.here.session(**options)
+
+    def last(self, kind: type) -> Any:
+        """Return the last request of a type."""
+        return [each for each in self.driver.requests if type(each) is kind][-1]
+
+    def named(self, name: str) -> list[Any]:
+        """Return the events of a name."""
+        return [event for event in self.here.seen if event.name == name]
+
+
+# reads ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_page_is_asked_for_as_the_caller_says():
+    place = Place(*ALL)
+    place.driver.time = TimeColumn(column="stock")
+    given: dict[str, Any] = {
+        "sort": [Sort("price", descending=True)], "offset": 3, "limit": 4, "columns": ["title"], "total": False,
+        "tenant": "acme", "revision": "9", "residual": 50,
+    }  # fmt: skip
+    span = Span(since="2024-01-01T00:00:00Z", until="2024-02-01T00:00:00Z")
+    await place.session.page("books", filters=[Filter("stock", ">=", 1)], match="any", span=span, **given)
+    request = place.driver.requests[-1]
+    assert {name: getattr(request, name) for name in given} == given
+    assert request.object == "books"
+    assert request.filter.rows[0].clause == "stock >= 1"
+    assert (request.time.column, request.time.since[:10], request.time.until[:10]) == (
+        "stock", "2024-01-01", "2024-02-01",
+    )  # fmt: skip
+    compiled = place.driver.requests[-2]
+    assert (compiled.object, compiled.match, compiled.residual, len(compiled.rows)) == ("books", "any", 50, 1)
+    call = place.asked.calls[-1]
+    assert (call.hook, call.object, call.rows, call.writes, call.unattended) == ("fetch_page", "books", 4, False, True)
+    await place.session.page("books")
+    request = place.driver.requests[-1]
+    assert (request.filter, request.time, request.columns, request.total, request.cursor) == (
+        None, None, None, True, None,
+    )  # fmt: skip
+    assert (request.offset, request.limit) == (0, 100)
+
+
+async def test_a_page_has_the_notes_of_all_who_took_part_in_their_order():
+    place = Place()
+    approximate = Explanation(row=0, clause="x", exact=False, approximations=["nearly", "so"])
+    place.driver.answers["compile_filter"] = CompiledFilter(object="books", body="{}", rows=[approximate])
+    page = await MemoryDriver().fetch_page(await a_page_request())
+    place.driver.answers["fetch_page"] = replace(page, notes=[Note(code="mine", reason="the driver's")])
+    place.driver.errors = [ObjectChangedError("it changed")]
+    await place.session.describe("books")
+    page = await place.session.page("books", filters=[Filter("stock", "=", 1)])
+    assert [(note.code, note.reason) for note in page.notes] == [
+        ("object-changed", "it changed"), ("filter-approximate", "filter row 1 (x): nearly; so"),
+        ("mine", "the driver's"),
+    ]  # fmt: skip
+    [event] = place.named("page.fetched")
+    assert (event.connection, event.object, event.rows) == ("shop", "books", len(page.cells))
+    assert event.notes == ["object-changed", "filter-approximate", "mine"]
+    assert 0 <= event.seconds < 60
+
+
+async def a_page_request() -> Any:
+    place = Place()
+    await place.session.page("books", limit=3)
+    return place.driver.requests[-1]
+
+
+async def test_a_page_has_one_to_ten_thousand_rows():
+    place = Place()
+    for offset, limit in ((0, 1), (0, 10_000), (5, 1)):
+        assert (await place.session.page("books", offset=offset, limit=limit)).cells
+    place.asked.calls.clear()
+    for offset, limit in ((-1, 1), (0, 0), (0, -5), (0, 10_001)):
+        with pytest.raises(ConfigurationError, match="1 to 10,000"):
+            await place.session.page("books", offset=offset, limit=limit)
+    assert place.asked.hooks() == []
+
+
+async def test_an_object_is_described_once_before_another_hook_names_it_and_again_in_a_new_process():
+    place = Place()
+    reads = {
+        "fetch_page": lambda: place.session.page("books"),
+        "count_rows": lambda: place.session.count("books"),
+        "fetch_cell": lambda: place.session.cell(KEY, "title"),
+        "plan_change": lambda: place.session.plan(Delete(KEY)),
+        "compile_filter": lambda: place.session.compile("books", filters=[Filter("stock", "=", 1)]),
+        "export_rows": lambda: anext(place.session.rows("books")),
+    }
+    for hook, read in reads.items():
+        place.here.alive = False
+        await read()
+        assert place.asked.hooks() == ["describe_object", hook]
+        place.here.incarnation += 1
+        await read()
+        assert place.asked.hooks() == ["describe_object", hook]
+    for hook in ("fetch_page", "count_rows", "fetch_cell", "plan_change"):
+        await reads[hook]()
+        assert place.asked.hooks() == [hook]
+    await reads["compile_filter"]()
+    assert place.asked.hooks() == ["describe_object", "compile_filter"], "an explanation is about the present columns"
+
+
+async def test_a_read_of_an_object_that_keeps_changing_is_made_four_times_and_then_fails():
+    place = Place()
+    reads = (
+        lambda: place.session.page("books"), lambda: place.session.count("books"),
+        lambda: place.session.cell(KEY, "title"),
+    )  # fmt: skip
+    for read in reads:
+        place.driver.errors = [ObjectChangedError(f"change {at}") for at in range(3)]
+        found = await read()
+        assert place.driver.errors == []
+        if not isinstance(found, str):
+            assert [note.reason for note in found.notes] == ["change 0", "change 1", "change 2"]
+        place.driver.errors = [ObjectChangedError(f"change {at}") for at in range(5)]
+        with pytest.raises(ObjectChangedError, match="change 3"):
+            await read()
+        assert len(place.driver.errors) == 1
+        place.driver.errors = []
+
+
+async def test_a_filter_that_is_refused_is_tried_once_more_on_fresh_columns_and_then_told():
+    place = Place()
+    await place.session.describe("books")
+    refused = FilterNotSupportedError("no such column", details={"column": "c", "operator": "=", "reason": "why"})
+    place.driver.errors, rows = [refused], [Filter("stock", "=", 1)]
+    place.asked.calls.clear()
+    assert await place.session.count("books", filters=rows) == 5
+    assert place.asked.hooks() == ["compile_filter", "describe_object", "compile_filter", "count_rows"]
+    assert place.named("filter.rejected") == []
+    place.driver.errors = [refused, refused]
+    with pytest.raises(FilterNotSupportedError):
+        await place.session.count("books", filters=rows)
+    assert place.asked.hooks() == ["compile_filter", "describe_object", "compile_filter"]
+    place.driver.errors = [FilterNotSupportedError("plainly")]
+    with pytest.raises(FilterNotSupportedError):
+        await place.session.compile("books", filters=rows)
+    assert place.asked.hooks() == ["describe_object", "compile_filter"]
+    told = [(each.connection, each.object, each.column, each.operator, each.reason)
+            for each in place.named("filter.rejected")]  # fmt: skip
+    assert told == [("shop", "books", "c", "=", "why"), ("shop", "books", "", "", "plainly")]
+
+
+@pytest.mark.parametrize("row", [-1, 1, 7])
+async def test_an_explanation_of_a_row_that_was_not_given_is_the_drivers_fault(row: int):
+    place = Place()
+    explained = [Explanation(row=0, clause="x"), Explanation(row=row, clause="y")]
+    place.driver.answers["compile_filter"] = CompiledFilter(object="books", body="{}", rows=explained)
+    with pytest.raises(DriverFaultError, match=rf"explained row {row} of a filter of 1 rows"):
+        await place.session.compile("books", filters=[Filter("stock", "=", 1)])
+
+
+async def test_empty_raw_rows_are_left_out_of_a_read():
+    place = Place()
+    assert await place.session.count("books", filters=[RawQuery(" "), RawQuery("")]) == 23
+    assert "compile_filter" not in place.asked.hooks()
+    await place.session.count("books", filters=[RawQuery(" "), Filter("stock", "=", 1), RawQuery("x")])
+    assert place.driver.requests[-2].rows == [Filter("stock", "=", 1), RawQuery("x")]
+
+
+async def test_what_the_manifest_does_not_announce_is_refused_before_the_driver_is_asked(tmp_path: Any):
+    place = Place()
+    for more, reason in (({"tenant": "acme"}, "memory has no tenants; 'acme'"), ({"revision": "9"}, "revision '9'")):
+        for read in (
+            lambda more=more: place.session.page("books", **more),
+            lambda more=more: place.session.count("books", **more),
+            lambda more=more: anext(place.session.rows("books", **more)),
+            lambda more=more: place.session.export("books", to=tmp_path / "x", **more),
+        ):
+            with pytest.raises(UnsupportedOperationError, match=reason):
+                await read()
+    with pytest.raises(UnsupportedOperationError, match="revision '9'"):
+        await place.session.cell(KEY, "title", revision="9")
+    with pytest.raises(UnsupportedOperationError, match="no tenants"):
+        await place.session.plan(Delete(KEY), Insert("books", {}, tenant="acme"))
+    for number in (0, -1, 10_001):
+        for call in (place.session.page, place.session.compile):
+            with pytest.raises(ConfigurationError, match=rf"1 to 10,000 rows, not {number}"):
+                await call("books", filters=[], residual=number)
+    with pytest.raises(ConfigurationError, match="match is 'some'; it can be all or any"):
+        await place.session.count("books", filters=[Filter("stock", "=", 1)], match="some")
+    assert not {"fetch_page", "count_rows", "fetch_cell", "export_rows", "plan_change"} & {*place.asked.hooks()}
+    assert [event.code for event in place.named("export.failed")] == ["operation-not-supported"] * 2
+
+
+async def test_counts_cells_and_rows_carry_the_tenant_and_revision_that_were_asked_for():
+    place = Place(*ALL)
+    await place.session.count("books", tenant="acme", revision="9")
+    request = place.driver.requests[-1]
+    assert (request.object, request.tenant, request.revision) == ("books", "acme", "9")
+    assert await place.session.cell(KEY, "title", revision="9")
+    request = place.driver.requests[-1]
+    assert (request.key, request.column, request.revision) == (KEY, "title", "9")
+    async with aclosing(place.session.rows("books", tenant="acme", revision="9", columns=["title"])) as rows:
+        assert [row["title"] async for row in rows]
+    request = place.driver.requests[-1]
+    assert (request.object, request.tenant, request.revision, request.form, request.columns, request.keep_alive) == (
+        "books", "acme", "9", "documents", ["title"], 0,
+    )  # fmt: skip
+    assert [note.reason for note in rows.notes] == ["1", "2", "3", "4", "5"]
+    with pytest.raises(ConfigurationError, match=r"form is 'tea'; it can be documents, rows, bulk"):
+        await anext(place.session.rows("books", form="tea"))
+
+
+async def test_an_export_says_where_it_comes_from_and_how_long_it_can_go_on(tmp_path: Any):
+    place = Place(*ALL, keep_alive=77)
+    result = await place.session.export("books", to=tmp_path / "b.csv", tenant="acme", columns=["title", "id"])
+    request = place.driver.requests[-1]
+    assert (request.keep_alive, request.form, request.columns, request.tenant) == (
+        77, "rows", ["title", "id"], "acme",
+    )  # fmt: skip
+    assert (result.connection, result.object, result.server, result.driver) == (
+        "shop", "books", "Memory 1.0", "memory 1.2.3",
+    )  # fmt: skip
+    assert (result.format, result.rows, [note.reason for note in result.notes][:5]) == (
+        "csv", 23, ["1", "2", "3", "4", "5"],
+    )  # fmt: skip
+    assert (tmp_path / "b.csv.manifest.json").exists()
+    rows = [Filter("stock", ">=", 1)]
+    await place.session.export("books", to=tmp_path / "c", keep_alive=5, columns=["x"], manifest=False, filters=rows)
+    request = place.driver.requests[-1]
+    assert (request.keep_alive, request.form, request.columns) == (5, "documents", ["x"])
+    assert request.filter.rows[0].clause == "stock >= 1"
+    assert not (tmp_path / "c.manifest.json").exists()
+    await place.session.export("books", to=io.BytesIO(), format="rows")
+    assert place.driver.requests[-1].keep_alive == 0
+    place.asked.calls.clear()
+    await place.session.export("books", to=tmp_path / "d", filters=rows)
+    assert place.asked.hooks() == ["describe_object", "compile_filter", "export_rows"]
+    await place.session.export("books", to=tmp_path / "d.csv", filters=rows)
+    assert place.asked.hooks() == ["describe_object", "compile_filter", "export_rows"]
+
+
+async def test_a_level_of_objects_is_read_whole_or_in_parts():
+    place = Place()
+    assert [each.name for each in (await place.session.objects()).objects] == ["books", "scratch"]
+    first = await place.session.objects(limit=1)
+    assert ([each.name for each in first.objects], place.asked.calls[-1].object) == (["books"], None)
+    rest = await place.session.objects(limit=1, cursor=first.next)
+    assert ([each.name for each in rest.objects], rest.next) == (["scratch"], None)
+    assert [each.name for each in (await place.session.objects(contains="SCR")).objects] == ["scratch"]
+
+
+def test_a_session_tells_what_it_is_connected_to():
+    session = Place("browse").session
+    told = (session.name, session.type, session.plugin, session.plugin_version, session.sandbox, session.warnings)
+    assert told == ("shop", "memory", "memory", "1.2.3", "full", ["careful"])
+    assert (session.server.product, session.capabilities) == ("Memory", {"browse"})
+    assert session.can("fetch_page")
+
+
+# limits and failures of a call ----------------------------------------------------------------------------------------
+
+
+async def test_an_answer_beyond_a_limit_is_withheld():
+    place = Place(limit=Limit(bytes=10))
+    with pytest.raises(Refused, match="bytes arrived"):
+        await place.session.page("books")
+    with pytest.raises(Refused, match="bytes arrived"):
+        await anext(place.session.rows("books"))
+    assert [event.hook for event in place.named("call.refused")] == ["fetch_page", "export_rows"]
+
+
+async def test_a_failed_write_is_in_doubt_and_a_failed_read_is_not():
+    place = Place()
+    plan = await place.session.plan(Delete(KEY))
+    for act, in_doubt in (
+        (lambda: place.session.apply(plan), True), (lambda: place.session.count("books"), False),
+        (lambda: place.session.execute(ConsoleRequest(request=HttpRequest("DELETE", "/x"), writes=True)), True),
+        (lambda: place.session.execute(ConsoleRequest(request=HttpRequest("GET", "/x"), writes=False)), False),
+    ):  # fmt: skip
+        place.driver.errors = [QueryError("odd")]
+        with pytest.raises(QueryError) as caught:
+            await act()
+        assert (caught.value.details.get("outcome") == "unknown") == in_doubt
+
+
+# changes --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_plan_describes_each_object_of_a_row_and_holds_its_changes():
+    place = Place()
+    changes = [Insert("scratch", {}), Update(KEY, {"stock": 1}), Delete(KEY), Drop("scratch")]
+    plan = await place.session.plan(*changes, undo=True)
+    assert place.asked.hooks() == ["describe_object", "describe_object", "plan_change"]
+    assert place.driver.requests[:2] == ["books", "scratch"]
+    assert place.driver.requests[-1].changes == plan.changes == changes
+    assert place.driver.requests[-1].undo is True
+    await place.session.plan(Drop("books"))
+    assert place.asked.calls[-1].object == "books"
+    assert place.asked.calls[-1].changes == (Drop("books"),)
+    assert place.asked.hooks() == ["plan_change"]
+    assert place.driver.requests[-1].undo is False
+    assert (await place.session.plan()).changes == []
+    assert place.asked.calls[-1].object is None
+
+
+async def test_each_change_has_one_outcome_and_one_event_in_the_order_of_the_changes():
+    place = Place()
+    changes = [Delete(KEY), Update(RowKey("books", "8"), {"id": "x"}), Insert("books", {}), Drop("scratch")]
+    plan = await place.session.plan(*changes)
+    assert [each.change for each in plan.refusals] == [1]
+    place.asked.calls.clear()
+    place.driver.answers["apply_change"] = [
+        Outcome(change=3, status=OutcomeStatus.APPLIED), Outcome(change=0, status=OutcomeStatus.APPLIED, id="7"),
+        Outcome(change=99, status=OutcomeStatus.APPLIED),
+    ]  # fmt: skip
+    outcomes = await place.session.apply(plan)
+    assert [(each.change, each.status.value) for each in outcomes] == [
+        (0, "applied"), (1, "refused"), (2, "unknown"), (3, "applied"),
+    ]  # fmt: skip
+    assert [event.name for event in place.here.seen] == ["row.deleted", "row.skipped", "row.skipped", "object.dropped"]
+    assert {event.connection for event in place.here.seen} == {"shop"}
+    [call] = place.asked.calls
+    assert (call.hook, call.object, call.writes) == ("apply_change", "books", True)
+    assert (call.requests, call.changes) == (tuple(plan.requests), tuple(changes))
+    assert call.statements == ("", "", "")
+
+
+async def test_a_plan_without_requests_is_not_sent_and_one_without_changes_keeps_its_outcomes():
+    place = Place()
+    refused = await place.session.plan(Drop("nothing"))
+    place.asked.calls.clear()
+    [outcome] = await place.session.apply(refused)
+    assert (outcome.status, place.asked.hooks()) == (OutcomeStatus.REFUSED, [])
+    plan = replace(await place.session.plan(Delete(KEY), Delete(RowKey("books", "8"))), changes=[])
+    place.asked.calls.clear()
+    outcomes = await place.session.apply(plan)
+    assert [(each.change, each.status) for each in outcomes] == [(0, "applied"), (1, "applied")]
+    assert (place.asked.calls[-1].object, place.asked.calls[-1].changes) == (None, ())
+    assert await place.session.apply(Plan(planned=[])) == []
+
+
+# the console ----------------------------------------------------------------------------------------------------------
+
+
+def chain(length: int) -> Answer | None:
+    answer = None
+    for at in reversed(range(length)):
+        request = HttpRequest("GET", "/x")
+        answer = Answer(kind=AnswerKind.TEXT, status=200, request=request, text=str(at), next=answer)
+    return answer
+
+
+async def test_a_request_may_have_many_answers_and_each_request_has_its_own():
+    place = Place()
+    place.driver.answers["execute_console"] = chain(MAX_ANSWERS)
+    answers = await place.session.console("GET /x\nGET /y")
+    assert [answer.text for answer in answers] == [str(at) for at in range(MAX_ANSWERS)] * 2
+    assert not any(answer.next for answer in answers)
+    place.driver.answers["execute_console"] = chain(MAX_ANSWERS + 1)
+    with pytest.raises(DriverFaultError, match="more than 500 answers to one request"):
+        await place.session.console("GET /x")
+
+
+async def test_a_console_request_is_told_with_its_status_and_without_secrets():
+    place = Place()
+    await place.session.console("GET /${name}?api_key=s3same", variables={"name": "books"})
+    [event] = place.named("console.executed")
+    assert (event.connection, event.method, event.status) == ("shop", "GET", 200)
+    assert event.path.startswith("/books?")
+    assert "s3same" not in event.path
+    await place.session.console("DELETE /books/7")
+    call = place.asked.calls[-1]
+    assert (call.hook, call.writes, call.requests) == ("execute_console", True, (HttpRequest("DELETE", "/books/7"),))
+    [request] = await place.session.parse("GET /${name}")
+    assert request.request.path == "/${name}"
+
+
+async def test_W35_a_change_of_health_is_told_once_with_its_reason_and_code():
+    place = Place()
+    assert (await place.session.ping()).ok
+    assert place.here.seen == []
+    bad = Health(ok=False, reason="throttled", code="overloaded")
+    for answer in (bad, bad, Health(ok=True)):
+        place.driver.answers["ping"] = answer
+        assert await place.session.ping() == answer
+    place.driver.errors = [AccessDeniedError("the key was revoked")]
+    failed = await place.session.ping()
+    assert (failed.ok, failed.code, "revoked" in failed.reason) == (False, "access-denied", True)
+    told = [(event.connection, event.state, event.code) for event in place.named("connection.health_changed")]
+    assert told == [("shop", "failed", "overloaded"), ("shop", "ok", ""), ("shop", "failed", "access-denied")]
+    place.asked.refused = "ping"
+    with pytest.raises(Refused):
+        await place.session.ping()
+    assert len(place.named("connection.health_changed")) == 3
+
+
+# span and any ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_span_reaches_the_driver_only_where_its_manifest_announces_it():
+    for capabilities in ((), ("time-range",)):
+        place = Place(*capabilities)
+        place.driver.time = TimeColumn(column="at")
+        reads = place.session.count("books", span=Span(since="2024-01-01T00:00:00Z"))
+        if capabilities:
+            await reads
+            assert place.driver.requests[-1].time.column == "at"
+        else:
+            with pytest.raises(UnsupportedOperationError):
+                await reads
+
+
+async def test_a_column_that_any_excludes_is_refused_here_with_what_the_description_says():
+    place = Place()
+    tag = Column(name="stock", type="t", kind=ColumnKind.INTEGER, reasons={"any": "it is a tag"})
+    place.driver._columns = lambda: [tag]  # type: ignore[method-assign]
+    rows = [Filter("stock", "=", 1), Filter("stock", "=", 2)]
+    with pytest.raises(FilterNotSupportedError, match="it is a tag"):
+        await place.session.compile("books", filters=rows, match="any")
+    assert place.asked.hooks() == ["describe_object"]
