@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.version import Version
 
+from dragoman_api.errors import IncompatibleReleaseError
 from dragoman_registry.client.lockfile import lock_release
 from dragoman_registry.client.resolver import resolve
 from dragoman_registry.index.catalog import Release
@@ -90,6 +91,38 @@ def test_a_lock_refuses_the_same_version_with_other_bytes():
 
 def test_a_pin_wins_over_the_lock_and_allows_a_pre_release():
     assert codes(release("2rc1"), release("1"), locked=lock_release(release("1")), pinned="2rc1")[0] == "2rc1"
+
+
+def test_a_pin_holds_the_version_and_says_so_of_newer_ones_also_against_the_lock():
+    locked = lock_release(release("3"))
+    assert codes(release("3"), release("2"), release("1"), pinned="2") == ("2", {"3": "pinned"})
+    assert codes(release("3"), release("2"), locked=locked, pinned="2") == ("2", {"3": "pinned"})
+    assert codes(release("2"), release("1"), pinned="3") == (None, {"2": "pinned", "1": "pinned"})
+    changed = release("3", wheels=(wheel("3", sha256="b" * 64),))
+    assert codes(changed, locked=locked, pinned="3") == (None, {"3": "lock-mismatch"})
+
+
+def test_a_pre_release_is_installed_if_it_is_locked():
+    early = release("2rc1")
+    assert codes(early, release("1"), locked=lock_release(early)) == ("2rc1", {})
+    assert codes(early) == (None, {"2rc1": "pre-release"})
+
+
+def test_where_nothing_fits_the_error_says_why_of_each():
+    with pytest.raises(IncompatibleReleaseError) as caught:
+        resolve([release("2", yanked="broken"), release("1", quarantined="steals")], host=HOST).expect("demo")
+    assert caught.value.message == "no release of demo fits this host: 2 skipped: broken; 1 skipped: steals"
+    assert caught.value.hint == "dragoman plugins show demo"
+    with pytest.raises(IncompatibleReleaseError, match="it has no release"):
+        resolve([], host=HOST).expect("demo")
+    assert resolve([release("1")], host=HOST).expect("demo") == release("1")
+
+
+def test_one_wheel_for_this_python_is_enough_and_the_reason_names_them_all():
+    wheels = (wheel("1", requires_python=">=3.13"), wheel("1", tag="cp312-cp312-linux_x86_64", requires_python="<3.0"))
+    choice = resolve([release("1", wheels=wheels)], host=HOST)
+    assert [entry.reason for entry in choice.skipped] == ["needs Python <3.0 or >=3.13, this is 3.12.1"]
+    assert codes(release("1", wheels=(*wheels, wheel("1", requires_python=">=3.11"))))[0] == "1"
 
 
 def test_the_best_wheel_of_each_project_is_taken():
