@@ -16,8 +16,8 @@ import pytest
 from backports import zstd
 
 from dragoman import Filter
-from dragoman.exports import choose
-from dragoman_api.columns import ColumnKind
+from dragoman.exports import choose, choose_columns
+from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_api.testing.memory_server import BOOKS, MemoryServer
@@ -118,6 +118,66 @@ def test_what_no_file_can_be_is_refused(tmp_path, to, given, reason):
     with pytest.raises(ConfigurationError, match=reason) as caught:
         choose(tmp_path / to if to else io.BytesIO(), format=given.get("format"), compress=given.get("compress"))
     assert caught.value.hint
+
+
+@pytest.mark.parametrize("form", ["documents", "ndjson", "rows", "bulk", "parquet"])
+def test_only_a_table_of_texts_has_escaped_formulas(tmp_path, form):
+    assert choose(tmp_path / "a", format="csv", compress=None, escape_formulas=True).escape
+    with pytest.raises(ConfigurationError, match="only CSV files have escaped formulas") as caught:
+        choose(tmp_path / "a", format=form, compress=None, escape_formulas=True)
+    assert "--format csv" in caught.value.hint
+
+
+def test_a_table_holds_what_an_export_holds_and_nothing_twice():
+    columns = [Column(name="id", type="key", path=("id",)), Column(name="score", type="number")]
+    columns.append(Column(name="a", type="text", path=("row", "a")))
+    books = Description(object="books", columns=columns)
+    assert [column.name for column in choose_columns(books, None)] == ["id", "a"]
+    assert [column.name for column in choose_columns(books, ["a", "id"])] == ["a", "id"]
+    for names, reason in (
+        (["score"], "an export does not hold the column 'score'"), (["id", "no"], "books has no column 'no'"),
+        (["a", "id", "a"], "the column 'a' is named twice"),
+    ):  # fmt: skip
+        with pytest.raises(ConfigurationError, match=reason) as caught:
+            choose_columns(books, names)
+        assert caught.value.details == {"column": names[-1]}
+    for nothing, names in ((Description(object="x", columns=columns[1:2]), None), (books, [])):
+        with pytest.raises(ConfigurationError, match="has no columns") as caught:
+            choose_columns(nothing, names)
+        assert caught.value.hint == "use --format documents"
+
+
+async def test_rows_that_were_counted_and_did_not_arrive_are_told(line, tmp_path):
+    from dragoman_api.exports import ExportPart
+
+    async def export_rows(request):
+        yield ExportPart(data=b'{"a":1}\n', rows=1, total=1_234)
+
+    line.driver.export_rows = export_rows
+    result = await line(tmp_path / "a")
+    assert [(note.code, note.reason) for note in result.notes] == [
+        ("rows-differ", "1,234 rows were counted beforehand, but 1 arrived")
+    ]
+    line.driver.export_rows = MemoryDriver().export_rows
+    assert (await line(tmp_path / "b")).notes == []
+
+
+async def test_a_stream_that_takes_little_at_a_time_gets_every_byte(line, tmp_path):
+    class Narrow(io.BytesIO):
+        name = "pipe"
+
+        def write(self, data):
+            return super().write(bytes(data[:7]))
+
+    await line(tmp_path / "whole")
+    result = await line(stream := Narrow())
+    assert stream.getvalue() == (tmp_path / "whole").read_bytes()
+    assert (result.target, result.bytes) == ("pipe", len(stream.getvalue()))
+    assert result.sha256 == hashlib.sha256(stream.getvalue()).hexdigest()
+    assert (await line(io.BytesIO())).target == "stream"
+    with pytest.raises(ExportError, match="only a file can be resumed") as caught:
+        await line(io.BytesIO(), resume=True)
+    assert (caught.value.code, caught.value.hint) == ("resume-refused", "name it with -o")
 
 
 @pytest.mark.parametrize(("name", "module"), [("a.parquet", "pyarrow"), ("a.zst", "backports.zstd")])

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.exports.csv_lines import Csv
-from dragoman.exports.values import ValueReader, text_of
+from dragoman.exports.values import ValueReader, read_row, text_of
 from dragoman_api import Column
+from dragoman_api.errors import ExportError
 
 
 def reader(path: tuple[str, ...], *arrays: str) -> ValueReader:
@@ -124,3 +125,13 @@ def test_what_a_spreadsheet_would_take_for_a_formula_is_counted_and_escaped_on_r
 def test_the_header_counts_and_escapes_formulas_too():
     table = Csv([Column(name=name, type="t", path=("a",)) for name in ("=a", 'b "c"', "d,e", "f")], escape=True)
     assert (table.head(), table.formulas) == (b'\'=a,"b ""c""","d,e",f\r\n', 1)
+
+
+def test_a_row_keeps_every_digit_and_a_damaged_one_is_an_error_with_a_way_on():
+    row = b'{"a":1.10,"b":%b,"c":-0,"d":18446744073709551617}' % (b"9" * 5_000)
+    read = read_row(row)
+    assert (str(read["a"]), str(read["b"]), read["d"]) == ("1.10", "9" * 5_000, 2**64 + 1)
+    for line in (b"[1]", b"{", b"", b'{"a":' + b"[" * 100_000):
+        with pytest.raises(ExportError, match="a row cannot be read") as caught:
+            read_row(line)
+        assert caught.value.hint.startswith("export documents")
