@@ -33,10 +33,6 @@ class Known:
 FILTERED = {"rows", "count", "export", "total"}
 
 
-def _named(found: Found, *names: str) -> bool:
-    return not {*names}.isdisjoint(each.name for each in found.columns)
-
-
 KNOWN: tuple[Known, ...] = (
     Known(
         name="dates in a sort",
@@ -51,17 +47,6 @@ KNOWN: tuple[Known, ...] = (
             )
             and found.error.kind in (*FILTERED, "error", "order")
         ),
-    ),
-    Known(
-        name="long strings in a sort",
-        driver="elasticsearch",
-        reason="before 7.11 rows have no _ignored, so no note says that a string over ignore_above sorts as no value",
-        holds=lambda found: (
-            "7.10" in found.target
-            and found.error.kind == "order"
-            and not {"short", "title"}.isdisjoint(each.column for each in found.call.sort)
-        ),
-        on=("7.10",),
     ),
 )
 

@@ -142,7 +142,9 @@ class Driver:
         if self._profile.options.get("window") == "index":
             window = min(window, await self._run(pages.window_setting(request.object)))
         name = self._profile.name
-        asked = pages.page_query(request, view, window=window, preference=self._preference, connection=name)
+        asked = pages.page_query(
+            request, view, self._features, window=window, preference=self._preference, connection=name
+        )
         if asked.deep:
             async with self._lend(asked) as pager:
                 return await self._run(asked.deep_page(pager))

@@ -206,8 +206,9 @@ def _es_page(**more: Any) -> Callable[[], Exchange]:
 
     def page() -> Exchange:
         request = PageRequest(object="books", sort=[Sort("price")], **more)
-        grid = pages.page_query(request, view, window=1_000, preference="p", connection="c")
-        return grid.deep_page(grid.pager(connect.Features((8, 0, 0)))) if grid.deep else grid.shallow_page()
+        features = connect.Features((8, 0, 0))
+        grid = pages.page_query(request, view, features, window=1_000, preference="p", connection="c")
+        return grid.deep_page(grid.pager(features)) if grid.deep else grid.shallow_page()
 
     return page
 
@@ -215,7 +216,8 @@ def _es_page(**more: Any) -> Callable[[], Exchange]:
 def _es_described() -> Exchange:
     view = yield from objects.view("books")
     view.find("flat.a.b")
-    grid = pages.page_query(PageRequest(object="books"), view, window=1_000, preference="p", connection="c")
+    request, features = PageRequest(object="books"), connect.Features((8, 0, 0))
+    grid = pages.page_query(request, view, features, window=1_000, preference="p", connection="c")
     page = yield from grid.shallow_page()
     return [view.describe(), page] and page
 

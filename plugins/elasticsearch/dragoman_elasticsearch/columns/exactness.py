@@ -351,9 +351,17 @@ def approximations(asked: Asked) -> list[str]:
     return [_told(gap) for gap in asked.found.gaps if _CAUSES[gap.name].touches(asked, gap.details)]
 
 
-def sort_approximations(found: Field) -> list[str]:
-    """Return how the order of a sort differs from the order of the stored values; the digits of numbers aside."""
-    return [] if found.runtime else [_told(gap) for gap in found.gaps if _CAUSES[gap.name].sorts]
+def sort_approximations(found: Field, features: Features) -> list[str]:
+    """Return how the order of a sort differs from the order of the stored values; the digits of numbers aside.
+
+    Values that are not indexed sort as none. Rows say which have them (`_ignored`), so that the page does; where rows
+    do not, the sort says that there may be some.
+    """
+    if found.runtime:
+        return []
+    silent = {"ignore_above"} if features.version < (7, 11, 0) else set()
+    silent |= {"ignore_above", "ignore_malformed"} if found.nested else set()
+    return [_told(gap) for gap in found.gaps if _CAUSES[gap.name].sorts or gap.name in silent]
 
 
 def _told(gap: Gap) -> str:

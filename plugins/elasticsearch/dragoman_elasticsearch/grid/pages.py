@@ -149,7 +149,9 @@ class PageQuery:
         )
 
 
-def page_query(request: PageRequest, view: View, *, window: int, preference: str, connection: str) -> PageQuery:
+def page_query(
+    request: PageRequest, view: View, features: Features, *, window: int, preference: str, connection: str
+) -> PageQuery:
     """Translate a page request.
 
     Raises:
@@ -157,7 +159,7 @@ def page_query(request: PageRequest, view: View, *, window: int, preference: str
     """
     check_bounds(request)  # 7.17 answers a negative offset with an error of its own code
     cursors.refuse(request)
-    keys, notes = compile_sort(request.sort, view)
+    keys, notes = compile_sort(request.sort, view, features)
     query, raw = filter_query(request.object, request.filter)
     fields, reader = _chosen(view, None if request.columns is None else tuple(request.columns))
     return PageQuery(

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dragoman_elasticsearch.columns.grid_columns import View
+    from dragoman_elasticsearch.connect import Features
 
 SortKeys = list[dict[str, Any]]
 MISSING = {"date": (-9223372036854775000, 2**63 - 1), "date_nanos": (0, 2**63 - 1)}
@@ -48,7 +49,7 @@ SHARD_DOC = {"_shard_doc": {"order": "asc"}}
 """The tiebreaker of a point in time; left out of `search_after` it loses ties without an error."""
 
 
-def compile_sort(sorts: Sequence[Sort], view: View) -> tuple[SortKeys, list[Note]]:
+def compile_sort(sorts: Sequence[Sort], view: View, features: Features) -> tuple[SortKeys, list[Note]]:
     """Translate sort keys; a column that does not sort is dropped with a note.
 
     Returns:
@@ -60,7 +61,7 @@ def compile_sort(sorts: Sequence[Sort], view: View) -> tuple[SortKeys, list[Note
     for sort, found in kept:
         key = _key(found, descending=sort.descending)
         keys.append({found.whole: key})
-        reasons = exactness.sort_approximations(found)
+        reasons = exactness.sort_approximations(found, features)
         if key.get("numeric_type") == "double" and not _DOUBLES.issuperset(found.types):
             reasons.append(_FEWER_DIGITS)
         notes += (Note(code="sort-approximate", column=sort.column, reason=each) for each in reasons)

@@ -45,7 +45,7 @@ def answer(**more: Any) -> dict[str, Any]:
 
 def paged(found: dict[str, Any], **more: Any) -> Page:
     request = PageRequest(object="x", **more)
-    made = pages.page_query(request, SEEN, window=10_000, preference="p", connection="c")
+    made = pages.page_query(request, SEEN, MODERN, window=10_000, preference="p", connection="c")
     return Answers(reply(found)).run(made.shallow_page())
 
 

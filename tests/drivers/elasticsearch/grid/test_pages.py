@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from dragoman_api import CountRequest, Filter, Page, PageRequest, QueryError, RawQuery, Sort
 from dragoman_api.errors import ConnectionFailedError, WindowExceededError
 from dragoman_elasticsearch.columns import exactness
+from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.grid import deep_pages, pages
 from dragoman_elasticsearch.grid.sorting import compile_sort, reverse
 
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
 
     from wording import Wording
 
+MODERN = Features((8, 19, 0))
 TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
 
 
 def keys(*sorts: Sort, mappings: tuple[dict[str, Any], ...]) -> list[dict[str, Any]]:
-    return compile_sort(sorts, view(*mappings))[0]
+    return compile_sort(sorts, view(*mappings), MODERN)[0]
 
 
 def mapped(**properties: Any) -> dict[str, Any]:
@@ -50,7 +52,7 @@ def test_E24_E37_what_does_not_sort_is_dropped_and_reported() -> None:
     nested = {"type": "nested", "properties": {"a": {"type": "long"}}}
     found = view(mapped(t={"type": "text"}, n=nested, o={"type": "object"}, k={"type": "keyword"}))
     asked = [Sort(name) for name in ("_id", "t", "n", "o", "_score", "nope", "k")]
-    compiled, notes = compile_sort(asked, found)
+    compiled, notes = compile_sort(asked, found, MODERN)
     assert [next(iter(key)) for key in compiled] == ["k"]
     assert {note.code for note in notes} == {"sort-dropped"}
     assert {note.column: note.reason for note in notes} == {
@@ -109,7 +111,7 @@ def test_numbers_of_several_types_sort_by_what_holds_them_or_it_is_said(
     one: str, two: str, sorted_as: str, *, approximate: bool
 ) -> None:
     found = view(*(mapped(x={"type": kind}, **{f"_{kind}": {"type": "long"}}) for kind in (one, two)))
-    compiled, notes = compile_sort([Sort("x")], found)
+    compiled, notes = compile_sort([Sort("x")], found, MODERN)
     assert compiled[0]["x"]["numeric_type"] == sorted_as
     assert [note.code for note in notes] == ["sort-approximate"] * approximate
 
@@ -137,11 +139,38 @@ _LOWERED = {"type": "keyword", "normalizer": "lowercase"}
 )
 def test_a_sort_by_what_no_row_shows_says_so(column: str, properties: dict[str, Any], names: list[str]) -> None:
     """E24: what a filter row on the column calls approximate, and in the words of that filter row."""
-    compiled, notes = compile_sort([Sort(column)], view(mapped(**properties)))
+    compiled, notes = compile_sort([Sort(column)], view(mapped(**properties)), MODERN)
     assert len(compiled) == 1
     starts = {each.name: each.reason.partition("{")[0] for each in exactness.TABLE}
     assert [(note.code, note.column) for note in notes] == [("sort-approximate", column)] * len(names)
     assert all(note.reason.startswith(starts[name]) for note, name in zip(notes, names, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("version", "column", "said"),
+    [
+        ((7, 10, 2), "k", True),
+        ((7, 10, 2), "t", True),
+        ((7, 10, 2), "i", False),
+        ((7, 11, 0), "k", False),
+        ((7, 11, 0), "t", False),
+        ((8, 19, 0), "n.k", True),
+        ((8, 19, 0), "n.i", True),
+        ((8, 19, 0), "n.plain", False),
+    ],
+)
+def test_a_sort_says_that_rows_do_not_tell_what_is_not_indexed(
+    version: tuple[int, int, int], column: str, *, said: bool
+) -> None:
+    """E24: a row has no `_ignored` for long strings before 7.11, nor ever for what is inside a nested array."""
+    short, number = {"type": "keyword", "ignore_above": 3}, {"type": "integer", "ignore_malformed": True}
+    nested = {"type": "nested", "properties": {"k": short, "i": number, "plain": {"type": "long"}}}
+    text = {"type": "text", "fields": {"keyword": short}}
+    found = view(mapped(k=short, t=text, i=number, n=nested))
+    compiled, notes = compile_sort([Sort(column)], found, Features(version))
+    assert len(compiled) == 1
+    assert [(note.code, note.column) for note in notes] == [("sort-approximate", column)] * said
+    assert all("not indexed" in note.reason for note in notes)
 
 
 def test_a_sort_says_what_the_mappings_do_not_tell() -> None:
@@ -150,13 +179,13 @@ def test_a_sort_says_what_the_mappings_do_not_tell() -> None:
     caps = {"k": {"keyword": {"searchable": True, "aggregatable": True}}}
     hidden = read("x", None, {"indices": ["a"], "fields": caps})
     for found in (union, hidden):
-        compiled, notes = compile_sort([Sort("k")], found)
+        compiled, notes = compile_sort([Sort("k")], found, MODERN)
         assert (len(compiled), [(note.code, note.column) for note in notes]) == (1, [("sort-approximate", "k")])
 
 
 def test_a_computed_column_sorts_by_what_it_shows() -> None:
     found = view({"runtime": {"x": {"type": "long", "script": {"source": "emit(1)"}}}, "properties": {}})
-    compiled, notes = compile_sort([Sort("x")], found)
+    compiled, notes = compile_sort([Sort("x")], found, MODERN)
     assert (len(compiled), notes) == (1, [])
 
 
@@ -186,16 +215,16 @@ def test_a_missing_date_has_the_same_number_in_both_directions() -> None:
 @pytest.mark.parametrize("cursor", ["abc", "", "20"])
 def test_a_cursor_is_refused_since_no_page_gives_one(cursor: str) -> None:
     request = PageRequest(object="a", cursor=cursor)
+    found = view(mapped(n={"type": "long"}))
     with pytest.raises(QueryError) as caught:
-        pages.page_query(request, view(mapped(n={"type": "long"})), window=10, preference="p", connection="c")
+        pages.page_query(request, found, MODERN, window=10, preference="p", connection="c")
     assert caught.value.code == "cursor-invalid"
 
 
 async def answered(found: dict[str, Any]) -> Page:
     """Return the page that a driver makes of a search answer."""
-    grid = pages.page_query(
-        PageRequest(object="x"), view(mapped(n={"type": "long"})), window=10_000, preference="p", connection="c"
-    )
+    asked, seen = PageRequest(object="x"), view(mapped(n={"type": "long"}))
+    grid = pages.page_query(asked, seen, MODERN, window=10_000, preference="p", connection="c")
     return Answers(reply(found)).run(grid.shallow_page())
 
 
