@@ -4,6 +4,8 @@ Three rules keep pages from being wrong without an error (W21); all three are ke
 
 1. A lone clause that reads several keys of an index stops after offset + limit objects, before they are sorted. It is
    negated twice, which lifts the limit and evaluates it once; or the page is in the order in which the keys are read.
+   For an upper bound of integers, the same request counts those whose key is not in their order: if there are any, the
+   page has to be asked for again.
 2. Rows have one order. The last sort key is `_id`, unless one shard on one node holds all rows: it lists them by a
    number of its own, which is the same for each page. Several shards each give their first rows by that number, and are
    merged by id, so pages overlap. Replicas number their objects each for itself, in the order in which writes reach
@@ -25,7 +27,7 @@ from .columns.schema import Count
 from .http_requests import Exchange, ask, post
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from dragoman_api import HttpRequest
     from dragoman_api.replies import Reply
@@ -37,6 +39,9 @@ Where = dict[str, Any]
 PropertyPath = list[str]
 
 _LOWER_BOUNDS = frozenset({"GreaterThan", "GreaterThanEqual"})
+_UPPER_BOUNDS = frozenset({"LessThan", "LessThanEqual"})
+_OVERFLOWN = -(2**63)
+"""The key of integers that do not fit into 64 bits as floats: they sort last and are read first."""
 _ONE_KEY = frozenset({"Equal", "IsNull", "ContainsAny", "ContainsNone", "Not"})
 """Operators that read one key of an index, or read each of several to the end."""
 _PHONE = "input internationalFormatted nationalFormatted national valid countryCode defaultCountry"
@@ -51,13 +56,13 @@ class _Meta(msgspec.Struct):
     count: Count
 
 
-class _Counted(msgspec.Struct):
+class _Count(msgspec.Struct):
     meta: _Meta
 
 
 class _Data(msgspec.Struct, rename="pascal"):
     get: dict[str, list[dict[str, Any]] | None] | None = None
-    aggregate: dict[str, list[_Counted] | None] | None = None
+    aggregate: dict[str, list[_Count] | None] | None = None
 
 
 class _Answer(msgspec.Struct):
@@ -97,6 +102,7 @@ def search(
     offset: int = 0,
     limit: int,
     tenant: str | None = None,
+    to_the_end: bool = False,
 ) -> HttpRequest:
     """Build the search for the sorted objects that match a filter.
 
@@ -108,10 +114,13 @@ def search(
         offset: Rows to skip.
         limit: Rows at most; the server's default varies.
         tenant: The tenant.
+        to_the_end: Read the filter to its end, whatever the order; asked for if `first_objects` found none.
     """
-    read_by = _read_by(where, view)
+    doubt = None
+    read_by = None if to_the_end else _read_by(where, view)
     if read_by is not None and (not sort or sort[0] == (read_by, False)):
         sort = sort or [(read_by, False)]
+        doubt = _overflowing(where)
     else:
         where = _complete(where, view)
     arguments = [f"limit:{limit}"] + ([f"offset:{offset}"] if offset else [])
@@ -126,25 +135,36 @@ def search(
     chosen |= {each.prop: each for each in view.fields.values() if each.prop and each.prop in sorted_by}
     selection = [_selected(each) for each in chosen.values()]
     additional = _ADDITIONAL + (_vectors(view) if any(each.family is Family.VECTOR for each in fields) else "")
-    text = f"{{Get{{{view.target}({','.join(arguments)}){{{' '.join(selection)} _additional{{{additional}}}}}}}}}"
-    return query(text)
+    text = f"Get{{{view.target}({','.join(arguments)}){{{' '.join(selection)} _additional{{{additional}}}}}}}"
+    return query(f"{{{text}{_counts([view.target], doubt, tenant) if doubt else ''}}}")
 
 
 def _read_by(where: Where | None, view: View) -> PropertyPath | None:
     """Return the property in whose order a lone comparison reads its index, if rows can be in that order too.
 
     The server reads keys in ascending order, each with all its objects, until it has offset + limit objects: the first
-    ones in the order of the property. Numbers above a bound are sorted exactly as their keys are. Not so the largest
-    integers and far dates, whose keys overflow; an upper bound would read them first. An index for ranges is not read
-    by keys.
+    ones in the order of the property. Numbers are sorted exactly as their keys are. Not so the largest integers, whose
+    keys overflow, so that an upper bound reads them first (`_overflowing`), and far dates. An index for ranges is not
+    read by keys.
     """
-    if where is None or where["operator"] not in _LOWER_BOUNDS or not view.features.ordered_keys:
+    if where is None or where["operator"] not in _LOWER_BOUNDS | _UPPER_BOUNDS or not view.features.ordered_keys:
         return None
     field = next((each for each in view.fields.values() if [each.prop] == where["path"]), None)
     if field is None or field.array or field.spec is None or field.spec.ranged:
         return None
-    overflows = field.family is Family.INT and float(where["valueInt"]) <= -(2.0**63)
-    return field.path if field.family in (Family.INT, Family.NUMBER) and not overflows else None
+    if field.family is Family.INT and where["operator"] in _LOWER_BOUNDS and float(where["valueInt"]) <= _OVERFLOWN:
+        return None
+    return field.path if field.family in (Family.INT, Family.NUMBER) else None
+
+
+def _overflowing(where: Where | None) -> Where | None:
+    """Return a filter for the integers that an upper bound reads first and a sort puts last; None for other clauses.
+
+    It reads one key, so it costs next to nothing. The key is also that of -2^63 itself, which is in its place.
+    """
+    if where is None or where["operator"] not in _UPPER_BOUNDS or "valueInt" not in where:
+        return None
+    return {"path": where["path"], "operator": "Equal", "valueInt": _OVERFLOWN}
 
 
 def _complete(where: Where | None, view: View) -> Where | None:
@@ -190,9 +210,13 @@ def _selection(spec: Property | Any) -> str:
 
 def count(names: Iterable[str], *, where: Where | None = None, tenant: str | None = None) -> HttpRequest:
     """Build the request that counts matching objects in each collection; a lone clause counts correctly."""
+    return query(f"{{{_counts(names, where, tenant)}}}")
+
+
+def _counts(names: Iterable[str], where: Where | None, tenant: str | None) -> str:
     scope = ",".join(_scope(where, tenant))
     arguments = f"({scope})" if scope else ""
-    return query(f"{{Aggregate{{{' '.join(f'{name}{arguments}{{meta{{count}}}}' for name in names)}}}}}")
+    return f"Aggregate{{{' '.join(f'{name}{arguments}{{meta{{count}}}}' for name in names)}}}"
 
 
 def query(text: str) -> HttpRequest:
@@ -206,10 +230,25 @@ def objects(reply: Reply, view: View) -> list[dict[str, Any]]:
     Raises:
         DragomanError: The server refused, or answered in part: errors come with status 200.
     """
+    return _objects(_read(reply), view, reply.status)
+
+
+def first_objects(reply: Reply, view: View) -> list[dict[str, Any]] | None:
+    """Read the objects of a search; None if they need not be the first ones, and have to be read `to_the_end`.
+
+    Raises:
+        DragomanError: The server refused, or answered in part: errors come with status 200.
+    """
     answer = _read(reply)
+    if answer.data and answer.data.aggregate is not None and _counted(answer.data.aggregate) != {view.target: 0}:
+        return None
+    return _objects(answer, view, reply.status)
+
+
+def _objects(answer: _Answer, view: View, status: int) -> list[dict[str, Any]]:
     found = answer.data.get.get(view.target) if answer.data and answer.data.get else None
     if answer.errors or found is None:
-        raise error_answers.refused(_texts(answer), status=reply.status)
+        raise error_answers.refused(_texts(answer), status=status)
     return found
 
 
@@ -220,11 +259,14 @@ def counted(reply: Reply) -> dict[str, int]:
         DragomanError: Nothing was counted.
     """
     answer = _read(reply)
-    data = answer.data.aggregate if answer.data else None
-    counts = {name: each[0].meta.count for name, each in (data or {}).items() if each}
+    counts = _counted((answer.data.aggregate if answer.data else None) or {})
     if not counts:
         raise error_answers.refused(_texts(answer), status=reply.status)
     return counts
+
+
+def _counted(data: Mapping[str, list[_Count] | None]) -> dict[str, int]:
+    return {name: each[0].meta.count for name, each in data.items() if each}
 
 
 def counted_of(reply: Reply, name: str) -> int:

@@ -95,7 +95,10 @@ class _PageQuery:
         if self.plain:
             items = stored_objects.read_list(replies[0], self.view, self.tenant)
         else:
-            items, suspects = stored_objects.from_graphql(graphql.objects(replies[0], self.view), self.view)
+            found = graphql.first_objects(replies[0], self.view)
+            if found is None:
+                found = graphql.objects((yield from ask(self._search(to_the_end=True))), self.view)
+            items, suspects = stored_objects.from_graphql(found, self.view)
             if wrong := (yield from stored_objects.repaired(items, suspects, self.view, self.tenant)):
                 reason = f"GraphQL replaces integers beyond 32 bits by null: {wrong} rows were read again by REST"
                 notes.append(Note(code="integers-repaired", reason=reason))
@@ -143,7 +146,7 @@ class _PageQuery:
             tenant=self.tenant,
         )
 
-    def _search(self) -> HttpRequest:
+    def _search(self, *, to_the_end: bool = False) -> HttpRequest:
         return graphql.search(
             self.view,
             fields=self._read,
@@ -152,6 +155,7 @@ class _PageQuery:
             offset=self._offset,
             limit=self._limit,
             tenant=self.tenant,
+            to_the_end=to_the_end,
         )
 
     def _total(self, reply: Reply, notes: list[Note]) -> int | None:

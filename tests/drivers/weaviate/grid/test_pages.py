@@ -67,7 +67,7 @@ ONE_PART = {"shardingConfig": {"actualCount": 1}, "replicationConfig": {"factor"
 @pytest.mark.parametrize(
     ("row", "clause"),
     [
-        (Filter("pages", "<", 1), '{path:["pages"],operator:LessThan,valueInt:1}'),
+        (Filter("sizes", "<", 1), '{path:["sizes"],operator:LessThan,valueInt:1}'),
         (Filter("pages", ">=", -(2**63)), '{path:["pages"],operator:GreaterThanEqual,valueInt:-9223372036854775808}'),
         (Filter("sizes", ">", 1), '{path:["sizes"],operator:GreaterThan,valueInt:1}'),
         (Filter("title", "contains", "tea"), '{path:["title"],operator:Like,valueText:"*tea*"}'),
@@ -102,9 +102,9 @@ def test_a_lone_clause_of_one_key_is_sent_as_it_is():
     assert old.count("NotEqual") == 2
 
 
-@pytest.mark.parametrize("op", [">", ">="])
+@pytest.mark.parametrize("op", [">", ">=", "<", "<="])
 @pytest.mark.parametrize("column", ["pages", "price"])
-def test_a_lower_bound_of_numbers_is_read_in_their_order(column, op):
+def test_a_bound_of_numbers_is_read_in_their_order(column, op):
     """W21, rule 1: the first keys that are read are the first rows, so nothing else needs to be read."""
     clause = compile_filter(FilterRequest(object="Book", rows=[Filter(column, op, 1)]), view()).rows[0].clause
     order = f'sort:[{{path:["{column}"],order:asc}},{{path:["_id"],order:asc}}]'
@@ -120,6 +120,51 @@ def test_a_lower_bound_of_numbers_is_read_in_their_order(column, op):
         assert "operator:Not,operands:[{operator:Not" in other
     spec = {"dataType": ["int"], "indexRangeFilters": True}
     assert "operator:Not" in query(asked(Filter("n", op, 1), of=view({"n": spec}))[1])
+
+
+OVERFLOWN = '{path:["pages"],operator:Equal,valueInt:-9223372036854775808}'
+
+
+@pytest.mark.parametrize("op", ["<", "<="])
+def test_an_upper_bound_of_integers_counts_those_that_are_out_of_order(op):
+    """W21, rule 1: the largest integers are read first and sorted last; numbers and lower bounds have none of them."""
+    tenants = {"multiTenancyConfig": {"enabled": True}}
+    row = Filter("pages", op, 5)
+    assert query(asked(row)[1]).endswith(f"}}}}Aggregate{{Book(where:{OVERFLOWN}){{meta{{count}}}}}}}}")
+    of_tenant = query(asked(row, of=view(**tenants), tenant="ann")[1])
+    assert f'Aggregate{{Book(where:{OVERFLOWN},tenant:"ann")' in of_tenant
+    others = [asked(Filter("price", op, 5)), asked(Filter("pages", ">", 5)), asked(row, sort=[Sort("title")])]
+    assert not any("Aggregate" in query(requests) for _, requests in others)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        {"data": EMPTY["data"] | {"Aggregate": {"Book": [{"meta": {"count": 1}}]}}},
+        {"data": EMPTY["data"] | {"Aggregate": {"Book": None}}, "errors": [{"message": "no"}]},
+        {"data": EMPTY["data"] | {"Aggregate": {}}},
+    ],
+)
+def test_where_integers_are_out_of_order_the_filter_is_read_to_its_end(first):
+    """W21, rule 1: so it is where they could not be counted."""
+    rows = {"data": {"Get": {"Book": [{"pages": 1, "_additional": {"id": key(1)}}]}}}
+    answers = Answers(reply(first), reply(rows))
+    page, requests = asked(Filter("pages", "<", 5), answers=answers, columns=["uuid"], total=False)
+    assert [each.id for each in page.keys] == [key(1)]
+    again = query(requests[1:])
+    assert "where:{operator:Not,operands:[{operator:Not,operands:[" in again
+    assert "Aggregate" not in again
+
+
+def test_integers_in_their_order_are_asked_for_once():
+    """W21, rule 1: a refused search stays refused."""
+    none = {"Aggregate": {"Book": [{"meta": {"count": 0}}]}}
+    more = {"columns": ["uuid"], "total": False}
+    page, requests = asked(Filter("pages", "<", 5), answers=Answers(reply({"data": EMPTY["data"] | none})), **more)
+    assert (len(requests), page.keys) == (1, [])
+    failed = Answers(reply({"data": {"Get": {"Book": None}} | none, "errors": [{"message": "out of memory"}]}))
+    with pytest.raises(QueryError, match="out of memory"):
+        asked(Filter("pages", "<", 5), answers=failed, **more)
 
 
 def test_rows_of_one_shard_on_one_node_need_no_order():
@@ -152,7 +197,7 @@ def test_several_clauses_are_sent_once():
 
 def test_the_last_sort_key_is_the_id():
     """W21, rule 2: with several shards, ties double rows."""
-    assert 'sort:[{path:["_id"],order:asc}]' in query(asked(Filter("pages", "<", 1))[1])
+    assert 'sort:[{path:["_id"],order:asc}]' in query(asked(Filter("sizes", "<", 1))[1])
     _, requests = asked(sort=[Sort("title", descending=True)])
     assert 'sort:[{path:["title"],order:desc},{path:["_id"],order:asc}]' in query(requests)
     _, requests = asked(sort=[Sort("uuid", descending=True)])

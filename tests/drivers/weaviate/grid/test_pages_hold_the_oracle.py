@@ -120,6 +120,7 @@ def rows_at_the_edges(count: int) -> list[dict[str, Any]]:
     for at in range(count):
         mixed = at * 7919 % count
         row = {"i": EDGES[at % 4] if at % 29 == 0 else mixed // 3, "n": (mixed - count / 2) / 7, "t": f"w{mixed % 90}"}
+        row["m"] = (mixed - count // 2) // 3  # none of whose keys overflows
         row |= {
             "sizes": [mixed % 50, mixed],
             "d": FAR[at % 2] if at % 31 == 0 else f"2024-01-{1 + mixed % 28:02}T00:00:00Z",
@@ -138,6 +139,10 @@ LONE: list[tuple[Filter, Callable[[dict[str, Any]], bool]]] = [
     (Filter("i", ">=", -(2**63)), lambda row: "i" in row),
     (Filter("i", ">", -(2**63)), lambda row: "i" in row and smaller(row["i"]) > -(2**63)),
     (Filter("i", "<", 150), lambda row: "i" in row and smaller(row["i"]) < 150),
+    (Filter("i", "<=", -(2**63)), lambda row: "i" in row and smaller(row["i"]) == -(2**63)),
+    (Filter("m", "<", 150), lambda row: row.get("m", 150) < 150),
+    (Filter("m", "<=", -3), lambda row: row.get("m", 0) <= -3),
+    (Filter("n", "<", 0), lambda row: row.get("n", 0) < 0),
     (Filter("i", "=", 0), lambda row: row.get("i") == 0),
     (Filter("i", "!=", 0), lambda row: row.get("i") != 0),
     (Filter("n", ">=", -20.5), lambda row: "n" in row and row["n"] >= -20.5),
@@ -163,7 +168,7 @@ class Lone:
     async def test_pages_of_a_lone_clause_hold_each_row_once(self, wv: Rig, shards: int) -> None:
         """W21: read to its end by offset, with any size of page, a filter gives every matching row exactly once."""
         rows = rows_at_the_edges(400)
-        types = {"i": "int", "n": "number", "t": "text", "sizes": "int[]", "d": "date"}
+        types = {"i": "int", "m": "int", "n": "number", "t": "text", "sizes": "int[]", "d": "date"}
         name = await wv.collection(types, rows, shards=shards)
         for filter_row, matches in LONE:
             due = sorted(key(at) for at, row in enumerate(rows) if matches(row))
