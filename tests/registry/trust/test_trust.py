@@ -31,6 +31,7 @@ from dragoman_registry.publisher.verify import verify
 from dragoman_registry.sources.source import open_source
 from dragoman_registry.trust import Pinned
 from dragoman_registry.trust.keys import Keys, beside, new_key, own_key, read_private, read_public
+from dragoman_registry.trust.metadata_files import parse_metadata
 from dragoman_registry.trust.roles import publisher_of
 from dragoman_registry.trust.tuf_client import TufTrust
 from dragoman_registry.trust.tuf_repository import Repository
@@ -135,7 +136,6 @@ def test_without_the_signing_library_every_use_of_a_key_names_the_extra(
 
 @pytest.mark.parametrize("spoil", ["missing", "folder", "text", "other"])
 def test_a_signed_file_that_cannot_be_read_is_named(spoil: str, team: Path):
-    repository = Repository(team, Keys(beside(team)))
     path = max((team / "metadata").glob("*.snapshot.json"))
     path.unlink()
     if spoil == "folder":
@@ -143,7 +143,7 @@ def test_a_signed_file_that_cannot_be_read_is_named(spoil: str, team: Path):
     elif spoil != "missing":
         path.write_bytes(b"{" if spoil == "text" else max((team / "metadata").glob("*.root.json")).read_bytes())
     with pytest.raises(IndexInvalidError) as caught:
-        repository._parse(path, Snapshot)
+        parse_metadata(path, Snapshot)
     assert caught.value.details == {"path": str(path)}
 
 
