@@ -60,7 +60,7 @@ LONGEST = (
     "registry/publisher/test_serve_attacked.py",
     "runtime/test_opening.py",
     "runtime/test_changed_manifests.py",
-    "runtime/test_address_history.py",
+    "runtime/test_nearer_addresses.py",
     "registry/publisher/test_mirror.py",
     "cli/test_hostile_servers.py",
     "runtime/test_session.py",

@@ -119,10 +119,10 @@ _HOST = {
     "sandbox.levels": "worker/test_levels.py worker/test_lesser_machines.py",
     "sandbox.pending_calls": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "
     "worker/test_hostile.py",
-    "sandbox.reach.address_resolver": "worker/test_reach.py worker/test_broker.py runtime/test_address_history.py",
-    "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py runtime/test_address_history.py",
+    "sandbox.reach.address_resolver": "worker/test_reach.py worker/test_broker.py runtime/test_nearer_addresses.py",
+    "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py runtime/test_nearer_addresses.py",
     "sandbox.reach.grants": "worker/test_reach.py runtime/test_permissions.py",
-    "sandbox.reach.address_history": "runtime/test_address_history.py",
+    "sandbox.reach.address_history": "runtime/test_address_history.py runtime/test_nearer_addresses.py",
     "session": "runtime/test_session.py runtime/test_session_hands_on.py runtime/test_automations.py",
     "time_spans": "runtime/test_time_spans.py",
     "unknown_outcomes": "runtime/test_unknown_outcomes.py",
