@@ -26,6 +26,7 @@ _ELASTICSEARCH = {
     "grid.filters": "grid test_conformance.py",
     "grid.pages": "grid test_strange_answers.py",
     "grid.sorting": "grid test_conformance.py",
+    "grid.summaries": "grid/test_summaries.py",
     "search_hits": "grid test_strange_answers.py",
     "http_requests": "console writing grid",
     "objects": "test_objects.py test_error_answers.py",

@@ -48,7 +48,7 @@ from .console import answers
 from .console.parser import parse
 from .exporting import slices
 from .exporting.export import ExportReader
-from .grid import filters, pages
+from .grid import filters, pages, summaries
 from .grid.deep_pages import Pager
 from .writing.apply import Sender
 from .writing.plan import described, plan_changes
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from dragoman_api.replies import Reply
+    from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
     from .columns.grid_columns import View
     from .http_requests import Exchange
@@ -168,6 +169,17 @@ class Driver:
         if request.filter is None:
             return await self._run(counting)
         return await self._views.use(request.object, lambda _: self._run(counting), given=request.filter)
+
+    @hookimpl
+    async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
+        """See `dragoman_api.hookspecs.DriverSpec.summarize_column`."""
+        query, _ = pages.filter_query(request.object, request.filter)
+
+        async def work(view: View) -> ColumnSummary:
+            made = summaries.summarize(request, view, self._features, query=query, preference=self._preference)
+            return await self._run(made)
+
+        return await self._views.use(request.object, work, given=request.filter)
 
     # changes
 

@@ -42,11 +42,11 @@ def clause(row: Filter, found: Field, features: Features, notes: list[str]) -> C
     values = _values(row, found)
     notes += exactness.approximations(exactness.Asked(op=row.op, values=values, found=found, features=features))
     if row.op in NULLS:
-        return _exists(found, features)
+        return exists(found, features)
     if row.op is Op.EMPTY:
         return {"term": {found.whole: ""}}
     if row.op is Op.NOT_EMPTY:
-        return {"bool": {"filter": [_exists(found, features)], "must_not": [{"term": {found.whole: ""}}]}}
+        return {"bool": {"filter": [exists(found, features)], "must_not": [{"term": {found.whole: ""}}]}}
     if row.op in PATTERN:
         return _pattern(str(values[0]), row, found, features, notes)
     if row.op in ORDER:
@@ -67,7 +67,8 @@ def _values(row: Filter, found: Field) -> tuple[filter_values.Scalar, ...]:
     return tuple(filter_values.typed(found, value) for value in given)
 
 
-def _exists(found: Field, features: Features) -> Clause:
+def exists(found: Field, features: Features) -> Clause:
+    """Return the clause for rows that have a value, without the nested arrays around it."""
     clause: Clause = {"exists": {"field": found.field}}  # never the sub-field: it misses strings over ignore_above
     if not exactness.ignored(found, features):
         return clause
@@ -91,7 +92,7 @@ def _equal(
         return _any([_date(found, value) for value in values])
     if len(values) > filter_values.MAX_TERMS:
         raise ValueError(f"{len(values):,} values; the server takes {filter_values.MAX_TERMS:,} at most")
-    if _signed_zero(found) and 0 in values:
+    if signed_zero(found) and 0 in values:
         others = [value for value in values if value != 0]
         zero: Clause = {"range": {found.field: {"gte": -0.0, "lte": 0}}}  # as a term, 0 does not find -0.0
         return _any([{"terms": {found.field: others}}, zero]) if others else zero
@@ -100,7 +101,8 @@ def _equal(
     return {"term": {found.whole: values[0]}}
 
 
-def _signed_zero(found: Field) -> bool:
+def signed_zero(found: Field) -> bool:
+    """Return whether the server orders -0.0 before 0 in a field."""
     return not {"double", "float", "half_float"}.isdisjoint(found.types)
 
 
@@ -153,7 +155,7 @@ def _range(values: tuple[filter_values.Scalar, ...], row: Filter, found: Field, 
         if found.family is Family.IP and "/" in str(value):
             raise ValueError("networks have no order; use '=' to find its addresses")
         _warn_format(found, notes, value)
-        if value == 0 and op in (Op.GE, Op.LT) and _signed_zero(found):
+        if value == 0 and op in (Op.GE, Op.LT) and signed_zero(found):
             bounds[_RANGE[op]] = -0.0  # the server orders -0.0 before 0
             continue
         if not filter_values.is_month(found, value):

@@ -20,7 +20,7 @@ from dragoman_elasticsearch.columns.field_types import NEGATED, Family, Field
 from .clauses import Clause, clause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from dragoman_elasticsearch.columns.grid_columns import View
     from dragoman_elasticsearch.connect import Features
@@ -169,13 +169,16 @@ def _negate(clause: Clause, *, negated: bool) -> Clause:
 
 
 def _wrap(clause: Clause, rows: Iterable[_Row]) -> Clause:
-    """Wrap a clause in the nested arrays around its field."""
-    fields = [row.found for row in rows if row.found is not None]
+    return nested(clause, [row.found for row in rows if row.found is not None])
+
+
+def nested(clause: Clause, fields: Sequence[Field]) -> Clause:
+    """Wrap a clause in the nested arrays around its fields, which are the same for all."""
     for path in reversed(fields[0].nested if fields else ()):
-        nested: Clause = {"path": path, "query": clause}
+        around: Clause = {"path": path, "query": clause}
         if any(each.partial for each in fields):  # an index that lacks the array would fail the search
-            nested["ignore_unmapped"] = True
-        clause = {"nested": nested}
+            around["ignore_unmapped"] = True
+        clause = {"nested": around}
     return clause
 
 

@@ -86,6 +86,8 @@ class Writer:
 
 
 def _field_value(target: Any, value: Any) -> Any:
+    if target.type == "date_nanos" and "nanos" in target.formats:
+        return f"{format_millis(value // 1_000_000)[:-1]}{value % 1_000_000:06}".rstrip("0").ljust(23, "0") + "Z"
     return format_millis(value) if target.type == "date" else shown(target, value)
 
 

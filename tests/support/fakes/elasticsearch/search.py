@@ -177,7 +177,7 @@ def run(request: Request, views: list[View], cluster: Cluster, context: Context 
     answer["hits"] = {**_total(request, len(found.rows)), **writer.write(page)}
     wanted = request.body.get("aggs", request.body.get("aggregations"))
     if wanted is not None:
-        answer["aggregations"] = aggregations.run(wanted, [row[2] for row in found.rows])
+        answer["aggregations"] = aggregations.run(wanted, [row[2] for row in found.rows], cluster)
     return answer
 
 

@@ -1,0 +1,388 @@
+"""Summaries of columns: one search with aggregations, and further ones for exact extremes and for a histogram."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from dragoman_api import Operator as Op
+from dragoman_api import Sort, UnsupportedOperationError
+from dragoman_api.errors import QueryError
+from dragoman_api.kit.bucket_bounds import instant_bounds, instant_text, number_bounds
+from dragoman_api.kit.summaries import buckets_of
+from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest, ValueCount
+from dragoman_elasticsearch import error_answers
+from dragoman_elasticsearch.columns import exactness
+from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
+from dragoman_elasticsearch.columns.grid_columns import View, column
+from dragoman_elasticsearch.connect import Features
+from dragoman_elasticsearch.http_requests import Exchange, post, target
+from dragoman_elasticsearch.search import SearchAnswer
+from dragoman_elasticsearch.search_hits import Count, Hit
+
+from .clauses import Clause, exists, signed_zero
+from .filters import nested
+from .sorting import compile_sort
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dragoman_api import Cell
+
+A = TypeVar("A", bound="SearchAnswer[Any]")
+
+SHARD_VALUES = 1_000
+"""Values that each shard reports at least; with as many different ones or fewer, counts are exact."""
+
+_SAFE = 2**53
+_PRECISION = 3_000  # up to about so many values, the server's estimate of their number is close
+_TEXTS = (Family.KEYWORD, Family.KEYED, Family.TEXT)
+_SORTED = (Family.KEYWORD, Family.KEYED, Family.TEXT, Family.IP, Family.VERSION, Family.INDEX)
+_EXTREMES = (Figure.MINIMUM, Figure.MAXIMUM)
+_PACKED = {"half_float": "e", "float": "f"}
+
+_AGAINST = {
+    Family.TEXT: (
+        "it is analysed text without a .keyword subfield, and the server lists no whole texts of it",
+        (
+            'add a subfield, then write the rows again: PUT /INDEX/_mapping {"properties":{"NAME":{"type":"text",'
+            '"fields":{"keyword":{"type":"keyword","ignore_above":256}}}}}'
+        ),
+    ),
+    Family.ID: ("every row has an _id of its own", "count the rows instead"),
+    Family.SCORE: ("the score is computed for a page", "summarize another column"),
+    Family.NESTED: ("it is the JSON column of a nested array", "summarize one of its leaves"),
+    Family.OBJECT: ("it is an object without mapped fields", "map the fields to summarize"),
+    Family.FLATTENED: ("it holds the values of many keys", "summarize one of its keys, such as NAME.KEY"),
+    Family.MIXED: (
+        "the indices behind this name map it to types that are counted differently",
+        "summarize it in one index at a time",
+    ),
+}
+_OTHER = ("the server has no list of the values of this type", "use not-null as a filter to count its rows")
+
+
+class _Term(msgspec.Struct, frozen=True):
+    key: bool | int | float | str
+    doc_count: Count
+    key_as_string: str = ""
+    rows: _Filtered | None = None
+
+
+class _Filtered(msgspec.Struct, frozen=True):
+    doc_count: Count
+
+
+class _Terms(msgspec.Struct, frozen=True):
+    buckets: list[_Term]
+    error: int = msgspec.field(name="doc_count_error_upper_bound", default=0)
+    others: Count = msgspec.field(name="sum_other_doc_count", default=0)
+
+
+class _Number(msgspec.Struct, frozen=True):
+    value: int | float | None = None
+    value_as_string: str = ""
+
+
+class _Figures(msgspec.Struct, frozen=True):
+    missing: _Filtered | None = None
+    values: _Terms | None = None
+    distinct: _Number = _Number()
+    low: _Number = _Number()
+    high: _Number = _Number()
+    elements: _Figures | None = None
+
+
+class _Found(SearchAnswer[Hit], frozen=True):
+    aggregations: _Figures = _Figures()
+
+
+class _Spread(msgspec.Struct, frozen=True):
+    buckets: list[_Filtered]
+
+
+class _Spreads(msgspec.Struct, frozen=True):
+    spread: _Spread
+
+
+class _Counted(SearchAnswer[Hit], frozen=True):
+    aggregations: _Spreads = _Spreads(_Spread([]))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Summing:
+    """A summary while it is made."""
+
+    request: SummaryRequest
+    view: View
+    found: Field
+    features: Features
+    query: Raw
+    preference: str
+    approximate: dict[Figure, str] = field(default_factory=dict)
+    absent: dict[Figure, str] = field(default_factory=dict)
+
+    def exchange(self) -> Exchange[ColumnSummary]:
+        answer = yield from self._search(self._body(), _Found)
+        figures = answer.aggregations
+        inner = figures.elements or figures
+        rows = answer.count or 0
+        missing = figures.missing.doc_count if figures.missing is not None else 0
+        values, distinct = self._values(inner)
+        low, high = self._extremes(inner)
+        if missing < rows and (self.found.family in _SORTED or self._is_finer(low, high)):
+            low = yield from self._extreme(descending=False)
+            high = yield from self._extreme(descending=True)
+        bounds, buckets = self._bounds(inner, low, high), []
+        if bounds:
+            counts = yield from self._spread(bounds)
+            buckets = buckets_of([_shown(each, self.found) for each in bounds], counts)
+        self._tell(values, low, high, bounds)
+        return ColumnSummary(
+            column=self.view.columns.get(self.request.column) or column(self.found),
+            rows=rows,
+            missing=missing,
+            values=values,
+            distinct=distinct,
+            minimum=low,
+            maximum=high,
+            buckets=buckets,
+            approximate=self.approximate,
+            absent=self.absent,
+        )
+
+    def _search(self, body: dict[str, Any], kind: type[A]) -> Exchange[A]:
+        where = f"/{target(self.request.object)}/_search?allow_partial_search_results=false"
+        answer = error_answers.decode((yield post(f"{where}&preference={self.preference}", body)), kind)
+        if partial := answer.partial():
+            raise QueryError(partial[0].reason, hint="try again")
+        return answer
+
+    # what is asked
+
+    def _body(self) -> dict[str, Any]:
+        found = self.found
+        inner: dict[str, Any] = {"distinct": _of("cardinality", found.whole, precision_threshold=_PRECISION)}
+        # Which of two values a column holds tells its extremes.
+        if size := max(self.request.values, 2 if found.family is Family.BOOLEAN else 0):
+            inner["values"] = _of("terms", found.whole, size=size, shard_size=max(SHARD_VALUES, size))
+        if found.family in (Family.NUMBER, Family.DATE):
+            inner |= {"low": _of("min", found.whole), "high": _of("max", found.whole)}
+        outer = inner
+        if found.nested:
+            if "values" in inner:  # which count elements: ask for the rows around them
+                inner["values"]["terms"]["order"] = [{"rows": "desc"}, {"_key": "asc"}]
+                inner["values"]["aggs"] = {"rows": {"reverse_nested": {}}}
+            outer = {"elements": {"nested": {"path": found.nested[-1]}, "aggs": inner}}
+        if found.family is not Family.INDEX:
+            has = nested(exists(found, self.features), [found])
+            outer["missing"] = {"filter": {"bool": {"must_not": [has]}}}
+        return {"size": 0, "track_total_hits": True, "query": self.query, "aggs": outer}
+
+    def _extreme(self, *, descending: bool) -> Exchange[Cell]:
+        """Find the smallest or the greatest value by a sort, which keeps the digits that a `min` loses."""
+        keys, _ = compile_sort([Sort(self.request.column, descending=descending)], self.view)
+        if not keys:
+            reason = "the server does not order its values"
+            self.absent[Figure.MAXIMUM if descending else Figure.MINIMUM] = reason
+            return None
+        has = nested(exists(self.found, self.features), [self.found])
+        query = self.query if self.found.family is Family.INDEX else {"bool": {"filter": [self.query, has]}}
+        body: dict[str, Any] = {"size": 1, "query": query, "sort": keys, "_source": False, "track_total_hits": False}
+        dates = self.found.family is Family.DATE
+        body |= {"docvalue_fields": [self.found.field]} if dates else {}  # which are texts, and in order
+        hit = next(iter((yield from self._search(body, SearchAnswer[Hit])).hits.hits), None)
+        if hit is None:
+            return None
+        if dates:
+            return str(hit.fields[self.found.field][-1 if descending else 0])
+        return msgspec.json.decode(hit.sort[0]) if hit.sort else None
+
+    def _spread(self, bounds: Sequence[int | float | Decimal]) -> Exchange[list[int]]:
+        """Count the rows between bounds. The outermost stay open: the type may have no room for a round number."""
+        last = len(bounds) - 2
+        ranges = [
+            nested(self._range(None if at == 0 else bounds[at], None if at == last else bounds[at + 1]), [self.found])
+            for at in range(last + 1)
+        ]
+        spread = {"filters": {"filters": ranges}}
+        body = {"size": 0, "track_total_hits": False, "query": self.query, "aggs": {"spread": spread}}
+        answer = yield from self._search(body, _Counted)
+        counts = [each.doc_count for each in answer.aggregations.spread.buckets]
+        if len(counts) != len(ranges):
+            raise QueryError(f"the server counted {len(counts)} of {len(ranges)} buckets")
+        return counts
+
+    def _range(self, low: Any, high: Any) -> Clause:
+        if low is None and high is None:
+            return exists(self.found, self.features)
+        bounds = {name: value for name, value in (("gte", low), ("lt", high)) if value is not None}
+        if self.found.family is Family.DATE:
+            texts = {name: instant_text(value) for name, value in bounds.items()}
+            return {"range": {self.found.field: texts | {"format": "strict_date_optional_time"}}}
+        if signed_zero(self.found):  # the server orders -0.0 before 0
+            bounds = {name: -0.0 if value == 0 else value for name, value in bounds.items()}
+        return {"range": {self.found.field: bounds}}
+
+    # what came
+
+    def _values(self, figures: _Figures) -> tuple[list[ValueCount], int | None]:
+        terms, estimate = figures.values, figures.distinct.value
+        listed = [
+            ValueCount(self._value(each), each.doc_count if each.rows is None else each.rows.doc_count)
+            for each in (terms.buckets if terms else ())
+        ]
+        distinct = None if estimate is None else int(estimate)
+        if "date_nanos" in self.found.types and listed:
+            told = "the server counts values of the same millisecond together"
+            self.approximate |= {Figure.VALUES: told, Figure.DISTINCT: told}
+        if terms and not terms.others and not terms.error:
+            return listed[: self.request.values], len(listed)
+        self._add(Figure.DISTINCT, ["the server estimates the number of different values (cardinality)"])
+        if terms and terms.error:
+            reason = f"each shard reports its {SHARD_VALUES:,} most frequent values: "
+            most = "by an unknown number" if terms.error < 0 else f"by up to {terms.error:,}"
+            self._add(Figure.VALUES, [f"{reason}a count may be too low {most}, and a value may be missing"])
+        return listed[: self.request.values], distinct
+
+    def _value(self, term: _Term) -> Cell:
+        if self.found.family is Family.BOOLEAN:
+            return term.key_as_string == "true"
+        if self.found.family is Family.DATE:
+            return term.key_as_string or term.key
+        return _number(self.found, term.key) if self.found.family is Family.NUMBER else term.key
+
+    def _extremes(self, figures: _Figures) -> tuple[Cell, Cell]:
+        if self.found.family is Family.BOOLEAN:
+            held = {self._value(each) for each in (figures.values.buckets if figures.values else ())}
+            return (False not in held if held else None), (True in held if held else None)
+        if self.found.family is Family.DATE:
+            return figures.low.value_as_string or None, figures.high.value_as_string or None
+        return _number(self.found, figures.low.value), _number(self.found, figures.high.value)
+
+    def _is_finer(self, low: Cell, high: Cell) -> bool:
+        """Return whether values may have digits that a `min` or a `max` does not tell."""
+        if "date_nanos" in self.found.types and low is not None:
+            if not self.found.nested:
+                return True
+            self.approximate |= dict.fromkeys(_EXTREMES, "the server tells it to the millisecond")
+        return any(isinstance(each, int) and abs(each) >= _SAFE for each in (low, high))
+
+    def _bounds(self, figures: _Figures, low: Cell, high: Cell) -> list[Any]:
+        most = self.request.buckets
+        if low is None or high is None or not most:
+            return []
+        if self.found.family is Family.DATE:
+            first, last = figures.low.value, figures.high.value
+            bounds = [] if first is None or last is None else instant_bounds(int(first), int(last), most=most)
+            if not bounds:
+                self.absent[Figure.BUCKETS] = "some dates lie outside of the years that a histogram shows"
+            return list(bounds)
+        if (
+            self.found.family is Family.NUMBER
+            and not isinstance(low, str | bytes)
+            and not isinstance(high, str | bytes)
+        ):
+            return list(number_bounds(low, high, most=most, whole=isinstance(low, int) and isinstance(high, int)))
+        return []
+
+    def _tell(self, values: Sequence[ValueCount], low: Cell, high: Cell, bounds: Sequence[Any]) -> None:
+        """Say where the index differs from the stored rows."""
+        extremes = [each for each in (low, high) if each is not None]
+        shown = [each.value for each in values]
+        rule = Op.STARTS if self.found.keyword or self.found.family in _TEXTS else Op.BETWEEN
+        self._add(Figure.MISSING, self._reasons(Op.NULL, ()))
+        if extremes or shown:
+            for figure in (Figure.VALUES, Figure.DISTINCT):
+                self._add(figure, [*self._reasons(Op.EQ, shown), *self._reasons(rule, shown)])
+        for figure, given in (
+            (Figure.MINIMUM, extremes[:1]), (Figure.MAXIMUM, extremes[1:]), (Figure.BUCKETS, bounds),
+        ):  # fmt: skip
+            if given:
+                self._add(figure, self._reasons(Op.BETWEEN, [_shown(each, self.found) for each in given]))
+
+    def _reasons(self, op: Op, values: Sequence[Any]) -> list[str]:
+        exact = tuple(Decimal(repr(each)) if isinstance(each, float) else each for each in values)
+        return exactness.approximations(exactness.Asked(op=op, values=exact, found=self.found, features=self.features))
+
+    def _add(self, figure: Figure, reasons: Iterable[str]) -> None:
+        known = [self.approximate[figure]] if figure in self.approximate else []
+        if told := list(dict.fromkeys([*known, *reasons])):
+            self.approximate[figure] = "; ".join(told)
+
+
+def summarize(
+    request: SummaryRequest, view: View, features: Features, *, query: Raw, preference: str
+) -> Exchange[ColumnSummary]:
+    """Summarize a column.
+
+    Args:
+        request: The column, and how much is wanted.
+        view: The object.
+        features: What the server's version takes.
+        query: The query of the filter.
+        preference: As for pages.
+
+    Raises:
+        UnsupportedOperationError: The server cannot summarize such a column.
+        QueryError: There is no such column, or the server refused or answered in part.
+    """
+    found = view.find(request.column)
+    if found is None:
+        raise QueryError(f"'{request.object}' has no column '{request.column}'", hint="describe the object to see them")
+    if against := _against(found):
+        reason, hint = against
+        raise UnsupportedOperationError(f"'{request.column}' cannot be summarized: {reason}", hint=hint)
+    summing = _Summing(request=request, view=view, found=found, features=features, query=query, preference=preference)
+    return (yield from summing.exchange())
+
+
+def _against(found: Field) -> tuple[str, str] | None:
+    """Return why a column cannot be summarized, and what would help."""
+    if found.conflict:
+        return found.conflict, "summarize it in one index at a time"
+    if len({*found.types}) > 1 and (found.family is Family.DATE or "unsigned_long" in found.types):
+        return _AGAINST[Family.MIXED]
+    if found.within:
+        return "an index behind this name lacks the alias", f"summarize {found.field!r}"
+    family = Family.KEYWORD if found.keyword else found.family
+    counted = (*_SORTED, Family.NUMBER, Family.DATE, Family.BOOLEAN)
+    if family is Family.TEXT or family not in counted:
+        return _AGAINST.get(family, _OTHER)
+    if not found.aggregatable and family is not Family.INDEX:
+        return "it has no doc values, which the server counts by", "map it with doc_values, and write the rows again"
+    if not found.exists and family is not Family.INDEX:
+        return "the server cannot tell which rows have it", "map it with an index, and write the rows again"
+    return None
+
+
+def _of(kind: str, name: str, **more: Any) -> dict[str, Any]:
+    return {kind: {"field": name, **more}}
+
+
+def _number(found: Field, value: Any) -> Any:
+    """Type a number as the column's; the server writes the bits of a short float as a long one."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if {*found.types} <= {*BOUNDS, "token_count"} and value == int(value):
+        return int(value)
+    packed = [_PACKED[each] for each in found.types if each in _PACKED]
+    if not packed or len(found.types) > 1:
+        return value
+    return next(short for digits in range(1, 18) if _same(short := float(f"{value:.{digits}g}"), value, packed[0]))
+
+
+def _same(short: float, value: float, packed: str) -> bool:
+    try:
+        return struct.pack(packed, short) == struct.pack(packed, value)
+    except OverflowError:
+        return short == value
+
+
+def _shown(bound: Any, found: Field) -> Cell:
+    return instant_text(bound) if found.family is Family.DATE and isinstance(bound, int) else bound

@@ -1,0 +1,232 @@
+"""Summaries of columns: figures beside those of an evaluation in Python, on fakes and on real servers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from drivers.elasticsearch.test_on_servers import offers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman_api import CountRequest, Filter, QueryError, UnsupportedOperationError
+from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest, ValueCount
+from dragoman_elasticsearch.columns.field_types import Family, Field
+from dragoman_elasticsearch.grid import summaries
+
+if TYPE_CHECKING:
+    from dragoman_api import Cell
+
+TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+WHOLE = {"type": "long", "coerce": False}
+PROPERTIES = {
+    "title": TEXT, "note": {"type": "text"}, "stock": WHOLE, "big": WHOLE, "price": {"type": "double"},
+    "short": {"type": "float"}, "sold": {"type": "date"}, "exact": {"type": "date_nanos"}, "ok": {"type": "boolean"},
+    "tags": {"type": "keyword"}, "ip": {"type": "ip"}, "labels": {"type": "flattened"}, "void": WHOLE,
+    "unindexed": {"type": "keyword", "index": False, "doc_values": False}, "place": {"type": "geo_point"},
+    "items": {"type": "nested", "properties": {
+        "sku": {"type": "keyword"}, "qty": WHOLE, "when": {"type": "date"},
+        "parts": {"type": "nested", "properties": {"n": WHOLE}},
+    }},
+}  # fmt: skip
+DOCUMENTS: list[dict[str, Any]] = [
+    {
+        "title": ["Tea", "tea", "Ale"][at % 3], "note": "some words", "stock": at % 5, "big": 2**62 + at,
+        "price": at / 4 - 2, "short": 0.1 * (at % 3), "sold": f"2026-{1 + at % 4:02}-15", "ok": at % 3 == 0,
+        "exact": f"2026-01-01T00:00:00.{at:09}Z", "tags": ["a", "b", "a"][: at % 4], "ip": f"10.0.0.{at % 7}",
+        "labels": {"env": "prod" if at % 2 else "test"},
+        "items": [{"sku": "A", "qty": at, "when": "2026-01-01", "parts": [{"n": at}, {"n": 7}]}, {"sku": "A"},
+                  {"sku": "B", "qty": 1}][: at % 4],
+    } if at != 5 else {} for at in range(20)
+]  # fmt: skip
+
+
+async def summarized(es: Rig, name: str, column: str, *rows: Filter, **more: Any) -> ColumnSummary:
+    compiled = await es.filter(name, *rows) if rows else None
+    await es.driver.describe_object(name)
+    request = SummaryRequest(object=name, column=column, filter=compiled, **more)
+    summary: ColumnSummary = await es.driver.summarize_column(request)
+    return summary
+
+
+def shown(found: ColumnSummary) -> list[tuple[Cell, int]]:
+    return [(each.value, each.rows) for each in found.values]
+
+
+class Rules:
+    """What a summary tells, whatever the server's version."""
+
+    async def test_values_are_counted_and_rows_without_one(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        title = await summarized(es, name, "title")
+        assert (title.rows, title.missing, title.present, title.distinct) == (20, 1, 19, 3)
+        assert shown(title) == [("Tea", 7), ("tea", 7), ("Ale", 5)]
+        assert (title.minimum, title.maximum, title.buckets) == ("Ale", "tea", [])
+        assert (title.approximate, title.absent, title.column.name) == ({}, {}, "title")
+        stock = await summarized(es, name, "stock", values=2)
+        assert stock.values == [ValueCount(1, 4), ValueCount(2, 4)]
+        assert Figure.DISTINCT in stock.approximate
+        assert stock.distinct == 5
+        ok = await summarized(es, name, "ok", values=1)
+        assert (shown(ok), ok.minimum, ok.maximum, ok.distinct) == ([(False, 12)], False, True, 2)
+        assert shown(await summarized(es, name, "tags")) == [("a", 14), ("b", 10)]
+        assert shown(await summarized(es, name, "labels.env")) == [("prod", 9), ("test", 10)][::-1]
+        address = await summarized(es, name, "ip", values=1)
+        assert (shown(address), address.minimum, address.maximum) == ([("10.0.0.0", 3)], "10.0.0.0", "10.0.0.6")
+        assert shown(await summarized(es, name, "_index")) == [(name, 20)]
+
+    async def test_numbers_have_a_histogram_and_keep_their_digits(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        price = await summarized(es, name, "price", buckets=4)
+        assert (price.minimum, price.maximum) == (-2.0, 2.75)
+        assert price.buckets == [Bucket(-2.0, 0.0, 7), Bucket(0.0, 2.0, 8), Bucket(2.0, 4.0, 4)]
+        assert not {*price.approximate} - {Figure.DISTINCT}
+        big = await summarized(es, name, "big", buckets=5, values=1)
+        assert (big.minimum, big.maximum) == (2**62, 2**62 + 19)
+        assert type(big.minimum) is int
+        assert sum(each.rows for each in big.buckets) == 19
+        assert big.buckets[0] == Bucket(2**62 - 4, 2**62 + 1, 1)
+        short = await summarized(es, name, "short")
+        assert {each.value for each in short.values} == {0.0, 0.1, 0.2}
+        assert "24 bits" in short.approximate[Figure.VALUES]
+        assert (short.minimum, short.maximum) == (0.0, 0.2)
+
+    async def test_dates_have_buckets_of_the_calendar(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        sold = await summarized(es, name, "sold", buckets=6)
+        assert shown(sold)[0] == ("2026-01-15T00:00:00.000Z", 5)
+        assert (sold.minimum, sold.maximum) == ("2026-01-15T00:00:00.000Z", "2026-04-15T00:00:00.000Z")
+        assert sold.buckets == [
+            Bucket(f"2026-{month:02}-01T00:00:00Z", f"2026-{month + 1:02}-01T00:00:00Z", 4 if month == 2 else 5)
+            for month in (1, 2, 3, 4)
+        ]
+        exact = await summarized(es, name, "exact", values=1)
+        assert shown(exact) == [("2026-01-01T00:00:00.000Z", 19)]
+        assert "millisecond" in exact.approximate[Figure.VALUES]
+        assert sum(each.rows for each in exact.buckets) == 19
+        assert (exact.minimum, exact.maximum) == ("2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000000019Z")
+        assert Figure.MAXIMUM not in exact.approximate
+
+    async def test_an_element_of_a_nested_array_counts_for_its_row(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        sku = await summarized(es, name, "items.sku")
+        held = [each for each in DOCUMENTS if each.get("items")]
+        assert (sku.rows, sku.missing) == (20, 20 - len(held))
+        assert shown(sku) == [("A", len(held)), ("B", sum(len(each["items"]) == 3 for each in held))]
+        assert (sku.minimum, sku.maximum) == ("A", "B")
+        quantity = await summarized(es, name, "items.qty", buckets=5)
+        assert (quantity.minimum, quantity.maximum) == (1, 19)
+        held_in = [{item["qty"] for item in each["items"] if "qty" in item} for each in held]
+        for bucket in quantity.buckets:
+            assert bucket.rows == sum(any(bucket.lower <= n < bucket.upper for n in each) for each in held_in)  # type: ignore[operator]
+        parts = await summarized(es, name, "items.parts.n", values=1, buckets=2)
+        assert shown(parts) == [(7, len(held))]
+        assert parts.missing == 20 - len(held)
+        when = await summarized(es, name, "items.when")
+        assert shown(when) == [("2026-01-01T00:00:00.000Z", len(held))]
+
+    async def test_a_filter_narrows_every_figure(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        rows = [Filter("stock", ">", 2), Filter("items.sku", "=", "B", group="1")]
+        found = await summarized(es, name, "stock", *rows)
+        compiled = await es.filter(name, *rows)
+        assert found.rows == await es.driver.count_rows(CountRequest(object=name, filter=compiled)) > 0
+        assert sum(count for _, count in shown(found)) == found.rows
+        assert found.minimum == 3
+        none = await summarized(es, name, "price", Filter("stock", ">", 99))
+        assert (none.rows, none.missing, none.present, none.distinct) == (0, 0, 0, 0)
+        assert (none.values, none.minimum, none.maximum, none.buckets) == ([], None, None, [])
+
+    async def test_a_column_without_values_and_an_object_without_rows(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        void = await summarized(es, name, "void")
+        assert (void.rows, void.missing, void.values, void.minimum, void.buckets) == (20, 20, [], None, [])
+        empty = await es.index(PROPERTIES, [], name="empty")
+        for column in ("title", "price", "sold", "items.qty", "ok", "ip"):
+            found = await summarized(es, empty, column)
+            assert (found.rows, found.missing, found.values, found.minimum, found.maximum) == (0, 0, [], None, None)
+
+    async def test_a_column_that_cannot_be_summarized_says_why_and_what_would_help(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, DOCUMENTS)
+        for column, reason in {
+            "note": "keyword", "_id": "of its own", "_score": "page", "items": "nested", "labels": "many keys",
+            "unindexed": "doc values", "place": "list of the values",
+        }.items():  # fmt: skip
+            with pytest.raises(UnsupportedOperationError, match=reason) as caught:
+                await summarized(es, name, column)
+            assert caught.value.hint
+        with pytest.raises(QueryError, match="no column"):
+            await summarized(es, name, "nope")
+
+    async def test_several_indices_and_one_that_lacks_the_column(self, es: Rig) -> None:
+        one = await es.index({"n": WHOLE, "k": {"type": "keyword"}}, [{"n": 1, "k": "x"}, {"n": 2}], name="many-a")
+        two = await es.index({"k": {"type": "keyword"}}, [{"k": "x"}, {"k": "y"}], name="many-b")
+        both = f"{one},{two}"
+        found = await summarized(es, both, "n")
+        assert (found.rows, found.missing, shown(found)) == (4, 2, [(1, 1), (2, 1)])
+        assert (found.minimum, found.maximum, found.buckets) == (1, 2, [Bucket(1, 2, 1), Bucket(2, 3, 1)])
+        text = await summarized(es, both, "k")
+        assert (text.missing, shown(text), text.minimum, text.maximum) == (1, [("x", 2), ("y", 1)], "x", "y")
+
+    async def test_what_the_index_leaves_out_or_changes_is_said(self, es: Rig) -> None:
+        properties = {
+            "k": {"type": "keyword", "ignore_above": 3}, "n": {"type": "keyword", "null_value": "none"},
+            "c": {"type": "long"},
+        }  # fmt: skip
+        name = await es.index(properties, [{"k": "abcd", "n": None, "c": 1}, {"k": "ab", "n": "x", "c": 1}])
+        left = await summarized(es, name, "k")
+        assert "longer than 3" in left.approximate[Figure.VALUES]
+        assert shown(left) == [("ab", 1)]
+        nulls = await summarized(es, name, "n")
+        assert "null_value" in nulls.approximate[Figure.MISSING]
+        assert "null_value" in nulls.approximate[Figure.VALUES]
+        assert "coerce" in (await summarized(es, name, "c")).approximate[Figure.VALUES]
+
+
+class TestOnFake(OnFake, Rules):
+    """The rules on fakes."""
+
+
+class TestOnServer(OnServer, Rules):
+    """The rules on real servers."""
+
+    async def test_shards_estimate_and_say_so(self, es: Rig) -> None:
+        """More values than a shard reports: counts may be too low, and the summary says by how much."""
+        documents = [{"k": f"v{at % 3_000}"} for at in range(6_100)]
+        settings = {"number_of_shards": 4}
+        name = await es.index({"k": {"type": "keyword"}}, documents, name="wide", settings=settings)
+        found = await summarized(es, name, "k", values=5)
+        assert "too low" in found.approximate[Figure.VALUES]
+        assert "estimates" in found.approximate[Figure.DISTINCT]
+        assert found.distinct is not None
+        assert 2_900 < found.distinct < 3_100
+        assert await offers(es, type="keyword")
+
+
+class TestRequests:
+    """What is sent, and what of an answer is believed."""
+
+    async def test_text_takes_one_search_and_numbers_two(self) -> None:
+        async with on_fake("8.19.21") as es:
+            name = await es.index(PROPERTIES, DOCUMENTS)
+            for column, searches in {"price": 2, "title": 3, "ok": 1, "big": 4, "stock": 2}.items():
+                mark = len(es.sent("POST", "_search"))
+                await summarized(es, name, column)
+                assert len(es.sent("POST", "_search")) - mark == searches, column
+
+    async def test_a_failed_shard_is_an_error_not_a_smaller_count(self) -> None:
+        async with on_fake("8.19.21") as es:
+            name = await es.index(PROPERTIES, DOCUMENTS, settings={"number_of_shards": 2})
+            assert es.fake is not None
+            es.fake.cluster.failing_shards.add((name, 0))
+            with pytest.raises(QueryError):
+                await summarized(es, name, "stock")
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_a_short_float_is_written_with_the_fewest_digits_that_bring_it_back(value: float) -> None:
+    field = Field(name="f", types=("float",), family=Family.NUMBER, field="f")
+    found = summaries._number(field, value)
+    assert summaries._same(found, value, "f")
+    assert len(repr(found)) <= len(repr(value))
