@@ -186,7 +186,7 @@ class _Summing:
 
     def _extreme(self, *, descending: bool) -> Exchange[Cell]:
         """Find the smallest or the greatest value by a sort, which keeps the digits that a `min` loses."""
-        keys, _ = compile_sort([Sort(self.request.column, descending=descending)], self.view)
+        keys, _ = compile_sort([Sort(self.request.column, descending=descending)], self.view, self.features)
         if not keys:
             reason = "the server does not order its values"
             self.absent[Figure.MAXIMUM if descending else Figure.MINIMUM] = reason
