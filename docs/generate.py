@@ -8,25 +8,36 @@ python docs/generate.py --check    # name the stale pages, and change nothing
 from __future__ import annotations
 
 import ast
-import dataclasses
 import importlib
 import inspect
 import json
 import re
 import sys
 import tomllib
-from enum import StrEnum
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-    from types import ModuleType
+    from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT))
+from docs.markdown import (  # noqa: E402 - a script finds its own folder only
+    attributes,
+    code,
+    constants,
+    describe_class,
+    docstring,
+    fields,
+    members,
+    prose,
+    signature,
+    summary,
+    table,
+)
+
 REFERENCE = ROOT / "docs/reference"
 SANDBOX = ROOT / "docs/explanation/sandbox.md"
 MODELS = (
@@ -49,147 +60,8 @@ PYTHON = (
     ("dragoman.secret_references", "Reference"),
     ("dragoman.plugins", "Registries"),
 )
-RULE = re.compile(r" \((?:[EPW]\d+(?:, | to |-)?)+\)")  # ids of the conformance rules are for tests
 RULES = re.compile(r"(?<![A-Za-z0-9])([EPW])(\d+)(?:(?:-| to )\1(\d+))?(?![A-Za-z0-9])")  # one, or a range
-SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises):$")
 BLOCK = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-
-
-def prose(text: str | None) -> Iterator[str]:
-    """Turn a Google docstring into Markdown lines: sections become bold words, their entries a list."""
-    section = ""
-    for line in RULE.sub("", inspect.cleandoc(text or "")).splitlines():
-        if found := SECTION.match(line):
-            section = found[1]
-            yield f"**{section}**"
-            yield ""
-        elif section and line.startswith("        "):  # the continuation of an entry
-            yield line[6:]
-        elif section and line.startswith("    "):
-            name, colon, rest = line.strip().partition(": ")
-            named = colon and section not in ("Returns", "Yields") and " " not in name
-            yield f"- `{name}`: {rest}" if named else line.strip()
-        elif line.startswith(">>>") or (line and section == "example"):
-            if section != "example":
-                section = "example"
-                yield "```python"
-            yield line
-        else:
-            if section == "example":
-                yield "```"
-            section = ""
-            yield line
-    if section == "example":
-        yield "```"
-
-
-def docstring(thing: object) -> str:
-    """Return a docstring from the source, not one that a library generated."""
-    text = vars(thing).get("__doc__") if isinstance(thing, type) else getattr(thing, "__doc__", None)
-    return RULE.sub("", text) if isinstance(text, str) and "(" not in text.split()[0] else ""
-
-
-def attributes(kind: type) -> dict[str, str]:
-    """Return the Attributes section of a class."""
-    entries: dict[str, str] = {}
-    name, inside = "", False
-    for line in inspect.cleandoc(docstring(kind)).splitlines():
-        if SECTION.match(line):
-            inside = line == "Attributes:"
-        elif inside and line.startswith("        "):
-            entries[name] += f" {line.strip()}"
-        elif inside and line.startswith("    "):
-            name, _, text = line.strip().partition(": ")
-            entries[name] = text
-        elif line:
-            inside = False
-    return entries
-
-
-def summary(thing: object) -> list[str]:
-    """Return a docstring without its Attributes section, which becomes a table."""
-    text = re.sub(r"\nAttributes:\n(?:    .*\n|\n)+", "\n", inspect.cleandoc(docstring(thing)) + "\n")
-    return list(prose(text.strip()))
-
-
-def fields(kind: type) -> Iterator[tuple[str, str, str]]:
-    """Yield name, type and default of each field of a struct or dataclass."""
-    if not (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind)):
-        return
-    written = {name: note for base in reversed(kind.__mro__) for name, note in inspect.get_annotations(base).items()}
-    for name, field in inspect.signature(kind).parameters.items():
-        note, default = plain(written[name]), field.default
-        if repr(default) == "<factory>":
-            default = {"list": [], "dict": {}}.get(note.partition("[")[0], default)
-        yield name, note, "" if default is field.empty else shown(default)
-
-
-def plain(annotation: str) -> str:
-    """Remove the wire's bounds from a type."""
-    return re.sub(r"Annotated\[(.*), msgspec\.Meta\(.*?\)\]", r"\1", annotation)
-
-
-def shown(default: object) -> str:
-    """Format a default as its author would; the own table of a struct shows its fields."""
-    if isinstance(default, msgspec.Struct):
-        return f"{type(default).__name__}()"
-    return repr(default.value) if isinstance(default, StrEnum) else repr(default).replace("<factory>", "computed")
-
-
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
-    """Write a Markdown table."""
-    cells = [[*head], *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    cells.insert(1, ["---"] * len(cells[0]))
-    yield from (f"| {' | '.join(row)} |" for row in cells)
-
-
-def code(text: str) -> str:
-    """Format a word as code; empty stays empty."""
-    return f"`{text}`" if text else ""
-
-
-def members(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """Yield the public members that a module itself defines, in source order."""
-    for name, thing in vars(module).items():
-        if not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__ and name != "Cell":
-            yield name, thing
-
-
-def constants(module: ModuleType) -> Iterator[str]:
-    """Yield the documented constants and the type aliases of a module, as in its source."""
-    source = inspect.getsource(module)
-    body = [item for top in ast.parse(source).body for item in (top.body if isinstance(top, ast.If) else [top])]
-    for item, after in pairwise([*body, ast.Pass()]):
-        if not isinstance(item, ast.Assign) or (name := getattr(item.targets[0], "id", "_")).startswith("_"):
-            continue
-        text = after.value.value if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) else ""
-        if text or isinstance(item.value, ast.BinOp | ast.Subscript):
-            words = RULE.sub("", " ".join(str(text).split()))
-            yield f"`{name} = {ast.get_source_segment(source, item.value)}`" + (f": {words}" if words else "")
-
-
-def describe_class(name: str, kind: type, *, depth: int = 3, methods: bool = True) -> Iterator[str]:
-    """Write one class: prose, then a table of its values, its fields, and its own methods."""
-    known = attributes(kind)
-    rows = [(code(item), code(note), code(default), known.get(item, "")) for item, note, default in fields(kind)]
-    yield from ("", f"{'#' * depth} {name}", "", *(summary(kind) if rows else prose(docstring(kind))))
-    if issubclass(kind, StrEnum):
-        yield from ("", *table(("name", "value"), ((code(item.name), code(item.value)) for item in kind)))
-    elif rows:
-        yield from ("", *table(("field", "type", "default", ""), rows))
-    for method, value in vars(kind).items():
-        function = value.fget if isinstance(value, property) else value
-        if method.startswith("_") or not inspect.isfunction(function) or not methods:
-            continue
-        head = f"`{method}`" if isinstance(value, property) else f"`{method}{signature(function)}`"
-        yield from ("", f"{head}: {RULE.sub('', inspect.cleandoc(function.__doc__ or '')).splitlines()[0]}")
-
-
-def signature(function: Callable[..., Any]) -> str:
-    """Format a signature with the annotations of the source, without `self`."""
-    found = inspect.signature(function)
-    kept = [item for item in found.parameters.values() if item.name != "self"]
-    return re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(found.replace(parameters=kept)))
 
 
 def models() -> Iterator[str]:
@@ -370,7 +242,6 @@ def checks() -> Iterator[str]:
 
 def attacks() -> Iterator[str]:
     """Write the outcome of each attack of the tests' hostile driver at each level."""
-    sys.path.append(str(ROOT))
     suite, listed = (importlib.import_module(f"tests.attacks.{name}") for name in ("suite", "table"))
     record = suite.read_record()
     machine = record["machine"]
@@ -415,7 +286,6 @@ def attack_row(
 
 def parsers() -> Iterator[str]:
     """Write the fuzzed parsers, and how much an input may cost."""
-    sys.path.append(str(ROOT))
     targets = importlib.import_module("tests.fuzz.table").TARGETS
     heads = ("target", "parser", "seconds", "MB", "kB at most")
     yield from table(heads, (parser_row(target) for target in targets.values()))
