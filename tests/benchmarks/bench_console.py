@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("elasticsearch", "weaviate")]
+sys.path[:0] = [str(ROOT / "plugins" / name) for name in ("api", "elasticsearch", "weaviate")]
 
+from dragoman_api.kit.console_text import rest_requests
 from dragoman_elasticsearch.console.parser import parse as elasticsearch
 from dragoman_weaviate.console.parser import parse as weaviate
 
@@ -24,10 +25,18 @@ ROW = (
     '{"name":"Book %d","url":"http://example.org/books/%d","price":12.50,"stock":%d,"tags":["a","b"],'
     '"author":{"name":"Ada","born":"1815-12-10"},"text":"Some words that go on for a while, as a document\'s do."}\n'
 )
+
+
+def kit(text: str) -> object:
+    """Split a text by the kit's own function."""
+    return rest_requests(text, lambda request: request.method != "GET")
+
+
 TEXTS = {
     "_bulk": (elasticsearch, "POST /books/_bulk\n", '{"index":{"_id":"%d"}}\n' + ROW),
     "_bulk with comments": (elasticsearch, "POST /books/_bulk\n", '{"index":{"_id":"%d"}} // a row\n' + ROW),
     "requests with a comment in each body": (elasticsearch, "", "PUT /books/_doc/%d\n{ # a row\n" + ROW[1:]),
+    "requests with a comment in each body (kit)": (kit, "", "PUT /books/_doc/%d\n{ # a row\n" + ROW[1:]),
     "REST lines (Weaviate)": (weaviate, "", "PUT /objects/Book/%d\n" + ROW),
 }
 

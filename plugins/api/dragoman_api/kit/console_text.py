@@ -80,12 +80,25 @@ class ConsoleReader:
         comment = "|".join(_COMMENTS[each] for each in comments) or "(?!)"
         literal = r'"{3}(?P<literal>.*?)"{3}|(?P<open>"{3})|' if literals else ""
         block = r"|(?P<unclosed>/\*)" if self._blocks else ""
-        self._gap = re.compile(rf"(?:\s++|{comment})*+", re.DOTALL)
-        self._piece = re.compile(
-            rf'{literal}(?P<string>"(?:[^"\\\n]++|\\[^\n])*+"?)|(?P<comment>{comment}){block}|(?P<begin>[{{\[])'
-            rf"|(?P<end>[}}\]])|(?P<head>\n[^\S\n]*+{_METHOD}(?=\s|\Z))",
-            re.DOTALL,
+        head, string = rf"\n[^\S\n]*+{_METHOD}(?=\s|\Z)", r'"(?:[^"\\\n]++|\\[^\n])*+"?'
+        starts = "".join(sorted({each[0] for each in comments}))
+        opened = "".join(each[1] for each in comments if each[0] == "/")  # behind a slash
+        inner = "|".join(
+            [
+                rf'[^"{{}}\[\]\n{starts}]++',
+                ('(?!"{3})' if literals else "") + string,
+                rf"\n(?!{head[2:]})",
+                *([rf"/(?![{opened}])"] if opened else []),
+            ]
         )
+        self._gap = re.compile(rf"(?:\s++|{comment})*+", re.DOTALL)
+        pieces = (
+            rf"{literal}(?P<string>{string})|(?P<comment>{comment}){block}|(?P<begin>[{{\[])|(?P<end>[}}\]])"
+            rf"|(?P<head>{head})"
+        )
+        self._piece = re.compile(pieces, re.DOTALL)
+        # Inside a bracket, nothing else decides anything, nor do whole brackets that hold no other one.
+        self._inside = re.compile(rf"(?:{inner}|[{{\[](?:{inner})*+[}}\]])*+(?:{pieces})", re.DOTALL)
 
     def skip(self) -> bool:
         """Skip blanks and comments, and return whether anything is left.
@@ -162,47 +175,57 @@ class ConsoleReader:
     def _written_value(self) -> str:
         """Read a value that may hold comments and literals."""
         start = self.at
-        made, places = self._rewritten(start)
+        made, places, last = self._rewritten(start)
         try:
             _, end = _decoder.raw_decode(made)
         except json.JSONDecodeError as error:
             raise self.error(_origin(places, error.pos), f"the body is not valid JSON: {error.msg}") from None
         except RecursionError as error:
             raise self.error(start, f"the body cannot be sent: {error}") from None
+        if end == len(made):
+            self.at = last
+            return made
         self.at = _origin(places, end)
         return made[:end]
 
-    def _rewritten(self, start: int) -> tuple[str, list[tuple[int, int]]]:
+    def _rewritten(self, start: int) -> tuple[str, list[tuple[int, int]], int]:
         """Return a value without comments, up to its last bracket or what cannot belong to it.
 
         Returns:
-            The value, and for each of its pieces where it begins there and in the text.
+            The value; for each of its pieces where it begins there and in the text; and its end in the text.
         """
+        text, places = self.text, [(0, start)]
         parts: list[str] = []
-        places = [(0, start)]
-        if (scalar := _SCALAR.match(self.text, start)) and scalar[0][0] not in '{["':
-            return scalar[0], places
-        depth, size, at = 0, 0, start
-        end = len(self.text)
-        for piece in self._piece.finditer(self.text, start):
+        if (scalar := _SCALAR.match(text, start)) and scalar[0][0] not in '{["':
+            return scalar[0], places, scalar.end()
+        size, at, end = 0, start, len(text)
+        depth = 1 if text.startswith(("{", "["), start) else 0
+        following = start + depth
+        while (piece := (self._inside.match if depth > 0 else self._piece.search)(text, following)) is not None:
             kind = piece.lastgroup
-            if kind in ("open", "unclosed"):
-                raise self.error(piece.start(), f"{piece[0]} has no end")
-            if kind == "head":
-                end = piece.start()
+            assert kind is not None  # each alternative has a name
+            begins, following = piece.span(kind)
+            if kind == "end":
+                depth -= 1
+            elif kind == "begin":
+                depth += 1
+            elif kind in ("comment", "literal"):
+                whole = begins if kind == "comment" else begins - 3
+                following += 0 if kind == "comment" else 3
+                made, lines = _replacement(kind, text[whole:following])
+                parts += (text[at:whole], made, lines)
+                size += whole - at
+                places += ((size, whole), (size := size + len(made), following))
+                places.append((size := size + len(lines), at := following))
+            elif kind == "head":
+                end = begins
                 break
-            if kind in ("comment", "literal"):
-                made, lines = _replacement(piece)
-                parts += (self.text[at : piece.start()], made, lines)
-                size += piece.start() - at
-                places += ((size, piece.start()), (size := size + len(made), piece.end()))
-                places.append((size := size + len(lines), at := piece.end()))
-            else:
-                depth += (kind == "begin") - (kind == "end")
+            elif kind in ("open", "unclosed"):
+                raise self.error(begins, f"{piece[kind]} has no end")
             if depth <= 0 and kind != "comment":
-                end = piece.end()
+                end = following
                 break
-        return "".join((*parts, self.text[at:end])), places
+        return "".join((*parts, text[at:end])), places, end
 
     def line(self, at: int) -> int:
         """Return the line of a place, from 1; quick if places are asked for in their order."""
@@ -226,7 +249,8 @@ class ConsoleReader:
             reason = "a path begins with one '/': requests go to the connection's host only"
             raise self.error(line.path_at, reason)
         try:
-            encoded = quote(line.path, safe=_VISIBLE).rstrip("?")
+            plain = line.path.isascii() and line.path.isprintable() and "#" not in line.path
+            encoded = (line.path if plain else quote(line.path, safe=_VISIBLE)).rstrip("?")
         except UnicodeEncodeError:
             raise self.error(line.path_at, "the path is not valid Unicode") from None
         return encoded if encoded.startswith("/") else f"/{encoded}"
@@ -238,12 +262,12 @@ def _origin(places: list[tuple[int, int]], at: int) -> int:
     return original + at - made
 
 
-def _replacement(piece: re.Match[str]) -> tuple[str, str]:
+def _replacement(kind: str, written: str) -> tuple[str, str]:
     """Return what stands for a comment or a literal, and its line breaks: a server's errors keep their line."""
-    lines = "\n" * piece[0].count("\n")
-    if piece.lastgroup == "literal":
-        return json.dumps(piece["literal"], ensure_ascii=False), lines
-    return " " if piece[0].startswith("/*") else "", lines
+    lines = "\n" * written.count("\n")
+    if kind == "literal":
+        return json.dumps(written[3:-3], ensure_ascii=False), lines
+    return " " if written.startswith("/*") else "", lines
 
 
 def ndjson(reader: ConsoleReader, line: RestLine, values: Sequence[str]) -> str:
