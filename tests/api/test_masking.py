@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman_api import masking
 from dragoman_api.masking import LEARNED, MARK, SHORTEST, Mask, MaskedStream, is_secret
 
 PEM = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\nhkiG9w0BAQEFAASC\n-----END KEY-----\n"
@@ -97,6 +98,56 @@ def test_what_repeats_itself_without_an_end_is_not_held_back():
     for _ in range(100):
         stream.feed("a" * 1_000)
         assert len(stream._held) < 10
+
+
+@given(st.text("ab", min_size=4, max_size=60), st.text("ab", max_size=200), st.integers(1, 7))
+def test_a_beginning_is_found_however_often_letters_repeat(form, text, step):
+    """By looking at each place, and by the table that long repetitions need."""
+    form = form + "c"
+    slow = next((at for at in range(len(text)) if form.startswith(text[at:])), len(text))
+    assert Mask([form]).unfinished(text) <= slow
+    assert masking._beginning(form, text) == max(slow, 0)
+    stream = MaskedStream(Mask([form]))
+    whole = text + form + text
+    given_out = "".join(stream.feed(whole[at : at + step]) for at in range(0, len(whole), step)) + stream.end()
+    assert form not in given_out
+    assert given_out == Mask([form])(whole)
+
+
+@pytest.mark.parametrize("text", ["a" * 30_000 + "c", "a" * 30_000, ("ab" * 15_000) + "c"])
+def test_the_steps_for_a_long_token_grow_with_its_length_only(text):
+    """Letters looked at, not seconds: a token of a hostile server may repeat one letter for ever."""
+    form = text[:-1] + "b" * 10
+    steps = 0
+
+    class Counting(str):
+        __slots__ = ()
+
+        def __getitem__(self, key):
+            nonlocal steps
+            piece = str.__getitem__(self, key)
+            steps += len(piece)
+            return Counting(piece)
+
+    masking._borders.cache_clear()
+    found = masking._beginning(Counting(form), Counting("x" + text))
+    assert steps < 100 * len(text)
+    assert ("x" + text)[found:] == form[: len(text) + 1 - found]
+
+
+def test_a_long_token_that_arrives_letter_by_letter_is_not_read_again_for_each(monkeypatch):
+    token, looked = "".join(map(str, range(4_000))), 0
+    unfinished = Mask.unfinished
+
+    def counting(self, text):
+        nonlocal looked
+        looked += len(text)
+        return unfinished(self, text)
+
+    monkeypatch.setattr(Mask, "unfinished", counting)
+    stream = MaskedStream(Mask([token]))
+    assert "".join(map(stream.feed, f"~{token}~")) + stream.end() == f"~{MARK}~"
+    assert looked < 30 * len(token)
 
 
 @pytest.mark.parametrize(

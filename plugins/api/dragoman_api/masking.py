@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -30,6 +31,9 @@ UNSAFE = (
     *range(0x2066, 0x206A),
 )
 """Characters that could move a cursor, recolour, or reorder what is read: C0, DEL, C1, line and direction marks."""
+
+_TRIES = 32  # places that are looked at one by one
+_SPARE = 8  # what is held is read again when it has grown by one part of so many
 
 _ESCAPED = {code: f"\\u{code:04x}" for code in UNSAFE if code >= 0x20}
 _BREAKS = str.maketrans("", "", "\r\n")
@@ -166,12 +170,38 @@ class Mask:
         """Find where a secret may begin that continues beyond the end of a text."""
         begins = len(text)
         for form in self._forms:
-            at = text.find(form[0], max(0, len(text) - len(form) + 1))
-            while 0 <= at < begins and not form.startswith(text[at:]):
-                at = text.find(form[0], at + 1)
-            if 0 <= at < begins:
-                begins = at
+            begins = min(begins, _beginning(form, text))
         return begins
+
+
+def _beginning(form: str, text: str) -> int:
+    """Find the first place from which on the rest of a text is the beginning of a longer form; its end for none."""
+    at = max(0, len(text) - len(form) + 1)
+    for _ in range(_TRIES):
+        if (at := text.find(form[0], at)) < 0:
+            return len(text)
+        if form.startswith(text[at:]):
+            return at
+        at += 1
+    # Texts such as `aaa…b` would take a look at every place, each as long as the rest.
+    table, matched = _borders(form), 0
+    for letter in text[at:]:
+        while matched and form[matched] != letter:
+            matched = table[matched - 1]
+        matched += form[matched] == letter
+    return len(text) - matched
+
+
+@lru_cache(maxsize=8)
+def _borders(form: str) -> list[int]:
+    """Return for each beginning of a form how long its longest proper beginning is that also ends it."""
+    table, matched = [0], 0
+    for letter in form[1:]:
+        while matched and form[matched] != letter:
+            matched = table[matched - 1]
+        matched += form[matched] == letter
+        table.append(matched)
+    return table
 
 
 class MaskedStream:
@@ -180,20 +210,29 @@ class MaskedStream:
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
         self._held = ""
+        self._waiting: list[str] = []  # pieces not yet looked at, short beside what is held
         self._covered = 0  # its leading characters that belong to a secret whose mark was already returned
 
     def feed(self, text: str) -> str:
         """Take a piece and return the masked text that is final."""
-        self._held += text
+        self._waiting.append(text)
+        if _SPARE * sum(map(len, self._waiting)) < len(self._held):  # else a long secret is read again for each letter
+            return ""
+        self._take()
         return self._give(whole=False)
 
     def end(self, *, torn: bool = False) -> str:
         """Return the rest; if the text is `torn`, also mask the beginning of a secret at its end."""
+        self._take()
         rest = self._held.translate(_BREAKS)
         half = self._mask.unfinished(rest) if torn else len(rest)
         given = self._give(whole=len(rest) - half < SHORTEST)
         self._held, self._covered = "", 0
         return given if len(rest) - half < SHORTEST else given + MARK
+
+    def _take(self) -> None:
+        self._held += "".join(self._waiting)
+        self._waiting.clear()
 
     def _give(self, *, whole: bool) -> str:
         text, compact = self._held, self._held.translate(_BREAKS)
