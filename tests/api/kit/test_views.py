@@ -155,6 +155,34 @@ async def test_a_check_before_the_work_reads_the_view_again(server: Server) -> N
     assert (await server.views.check("books", compiled("2"))).revision == "2"
 
 
+async def test_busy_objects_are_checked_together() -> None:
+    """Else a plan of changes to several busy objects would pass its deadline; so it takes as long as the longest."""
+    under_way = most = 0
+
+    async def read(name: str) -> Known:
+        return known("1", objects=(name,))
+
+    async def revision(view: Known) -> str:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        for _ in range(5):
+            await anyio.lowlevel.checkpoint()
+        under_way -= 1
+        if "gone" in view.objects:
+            raise QueryError("no master")
+        return "2" if "b" in view.objects else "1"
+
+    views: Views[Known] = Views(read, revision)
+    for name in "abc":
+        await views.read(name)
+    assert [*await views.holding("abc")] == ["a", "c"]
+    assert most == 3
+    await views.read("gone")
+    with pytest.raises(QueryError, match="no master"):
+        await views.holding(["a", "gone"])
+
+
 async def test_views_that_hold_are_told_from_others(server: Server) -> None:
     assert await server.views.holding(["books"]) == {}
     await server.views.read("books")

@@ -12,6 +12,8 @@ import anyio
 
 from dragoman_api.errors import ObjectChangedError, ObjectNotFoundError
 
+from .exchanges import send_all
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 
@@ -71,7 +73,9 @@ class Views(Generic[V]):
     async def holding(self, names: Iterable[str]) -> dict[str, V]:
         """Return those of the views read so far that are still as the server has them."""
         read = {name: self._views[name] for name in names if name in self._views}
-        return {name: view for name, view in read.items() if await self._holds(view)}
+        # One after another, several busy objects would use up the deadline of the call.
+        hold = await send_all([*read.values()], self._holds)
+        return {name: view for (name, view), holds in zip(read.items(), hold, strict=True) if holds}
 
     async def use(self, name: str, work: Callable[[V], Awaitable[T]], *, given: CompiledFilter | None = None) -> T:
         """Run work that depends on a view, and check the view meanwhile.
