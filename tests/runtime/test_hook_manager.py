@@ -90,6 +90,41 @@ async def test_a_veto_names_the_automation_and_says_that_nothing_was_sent():
     assert (events[0].automation, events[0].connection) == ("Guard", "prod")
 
 
+async def test_a_driver_takes_the_place_of_the_one_before_and_of_none():
+    made, _ = hooks(Observer())
+    assert not made.offers("describe_object")
+    for answer in ("first", "second"):
+        made.set_driver(Driver(answer))
+        assert await made.call("describe_object", "x", deadline=5) == f"{answer}:x"
+    assert made.offers("describe_object")
+
+
+def vetoing(label, **about):
+    class Veto:
+        name = label
+
+        @hookimpl
+        async def before_call(self, call):
+            raise Refused(f"{label} says no", **about)
+
+    return Veto()
+
+
+async def test_vetoes_are_told_together_with_the_first_hint_that_there_is():
+    made, events = hooks(vetoing("one"), vetoing("two", hint="do this", code="two-says", details={"a": 1}))
+    with pytest.raises(Refused) as caught:
+        await made.ask(CALL)
+    assert caught.value.message == "one says no; two says no; nothing was sent"
+    assert (caught.value.hint, caught.value.code, caught.value.details) == ("do this", "two-says", {"a": 1})
+    assert [(event.automation, event.reason) for event in events] == [
+        ("one", "one says no; nothing was sent"), ("two", "two says no; nothing was sent"),
+    ]  # fmt: skip
+    made, _ = hooks(vetoing("one", code="one-says"), vetoing("two"))
+    with pytest.raises(Refused) as caught:
+        await made.ask(CALL)
+    assert (caught.value.hint, caught.value.code, caught.value.details) == ("", "one-says", {})
+
+
 async def test_a_call_that_nobody_vetoes_goes_on():
     made, events = hooks(Guard())
     await made.ask(Call(hook="fetch_page"))

@@ -334,6 +334,14 @@ async def test_counts_cells_and_rows_carry_the_tenant_and_revision_that_were_ask
         await anext(place.session.rows("books", form="tea"))
 
 
+async def test_notes_on_rows_that_are_too_many_say_from_which_row_on(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("dragoman.exports.driver_notes.NOTES", 2)
+    rows = Place().session.rows("books")
+    assert len([row async for row in rows]) == 23
+    assert [note.code for note in rows.notes] == ["told", "told", "notes-cut"]
+    assert "rows after the first 15;" in rows.notes[-1].reason
+
+
 async def test_an_export_says_where_it_comes_from_and_how_long_it_can_go_on(tmp_path: Any):
     place = Place(*ALL, keep_alive=77)
     result = await place.session.export("books", to=tmp_path / "b.csv", tenant="acme", columns=["title", "id"])
