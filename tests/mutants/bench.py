@@ -33,17 +33,20 @@ _OPTIONS = (
 
 
 class _Chosen:
-    """Runs only some tests, in a given order."""
+    """Runs only some tests, in a given order, and last those that are not known: a change may rename cases."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], known: list[str] | None) -> None:
         self._rank = {name: at for at, name in enumerate(names)}
+        self._known = None if known is None else {*known}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self._rank:
-            items[:] = sorted(
-                (item for item in items if item.nodeid in self._rank), key=lambda item: self._rank[item.nodeid]
-            )
+            kept = [item for item in items if item.nodeid in self._rank or self._is_new(item.nodeid)]
+            items[:] = sorted(kept, key=lambda item: self._rank.get(item.nodeid, len(self._rank)))
+
+    def _is_new(self, name: str) -> bool:
+        return self._known is not None and name not in self._known
 
 
 class _Verdict:
@@ -61,21 +64,32 @@ class _Verdict:
 
 
 class _Watch:
-    """Remembers which functions of watched files each test calls, and how long it takes."""
+    """Remembers which functions of watched files each test and its fixtures call, and how long it takes."""
 
     def __init__(self, files: list[str]) -> None:
         self._files = {str(Path(file).resolve()): file for file in files}
+        self._called = set[tuple[str, str]]()
+        self._made = dict[object, set[tuple[str, str]]]()
         self.tests: dict[str, dict[str, Any]] = {}
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Any:
+        before, self._called = self._called, set()
+        try:
+            return (yield)
+        finally:
+            self._made[fixturedef] = self._called
+            self._called = before | self._called
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        called = set[tuple[str, str]]()
+        self._called = set()
 
         def watch(frame: Any, event: str, arg: object) -> None:
             del event, arg
             file = self._files.get(frame.f_code.co_filename)
             if file is not None:
-                called.add((file, frame.f_code.co_qualname.split(".<locals>")[0]))
+                self._called.add((file, frame.f_code.co_qualname.split(".<locals>")[0]))
 
         start = time.monotonic()
         sys.settrace(watch)
@@ -86,9 +100,15 @@ class _Watch:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
             calls: dict[str, list[str]] = {}
-            for file, name in sorted(called):
+            for file, name in sorted(self._called | self._shared(item)):
                 calls.setdefault(file, []).append(name)
             self.tests[item.nodeid] = {"seconds": round(time.monotonic() - start, 3), "calls": calls}
+
+    def _shared(self, item: pytest.Item) -> set[tuple[str, str]]:
+        """Return what a test's fixtures called, also those that an earlier test set up."""
+        info = getattr(item, "_fixtureinfo", None)
+        fixtures = [each for found in info.name2fixturedefs.values() for each in found] if info else []
+        return set().union(*(self._made.get(each, ()) for each in fixtures))
 
 
 class Bench:
@@ -159,7 +179,7 @@ def _child(job: dict[str, Any], pipe: int) -> None:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
     verdict, watch = _Verdict(), _Watch(job.get("watch", []))
-    plugins = [verdict, _Chosen(job.get("chosen", [])), *([watch] if "watch" in job else [])]
+    plugins = [verdict, _Chosen(job.get("chosen", []), job.get("known")), *([watch] if "watch" in job else [])]
     code = pytest.main([*_OPTIONS, *job["tests"]], plugins=plugins)
     outcome = {0: "survived", 5: "untested"}.get(int(code), "killed")
     said = json.dumps({"outcome": outcome, "killer": verdict.killer, "tests": watch.tests}).encode()

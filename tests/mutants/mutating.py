@@ -20,7 +20,7 @@ from .operators import OPERATORS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_IDLE_DECORATORS = {"overload", "override", "abstractmethod", "dataclass", "runtime_checkable"}
+_IDLE_DECORATORS = {"overload", "override", "abstractmethod", "dataclass", "runtime_checkable", "cache", "lru_cache"}
 _IDLE_CALLS = {"cast", "TypeVar", "ParamSpec", "NewType", "field"}
 _LOGGING = {"debug", "info", "warning", "error", "exception"}
 

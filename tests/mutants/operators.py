@@ -102,13 +102,17 @@ class ReturnNothing(_Replacing):
         return node
 
 
+def _has_spaces(node: Any) -> bool:
+    return any(" " in each.value for each in node.children if each.type == "fstring_string")
+
+
 class ReplaceWord(_Replacing):
     """A text without spaces becomes another one."""
 
     def fits(self, node: Any) -> bool:
         if node.type == "string":
             return bool(_WORD.fullmatch(node.value.strip("'\"")))
-        return node.type == "fstring_string" and bool(_WORD.fullmatch(node.value))
+        return node.type == "fstring_string" and bool(_WORD.fullmatch(node.value)) and not _has_spaces(node.parent)
 
     def changed(self, node: Any) -> Any:
         text = node.value.strip("'\"")

@@ -98,6 +98,15 @@ def test_what_decides_is_changed():
     assert not any("nothing there" not in after and "ValueError" in after for _, after in found)  # for people
 
 
+def test_a_word_is_changed_only_where_no_sentence_surrounds_it():
+    source = "def name(folder, at):\n    return f'{folder}/x-{at}.json', f'It is in {folder}.', 'the end', 'end'\n"
+    found = {after for operator, after in changes(source) if operator == "ReplaceWord"}
+    line = source.splitlines()[1].strip()
+    assert found == {line.replace(word, f"{before}mutant") for before, word in (("}", "}/x-"), ("}", "}.json"))} | {
+        line.replace("'end'", "'mutant'")
+    }
+
+
 def test_every_module_and_test_of_the_table_is_there():
     assert [file_of(module) for module in HOLDING]
     assert not [test for tests in HOLDING.values() for test in tests if not (ROOT / test).is_file()]
@@ -135,16 +144,43 @@ def test_a_line_is_in_the_function_that_python_names():
 
 
 def test_every_accepted_survivor_is_still_a_mutant_and_has_a_reason():
+    sources = {each.module: (ROOT / file_of(each.module)).read_text(encoding="utf-8") for each in accepted()}
+    found = {module: mutants(module, source) for module, source in sources.items()}
     for each in accepted():
-        found = mutants(each.module, (ROOT / file_of(each.module)).read_text(encoding="utf-8"))
-        assert any(each.is_that(mutant) for mutant in found if mutant.operator == each.operator), each
+        lines = sources[each.module].splitlines()
+        fitting = [mutant for mutant in found[each.module] if mutant.operator == each.operator]
+        fitting.sort(key=lambda mutant, each=each, lines=lines: lines[mutant.line - 1].strip() != each.line)
+        assert any(each.is_that(mutant) for mutant in fitting), each  # each mutant made costs a second at worst
         assert len(each.why) > 20, each
+
+
+def test_a_change_is_tried_with_the_tests_that_call_it_and_those_whose_calls_are_unseen():
+    def seen(**calls: list[str]) -> dict[str, object]:
+        return {"tests": {name: {"seconds": len(name), "calls": {"m.py": each}} for name, each in calls.items()}}
+
+    known = Watched(
+        files={"one": seen(aaa=["f", "g"], bb=["f"], c=[]), "two": seen(dd=["f"], e=["f"]), "three": seen(fff=[], g=[])}
+    )
+
+    def chosen(file: str, function: str) -> tuple[list[str], list[str]]:
+        first, others = known.chosen(file, function, ["one", "two", "three"])
+        return [*first], [*others]
+
+    assert chosen("m.py", "f") == (["e", "bb", "dd", "aaa"], [])
+    assert chosen("m.py", "g") == (["aaa"], ["c", "bb"])  # as if it were cached
+    assert chosen("m.py", "h") == chosen("m.py", "") == ([], ["c", "e", "g", "bb", "dd", "aaa", "fff"])
+    for each in known.files.values():
+        for test in each["tests"].values():
+            test["calls"]["plugins/m.py"] = test["calls"]["m.py"]
+    assert chosen("plugins/m.py", "f") == (["e", "bb", "dd", "aaa"], ["g", "fff"])  # what a process called is unseen
 
 
 TOY = {
     "runtime/toy.py": """\
+        LIMIT = 10
+
         def fits(size):
-            if size < 10:
+            if size < LIMIT:
                 return "small"
             return "large"
 
@@ -155,13 +191,25 @@ TOY = {
         import subprocess
         import sys
 
+        import pytest
         import toy
+
+        @pytest.mark.parametrize("limit", [toy.LIMIT])
+        def test_the_name_of_a_case_may_hold_what_is_changed(limit):
+            assert limit == 10
 
         def test_a_small_one_is_small():
             assert toy.fits(1) == "small"
 
-        def test_a_name_is_there():
-            assert toy.name(20)
+        @pytest.fixture(scope="module")
+        def shared():
+            return toy.name(20)
+
+        def test_a_name_is_there(shared):
+            assert shared
+
+        def test_a_name_is_long(shared):
+            assert shared.isupper()
 
         def test_another_process_sees_the_same():
             assert subprocess.run([sys.executable, "-c", "import toy; toy.fits(1).lower()"]).returncode == 0
@@ -179,6 +227,7 @@ def toy(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.skipif(sys.platform == "win32", reason="it needs fork")
 def test_a_weak_test_is_found_and_nothing_is_changed_here(toy: Path):
     file, tests, trials = "runtime/toy.py", Watched(), list[Trial]()
@@ -186,15 +235,19 @@ def test_a_weak_test_is_found_and_nothing_is_changed_here(toy: Path):
     with benches(1, root=toy) as made:
         folder = made[0].folder
         watch(made, {file: ("tests/test_toy.py",)}, tests, root=toy)
+        told = tests.files["tests/test_toy.py"]["tests"]
+        sharing = {name.partition("::")[2] for name, each in told.items() if "name" in each["calls"].get(file, ())}
+        assert sharing == {"test_a_name_is_there", "test_a_name_is_long"}
         drawn = sample([mutants("toy", source)], seed=1)
         files = {"toy": (file, ("tests/test_toy.py",))}
-        attempt(made, drawn, files=files, tests=tests, told=trials.append, until=time.monotonic() + 60)
+        attempt(made, drawn, files=files, tests=tests, told=trials.append, until=time.monotonic() + 240)
         assert (folder / file).read_text() == source
     outcomes = {(each.mutant.operator, each.mutant.change[0]): each.outcome for each in trials}
     assert outcomes["ReplaceWord", 'return "small"'] == "killed"
-    assert outcomes["AddNot", "if size < 10:"] == "killed"
+    assert outcomes["AddNot", "if size < LIMIT:"] == "killed"
+    assert outcomes["NumberReplacer", "LIMIT = 10"] == "killed"
     assert outcomes["ReplaceWord", 'return "large"'] == "survived"
-    assert outcomes["ReplaceComparisonOperator_Lt_LtE", "if size < 10:"] == "survived"
+    assert outcomes["ReplaceComparisonOperator_Lt_LtE", "if size < LIMIT:"] == "survived"
     assert (toy / file).read_text() == source
     assert not folder.exists()
 
