@@ -371,12 +371,12 @@ class Text(Column):
 
     def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
         values = [self.meaning(each) for each in held if each is not None]
-        if op in (Op.NULL, Op.NOT_NULL):
-            return super().found(op, row, held, said)
         hidden = [
             value for value in values if said.limit is not None and len(value.encode("utf-16-le")) // 2 > said.limit
         ]
         shown = [each for each in held if each is not None and self.meaning(each) not in hidden]
+        if op in (Op.NULL, Op.NOT_NULL):
+            return None if hidden and not shown else super().found(op, row, held, said)
         answer = self._found(op, row, shown, said)
         return answer if answer or not hidden else None
 

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dragoman_api import Filter
+from dragoman_api import Operator as Op
+
+from .columns import Text
 from .known import needless
+from .readings import Said
 from .run import DRIVERS, run
 from .targets import of_record, on_fake
 
@@ -67,6 +72,25 @@ async def test_every_answer_holds_the_oracle_on_a_server(live_server: dict[str, 
     if report.calls >= LIVE:
         judges_enough(report)
         assert needless(live_server["type"], target[0], {*report.known}) == []
+
+
+@pytest.mark.parametrize(
+    ("held", "limit", "null"),
+    [
+        (["long", "longer"], 3, None),
+        (["long", "b"], 3, False),
+        (["long"], None, False),
+        ([None], 3, True),
+        ([], None, True),
+    ],
+)
+def test_only_strings_that_are_not_indexed_may_count_as_null(
+    held: list[str | None], limit: int | None, null: bool | None
+) -> None:
+    """Where a filter row says that longer strings are not indexed; before 7.11, `null` does."""
+    said = Said(exact=limit is None, admits=frozenset(["limit"] if limit else []), limit=limit)
+    for op, expected in ((Op.NULL, null), (Op.NOT_NULL, None if null is None else not null)):
+        assert Text(name="k", type="keyword").found(op, Filter("k", op), held, said) is expected
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
