@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
 
+from .calls import zeros
 from .columns import Text
 from .known import needless
 from .readings import Said
@@ -91,6 +93,15 @@ def test_only_strings_that_are_not_indexed_may_count_as_null(
     said = Said(exact=limit is None, admits=frozenset(["limit"] if limit else []), limit=limit)
     for op, expected in ((Op.NULL, null), (Op.NOT_NULL, None if null is None else not null)):
         assert Text(name="k", type="keyword").found(op, Filter("k", op), held, said) is expected
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [("-0", "-0.0", True), ("0", "-0.0", True), ("-0", "-0", True), ("0", "0.0", False), ("-1", "-1", False)],
+)
+def test_a_stored_minus_zero_may_be_either_zero(first: str, second: str, *, same: bool) -> None:
+    """Elasticsearch keeps -0.0 of a double and makes 0.0 of -0, and orders one before the other."""
+    assert zeros(Decimal(first), Decimal(second)) is same
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
