@@ -15,6 +15,7 @@ _ELASTICSEARCH = {
     "connect": "test_connect.py test_strange_answers.py test_error_answers.py",
     "comments": "grid exporting writing",
     "console.answers": "console",
+    "console.completion": "console/test_completion.py",
     "console.parser": "console",
     "error_answers": "test_connect.py test_strange_answers.py test_error_answers.py console writing",
     "exporting.export": "exporting",
@@ -69,6 +70,7 @@ _WEAVIATE = {
 _KIT = {
     "bucket_bounds": "test_bucket_bounds.py",
     "column_choice": "test_column_choice.py",
+    "console_places": "test_console_places.py",
     "console_text": "test_console_text.py",
     "cursors": "test_cursors.py test_keyset_walks.py",
     "derived_hooks": "test_derived_hooks.py",
@@ -79,6 +81,7 @@ _KIT = {
     "line_parts": "test_line_parts.py",
     "operands": "test_operands.py",
     "outcomes": "test_outcomes.py",
+    "read_once": "test_read_once.py",
     "residual": "test_residual.py",
     "page_bounds": "test_page_bounds.py",
     "retries": "test_retries.py",

@@ -38,13 +38,14 @@ from dragoman_api import (
     Server,
     hookimpl,
 )
-from dragoman_api.errors import ConnectionFailedError, DragomanError
+from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
 from dragoman_api.kit import retries
 from dragoman_api.kit.exchanges import carry_out, read_together
+from dragoman_api.kit.read_once import ReadOnce
 from dragoman_api.kit.views import Views
 
 from . import connect, error_answers, objects, read_or_write, search
-from .console import answers
+from .console import answers, completion
 from .console.parser import parse
 from .exporting import slices
 from .exporting.export import ExportReader
@@ -56,6 +57,7 @@ from .writing.plan import described, plan_changes
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
+    from dragoman_api.completions import Completion, CompletionRequest
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
@@ -85,6 +87,8 @@ class Driver:
         self._views = Views(self._read_view, self._revision)
         self._checked: dict[str, tuple[str, float]] = {}  # the revision of an object, and when the server said so
         self._pagers: OrderedDict[str, _OpenPager] = OrderedDict()
+        self._names = ReadOnce(lambda _: self._run(objects.names()))
+        self._completed = ReadOnce(self._views.read)
         self._features = connect.Features()
         self._preference = pages.preference()
 
@@ -117,7 +121,9 @@ class Driver:
     @hookimpl
     async def list_objects(self, request: ObjectsRequest) -> ObjectList:
         """See `dragoman_api.hookspecs.DriverSpec.list_objects`."""
-        return await self._run(objects.list_objects())
+        found = await self._run(objects.list_objects())
+        self._names.keep("", [each.name for each in found])
+        return found
 
     @hookimpl
     async def describe_object(self, name: str) -> Description:
@@ -213,6 +219,20 @@ class Driver:
     async def execute_console(self, request: ConsoleRequest) -> Answer:
         """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
         return await self._run(answers.execute(request))
+
+    @hookimpl
+    async def complete_console(self, request: CompletionRequest) -> Completion:
+        """See `dragoman_api.hookspecs.DriverSpec.complete_console`."""
+        asked = completion.ask(request)
+        names = await self._names.get("") if asked.names else None
+        return asked.complete(names or [], await self._view_of(asked.target) if asked.target else None)
+
+    async def _view_of(self, name: str) -> View | None:
+        """Return what is known of an object, without asking whether it still holds."""
+        try:
+            return self._views.known(name)
+        except ObjectNotFoundError:
+            return await self._completed.get(name)
 
     # exports
 

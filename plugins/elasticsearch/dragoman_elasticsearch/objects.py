@@ -91,6 +91,17 @@ def list_objects() -> Exchange[ObjectList]:
     return ObjectList(objects=objects, notes=notes)
 
 
+def names() -> Exchange[list[str]]:
+    """List the names of concrete indices that do not begin with `.`."""
+    reply = yield get("/_cat/indices?format=json&h=index,store.size&s=index&bytes=b")
+    listed = (
+        (yield from _readable())
+        if reply.status == 403
+        else [each.index for each in error_answers.decode(reply, list[_Listed])]
+    )
+    return sorted(each for each in listed if not each.startswith("."))
+
+
 def _readable() -> Exchange[list[str]]:
     reply = yield HttpRequest("GET", "/*/_field_caps?fields=_id")
     return error_answers.decode(reply, mapping.FieldCaps).indices

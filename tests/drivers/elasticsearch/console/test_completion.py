@@ -1,0 +1,170 @@
+"""Completion of console texts: what is suggested where, what is read for it, and that no text breaks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman_api import ObjectsRequest, QueryError
+from dragoman_api.completions import MAX_SUGGESTIONS, Completion, CompletionRequest, SuggestionKind
+from dragoman_elasticsearch.console import completion
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROPERTIES: dict[str, Any] = {
+    "status": {"type": "keyword"}, "total": {"type": "long"},
+    "title": {"type": "text", "fields": {"keyword": {"type": "keyword"}}},
+}  # fmt: skip
+CURSOR = "▮"
+
+
+async def completed(es: Rig, marked: str) -> tuple[Completion, str]:
+    """Complete at the mark; return the suggestions, and the text without it."""
+    position = marked.index(CURSOR)
+    text = marked.replace(CURSOR, "")
+    found: Completion = await es.driver.complete_console(CompletionRequest(text=text, position=position))
+    return found, text
+
+
+async def texts(es: Rig, marked: str) -> list[str]:
+    return [each.text for each in (await completed(es, marked))[0].suggestions]
+
+
+async def accepted(es: Rig, marked: str) -> str:
+    """Accept the first suggestion."""
+    found, text = await completed(es, marked)
+    first = found.suggestions[0]
+    return text[: first.start] + first.text + text[first.end :]
+
+
+class Rules:
+    """What is suggested, whatever the server's version."""
+
+    async def test_methods_paths_and_names(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, [{"status": "open"}])
+        assert await texts(es, CURSOR) == ["GET", "POST", "PUT", "DELETE", "HEAD"]
+        assert await accepted(es, f"# first\nde{CURSOR}") == "# first\nDELETE"
+        assert await accepted(es, f"GET /{name[:6]}{CURSOR}") == f"GET /{name}"
+        assert await accepted(es, f"GET {name[:6]}{CURSOR}") == f"GET /{name}"
+        assert await accepted(es, f"GET /{name}/_sea{CURSOR}") == f"GET /{name}/_search"
+        assert await accepted(es, f"GET /{name}/_sea{CURSOR}rch\n") == f"GET /{name}/_search\n"
+        assert await accepted(es, f"GET /other,{name[:6]}{CURSOR}/_search") == f"GET /other,{name}/_search"
+        assert await accepted(es, f"GET /_cat/ind{CURSOR}") == "GET /_cat/indices?v"
+        assert await accepted(es, f"GET /{name}/_search?rou{CURSOR}") == f"GET /{name}/_search?routing"
+        found, _ = await completed(es, f"GET /{name[:6]}{CURSOR}")
+        assert found.suggestions[0].kind is SuggestionKind.OBJECT
+
+    async def test_members_clauses_and_fields_of_a_body(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, [{"status": "open"}])
+        head = f"GET /{name}/_search\n"
+        assert await accepted(es, head + '{"que' + CURSOR) == head + '{"query'
+        assert await accepted(es, head + "{que" + CURSOR) == head + '{"query"'
+        assert await accepted(es, head + '{"query":{"bool":{"must":[{"ter' + CURSOR) == (
+            head + '{"query":{"bool":{"must":[{"term'
+        )
+        found, _ = await completed(es, head + '{"query": {"term": {"st' + CURSOR + '"}}}')
+        assert [(each.text, each.kind, each.detail) for each in found.suggestions] == [
+            ("status", SuggestionKind.FIELD, "keyword")
+        ]
+        assert "title.keyword" in await texts(es, head + '{"sort": [{"ti' + CURSOR)
+        assert await texts(es, head + '{"sort": [{"total": {"order": "de' + CURSOR) == ["desc"]
+        assert '"gte"' in await texts(es, head + '{"query": {"range": {"total": {' + CURSOR)
+        assert "total" in await texts(es, head + '{"aggs": {"a": {"max": {"field": "' + CURSOR)
+        assert '"date_histogram"' in await texts(es, head + '{"aggs": {"a": {' + CURSOR)
+        assert "interval" in await texts(es, head + '{"aggs": {"a": {"histogram": {"int' + CURSOR)
+        assert await texts(es, head + '{"aggs": {"' + CURSOR) == []
+        assert await texts(es, "PUT /x\n" + '{"mappings":{"properties":{"a":{"type":"keyw' + CURSOR) == [
+            "keyword", "constant_keyword",
+        ]  # fmt: skip
+        assert await texts(es, head + '{"query": {}}  # no' + CURSOR) == []
+
+    async def test_the_request_around_the_cursor_counts_not_its_neighbours(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, [{"status": "open"}])
+        other = await es.index({"else": {"type": "keyword"}}, [], name="other")
+        text = f'GET /{other}/_search\n{{"query":{{}}}}\n\nPOST /{name}/_count\n{{"query":{{"term":{{"{CURSOR}"}}}}}}\n'
+        found = await texts(es, f"{text}\nGET /{other}/_search\n")
+        assert "status" in found
+        assert "else" not in found
+
+
+class TestOnFake(OnFake, Rules):
+    """The rules on fakes."""
+
+
+class TestOnServer(OnServer, Rules):
+    """The rules on real servers."""
+
+
+class TestReads:
+    """What is read, and when."""
+
+    async def test_names_and_columns_are_read_once_not_for_each_key(self) -> None:
+        async with on_fake("8.19.21") as es:
+            name = await es.index(PROPERTIES, [{"status": "open"}])
+            marked = f'GET /{name}/_search\n{{"query":{{"term":{{"st{CURSOR}'
+            for text in (f"GET /t{CURSOR}", marked):
+                await texts(es, text)
+                assert es.log is not None
+                mark = len(es.log)
+                assert await texts(es, text) == await texts(es, text) != []
+                assert len(es.log) == mark
+
+    async def test_a_list_of_objects_renews_the_names(self) -> None:
+        async with on_fake("8.19.21") as es:
+            await texts(es, f"GET /{CURSOR}")
+            name = await es.index(PROPERTIES, [])
+            assert f"{name}" not in await texts(es, f"GET /{name}{CURSOR}")
+            await es.driver.list_objects(ObjectsRequest())
+            assert await texts(es, f"GET /{name}{CURSOR}") == [name]
+
+    async def test_an_index_that_is_not_there_is_asked_for_once_and_words_are_suggested_all_the_same(self) -> None:
+        async with on_fake("8.19.21") as es:
+            for _ in range(3):
+                assert await texts(es, 'GET /nope/_search\n{"query": {"matc' + CURSOR) != []
+            assert es.log is not None
+            assert len([each for each in es.log if "nope" in each.path]) <= 2
+
+    async def test_a_place_outside_of_the_text_is_an_error(self) -> None:
+        async with on_fake("8.19.21") as es:
+            for position in (-1, 4):
+                with pytest.raises(QueryError):
+                    await es.driver.complete_console(CompletionRequest(text="GET", position=position))
+
+
+PIECES = st.sampled_from(
+    ["GET", "POST ", "/", "orders", "_search", "\n", "{", "}", "[", "]", '"', '"""', ":", ",", "#", "//", "/*", "*/",
+     " ", "\\", "query", "bool", "must", "term", "aggs", "a", "1", "ä", "😀", "\ud800", "\x00", "?", "sort"]
+)  # fmt: skip
+
+
+def complete(text: str, position: int, names: Sequence[str]) -> Completion:
+    return completion.ask(CompletionRequest(text=text, position=position)).complete(names)
+
+
+@given(st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join)), st.data())
+def test_no_text_and_no_position_breaks_it_and_ranges_lie_in_the_text(text: str, data: st.DataObject) -> None:
+    position = data.draw(st.integers(0, len(text)))
+    found = complete(text, position, ["orders", "a" * 2_000, *(f"i{at}" for at in range(300))])
+    assert len(found.suggestions) <= MAX_SUGGESTIONS
+    for each in found.suggestions:
+        assert 0 <= each.start <= position <= each.end <= len(text)
+        assert len(each.text) <= 1_000
+
+
+@given(st.lists(PIECES, max_size=40).map("".join), st.integers())
+def test_a_position_that_is_not_in_the_text_is_a_query_error(text: str, position: int) -> None:
+    if 0 <= position <= len(text):
+        complete(text, position, [])
+    else:
+        with pytest.raises(QueryError):
+            complete(text, position, [])
+
+
+def test_more_than_a_person_can_choose_from_is_said() -> None:
+    found = complete("GET /", 5, [f"i{at}" for at in range(300)])
+    assert (len(found.suggestions), found.more) == (MAX_SUGGESTIONS, True)
