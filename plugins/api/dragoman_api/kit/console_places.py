@@ -24,12 +24,17 @@ _HEAD = re.compile(rf"^[^\S\n]*({'|'.join(METHODS)})[^\S\n]+(\S*)", re.IGNORECAS
 _WORD = re.compile(r"[^\S\n]*([A-Za-z]*)\Z")
 _REST = re.compile(r"[\w.@*+-]*")
 _BARE = re.compile(r"[\w.@*+-]*\Z")
-# Possessive: no character is looked at twice, also if a string or a comment has no end.
+# Possessive: no character is looked at more than twice, also if a string or a comment has no end. An object without
+# inner ones is one token.
+_STRING = r'"(?!"")(?:[^"\\\n]++|\\[^\n])*+"'
+_FLAT = rf'(?P<flat>\{{(?:[^{{}}\[\]"#/]++|{_STRING})*+\}}|\[(?:[^{{}}\[\]"#/]++|{_STRING})*+\])'
 _TOKEN = re.compile(
+    rf"{_FLAT}|"
     r'"{3}(?:[^"]++|"(?!""))*+(?P<literal>"{3})?|"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<closed>"?)(?P<key>\s*+:)?'
-    r"|(?P<comment>#[^\n]*+|//[^\n]*+)|/\*(?:[^*]++|\*(?!/))*+(?P<ended>\*/)?|(?P<open>[{\[])|[}\]]",
+    r"|(?P<comment>#[^\n]*+|//[^\n]*+)|/\*(?:[^*]++|\*(?!/))*+(?P<ended>\*/)?|(?P<open>[{\[])|(?P<close>[}\]])",
 )
 _DEPTH = 200
+_NEAR = 4_096
 
 
 class Where(StrEnum):
@@ -136,16 +141,19 @@ def find_place(request: CompletionRequest, *, separators: str = "/") -> Place:
 
 
 def _last_head(text: str, position: int) -> re.Match[str] | None:
-    """Return the last line that begins with a method, or rather the one around or before the position."""
-    at = position
-    while True:
-        line_at = text.rfind("\n", 0, at) + 1
-        found = _HEAD.match(text, line_at)
-        if found is not None and found.start(2) <= position:
+    """Return the last line up to the position that begins with a method: looked for from the end, in growing pieces."""
+    size, start = _NEAR, position
+    while start:
+        start = text.rfind("\n", 0, max(0, position - size)) + 1
+        found = None
+        for head in _HEAD.finditer(text, start):
+            if head.start(2) > position:
+                break
+            found = head
+        if found is not None:
             return found
-        if line_at == 0:
-            return None
-        at = line_at - 1
+        size *= 4
+    return None
 
 
 def _placed(place: Place, position: int, end: int) -> Place:
@@ -158,24 +166,28 @@ def _body(text: str, head: re.Match[str], position: int) -> Place:
     """Read the body as far as the cursor."""
     stack: list[tuple[bool, str]] = []  # for each open bracket: whether it is an object's, and the key before it
     key, typed, quoted, last = "", "", False, head.end(2)
+    token = None
     for token in _TOKEN.finditer(text, head.end(2), position):
         kind = token.lastgroup
-        if token["text"] is not None and token.end() == position and not token["closed"]:
-            typed, quoted, last = token["text"], True, token.start()
-            break
-        if token.end() == position and (kind == "comment" or (kind is None and token[0][:2] in ('""', "/*"))):
-            return Place(where=Where.NOTHING)
-        if token["key"]:
+        if kind == "key":
             key = token["text"]
-        elif token["open"]:
+        elif kind == "flat":
+            key = ""
+        elif kind == "open":
             if len(stack) >= _DEPTH:
                 return Place(where=Where.NOTHING)
             stack.append((token["open"] == "{", key))
             key = ""
-        elif token[0] in "}]" and stack:
-            stack.pop()
+        elif kind == "close":
             key = ""
-        last = token.end()
+            if stack:
+                stack.pop()
+    if token is not None:
+        last, ends = token.end(), token.end() == position
+        if ends and (token.lastgroup == "comment" or (token.lastgroup is None and token[0][:2] in ('""', "/*"))):
+            return Place(where=Where.NOTHING)
+        if ends and token["text"] is not None and not token["closed"]:
+            typed, quoted, last = token["text"], True, token.start()
     if not quoted:
         found = _BARE.search(text, max(last, position - SUGGESTION_TEXT), position)
         typed = found[0] if found else ""
