@@ -220,7 +220,8 @@ class DriverSpec:
         Raises:
             ObjectChangedError: As for `fetch_page`.
             UnsupportedOperationError: The server cannot summarize such a column; the hint says what would help.
-            QueryError: There is no such column, or the server refused or answered for only a part of the rows.
+            QueryError: There is no such column (details name the ``column``), or the server refused or answered for
+                only a part of the rows.
 
         *When it is called*: on `summarize`, and when a person looks at a column of a grid.
         """

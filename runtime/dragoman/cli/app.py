@@ -40,6 +40,7 @@ _ROOMS = {
     "plugins": "plugins:plugins",
     "registry": "registry:registry",
     "run": "run:run",
+    "summarize": "summarize:summarize",
     "update": "changes:update",
 }
 

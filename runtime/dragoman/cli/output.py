@@ -252,16 +252,17 @@ def write_table(
     lines = [head, *rows] if head else rows
     if not lines:
         return
-    widths = [min(max(map(_width, column)), ALIGNED) for column in zip(*lines, strict=True)]
+    widths = [min(max(map(width_of, column)), ALIGNED) for column in zip(*lines, strict=True)]
     for line in lines:
         cells = [
-            " " * (width - _width(text)) + text if at_right else text + " " * (width - _width(text))
+            " " * (width - width_of(text)) + text if at_right else text + " " * (width - width_of(text))
             for text, width, at_right in zip(line, widths, aligned, strict=True)
         ]
         sys.stdout.write(GAP.join(cells).rstrip() + "\n")
 
 
-def _width(text: str) -> int:
+def width_of(text: str) -> int:
+    """Return the columns that a text takes on a terminal."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -278,7 +279,7 @@ def _write_rich(
 
     console = Console()
     columns = list(zip(*([head, *rows] if head else rows), strict=True))
-    natural = [max(map(_width, column)) for column in columns]
+    natural = [max(map(width_of, column)) for column in columns]
     widths = _shrink(columns, console.width) if wrap else _fit(natural, console.width)
     shown = len(widths)
     table = Table(box=None, show_header=bool(head), pad_edge=False, padding=(0, 2, 0, 0))
@@ -300,8 +301,8 @@ def _shrink(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     >>> _shrink([["a", "no"], ["any words that are many"], ["unbreakable", "x"]], 30)
     [2, 13, 11]
     """
-    widths = [min(max(map(_width, column)), room) for column in columns]  # a wider value is broken anyway
-    words = [max((_width(word) for text in column for word in text.split()), default=0) for column in columns]
+    widths = [min(max(map(width_of, column)), room) for column in columns]  # a wider value is broken anyway
+    words = [max((width_of(word) for text in column for word in text.split()), default=0) for column in columns]
     for least in (words, [NARROWEST] * len(widths)):
         while sum(widths) + len(GAP) * (len(widths) - 1) > room:
             spare = [width - kept for width, kept in zip(widths, least, strict=True)]

@@ -28,7 +28,20 @@ if TYPE_CHECKING:
 
     from .options import Options
 
-COMMANDS = ("objects", "describe", "page", "count", "cell", "console", "export", "insert", "update", "delete", "drop")
+COMMANDS = (
+    "objects",
+    "describe",
+    "page",
+    "count",
+    "summarize",
+    "cell",
+    "console",
+    "export",
+    "insert",
+    "update",
+    "delete",
+    "drop",
+)
 LEAVE = ("quit", "exit")
 MOVES = ("next", "prev")
 

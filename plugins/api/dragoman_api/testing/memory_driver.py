@@ -219,7 +219,8 @@ class MemoryDriver:
         """Summarize the cells of the rows that the filter leaves; arrays are not summarized."""
         column = next((each for each in self._columns() if each.name == request.column), None)
         if column is None:
-            raise QueryError(f"{request.object} has no column {request.column!r}")
+            reason = f"{request.object} has no column {request.column!r}"
+            raise QueryError(reason, details={"column": request.column})
         if not column.operators:
             raise UnsupportedOperationError(
                 f"{column.name!r} cannot be summarized: {_WHOLE}", hint="choose another one"

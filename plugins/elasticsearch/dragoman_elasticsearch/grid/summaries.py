@@ -334,7 +334,8 @@ def summarize(
     """
     found = view.find(request.column)
     if found is None:
-        raise QueryError(f"'{request.object}' has no column '{request.column}'", hint="describe the object to see them")
+        reason = f"'{request.object}' has no column '{request.column}'"
+        raise QueryError(reason, hint="describe the object to see them", details={"column": request.column})
     if against := _against(found):
         reason, hint = against
         raise UnsupportedOperationError(f"'{request.column}' cannot be summarized: {reason}", hint=hint)

@@ -156,8 +156,9 @@ class Rules:
             with pytest.raises(UnsupportedOperationError, match=reason) as caught:
                 await summarized(es, name, column)
             assert caught.value.hint
-        with pytest.raises(QueryError, match="no column"):
+        with pytest.raises(QueryError, match="no column") as missing:
             await summarized(es, name, "nope")
+        assert missing.value.details == {"column": "nope"}
 
     async def test_several_indices_and_one_that_lacks_the_column(self, es: Rig) -> None:
         one = await es.index({"n": WHOLE, "k": {"type": "keyword"}}, [{"n": 1, "k": "x"}, {"n": 2}], name="many-a")
