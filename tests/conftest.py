@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import Counter
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from blockbuster import blockbuster_ctx
+from blockbuster import BlockBuster
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
@@ -24,9 +26,15 @@ if TYPE_CHECKING:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Collecting tests makes little that is garbage, and much that lasts: none of it is looked through again and again.
+gc.disable()
+
 # Generated examples are as good on a busy machine; pytest's own time limit ends a test that hangs.
 settings.register_profile("dragoman", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("dragoman")
+
+NUMBERS = count()
+"""Number the homes of tests that have no folder of their own."""
 
 MAY_BLOCK = {
     # plain functions, documented as such: a host with a loop to protect calls them in a thread
@@ -86,6 +94,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: (-longest.get(item.path, 0), -tests[item.path], item.path))
 
 
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later search for garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.fixture
 def anyio_backend() -> str:
     """Name the one event loop that aiohttp knows."""
@@ -93,11 +108,21 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Redirect everything that dragoman keeps on disk into the test's own folder."""
-    path = tmp_path / "home"
-    monkeypatch.setenv("DRAGOMAN_HOME", str(path))
-    return path
+def own_home(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Redirect everything that dragoman keeps on disk; the folder is made only for tests that have one anyway."""
+    if "tmp_path" in request.fixturenames:
+        folder = request.getfixturevalue("tmp_path")
+    else:
+        folder = request.getfixturevalue("tmp_path_factory").getbasetemp() / f"untouched{next(NUMBERS)}"
+    monkeypatch.setenv("DRAGOMAN_HOME", str(folder / "home"))
+    return folder / "home"
+
+
+@pytest.fixture
+def home(tmp_path: Path, own_home: Path) -> Path:
+    """The test's own home, in a folder that is there."""
+    assert own_home.parent == tmp_path
+    return own_home
 
 
 @pytest.fixture(autouse=True)
@@ -114,11 +139,21 @@ def dragoman(home: Path) -> Machine:
     return Machine(home)
 
 
+@pytest.fixture(scope="session")
+def detector() -> BlockBuster:
+    """Prepare once what finds blocking calls; it acts only within tests."""
+    made = BlockBuster(["dragoman", "dragoman_api"])
+    for function in made.functions.values():
+        for file, names in MAY_BLOCK.items():
+            function.can_block_in(file, names)
+    return made
+
+
 @pytest.fixture(autouse=True)
-def no_blocking_calls() -> Iterator[None]:
+def no_blocking_calls(detector: BlockBuster) -> Iterator[None]:
     """Let a blocking call in the event loop fail the test that makes it."""
-    with blockbuster_ctx(["dragoman", "dragoman_api"]) as detector:
-        for function in detector.functions.values():
-            for file, names in MAY_BLOCK.items():
-                function.can_block_in(file, names)
+    detector.activate()
+    try:
         yield
+    finally:
+        detector.deactivate()
