@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 BUNDLE := runtime/dragoman/bundled/pins.json
 
+# Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test slow fuzz mutants check live sample servers bench release clean
 
 help: ## what can be made
