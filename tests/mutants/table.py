@@ -120,7 +120,7 @@ _EXPORTS = "runtime/test_exports.py runtime/test_exports_values.py runtime/test_
 _HOST = {
     "automations.audit": "runtime/test_guards.py runtime/test_automations.py runtime/test_every_call_is_asked.py",
     "automations.call_limits": "runtime/test_call_limits.py",
-    "automations.choose": "runtime/test_guards.py runtime/test_automations.py",
+    "automations.configured": "runtime/test_guards.py runtime/test_automations.py",
     "automations.cut_cell_edits": "runtime/test_guards.py",
     "automations.read_only": "runtime/test_guards.py",
     "change_events": "runtime/test_change_events.py",
@@ -137,7 +137,7 @@ _HOST = {
     "exports.part_checks": "runtime/test_exports_checked.py",
     "exports.targets": _EXPORTS,
     "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_exports_parquet.py",
-    "hook_manager": "runtime/test_hooks.py",
+    "hook_manager": "runtime/test_hook_manager.py",
     "match_any": "runtime/test_match_any.py",
     "object_lists": "runtime/test_object_lists.py",
     "prepared_reads": "runtime/test_session_in_process.py",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
+import anyio
 import pytest
 from anyio import to_thread
 
@@ -18,19 +20,55 @@ from fakes.lossy import serving
 
 
 @pytest.fixture(scope="session")
-def copied_registry(tmp_path_factory):
-    """Copy a new registry of these wheels to a folder; equal wheels are published once per run."""
+def published(tmp_path_factory):
+    """Publish wheels into a registry; equal wheels are published once per run."""
     made = {}
 
-    def copy(to, wheels):
+    def publish(wheels):
         key = tuple((path.name, path.read_bytes()) for path in wheels)
         if key not in made:
             made[key] = wheelhouse.registry(tmp_path_factory.mktemp("published") / "registry", wheels)
-        for original in (made[key], beside(made[key])):
+        return made[key]
+
+    return publish
+
+
+@pytest.fixture
+def copied_registry(published):
+    """Copy a new registry of these wheels to a folder."""
+
+    def copy(to, wheels):
+        root = published(wheels)
+        for original in (root, beside(root)):
             shutil.copytree(original, to.with_name(original.name))
         return to
 
     return copy
+
+
+@pytest.fixture(scope="session")
+def furnished(tmp_path_factory):
+    """Install what a registry offers into a home, once per run."""
+    made = {}
+
+    async def install(root, names):
+        async def agree(_):
+            return True
+
+        async with Runtime(spare=False, confirm=agree) as runtime:
+            runtime.registries.add(str(root))
+            for name in names:
+                await runtime.plugins.install(name)
+
+    def furnish(root, names):
+        if root not in made:
+            made[root] = tmp_path_factory.mktemp("furnished") / "home"
+            with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as beside_the_loop:
+                patch.setenv("DRAGOMAN_HOME", str(made[root]))
+                beside_the_loop.submit(anyio.run, install, root, names).result()
+        return made[root]
+
+    return furnish
 
 
 @pytest.fixture
@@ -47,15 +85,24 @@ def registry(tmp_path, copied_registry):
 
 
 @pytest.fixture
-def make_runtime(registry):
-    """Make a runtime that knows a registry with these drivers, and a connection to each."""
+def make_runtime(registry, published, furnished, home, tmp_path):
+    """Make a runtime that knows a registry with these drivers, and a connection to each.
 
-    def make(*drivers, **options):
-        folder = registry(*(drivers or (wheelhouse.Driver(),)))
+    Where installing is not the matter, `installed` copies a home in which they have been installed before.
+    """
+
+    def make(*drivers, installed=False, **options):
+        drivers = drivers or (wheelhouse.Driver(),)
+        names = [driver.manifest["id"] for driver in drivers]
+        if installed:
+            root = published([driver.write(tmp_path / "wheels") for driver in drivers])
+            shutil.copytree(furnished(root, names), home)
+        else:
+            root = registry(*drivers)
         runtime = Runtime(spare=False, **options)
-        runtime.registries.add(str(folder))
-        for driver in drivers or (wheelhouse.Driver(),):
-            name = driver.manifest["id"]
+        if not installed:
+            runtime.registries.add(str(root))
+        for name in names:
             runtime.connections.save(SavedConnection(name=name, type=name, values={}))
         runtime.seen = []
         runtime.add_sink(runtime.seen.append)
@@ -72,7 +119,7 @@ def open_stand_in(make_runtime):
     async def opened(name, store, file, hooks, capabilities=("browse",)):
         code = (wheelhouse.ROOT / "tests/examples/stand_ins" / file).read_text(encoding="utf-8")
         driver = wheelhouse.Driver(name, code=code, hooks=hooks.split(), capabilities=list(capabilities))
-        async with serving(store) as (_, host, port), make_runtime(driver) as made:
+        async with serving(store) as (_, host, port), make_runtime(driver, installed=True) as made:
             values = {"host": host, "port": port}
             made.connections.save(SavedConnection(name=name, type=name, values=values), replace=True)
             yield made

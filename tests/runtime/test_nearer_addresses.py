@@ -62,11 +62,9 @@ async def place(make_runtime, names, port):
                 permissions=["net:connection", "secrets:connection", *permissions],
             )  # fmt: skip
             if not runtimes:
-                runtimes.append(make_runtime(driver, confirm=self.agree))
+                runtimes.append(make_runtime(driver, installed=True))
                 saved = SavedConnection(name="demo", type="demo", values={"host": host, "port": port})
                 runtimes[0].connections.save(saved, replace=True)
-                async with runtimes[0]:
-                    await runtimes[0].plugins.install("demo")
             from dragoman.runtime import Runtime
 
             async with Runtime(spare=False, confirm=None if self.answer is None else confirm) as runtime:
@@ -75,9 +73,6 @@ async def place(make_runtime, names, port):
                 self.runtime = runtime
                 async with runtime.open("demo") as session:
                     yield session
-
-        async def agree(self, question):
-            return True
 
         async def open(self, *addresses, **options):
             async with self.opened(*addresses, **options):

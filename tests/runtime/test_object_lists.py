@@ -40,7 +40,7 @@ class Driver:
 @pytest.fixture
 def open_tree(make_runtime):
     """Return a function that makes a runtime with a driver that lists one object at a time."""
-    return lambda: make_runtime(wheelhouse.Driver("tree", code=CODE, hooks=["connect", "list_objects"]))
+    return lambda: make_runtime(wheelhouse.Driver("tree", code=CODE, hooks=["connect", "list_objects"]), installed=True)
 
 
 async def test_a_level_in_parts_is_listed_whole_or_part_by_part(open_tree):

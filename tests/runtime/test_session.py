@@ -54,7 +54,7 @@ def memory():
 @pytest.fixture
 def open_memory(make_runtime):
     """Return a function that makes a runtime with the memory driver."""
-    return lambda **options: make_runtime(memory(), **options)
+    return lambda **options: make_runtime(memory(), installed=True, **options)
 
 
 def last(runtime, name):
@@ -204,10 +204,6 @@ async def test_a_guard_sees_the_exact_requests_before_they_are_sent(open_memory)
                 raise Refused("not today")
 
     guard = Guard()
-    async with open_memory() as runtime:
-        await runtime.plugins.install("memory")
-        runtime.registries.remove("registry")
-        runtime.connections.remove("memory")
     async with open_memory(use=[guard]) as runtime, runtime.open("memory") as session:
         plan = await session.plan(Insert("books", {"title": "New"}))
         with pytest.raises(Refused):

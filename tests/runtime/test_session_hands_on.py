@@ -91,7 +91,7 @@ class Driver(MemoryDriver):
 def open_echo(make_runtime):
     def make(*capabilities):
         driver = wheelhouse.Driver("echo", code=ECHO, hooks=[*HOOKS], capabilities=["browse", "export", *capabilities])
-        return make_runtime(driver)
+        return make_runtime(driver, installed=True)
 
     return make
 

@@ -75,7 +75,7 @@ def open_timed(make_runtime):
 
     def make(*capabilities):
         driver = wheelhouse.Driver("timed", code=CODE, hooks=HOOKS, capabilities=["browse", *capabilities])
-        return make_runtime(driver)
+        return make_runtime(driver, installed=True)
 
     return make
 

@@ -66,7 +66,7 @@ class Guard:
 def open_losing(make_runtime):
     def make():
         driver = wheelhouse.Driver("losing", code=CODE, hooks=list(HOOKS))
-        return make_runtime(driver, use=[Guard()])
+        return make_runtime(driver, installed=True, use=[Guard()])
 
     return make
 
