@@ -113,7 +113,13 @@ class Place:
     kind: str
     server: subprocess.Popen
     house: Machine
-    child: int
+    others: set[int]
+
+    @property
+    def child(self):
+        """The driver's process, which is another one after a crash."""
+        [child] = _children() - self.others
+        return child
 
     @property
     def rows(self):
@@ -192,8 +198,7 @@ def evil(request, tmp_path_factory):
                 portal.wrap_async_context_manager(runtime),
                 portal.wrap_async_context_manager(opened) as session,
             ):
-                [child] = _children() - before
-                yield Place(kind, server, house.beside(shared=session, portal=portal, runtime=runtime), child)
+                yield Place(kind, server, house.beside(shared=session, portal=portal, runtime=runtime), before)
         server.stdin.close()
 
 
