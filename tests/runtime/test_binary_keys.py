@@ -80,6 +80,7 @@ async def test_changes_of_binary_keys_have_outcomes_and_old_revisions_can_be_rea
         assert again.status is OutcomeStatus.CONFLICT
 
 
+@pytest.mark.slow
 async def test_the_command_line_reads_and_writes_binary_keys(dragoman_at, store, tmp_path):
     page = (await dragoman_at("--json --yes page keys books/ --limit 3")).json
     assert page["rows"][1]["key"] == "Ym9va3MvMDA="

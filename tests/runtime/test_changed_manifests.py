@@ -86,7 +86,7 @@ def saved(**values):
     return SavedConnection(name="demo", type="demo", values=values)
 
 
-@pytest.mark.parametrize("how", ["update", "reinstalled by opening"])
+@pytest.mark.parametrize("how", ["update", pytest.param("reinstalled by opening", marks=pytest.mark.slow)])
 async def test_a_choice_never_becomes_a_command_that_the_host_runs(make_runtime, registry, tmp_path, how):
     trace, private = tmp_path / "executed", tmp_path / "id_rsa"
     private.write_text("PRIVATE KEY")
@@ -169,9 +169,9 @@ def slow(*case):
     [
         ("secret", field("x", "text"), Reference("env", "KEY"), "--x TEXT"),
         slow("secret", choice("x", "a"), Reference("command", "printf s3cret"), "--x a"),
-        ("secret", field("x", "file"), Reference("file", "/etc/hostname"), "--x PATH"),
+        slow("secret", field("x", "file"), Reference("file", "/etc/hostname"), "--x PATH"),
         slow("secret", choice("x", "a; touch y"), Reference("env", "KEY"), "--x 'a; touch y'"),
-        ("file", field("x", "text"), Reference("path", "/etc/hostname"), "--x TEXT"),
+        slow("file", field("x", "text"), Reference("path", "/etc/hostname"), "--x TEXT"),
         slow("file", field("x", "secret"), Reference("path", "/etc/hostname"), "--x env:NAME"),
     ],
 )
@@ -209,7 +209,7 @@ def strange(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("name", ["client_certificate", "ca_file"])
+@pytest.mark.parametrize("name", ["client_certificate", pytest.param("ca_file", marks=pytest.mark.slow)])
 async def test_only_a_regular_file_of_a_moderate_size_is_opened(make_runtime, strange, name):
     async with make_runtime(driver(field(name, "file"))) as runtime:
         runtime.connections.save(saved(), replace=True)
@@ -237,7 +237,7 @@ async def test_a_client_certificate_opens_itself_and_nothing_beside_it(make_runt
             assert session.sandbox != "full" or other == "PermissionError"
 
 
-@pytest.mark.parametrize("by", ["a folder", "another file", "a link"])
+@pytest.mark.parametrize("by", [slow("a folder"), slow("another file"), "a link"])
 async def test_a_driver_that_is_started_again_is_given_no_other_file_of_the_same_name(make_runtime, tmp_path, by):
     (mine := tmp_path / "mine.pem").write_text("CERTIFICATE")
     (private := tmp_path / "id_rsa").write_text("PRIVATE")
@@ -335,7 +335,7 @@ async def by_lock(runtime, patch):
         raise error
 
 
-@pytest.mark.parametrize("act", [by_name, by_repair, by_lock])
+@pytest.mark.parametrize("act", [by_name, slow(by_repair), slow(by_lock)])
 async def test_no_way_to_another_version_grants_more_than_was_agreed_to(make_runtime, registry, monkeypatch, act):
     async with make_runtime(driver()) as runtime:
         async with runtime.open("demo"):

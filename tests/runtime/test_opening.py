@@ -156,7 +156,7 @@ async def test_a_driver_that_is_not_what_its_manifest_says_is_never_activated(ma
         assert names(runtime) == ["plugin.install_started", "plugin.install_failed", "connection.failed"]
 
 
-@pytest.mark.parametrize("phase", ["check", "smoke-test"])
+@pytest.mark.parametrize("phase", [pytest.param("check", marks=pytest.mark.slow), "smoke-test"])
 async def test_a_cancelled_installation_has_an_end_too(make_runtime, phase):
     async with make_runtime() as runtime:
         with anyio.CancelScope() as scope:
@@ -173,6 +173,7 @@ async def test_a_cancelled_installation_has_an_end_too(make_runtime, phase):
         assert runtime.plugins.installed() == []
 
 
+@pytest.mark.slow
 async def test_an_update_that_fails_leaves_the_installed_version_working(make_runtime, registry):
     async with make_runtime() as runtime:
         await runtime.plugins.install("demo")
@@ -210,6 +211,7 @@ async def test_a_crash_is_reported_and_the_next_call_meets_a_fresh_driver(make_r
         ]
 
 
+@pytest.mark.slow
 async def test_a_driver_that_keeps_crashing_is_not_started_for_ever(make_runtime):
     driver = wheelhouse.Driver(code=CRASHING, hooks=["connect", "list_objects", "describe_object"])
     async with make_runtime(driver) as runtime, runtime.open("demo") as session:
@@ -220,6 +222,7 @@ async def test_a_driver_that_keeps_crashing_is_not_started_for_ever(make_runtime
             await session.objects()
 
 
+@pytest.mark.slow
 async def test_a_foreign_exception_in_the_driver_is_a_fault_and_the_driver_goes_on(make_runtime):
     driver = wheelhouse.Driver(code=CRASHING, hooks=["connect", "list_objects", "describe_object"])
     async with make_runtime(driver) as runtime, runtime.open("demo") as session:
@@ -243,6 +246,7 @@ async def test_installing_is_a_call_that_an_automation_can_veto(make_runtime):
         assert runtime.plugins.installed() == []
 
 
+@pytest.mark.slow
 async def test_observers_are_told_everything_in_order(make_runtime):
     class Observer:
         def __init__(self):
@@ -261,6 +265,7 @@ async def test_observers_are_told_everything_in_order(make_runtime):
     assert observer.names == told
 
 
+@pytest.mark.slow
 async def test_an_exception_in_the_block_comes_out_as_it_is_and_the_connection_closes(make_runtime):
     runtime = make_runtime()
     with pytest.raises(ZeroDivisionError):
@@ -278,7 +283,7 @@ async def test_what_runs_is_not_collected_until_it_ends(make_runtime, home):
         assert not Store(home / "data").trees.leased(tree)
 
 
-@pytest.mark.parametrize("step", ["start", "connect"])
+@pytest.mark.parametrize("step", ["start", pytest.param("connect", marks=pytest.mark.slow)])
 async def test_a_connection_that_fails_keeps_no_driver_from_being_collected(make_runtime, home, monkeypatch, step):
     async def fail(_):
         raise OSError("nothing can be started")
@@ -295,6 +300,7 @@ async def test_a_connection_that_fails_keeps_no_driver_from_being_collected(make
         assert not Store(home / "data").trees.leased(tree.name)
 
 
+@pytest.mark.slow
 async def test_cancelling_an_open_leaves_nothing_running(make_runtime):
     async with make_runtime() as runtime:
         await runtime.plugins.install("demo")
@@ -348,6 +354,7 @@ def test_a_runtime_over_a_broken_settings_file_names_the_line(home):
         Runtime()
 
 
+@pytest.mark.slow
 async def test_a_fresh_machine_with_a_lock_gets_the_same_bytes(make_runtime, registry, home):
     async with make_runtime() as runtime:
         locked = await runtime.plugins.install("demo")
@@ -359,6 +366,7 @@ async def test_a_fresh_machine_with_a_lock_gets_the_same_bytes(make_runtime, reg
         assert again.version == locked.version
 
 
+@pytest.mark.slow
 async def test_below_full_a_locked_driver_installs_without_asking(make_runtime, home, monkeypatch):
     from dragoman.sandbox import levels
 
@@ -371,6 +379,7 @@ async def test_below_full_a_locked_driver_installs_without_asking(make_runtime, 
             assert await session.objects()
 
 
+@pytest.mark.slow
 async def test_a_type_is_served_by_the_project_it_is_bound_to_and_by_no_other(make_runtime, registry, tmp_path):
     async with make_runtime() as runtime:
         squatter = wheelhouse.Driver("other", types=[{"name": "demo", "label": "Demo"}])
@@ -415,6 +424,7 @@ async def test_a_host_that_the_driver_must_not_reach_is_told_and_so_audited(make
     assert (denied.connection, denied.host, denied.port) == ("demo", "hunter2.evil.example", 443)
 
 
+@pytest.mark.slow
 async def test_a_driver_cannot_fill_the_audit_by_asking(make_runtime):
     driver = wheelhouse.Driver(code=REACHING, hooks=["connect", "list_objects", "describe_object"])
     async with make_runtime(driver) as runtime, runtime.open("demo") as session:

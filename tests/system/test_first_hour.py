@@ -1,4 +1,7 @@
-"""The first hour of a stranger, typed word by word; each step stands on the ones before it."""
+"""The first hour of a stranger, typed word by word; each step stands on the ones before it.
+
+The slow steps need only the connection.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,14 @@ from stranger import stranger
 from terminal import Terminal
 
 pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def shop(shell):
+    """The machine with its connection to the shop, whether or not the steps that save it have run."""
+    if not (shell.home / "config/connections.toml").exists():
+        shell("dragoman connections add shop --type elasticsearch --host 127.0.0.1 --port $PORT --yes")
+    return shell
 
 
 def line_of(text: str, start: str) -> list[str]:
@@ -85,17 +96,19 @@ def test_a_page_is_filtered_sorted_and_cut_to_columns(shell):
     assert re.search(r"^ +rows 1\u20132 of \d,\d{3}$", result.err, re.MULTILINE)
 
 
-def test_rows_on_the_same_element_are_explained(shell):
+@pytest.mark.slow
+def test_rows_on_the_same_element_are_explained(shop):
     """E35: both rows hold for one element."""
-    result = shell("dragoman page shop orders --filter 'items.sku = A-17 @1' --filter 'items.qty > 2 @1' --explain")
+    result = shop("dragoman page shop orders --filter 'items.sku = A-17 @1' --filter 'items.qty > 2 @1' --explain")
     text = result.out + result.err
     assert re.search(r"1 +items\.sku = A-17 @1 +nested\(items\): term items\.sku(\.keyword)? +exact", text)
     assert re.search(r"2 +items\.qty > 2 @1 +nested\(items\): range items\.qty +exact, same element as 1", text)
 
 
-def test_a_dropped_sort_is_said_as_data(shell):
+@pytest.mark.slow
+def test_a_dropped_sort_is_said_as_data(shop):
     """E36, E37."""
-    page = shell("dragoman page shop orders --raw 'status:open AND total:>100' --sort note --json").json
+    page = shop("dragoman page shop orders --raw 'status:open AND total:>100' --sort note --json").json
     assert page["notes"][0]["code"] == "sort-dropped"
     assert page["notes"][0]["column"] == "note"
     assert "keyword" in page["notes"][0]["reason"]
@@ -118,28 +131,30 @@ def test_an_update_is_previewed_as_the_exact_request(shell):
     assert "not sent (--dry-run)" in result.err
 
 
-def test_a_stale_update_is_a_conflict_and_exit_status_4(shell):
-    shell("dragoman update shop books 17 --set price=11.5")
-    result = shell("dragoman update shop books 17 --set price=12.5 --if-seq-no 0 --if-primary-term 1", code=4)
+@pytest.mark.slow
+def test_a_stale_update_is_a_conflict_and_exit_status_4(shop):
+    shop("dragoman update shop books 17 --set price=11.5")
+    result = shop("dragoman update shop books 17 --set price=12.5 --if-seq-no 0 --if-primary-term 1", code=4)
     assert re.search(r"17 +conflict +changed since it was read", result.out + result.err)
 
 
-def test_a_file_of_changes_is_applied_told_by_line_and_taken_back(shell):
+@pytest.mark.slow
+def test_a_file_of_changes_is_applied_told_by_line_and_taken_back(shop):
     lines = [
         {"op": "update", "object": "books", "id": "18", "set": {"price": 12.5}},
         {"op": "update", "object": "orders", "id": "8812", "set": {"items.qty": 3}},
         {"op": "delete", "object": "books", "id": "19"},
     ]
-    (shell.cwd / "changes.ndjson").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-    before = shell("dragoman count shop books").out
-    result = shell("dragoman apply shop changes.ndjson --undo undo.ndjson", code=4)
+    (shop.cwd / "changes.ndjson").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    before = shop("dragoman count shop books").out
+    result = shop("dragoman apply shop changes.ndjson --undo undo.ndjson", code=4)
     told = (
         "applied 2 · skipped 1 · conflict 0 · failed 0      (line 2 skipped: items.qty is a nested leaf; edit 'items')"
     )
     assert result.err.splitlines()[0].strip() == told
-    assert shell("dragoman count shop books").out != before
-    assert "applied 2" in shell("dragoman apply shop undo.ndjson").err
-    assert shell("dragoman count shop books").out == before
+    assert shop("dragoman count shop books").out != before
+    assert "applied 2" in shop("dragoman apply shop undo.ndjson").err
+    assert shop("dragoman count shop books").out == before
 
 
 def test_an_export_appears_only_when_it_is_complete(shell):
@@ -150,15 +165,17 @@ def test_an_export_appears_only_when_it_is_complete(shell):
     assert all(isinstance(json.loads(line), dict) for line in lines[:50])
 
 
-def test_a_filtered_export_as_csv_goes_to_stdout(shell):
-    total = int(shell("dragoman count shop orders --filter 'total >= 100'").out.replace(",", ""))
-    out = shell("dragoman export shop orders --filter 'total >= 100' --format csv").out
+@pytest.mark.slow
+def test_a_filtered_export_as_csv_goes_to_stdout(shop):
+    total = int(shop("dragoman count shop orders --filter 'total >= 100'").out.replace(",", ""))
+    out = shop("dragoman export shop orders --filter 'total >= 100' --format csv").out
     assert len(list(csv.reader(io.StringIO(out)))) == total + 1
 
 
-def test_the_console_answers_a_table_as_csv(shell):
+@pytest.mark.slow
+def test_the_console_answers_a_table_as_csv(shop):
     """E27."""
-    out = shell("dragoman console shop 'GET /_cat/indices?format=json' --format csv").out
+    out = shop("dragoman console shop 'GET /_cat/indices?format=json' --format csv").out
     assert out.splitlines()[0].startswith("health,status,index,uuid,pri,rep,docs.count")
 
 
@@ -183,34 +200,38 @@ def test_a_file_of_requests_is_held_to_what_it_expects(shell):
     assert re.fullmatch(rf"2 POST /orders/_search +200  FAILED  {got}", search)
 
 
-def test_many_searches_in_one_request_cross_the_sandbox_as_grids(shell):
+@pytest.mark.slow
+def test_many_searches_in_one_request_cross_the_sandbox_as_grids(shop):
     """E38."""
-    (shell.cwd / "many.es").write_text("GET /books/_msearch\n" + '{}\n{"size": 1}\n' * 60)
-    [answer] = json.loads(shell("dragoman console shop -f many.es --json").out)["answers"]
+    (shop.cwd / "many.es").write_text("GET /books/_msearch\n" + '{}\n{"size": 1}\n' * 60)
+    [answer] = json.loads(shop("dragoman console shop -f many.es --json").out)["answers"]
     assert answer["title"] == "search 1 of 60"
     assert [len(part["page"]["rows"]) for part in answer["more"]] == [1] * 15
 
 
-def test_the_last_rows_are_one_option_away(shell):
+@pytest.mark.slow
+def test_the_last_rows_are_one_option_away(shop):
     """E41: past row 10,000."""
-    result = shell("dragoman page shop orders --last --limit 3 --columns _id")
+    result = shop("dragoman page shop orders --last --limit 3 --columns _id")
     assert len(result.out.splitlines()) == 4
     assert "rows 12,001–12,003 of 12,003" in result.err  # noqa: RUF001 - a range
 
 
-def test_a_server_that_is_down_is_a_connection_error(shell):
+@pytest.mark.slow
+def test_a_server_that_is_down_is_a_connection_error(shop):
     """E40."""
-    shell("dragoman connections add down --type elasticsearch --host 127.0.0.1 --port 1 --yes", code=3)
-    result = shell("dragoman connections test down", code=3)
+    shop("dragoman connections add down --type elasticsearch --host 127.0.0.1 --port 1 --yes", code=3)
+    result = shop("dragoman connections test down", code=3)
     assert "error[connection-failed]: Connection failed: " in result.err
 
 
-def test_dropping_an_index_shows_the_request_and_wants_its_name(shell):
+@pytest.mark.slow
+def test_dropping_an_index_shows_the_request_and_wants_its_name(shop):
     """E31."""
-    shell("dragoman console shop 'PUT /scratch'")
-    refused = shell("dragoman drop shop scratch", code=1)
+    shop("dragoman console shop 'PUT /scratch'")
+    refused = shop("dragoman drop shop scratch", code=1)
     assert "DELETE /scratch" in refused.out + refused.err
-    done = shell("dragoman drop shop scratch --yes")
+    done = shop("dragoman drop shop scratch --yes")
     assert "dropped scratch" in done.out + done.err
 
 
@@ -269,21 +290,23 @@ async def main(runtime) -> None:
 """
 
 
-def test_a_guard_vetoes_a_write_from_the_command_line(shell):
-    (shell.cwd / "guard.py").write_text(GUARD)
-    result = shell("dragoman --use guard.py update shop books 17 --set price=0", code=1)
+@pytest.mark.slow
+def test_a_guard_vetoes_a_write_from_the_command_line(shop):
+    (shop.cwd / "guard.py").write_text(GUARD)
+    result = shop("dragoman --use guard.py update shop books 17 --set price=0", code=1)
     assert "error[refused]: guard.py: apply_change on shop; nothing was sent" in result.err
     assert "try: use a change file and the release job" in result.err
 
 
-def test_a_script_runs_with_a_guard_and_leaves_a_trail_of_events(shell):
-    (shell.cwd / "guard.py").write_text(GUARD)
-    (shell.cwd / "nightly.py").write_text(NIGHTLY)
-    shell("dragoman --use guard.py --events run.ndjson run nightly.py")
-    names = [json.loads(line)["name"] for line in (shell.cwd / "run.ndjson").read_text().splitlines()]
+@pytest.mark.slow
+def test_a_script_runs_with_a_guard_and_leaves_a_trail_of_events(shop):
+    (shop.cwd / "guard.py").write_text(GUARD)
+    (shop.cwd / "nightly.py").write_text(NIGHTLY)
+    shop("dragoman --use guard.py --events run.ndjson run nightly.py")
+    names = [json.loads(line)["name"] for line in (shop.cwd / "run.ndjson").read_text().splitlines()]
     for name in ("connection.opened", "export.finished", "connection.closed"):
         assert names.count(name) == 1
-    assert len((shell.cwd / "books.ndjson").read_bytes().splitlines()) == 480
+    assert len((shop.cwd / "books.ndjson").read_bytes().splitlines()) == 480
 
 
 @pytest.fixture(scope="module")
