@@ -67,6 +67,22 @@ def test_an_unreadable_status_is_unverified_and_not_passed() -> None:
     assert "unverified" in str(report)
 
 
+def test_a_permission_is_enforced_only_by_layers_that_are_there() -> None:
+    """Whatever else let a probe fail: only memory may also be hidden by the host itself."""
+    without = {
+        "landlock": {"fs_read": (), "fs_write": ("seccomp",), "exec": ("seccomp",), "host_memory": ("host",)},
+        "seccomp": {"fs_write": ("landlock",), "exec": ("landlock",), "process": (), "signals": (), "network": ()},
+    }
+    for missing, by in without.items():
+        told = msgspec.structs.replace(GOOD, layers=tuple(layer for layer in LAYERS if layer != missing))
+        permissions = assess(told, status=STATUS, policy="auto").permissions
+        assert {name: permissions[name].by for name in by} == by
+        assert {name: permissions[name].state for name in by} == {
+            name: "enforced" if layers else "not_enforced" for name, layers in by.items()
+        }
+    assert assess(GOOD, status=STATUS, policy="auto").permissions["host_memory"].by == ("landlock", "host")
+
+
 def test_without_landlock_it_is_partial_and_says_why() -> None:
     report = assess(NO_LANDLOCK, status=STATUS, policy="auto")
     assert str(report) == "partial: no Landlock in this kernel"
