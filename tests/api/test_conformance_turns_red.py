@@ -57,6 +57,69 @@ class Broken(MemoryDriver):
         return self.plan(request, await super().plan_change(request))
 
 
+# summaries and completion -------------------------------------------------------------------------------------------
+
+
+class Summaries(MemoryDriver):
+    def summary(self, summary: Any) -> Any:
+        return summary
+
+    def completion(self, completion: Any) -> Any:
+        return completion
+
+    @hookimpl
+    async def summarize_column(self, request):
+        return self.summary(await super().summarize_column(request))
+
+    @hookimpl
+    async def complete_console(self, request):
+        return self.completion(await super().complete_console(request))
+
+
+@breaks("test_a_summary_counts_the_rows_that_pages_show")
+class CountsOneRowTooFew(Summaries):
+    def summary(self, summary):
+        return replace(summary, values=[replace(each, rows=each.rows - 1) for each in summary.values])
+
+
+@breaks("test_a_summary_counts_the_rows_that_pages_show")
+class LosesABucket(Summaries):
+    def summary(self, summary):
+        return replace(summary, buckets=summary.buckets[1:])
+
+
+@breaks("test_a_summary_counts_the_rows_that_pages_show")
+class ForgetsTheNulls(Summaries):
+    def summary(self, summary):
+        return replace(summary, missing=0)
+
+
+@breaks("test_a_summary_goes_by_its_filter")
+class SummarizesAllRows(Summaries):
+    @hookimpl
+    async def summarize_column(self, request):
+        return await super().summarize_column(replace(request, filter=None))
+
+
+@breaks("test_a_summary_has_no_more_than_was_asked_for")
+class SummarizesWithoutBound(Summaries):
+    @hookimpl
+    async def summarize_column(self, request):
+        return await super().summarize_column(replace(request, values=10))
+
+
+@breaks("test_suggestions_replace_characters_of_the_text")
+class SuggestsBehindTheText(Summaries):
+    def completion(self, completion):
+        return replace(completion, suggestions=[replace(each, end=each.end + 1) for each in completion.suggestions])
+
+
+@breaks("test_the_name_of_the_object_is_completed_and_read_once")
+class KnowsNoNames(Summaries):
+    def completion(self, completion):
+        return replace(completion, suggestions=[])
+
+
 # objects --------------------------------------------------------------------------------------------------------------
 
 

@@ -42,6 +42,7 @@ _ELASTICSEARCH = {
     "writing.stored_rows": "writing",
 }
 _WEAVIATE = {
+    "console.completion": "console/test_completion.py",
     "columns.field_types": "grid test_objects.py writing",
     "columns.schema": "test_objects.py test_collections_in_detail.py test_strange_answers.py grid",
     "columns.grid_columns": "test_objects.py test_collections_in_detail.py grid",

@@ -37,10 +37,11 @@ from dragoman_api import (
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.kit import retries
 from dragoman_api.kit.exchanges import carry_out, read_together, send_all
+from dragoman_api.kit.read_once import ReadOnce
 from dragoman_api.kit.views import Views
 
 from . import connect, error_answers, objects, read_or_write
-from .console import answers
+from .console import answers, completion
 from .console.parser import parse
 from .exporting.export import ExportReader, IdRange, Piece
 from .grid import filters, pages
@@ -50,6 +51,7 @@ from .writing.plan import plan_changes
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
+    from dragoman_api.completions import Completion, CompletionRequest
     from dragoman_api.replies import Reply
 
     from .columns.grid_columns import View
@@ -64,6 +66,7 @@ class Driver:
     def __init__(self) -> None:
         self._views = Views(self._read_view, self._revision)
         self._features = connect.Features()
+        self._schemas = ReadOnce(lambda _: self._run(objects.properties()))
 
     # connection
 
@@ -148,6 +151,11 @@ class Driver:
     async def execute_console(self, request: ConsoleRequest) -> Answer:
         """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
         return await self._run(answers.execute(request, self._features))
+
+    @hookimpl
+    async def complete_console(self, request: CompletionRequest) -> Completion:
+        """See `dragoman_api.hookspecs.DriverSpec.complete_console`."""
+        return completion.complete(request, await self._schemas.get("") or {})
 
     # exports
 

@@ -63,6 +63,13 @@ def list_objects(features: Features) -> Exchange[ObjectList]:
     return ObjectList(objects=objects, notes=notes)
 
 
+def properties() -> Exchange[dict[str, list[tuple[str, str]]]]:
+    """Read the properties of every collection, with their types."""
+    reply = yield from ask(get("/v1/schema"))
+    found = sorted(error_answers.decode(reply, Schema).classes or [], key=lambda each: each.name)
+    return {each.name: [(one.name, ", ".join(one.data_type)) for one in each.properties or []] for each in found}
+
+
 def _counts(names: Sequence[str]) -> Exchange[dict[str, int]]:
     """Count objects; the numbers stay unknown if the key, or the server, has no GraphQL."""
     counts: dict[str, int] = {}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dragoman_api.completions import CompletionRequest, SuggestionKind
-from dragoman_api.kit.console_places import Place, Where, find_place
+from dragoman_api.kit.console_places import ConsolePlace, Where, find_place
 
 
-def place(text: str, position: int | None = None) -> Place:
+def place(text: str, position: int | None = None) -> ConsolePlace:
     return find_place(CompletionRequest(text=text, position=len(text) if position is None else position))
 
 

@@ -48,7 +48,7 @@ class Where(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ConsolePlace:
     """The place of the cursor.
 
     Attributes:
@@ -99,7 +99,7 @@ class Place:
         return string[1:-1] if self.quoted else string
 
 
-def find_place(request: CompletionRequest, *, separators: str = "/") -> Place:
+def find_place(request: CompletionRequest, *, separators: str = "/") -> ConsolePlace:
     """Find the place of the cursor; the text need not be complete or correct. Time grows with its length.
 
     Args:
@@ -126,17 +126,17 @@ def find_place(request: CompletionRequest, *, separators: str = "/") -> Place:
     if head is not None and head.start(2) <= position <= head.end(2):
         path = text[head.start(2) : position]
         start = position - len(re.split(f"[{re.escape(separators)}]", path)[-1])
-        return Place(
+        return ConsolePlace(
             where=Where.PATH, typed=text[start:position], start=start, end=end, method=head[1].upper(), path=path
         )
     if (word := _WORD.match(line)) is not None and (head is None or not line.strip() or word[1]):
         inside = head is not None and _body(text, head, position)
         if not inside or not (inside.keys or inside.quoted or inside.where is Where.KEY):
             start = position - len(word[1])
-            return Place(where=Where.METHOD, typed=word[1], start=start, end=end)
+            return ConsolePlace(where=Where.METHOD, typed=word[1], start=start, end=end)
         return _placed(inside, position, end)
     if head is None:
-        return Place(where=Where.NOTHING, start=position, end=position)
+        return ConsolePlace(where=Where.NOTHING, start=position, end=position)
     return _placed(_body(text, head, position), position, end)
 
 
@@ -156,13 +156,13 @@ def _last_head(text: str, position: int) -> re.Match[str] | None:
     return None
 
 
-def _placed(place: Place, position: int, end: int) -> Place:
+def _placed(place: ConsolePlace, position: int, end: int) -> ConsolePlace:
     if place.where is Where.NOTHING:
         return replace(place, start=position, end=position)
     return replace(place, start=position - len(place.typed), end=end)
 
 
-def _body(text: str, head: re.Match[str], position: int) -> Place:
+def _body(text: str, head: re.Match[str], position: int) -> ConsolePlace:
     """Read the body as far as the cursor."""
     stack: list[tuple[bool, str]] = []  # for each open bracket: whether it is an object's, and the key before it
     key, typed, quoted, last = "", "", False, head.end(2)
@@ -175,7 +175,7 @@ def _body(text: str, head: re.Match[str], position: int) -> Place:
             key = ""
         elif kind == "open":
             if len(stack) >= _DEPTH:
-                return Place(where=Where.NOTHING)
+                return ConsolePlace(where=Where.NOTHING)
             stack.append((token["open"] == "{", key))
             key = ""
         elif kind == "close":
@@ -185,7 +185,7 @@ def _body(text: str, head: re.Match[str], position: int) -> Place:
     if token is not None:
         last, ends = token.end(), token.end() == position
         if ends and (token.lastgroup == "comment" or (token.lastgroup is None and token[0][:2] in ('""', "/*"))):
-            return Place(where=Where.NOTHING)
+            return ConsolePlace(where=Where.NOTHING)
         if ends and token["text"] is not None and not token["closed"]:
             typed, quoted, last = token["text"], True, token.start()
     if not quoted:
@@ -197,15 +197,15 @@ def _body(text: str, head: re.Match[str], position: int) -> Place:
 
 def _in_body(
     stack: list[tuple[bool, str]], key: str, before: str, typed: str, *, quoted: bool, head: re.Match[str]
-) -> Place:
+) -> ConsolePlace:
     keys = tuple(name for _, name in stack[1:])
     about = {"typed": typed, "quoted": quoted, "method": head[1].upper(), "path": head[2]}
     if not stack:
-        return Place(where=Where.NOTHING)
+        return ConsolePlace(where=Where.NOTHING)
     if stack[-1][0] and before in ("{", ","):
-        return Place(where=Where.KEY, keys=keys, **about)  # type: ignore[arg-type]
+        return ConsolePlace(where=Where.KEY, keys=keys, **about)  # type: ignore[arg-type]
     if stack[-1][0] and before == ":":
-        return Place(where=Where.VALUE, keys=(*keys, key), **about)  # type: ignore[arg-type]
+        return ConsolePlace(where=Where.VALUE, keys=(*keys, key), **about)  # type: ignore[arg-type]
     if not stack[-1][0] and before in ("[", ","):
-        return Place(where=Where.VALUE, keys=(*keys, ""), **about)  # type: ignore[arg-type]
-    return Place(where=Where.NOTHING)
+        return ConsolePlace(where=Where.VALUE, keys=(*keys, ""), **about)  # type: ignore[arg-type]
+    return ConsolePlace(where=Where.NOTHING)

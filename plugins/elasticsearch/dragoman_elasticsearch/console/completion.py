@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dragoman_api.completions import Completion, SuggestionKind
-from dragoman_api.kit.console_places import METHODS, Place, Where, find_place
+from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
 
 from . import words
 
@@ -25,7 +25,7 @@ _SPECIAL = (("_score", "the score"), ("_doc", "the order of the index"))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompletionPlace:
     """One place of a console text, and what must be known of the server to complete it.
 
     Attributes:
@@ -34,7 +34,7 @@ class Asked:
         target: The object whose fields are wanted; empty for none.
     """
 
-    place: Place
+    place: ConsolePlace
     names: bool = False
     target: str = ""
 
@@ -56,7 +56,7 @@ class Asked:
         return place.complete(_keys(place, fields) if place.where is Where.KEY else _values(place, fields, names))
 
 
-def ask(request: CompletionRequest) -> Asked:
+def ask(request: CompletionRequest) -> CompletionPlace:
     """Find the place of the cursor, and what completing it needs.
 
     Raises:
@@ -64,12 +64,14 @@ def ask(request: CompletionRequest) -> Asked:
     """
     place = find_place(request, separators="/,?&")
     if place.where is Where.PATH:
-        return Asked(place, names="/" not in place.path.lstrip("/") and "?" not in place.path)
+        return CompletionPlace(place, names="/" not in place.path.lstrip("/") and "?" not in place.path)
     if place.where in (Where.KEY, Where.VALUE):
         target = place.path.lstrip("/").partition("?")[0].partition("/")[0]
         about = place.keys[-1] if place.keys else ""
-        return Asked(place, names=about in ("index", "_index"), target="" if target.startswith("_") else target)
-    return Asked(place)
+        return CompletionPlace(
+            place, names=about in ("index", "_index"), target="" if target.startswith("_") else target
+        )
+    return CompletionPlace(place)
 
 
 def _words(texts: Iterable[str], kind: SuggestionKind = SuggestionKind.KEYWORD, detail: str = "") -> Iterator[Word]:
@@ -86,7 +88,7 @@ def _fields(view: View) -> list[Word]:
     return found
 
 
-def _paths(place: Place, names: Sequence[str]) -> Iterator[Word]:
+def _paths(place: ConsolePlace, names: Sequence[str]) -> Iterator[Word]:
     path, slash, _ = place.path.lstrip("/").rpartition("/")
     if "?" in place.path:
         yield from _words(words.PARAMETERS)
@@ -108,7 +110,7 @@ def _endpoint(path: str) -> str:
     return parts[0] if parts else ""
 
 
-def _keys(place: Place, fields: list[Word]) -> Iterator[Word]:
+def _keys(place: ConsolePlace, fields: list[Word]) -> Iterator[Word]:
     """Yield what may be a key in the object around the cursor."""
     keys = [each for each in place.keys if each]
     if not keys:
@@ -139,7 +141,7 @@ def _keys(place: Place, fields: list[Word]) -> Iterator[Word]:
         yield from _words(words.MAPPED)
 
 
-def _top(place: Place, fields: list[Word]) -> Iterator[Word]:
+def _top(place: ConsolePlace, fields: list[Word]) -> Iterator[Word]:
     endpoint = _endpoint(place.path)
     if endpoint in ("_doc", "_create", "_source"):
         yield from fields
@@ -149,7 +151,7 @@ def _top(place: Place, fields: list[Word]) -> Iterator[Word]:
             yield from fields
 
 
-def _values(place: Place, fields: list[Word], names: Sequence[str]) -> Iterator[Word]:
+def _values(place: ConsolePlace, fields: list[Word], names: Sequence[str]) -> Iterator[Word]:
     """Yield the texts that may stand where a value is expected."""
     keys = [each for each in place.keys if each]
     last = keys[-1] if keys else ""

@@ -12,6 +12,7 @@ from .exports import ExportConformance
 from .filters import FilterConformance
 from .grid import GridConformance
 from .objects import ObjectConformance
+from .summaries import SummaryConformance
 from .times import TimeConformance
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class DriverConformance(
     ChangeConformance,
     ConsoleConformance,
     ExportConformance,
+    SummaryConformance,
 ):
     """Tests of what every driver promises; tests of missing hooks are skipped.
 
