@@ -1,0 +1,1 @@
+"""Grid, console and marketplace in a browser, over the public API of `dragoman`."""

@@ -1,0 +1,1135 @@
+// Made by plugins/workbench/typescript.py from dragoman_workbench/messages.py; change it there.
+
+/**
+ * Every request and answer between the page and the server; `page/messages.ts` is generated from it.
+ *
+ * Internal: the stable interface is the Python API. The page sends each request as a POST with a JSON body to ``/api/…``
+ * and, except for ``enter``, with the secret in the header ``Dragoman-Secret``. `ROUTES` at the end lists them. A failure
+ * is `Failed` with a status of 400 or more:
+ *
+ * - 400 the body is not what the route takes; 404 there is no such route or id; 413 it is too large; 429 too many at once
+ * - 401 the secret is missing or expired: the page asks the person to open the workbench again
+ * - 403 the Host or Origin header names another site
+ * - 422 a DragomanError; `Failure.code` says which
+ *
+ * ``GET /api/events`` (same header, read with fetch) answers with ``text/event-stream``; the ``data`` of each message is
+ * one `ServerEvent`. ``GET /download/TICKET`` streams an export; the browser navigates to it, so it has no header. A
+ * ticket holds once, for 30 seconds.
+ *
+ * **Cells.** A cell is null, true, false or a string, which stands for that text, or a pair ``[tag, text]``:
+ *
+ * - ``integer``, ``decimal``: a number with its digits as the server sent them, of any length; never a JSON number
+ * - ``json``: an array or object, as JSON text with its digits and key order; ``[]`` and ``{}`` are empty ones
+ * - ``bytes``: a binary value as base64
+ * - ``cut-text``, ``cut-json``, ``cut-bytes``: only the beginning of such a value; ``cell`` fetches all of it
+ * - ``missing``: the row has no such value, where the driver tells that apart from null; the text is empty
+ *
+ * A value that the page sends takes the same form, without the cut tags. Values of filter rows are texts: the driver reads
+ * them according to the column.
+ *
+ * **Keys.** `Row.key` is a text that only the server reads; the page sends it back unchanged. `Row.id` is for people.
+ */
+
+export type CellTag = "integer" | "decimal" | "json" | "bytes" | "cut-text" | "cut-json" | "cut-bytes" | "missing";
+
+export type Tagged = readonly [CellTag, string];
+
+export type Cell = null | boolean | string | Tagged;
+
+/** A person's answer. */
+export interface AnswerQuestion {
+  readonly id: string;
+  readonly yes: boolean;
+}
+
+/** What became of each change; `undo` is the ticket of a change file (``/download/TICKET``), empty for none. */
+export interface Applied {
+  readonly outcomes: readonly OutcomeAnswer[];
+  readonly undo: string;
+}
+
+/** Send a plan, once. */
+export interface ApplyAsked {
+  readonly connection: string;
+  readonly plan: string;
+}
+
+/** A search: all words must occur. */
+export interface BrowseAsked {
+  readonly words?: string;
+  readonly type?: string;
+  readonly capability?: string;
+  readonly compatible?: boolean;
+}
+
+/** Drivers, the best match first (500 at most), and the registries that could not be read, with the reason. */
+export interface Browsed {
+  readonly drivers: readonly DriverSummary[];
+  readonly more: number;
+  readonly failures: Readonly<Record<string, string>>;
+}
+
+/** The whole value. */
+export interface CellAnswer {
+  readonly cell: Cell;
+}
+
+/** The whole value of one cell. */
+export interface CellAsked {
+  readonly connection: string;
+  readonly key: string;
+  readonly column: string;
+  readonly revision?: string;
+}
+
+/**
+ * One change of the change list.
+ *
+ * Attributes:
+ *     kind: What it does.
+ *     object: Of an insert and a drop.
+ *     key: Of an update and a delete: `Row.key`.
+ *     values: By column: of an insert and an update.
+ *     id: Of an insert: its primary key; null to let the server make one.
+ *     replace: An insert may replace the row with that id.
+ *     tenant: Of an insert.
+ */
+export interface ChangeEntry {
+  readonly kind: "delete" | "drop" | "insert" | "update";
+  readonly object?: string;
+  readonly key?: string;
+  readonly values?: Readonly<Record<string, Cell>>;
+  readonly id?: string | null;
+  readonly replace?: boolean;
+  readonly tenant?: string | null;
+}
+
+/**
+ * One column of an object.
+ *
+ * Attributes:
+ *     name: Dotted path or special name; unique within the object.
+ *     type: The server's own name of the type, or ``mixed``.
+ *     kind: What its values are, which decides how they are shown, read and exported.
+ *     repeated: Every value is an array whose elements have the kind.
+ *     role: What the column is for; a key column may be named by inserts at most.
+ *     written: Which changes may name the column.
+ *     sortable: A sort on it has an effect.
+ *     operators: Filter operators that the column supports.
+ *     reasons: Why an operator, ``sort``, ``filter``, ``edit`` or ``any`` does not work, one sentence each, by that
+ *         name. With ``any``, no filter of several rows that matches any of them may name the column; the host
+ *         refuses it.
+ *     path: Member names that lead to the value in a row of an export. The last may be a dotted name, which is
+ *         first looked up as one name. Empty for a column that exports lack.
+ *     arrays: Beginnings of that dotted name at which each row has an array, outermost first. A row may hold a single
+ *         object there; it counts as an array of one.
+ */
+export interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly kind: ColumnKind;
+  readonly repeated: boolean;
+  readonly role: Role;
+  readonly written: Written;
+  readonly sortable: boolean;
+  readonly operators: readonly Operator[];
+  readonly reasons: Readonly<Record<string, string>>;
+  readonly path: readonly string[];
+  readonly arrays: readonly string[];
+}
+
+export type ColumnKind = "binary" | "boolean" | "date" | "decimal" | "float" | "geo" | "integer" | "json" | "other" | "range" | "text" | "time" | "timestamp" | "unsigned";
+
+/** The saved connections; `warnings` tells how others can change the file. */
+export interface ConnectionList {
+  readonly connections: readonly ConnectionSummary[];
+  readonly hidden: readonly HiddenConnection[];
+  readonly warnings: readonly string[];
+}
+
+/**
+ * A saved connection in the list.
+ *
+ * Attributes:
+ *     name: Its name.
+ *     type: The database type.
+ *     address: Host and port.
+ *     acts: What dragoman reads or runs to open it, in words.
+ *     open: It is open.
+ *     production: It is marked as production.
+ */
+export interface ConnectionSummary {
+  readonly name: string;
+  readonly type: string;
+  readonly address: string;
+  readonly acts: readonly string[];
+  readonly open: boolean;
+  readonly production: boolean;
+}
+
+/**
+ * The answer to one request.
+ *
+ * Attributes:
+ *     line: Where the request begins.
+ *     kind: ``grid`` and ``table`` use `page`; ``json`` and ``text`` use `text`.
+ *     status: HTTP status.
+ *     request: As sent.
+ *     page: Rows, if there are any.
+ *     text: The body, JSON with its digits untouched.
+ *     notes: Remarks.
+ *     title: Of the rows, if one request has several answers.
+ *     failed: Why it failed despite a success status; empty if it succeeded.
+ *     seconds: How long it took.
+ */
+export interface ConsoleAnswer {
+  readonly line: number;
+  readonly kind: "grid" | "json" | "table" | "text";
+  readonly status: number;
+  readonly request: HttpRequest;
+  readonly page: PageAnswer | null;
+  readonly text: string;
+  readonly notes: readonly Note[];
+  readonly title: string;
+  readonly failed: string;
+  readonly seconds: number;
+}
+
+/** The number of rows, counted exactly. */
+export interface CountAsked {
+  readonly connection: string;
+  readonly object: string;
+  readonly filters?: readonly FilterRow[];
+  readonly match?: "all" | "any";
+  readonly span?: TimeSpan | null;
+  readonly tenant?: string | null;
+  readonly revision?: string;
+}
+
+/** A number of rows as text, and what makes it approximate. */
+export interface Counted {
+  readonly rows: string;
+  readonly notes: readonly Note[];
+}
+
+/** The description of one object; `structure` is the server's own definition as JSON text. */
+export interface Described {
+  readonly object: string;
+  readonly columns: readonly Column[];
+  readonly structure: string;
+  readonly notes: readonly Note[];
+  readonly time: TimeColumn | null;
+}
+
+/** The columns of one object. */
+export interface DescriptionAsked {
+  readonly connection: string;
+  readonly object: string;
+}
+
+/** It was done. */
+export interface Done {
+  readonly done: boolean;
+}
+
+/** A driver by id; `version` only where a route takes one. */
+export interface DriverNamed {
+  readonly id: string;
+  readonly version?: string | null;
+}
+
+/**
+ * Everything known about a driver.
+ *
+ * Attributes:
+ *     permissions: In plain words.
+ *     readme: Markdown, to be shown as text.
+ *     changelog: Alike.
+ *     skipped: Newer versions that do not fit, and why.
+ *     kept: Versions to which one can roll back, the active one first.
+ *     pin: The version it is pinned to; empty for none.
+ *     used_by: Saved connections of its types.
+ */
+export interface DriverPage {
+  readonly driver: DriverSummary;
+  readonly versions: readonly VersionSummary[];
+  readonly permissions: readonly string[];
+  readonly publisher: string;
+  readonly readme: string;
+  readonly changelog: string;
+  readonly report: Report | null;
+  readonly skipped: readonly string[];
+  readonly hooks: readonly string[];
+  readonly server_versions: readonly string[];
+  readonly licence: string;
+  readonly docs: string;
+  readonly kept: readonly string[];
+  readonly pin: string;
+  readonly used_by: readonly string[];
+}
+
+/**
+ * A driver in a list.
+ *
+ * Attributes:
+ *     state: ``available``, ``installed``, ``update``, ``disabled``, ``linked``, ``incompatible`` or ``unreadable``.
+ *     reaches: What it can reach, in words.
+ *     size: Bytes of its wheel, 0 if unknown.
+ *     unavailable_here: It does not work on this kind of device (P6).
+ */
+export interface DriverSummary {
+  readonly id: string;
+  readonly label: string;
+  readonly types: readonly string[];
+  readonly version: string;
+  readonly state: string;
+  readonly reaches: string;
+  readonly summary: string;
+  readonly registry: string;
+  readonly size: number;
+  readonly capabilities: readonly string[];
+  readonly unavailable_here: boolean;
+}
+
+/** A request without parameters: ``{}``. */
+export interface Empty {
+}
+
+/** The exchange of a one-time token, from the address's fragment (``/#token=…``), for a secret. */
+export interface Enter {
+  readonly token: string;
+}
+
+/** The secret for the header; it expires after that many seconds without a request. */
+export interface Entered {
+  readonly secret: string;
+  readonly idle_seconds: number;
+}
+
+/**
+ * Send requests of a console text, in order, and stop after one that fails.
+ *
+ * Attributes:
+ *     line: Only the request that holds this line, from 1; null for all.
+ *     remember: Add the text to the history, without what looks like a secret.
+ */
+export interface ExecuteAsked {
+  readonly connection: string;
+  readonly text: string;
+  readonly variables?: Readonly<Record<string, string>>;
+  readonly line?: number | null;
+  readonly remember?: boolean;
+}
+
+/** The answers so far; `error` is what ended the run before its end. */
+export interface Executed {
+  readonly answers: readonly ConsoleAnswer[];
+  readonly error: Failure | null;
+}
+
+/**
+ * What is sent for each row of the filter; no rows are fetched.
+ *
+ * Attributes:
+ *     sort: Only for `Explained.command` and `Explained.python`.
+ */
+export interface ExplainAsked {
+  readonly connection: string;
+  readonly object: string;
+  readonly filters?: readonly FilterRow[];
+  readonly match?: "all" | "any";
+  readonly span?: TimeSpan | null;
+  readonly tenant?: string | null;
+  readonly revision?: string;
+  readonly sort?: readonly SortKey[];
+  readonly residual?: number | null;
+}
+
+/** How each row of the filter is sent, and the same page as a command and as Python. */
+export interface Explained {
+  readonly rows: readonly Explanation[];
+  readonly command: string;
+  readonly python: string;
+}
+
+/**
+ * How one filter row was compiled.
+ *
+ * Attributes:
+ *     row: The number of the filter row, from 0.
+ *     clause: The clause that is sent, in the server's syntax.
+ *     exact: The clause means exactly what the filter row says.
+ *     approximations: How the meaning of the clause differs, one sentence each.
+ *     same_element: Numbers of the filter rows that must hold for the same array element.
+ */
+export interface Explanation {
+  readonly row: number;
+  readonly clause: string;
+  readonly exact: boolean;
+  readonly approximations: readonly string[];
+  readonly same_element: readonly number[];
+}
+
+/**
+ * An export, as ``exports`` and the event ``export`` tell.
+ *
+ * Attributes:
+ *     id: Its id.
+ *     ticket: For ``/download/TICKET``, while `state` is ``waiting``.
+ *     total: Rows to export; null if unknown.
+ *     error: Why it failed.
+ *     resumable: It can continue: the same request with `resume`.
+ */
+export interface Export {
+  readonly id: string;
+  readonly connection: string;
+  readonly object: string;
+  readonly file: string;
+  readonly to: "download" | "folder";
+  readonly state: "cancelled" | "failed" | "finished" | "running" | "waiting";
+  readonly ticket: string;
+  readonly rows: number;
+  readonly bytes: number;
+  readonly total: number | null;
+  readonly sha256: string;
+  readonly notes: readonly Note[];
+  readonly error: Failure | null;
+  readonly resumable: boolean;
+}
+
+/**
+ * Export rows.
+ *
+ * Attributes:
+ *     to: ``download``: answers with a ticket; the export begins when the browser fetches it. ``folder``: into the
+ *         folder given at the start.
+ *     file: The file's name, without a folder.
+ *     format: The format.
+ *     compress: Its compression.
+ *     columns: Of a CSV or Parquet file; null for all.
+ *     escape_formulas: Keep a spreadsheet from running texts of a CSV file.
+ *     resume: Continue an interrupted export into the same file of the folder.
+ */
+export interface ExportAsked {
+  readonly connection: string;
+  readonly object: string;
+  readonly filters?: readonly FilterRow[];
+  readonly match?: "all" | "any";
+  readonly span?: TimeSpan | null;
+  readonly tenant?: string | null;
+  readonly revision?: string;
+  readonly to: "download" | "folder";
+  readonly file: string;
+  readonly format?: "bulk" | "csv" | "documents" | "parquet" | "rows";
+  readonly compress?: "gzip" | "zstd" | null;
+  readonly columns?: readonly string[] | null;
+  readonly escape_formulas?: boolean;
+  readonly resume?: boolean;
+}
+
+/** An export by id. */
+export interface ExportNamed {
+  readonly id: string;
+}
+
+/** All exports since the start. */
+export interface Exports {
+  readonly exports: readonly Export[];
+}
+
+/** The body of every answer with a status of 400 or more. */
+export interface Failed {
+  readonly error: Failure;
+}
+
+/**
+ * Why a request failed; a person can act on it.
+ *
+ * Attributes:
+ *     code: Stable identifier, as of `dragoman_api.errors`, or ``bad-request``, ``not-found``, ``too-large``,
+ *         ``too-many``, ``no-secret``, ``foreign``.
+ *     message: One sentence.
+ *     hint: What to do; empty if nothing can be done.
+ *     hint_from: ``driver`` if a driver wrote the hint, which is then shown as its words; else empty.
+ *     field: The field of the form that can mend it; empty if there is none.
+ *     row: The filter row or change that it is about, from 0; None for none.
+ *     remedy: A button; None for none.
+ */
+export interface Failure {
+  readonly code: string;
+  readonly message: string;
+  readonly hint: string;
+  readonly hint_from: string;
+  readonly details: Readonly<Record<string, string>>;
+  readonly field: string;
+  readonly row: number | null;
+  readonly remedy: Remedy | null;
+}
+
+/**
+ * One field of the form.
+ *
+ * Attributes:
+ *     name: Its name.
+ *     label: The label.
+ *     kind: The kind of input.
+ *     value: The saved value, else the default; always null for a secret and a file.
+ *     choices: Of a choice.
+ *     visible_if: Names of fields, and the values (as texts: ``true``, ``basic``) that show this one; all must hold.
+ *     always: It is shown whatever `visible_if` says.
+ *     advanced: It belongs to the Advanced section.
+ *     required: It must not be empty while it is visible.
+ *     help: One sentence.
+ *     saved: For a secret or a file with a saved reference: what dragoman does with it, in words. Empty otherwise.
+ *     references: References that saved connections hold already, which this field may use; secrets and files only.
+ */
+export interface Field {
+  readonly name: string;
+  readonly label: string;
+  readonly kind: "choice" | "file" | "integer" | "secret" | "switch" | "text";
+  readonly value: boolean | string | null;
+  readonly choices: readonly FieldChoice[];
+  readonly visible_if: Readonly<Record<string, readonly string[]>>;
+  readonly always: boolean;
+  readonly advanced: boolean;
+  readonly required: boolean;
+  readonly help: string;
+  readonly saved: string;
+  readonly references: readonly KnownReference[];
+}
+
+/** One value of a choice and its label. */
+export interface FieldChoice {
+  readonly value: string;
+  readonly label: string;
+}
+
+/**
+ * What a person entered in one field.
+ *
+ * Attributes:
+ *     kind: ``value``; ``keep`` for the saved secret or file; ``secret`` for a typed one, which is stored in a file
+ *         that only this user can read; ``reference`` for the `id` of a known one; ``path`` for the path of a file of
+ *         certificates.
+ *     value: A switch as a boolean, everything else as text; null for an empty field.
+ */
+export interface FieldEntry {
+  readonly kind?: "keep" | "path" | "reference" | "secret" | "value";
+  readonly value?: boolean | string | null;
+}
+
+/**
+ * One row of the filter.
+ *
+ * Attributes:
+ *     column: Its name; empty for a row of raw text, which is then `value`.
+ *     op: An operator as `Column.operators` spells it.
+ *     value: The value, for operators with one.
+ *     values: The values of ``in``, ``not-in`` and ``between``.
+ *     group: Rows of the same group must hold for the same element of an array.
+ *     case: True compares letter case, False ignores it, None leaves it to the operator.
+ */
+export interface FilterRow {
+  readonly column?: string;
+  readonly op?: string;
+  readonly value?: string | null;
+  readonly values?: readonly string[];
+  readonly group?: string | null;
+  readonly case?: boolean | null;
+}
+
+/** The form of one connection; `installed` is False if the driver should be offered first (P2). */
+export interface Form {
+  readonly type: string;
+  readonly name: string;
+  readonly driver: DriverSummary;
+  readonly installed: boolean;
+  readonly fields: readonly Field[];
+}
+
+/** The form of a new connection by `type`, or of a saved one by `name`. Nothing is installed. */
+export interface FormAsked {
+  readonly type?: string;
+  readonly name?: string;
+}
+
+/** A saved connection that cannot be used, and why. */
+export interface HiddenConnection {
+  readonly name: string;
+  readonly reason: string;
+}
+
+/** What was run on a connection, the newest first. */
+export interface History {
+  readonly entries: readonly HistoryEntry[];
+}
+
+/** One text that was run; `at` is seconds since the epoch. */
+export interface HistoryEntry {
+  readonly at: number;
+  readonly text: string;
+}
+
+/**
+ * One exact request: what a preview shows is what is sent, byte for byte.
+ *
+ * Attributes:
+ *     method: The HTTP method, in capitals.
+ *     path: Percent-encoded, with its query string, from the first slash.
+ *     body: The bytes that are sent, as text; None for no body.
+ *     content_type: The content type of the body.
+ */
+export interface HttpRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly body: string | null;
+  readonly content_type: string;
+}
+
+/** What is active after an installation, an update or a roll-back. */
+export interface Installed {
+  readonly id: string;
+  readonly version: string;
+}
+
+/** A reference that a saved connection holds: the page sends `id` and shows `act`. */
+export interface KnownReference {
+  readonly id: string;
+  readonly act: string;
+}
+
+/** A connection by name. */
+export interface Named {
+  readonly name: string;
+}
+
+/** A one-time token, with which the page opens a further tab: ``/#token=…``; it holds a minute. */
+export interface NewToken {
+  readonly token: string;
+}
+
+/**
+ * A remark about a result that a caller must know: dropped, cut, partial, approximate.
+ *
+ * Attributes:
+ *     code: Stable kebab-case identifier, for example ``sort-dropped``.
+ *     reason: One sentence.
+ *     column: The column concerned, None for the whole result.
+ *     hint: What to do; empty if nothing can be done.
+ *     hint_from: ``driver`` if a driver wrote the hint; the host fills it in.
+ */
+export interface Note {
+  readonly code: string;
+  readonly reason: string;
+  readonly column?: string | null;
+  readonly hint?: string;
+  readonly hint_from?: string;
+}
+
+/**
+ * One browsable object: an index, a collection.
+ *
+ * Attributes:
+ *     name: The name that requests use.
+ *     rows: Number of rows, None when unknown.
+ *     size: Bytes on the server's disk, None when unknown.
+ *     kind: The server's word for it, for listings of several kinds.
+ *     parent: The name of the object that contains it; None at the top.
+ *     branch: It contains further objects, which a request with it as parent lists.
+ */
+export interface Object {
+  readonly name: string;
+  readonly rows: number | null;
+  readonly size: number | null;
+  readonly kind: string;
+  readonly parent: string | null;
+  readonly branch: boolean;
+}
+
+/** The objects of one level, or a part of them. */
+export interface Objects {
+  readonly objects: readonly Object[];
+  readonly notes: readonly Note[];
+  readonly next: string | null;
+}
+
+/**
+ * One level of the objects of a connection, in parts.
+ *
+ * Attributes:
+ *     parent: The branch; None for the top.
+ *     contains: Only names that contain this text.
+ *     cursor: `Objects.next` of an earlier part.
+ */
+export interface ObjectsAsked {
+  readonly connection: string;
+  readonly parent?: string | null;
+  readonly contains?: string;
+  readonly cursor?: string | null;
+  readonly limit?: number;
+}
+
+/** An open connection by name. */
+export interface OnConnection {
+  readonly connection: string;
+}
+
+/**
+ * An open connection: what the header shows.
+ *
+ * Attributes:
+ *     connection: Its name.
+ *     type: The database type.
+ *     product: Of the server.
+ *     server_version: Of the server; empty if it reports none.
+ *     server_notes: Remarks of the driver on the server.
+ *     plugin: The driver's id.
+ *     plugin_version: Its version.
+ *     sandbox: Level and what it lacks.
+ *     warnings: About this connection.
+ *     guards: In words: ``read-only``, ``asks before writes``, ``at most 1,000 rows``.
+ *     hooks: The hooks that the driver implements: a view is offered only if its hook is there.
+ *     capabilities: Those of the manifest: ``tenants``, ``raw-filter``, ``revisions``, ``time-range``, …
+ *     production: It is marked as production.
+ *     unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
+ *     opened_at: Seconds since the epoch.
+ */
+export interface Opened {
+  readonly connection: string;
+  readonly type: string;
+  readonly product: string;
+  readonly server_version: string;
+  readonly server_notes: readonly string[];
+  readonly plugin: string;
+  readonly plugin_version: string;
+  readonly sandbox: string;
+  readonly warnings: readonly string[];
+  readonly guards: readonly string[];
+  readonly hooks: readonly string[];
+  readonly capabilities: readonly string[];
+  readonly production: boolean;
+  readonly unlocked_until: number | null;
+  readonly opened_at: number;
+}
+
+export type Operator = "!=" | "<" | "<=" | "=" | ">" | ">=" | "between" | "contains" | "empty" | "ends" | "in" | "not-contains" | "not-empty" | "not-in" | "not-null" | "null" | "regex" | "starts";
+
+/**
+ * What became of one change.
+ *
+ * Attributes:
+ *     change: Its number in the list, from 0.
+ *     status: ``unknown`` if the server may have carried it out without saying so.
+ *     id: For people.
+ *     reason: One sentence; empty when applied as asked.
+ *     key: The row's new key, for a further change.
+ */
+export interface OutcomeAnswer {
+  readonly change: number;
+  readonly status: "applied" | "conflict" | "failed" | "refused" | "skipped" | "unknown";
+  readonly id: string;
+  readonly reason: string;
+  readonly key: string | null;
+}
+
+/**
+ * One page of rows.
+ *
+ * Attributes:
+ *     columns: Of the cells, in order.
+ *     rows: The rows.
+ *     notes: What was dropped, cut, partial or approximate; always in sight.
+ *     total: All matching rows; null if not requested or unknown.
+ *     total_exact: False when there are at least `total` rows.
+ *     offset: Rows before this page.
+ *     next: The cursor of the next page; null at the end, or if paging is by offset only.
+ *     revision: The state of the data; empty if unknown.
+ *     seconds: How long it took.
+ */
+export interface PageAnswer {
+  readonly columns: readonly Column[];
+  readonly rows: readonly Row[];
+  readonly notes: readonly Note[];
+  readonly total: number | null;
+  readonly total_exact: boolean;
+  readonly offset: number;
+  readonly next: string | null;
+  readonly revision: string;
+  readonly seconds: number;
+}
+
+/**
+ * One page of rows: by `cursor`, else by `offset`.
+ *
+ * Attributes:
+ *     sort: The most significant key first.
+ *     columns: The columns to return; None for all.
+ *     total: Count all matching rows.
+ *     residual: Let the driver filter and sort over so many rows itself what the server cannot; None for not.
+ */
+export interface PageAsked {
+  readonly connection: string;
+  readonly object: string;
+  readonly filters?: readonly FilterRow[];
+  readonly match?: "all" | "any";
+  readonly span?: TimeSpan | null;
+  readonly tenant?: string | null;
+  readonly revision?: string;
+  readonly sort?: readonly SortKey[];
+  readonly offset?: number;
+  readonly limit?: number;
+  readonly columns?: readonly string[] | null;
+  readonly total?: boolean;
+  readonly cursor?: string | null;
+  readonly residual?: number | null;
+}
+
+/** The requests in a console text; nothing is sent. `variables` fill ``${name}``. */
+export interface ParseAsked {
+  readonly connection: string;
+  readonly text: string;
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** The requests of a console text, in order. */
+export interface Parsed {
+  readonly requests: readonly ParsedRequest[];
+}
+
+/** One request of a console text: the line where it begins (from 1), and whether it may write. */
+export interface ParsedRequest {
+  readonly request: HttpRequest;
+  readonly writes: boolean;
+  readonly line: number;
+  readonly curl: string;
+}
+
+/** The health of a connection: ok, or a reason. */
+export interface Pinged {
+  readonly ok: boolean;
+  readonly reason: string;
+  readonly code: string;
+}
+
+/** The exact requests of some changes; nothing is written. A drop stands alone, with the object's name typed. */
+export interface PlanAsked {
+  readonly connection: string;
+  readonly changes: readonly ChangeEntry[];
+  readonly undo?: boolean;
+  readonly typed?: string;
+}
+
+/**
+ * A plan: the server keeps it for ten minutes under `plan`, and ``apply`` sends exactly this.
+ *
+ * Attributes:
+ *     plan: Its id.
+ *     steps: Exact requests, in the order they are sent.
+ *     refusals: Changes that are not sent, and why.
+ *     notes: Remarks to read before sending.
+ *     undoable: An undo file will be offered.
+ */
+export interface Planned {
+  readonly plan: string;
+  readonly steps: readonly PlannedStep[];
+  readonly refusals: readonly OutcomeAnswer[];
+  readonly notes: readonly Note[];
+  readonly undoable: boolean;
+}
+
+/** One request as it will be sent, the changes it carries out, and in words what it does if it is hard to read. */
+export interface PlannedStep {
+  readonly request: HttpRequest;
+  readonly changes: readonly number[];
+  readonly statement: string;
+}
+
+/** What the page remembers on this machine: saved filters, columns of a grid; JSON texts by key, never secrets. */
+export interface Preferences {
+  readonly values: Readonly<Record<string, string>>;
+}
+
+/** What the page remembers, by keys that begin with this text (``grid/shop/orders``). */
+export interface PreferencesAsked {
+  readonly prefix?: string;
+}
+
+/**
+ * Something that needs a person's consent; every tab shows it until one answers.
+ *
+ * Attributes:
+ *     id: For the answer.
+ *     about: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
+ *     text: The question.
+ *     details: What a person should see first; lines.
+ */
+export interface Question {
+  readonly id: string;
+  readonly about: string;
+  readonly text: string;
+  readonly details: readonly string[];
+}
+
+/**
+ * What the page offers as a button beside a failure.
+ *
+ * Attributes:
+ *     action: What the button does; ``command`` copies `target`, the others call that route with it.
+ *     label: The text of the button.
+ *     target: A plugin's id, a connection's name, or the command to copy.
+ */
+export interface Remedy {
+  readonly action: "command" | "edit" | "enable" | "install" | "open" | "repair" | "unlock" | "update";
+  readonly label: string;
+  readonly target: string;
+}
+
+/** The conformance report, as its author published it. */
+export interface Report {
+  readonly summary: string;
+  readonly sandbox: string;
+  readonly engines: Readonly<Record<string, Readonly<Record<string, number>>>>;
+  readonly skips: Readonly<Record<string, number>>;
+  readonly deviations: readonly string[];
+  readonly failures: readonly string[];
+}
+
+export type Role = "" | "expiry" | "key" | "time" | "version";
+
+/**
+ * One row: its cells in the order of the columns.
+ *
+ * Attributes:
+ *     id: For people; empty if the row has none.
+ *     key: What changes and ``cell`` send back; null if no change can name the row.
+ */
+export interface Row {
+  readonly id: string;
+  readonly key: string | null;
+  readonly cells: readonly Cell[];
+}
+
+/** The row, or null if it is gone. */
+export interface RowAnswer {
+  readonly columns: readonly Column[];
+  readonly row: Row | null;
+}
+
+/** One row as it is now, to show beside a conflicting change. */
+export interface RowAsked {
+  readonly connection: string;
+  readonly key: string;
+}
+
+/**
+ * Save a connection; `replace` is the name of the one that is edited, empty for a new one.
+ *
+ * Attributes:
+ *     fields: Entries of the visible fields by name.
+ *     accept_address: The person changed or confirmed the host: the address it has now is accepted.
+ */
+export interface SaveConnection {
+  readonly name: string;
+  readonly type: string;
+  readonly fields: Readonly<Record<string, FieldEntry>>;
+  readonly replace?: string;
+  readonly accept_address?: boolean;
+}
+
+/**
+ * One message of the event stream; only the member of its kind is set.
+ *
+ * Attributes:
+ *     kind: ``event`` (of dragoman: `event` has ``name``, ``at`` and the fields of docs/reference/events.md, such as
+ *         ``plugin.install_progressed`` with ``phase``, ``done``, ``total``); ``question`` and ``answered``;
+ *         ``export``; ``opened`` (also after unlocking) and ``closed``; ``files`` (connections.toml or config.toml
+ *         changed: load the lists again); ``lost`` (this tab was too slow: load the state again); ``bye`` (the server
+ *         ends); ``hello`` first, and ``beat`` every 15 seconds.
+ */
+export interface ServerEvent {
+  readonly kind: "answered" | "beat" | "bye" | "closed" | "event" | "export" | "files" | "hello" | "lost" | "opened" | "question";
+  readonly event: Readonly<Record<string, unknown>> | null;
+  readonly question: Question | null;
+  readonly answered: string | null;
+  readonly export: Export | null;
+  readonly opened: Opened | null;
+  readonly closed: string | null;
+}
+
+/** Remember a JSON text under a key; null forgets it. */
+export interface SetPreference {
+  readonly key: string;
+  readonly value: string | null;
+}
+
+/** One key of a sort. */
+export interface SortKey {
+  readonly column: string;
+  readonly descending?: boolean;
+}
+
+/**
+ * What a tab shows first.
+ *
+ * Attributes:
+ *     version: Of dragoman.
+ *     sandbox: The level that drivers reach here: ``full``, ``partial: no Landlock …``, ``off``.
+ *     connection: The connection named at the start; empty for none.
+ *     open: The connections that are open.
+ *     questions: Those that wait for an answer.
+ *     exports: Running and finished ones.
+ *     export_folder: Where exports may be written, as given at the start; empty if only downloads are possible.
+ *     warnings: About this machine and its files.
+ */
+export interface State {
+  readonly version: string;
+  readonly sandbox: string;
+  readonly connection: string;
+  readonly open: readonly Opened[];
+  readonly questions: readonly Question[];
+  readonly exports: readonly Export[];
+  readonly export_folder: string;
+  readonly warnings: readonly string[];
+}
+
+/** Connect with these entries, without saving them. */
+export interface TestConnection {
+  readonly name: string;
+  readonly type: string;
+  readonly fields: Readonly<Record<string, FieldEntry>>;
+  readonly replace?: string;
+  readonly accept_address?: boolean;
+}
+
+/** The connection works. */
+export interface Tested {
+  readonly product: string;
+  readonly version: string;
+  readonly sandbox: string;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * The column that orders the rows of an object in time.
+ *
+ * Attributes:
+ *     column: Its name; requests may carry a `TimeRange` of it.
+ *     window: Seconds before now that the host reads if a caller names no range; None for all rows.
+ */
+export interface TimeColumn {
+  readonly column: string;
+  readonly window: number | null;
+}
+
+/** A span of time: ISO 8601, or relative to now (``-1h``); `all_time` for all rows. */
+export interface TimeSpan {
+  readonly since?: string | null;
+  readonly until?: string | null;
+  readonly all_time?: boolean;
+}
+
+/** The types of all registries. */
+export interface TypeList {
+  readonly types: readonly TypeOffer[];
+}
+
+/**
+ * A database type of a registry, or of an installed driver.
+ *
+ * Attributes:
+ *     type: Its name in a connection.
+ *     driver: The driver that serves it.
+ */
+export interface TypeOffer {
+  readonly type: string;
+  readonly driver: DriverSummary;
+}
+
+/** Allow writes on a production connection for some minutes; the person typed its name. 0 locks it again. */
+export interface Unlock {
+  readonly connection: string;
+  readonly typed: string;
+  readonly minutes?: number;
+}
+
+/** What an update changes; `permissions` and `publisher` are what it asks beyond the installed version. */
+export interface UpdateOffer {
+  readonly id: string;
+  readonly before: string;
+  readonly version: string;
+  readonly permissions: readonly string[];
+  readonly publisher: string;
+  readonly state: string;
+  readonly reason: string;
+}
+
+/** Available, or carried out, updates. */
+export interface Updates {
+  readonly updates: readonly UpdateOffer[];
+}
+
+/** The files of an installed driver that differ from what was installed; none if it is intact. */
+export interface Verified {
+  readonly faults: readonly string[];
+}
+
+/** One version of a driver: `state` is ``offered``, ``yanked``, ``deprecated``, ``quarantined`` or empty. */
+export interface VersionSummary {
+  readonly version: string;
+  readonly state: string;
+  readonly reason: string;
+  readonly uploaded: string;
+  readonly size: number;
+  readonly host_api: string;
+  readonly installed: boolean;
+}
+
+export type Written = "always" | "insert" | "never";
+
+/** What each POST /api/NAME takes and answers. */
+export interface Routes {
+  "enter": [Enter, Entered];
+  "leave": [Empty, Done];
+  "token": [Empty, NewToken];
+  "state": [Empty, State];
+  "connections": [Empty, ConnectionList];
+  "connections/types": [Empty, TypeList];
+  "connections/form": [FormAsked, Form];
+  "connections/save": [SaveConnection, Done];
+  "connections/test": [TestConnection, Tested];
+  "connections/remove": [Named, Done];
+  "open": [OnConnection, Opened];
+  "close": [OnConnection, Done];
+  "ping": [OnConnection, Pinged];
+  "unlock": [Unlock, Opened];
+  "objects": [ObjectsAsked, Objects];
+  "describe": [DescriptionAsked, Described];
+  "page": [PageAsked, PageAnswer];
+  "count": [CountAsked, Counted];
+  "cell": [CellAsked, CellAnswer];
+  "explain": [ExplainAsked, Explained];
+  "changes/plan": [PlanAsked, Planned];
+  "changes/apply": [ApplyAsked, Applied];
+  "changes/row": [RowAsked, RowAnswer];
+  "console/parse": [ParseAsked, Parsed];
+  "console/execute": [ExecuteAsked, Executed];
+  "console/history": [OnConnection, History];
+  "exports": [Empty, Exports];
+  "exports/start": [ExportAsked, Export];
+  "exports/cancel": [ExportNamed, Done];
+  "plugins/browse": [BrowseAsked, Browsed];
+  "plugins/show": [DriverNamed, DriverPage];
+  "plugins/install": [DriverNamed, Installed];
+  "plugins/updates": [Empty, Updates];
+  "plugins/update": [DriverNamed, Updates];
+  "plugins/rollback": [DriverNamed, Installed];
+  "plugins/pin": [DriverNamed, Done];
+  "plugins/enable": [DriverNamed, Done];
+  "plugins/disable": [DriverNamed, Done];
+  "plugins/remove": [DriverNamed, Done];
+  "plugins/verify": [DriverNamed, Verified];
+  "plugins/repair": [DriverNamed, Installed];
+  "questions/answer": [AnswerQuestion, Done];
+  "preferences": [PreferencesAsked, Preferences];
+  "preferences/set": [SetPreference, Done];
+}
