@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from dragoman_api.filters import Filter, RawQuery
     from dragoman_api.grid import Page, Row, RowKey, Sort
 
+    from .changes import undo_lines
     from .counts_and_rows import Count, Rows
     from .exports import ExportResult
+    from .plugins import DriverListing
+    from .questions import Question
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
     from .saved_connections import SavedConnection
     from .secret_references import Reference
@@ -26,10 +29,13 @@ _ROOMS = {
     "dragoman_api.errors": "DragomanError Refused",
     "dragoman_api.filters": "Filter RawQuery",
     "dragoman_api.grid": "Page Row RowKey Sort",
+    "dragoman.changes": "undo_lines",
     "dragoman.saved_connections": "SavedConnection",
     "dragoman.counts_and_rows": "Count Rows",
     "dragoman.exports": "ExportResult",
     "dragoman.secret_references": "Reference",
+    "dragoman.plugins": "DriverListing",
+    "dragoman.questions": "Question",
     "dragoman.runtime": "Runtime open",
     "dragoman.session": "Session",
     "dragoman.time_spans": "Span",
@@ -37,9 +43,9 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Answer", "Count", "Delete", "DragomanError", "Drop", "ExportResult", "Filter", "Insert", "Outcome", "Page", "Plan",
-    "RawQuery", "Reference", "Refused", "Row", "RowKey", "Rows", "Runtime", "SavedConnection", "Session", "Sort",
-    "Span", "Update", "open",
+    "Answer", "Count", "Delete", "DragomanError", "DriverListing", "Drop", "ExportResult", "Filter", "Insert",
+    "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "Rows", "Runtime",
+    "SavedConnection", "Session", "Sort", "Span", "Update", "open", "undo_lines",
 ]  # fmt: skip
 
 

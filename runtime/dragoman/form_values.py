@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,24 @@ def usual(field: FormField) -> FieldValue:
     if field.kind in (FieldKind.SECRET, FieldKind.FILE) or field.name == "skip_tls_verification":
         return None
     return None if field.name == "host" and field.default not in LOCAL else field.default
+
+
+def effective(field: FormField) -> FormField:
+    """Return a field as the host treats it, whatever the manifest says: its default, and whether it can be hidden."""
+    return replace(field, default=usual(field), visible_if={} if field.name in ACTED_ON else field.visible_if)
+
+
+def to_save(fields: Sequence[FormField], values: Mapping[str, Saved], *, name: str) -> dict[str, Saved]:
+    """Check a connection's values, and return those that are saved.
+
+    A driver update may change the defaults of advanced fields, but not where a connection leads, or how.
+
+    Raises:
+        ConfigurationError: As `check_values`.
+    """
+    checked = check_values(fields, values, name=name)
+    left_out = {field.name for field in fields if field.advanced} - values.keys() - ACTED_ON.keys()
+    return {key: value for key, value in checked.items() if key not in left_out and value is not None}
 
 
 def misfit(field: FormField, value: Saved) -> str:
@@ -56,7 +75,7 @@ def check_values(fields: Sequence[FormField], values: Mapping[str, Saved], *, na
     """
     _check_kinds(fields, name=name)
     known = {field.name: field for field in fields}
-    faults = [f"{key}: no such field (fields: {', '.join(known)})" for key in values if key not in known]
+    faults = {key: f"no such field (fields: {', '.join(known)})" for key in values if key not in known}
     complete = {field.name: values.get(field.name, usual(field)) for field in fields}
     result: dict[str, Saved] = {}
     again = []
@@ -67,13 +86,14 @@ def check_values(fields: Sequence[FormField], values: Mapping[str, Saved], *, na
         elif not isinstance(value, Reference):
             value, fault = _coerce(field, value)
         if fault:
-            faults.append(f"{field.name}: {fault}")
+            faults[field.name] = fault
         elif field.required and value in (None, ""):
-            faults.append(f"{field.name}: must not be empty")
+            faults[field.name] = "must not be empty"
         result[field.name] = value
     if faults:
         hint = " ".join(["dragoman connections edit", name, *again])
-        raise ConfigurationError(f"connection {name!r}: " + "; ".join(faults), hint=hint)
+        told = "; ".join(f"{field}: {fault}" for field, fault in faults.items())
+        raise ConfigurationError(f"connection {name!r}: {told}", hint=hint, details={"field": next(iter(faults))})
     return result
 
 

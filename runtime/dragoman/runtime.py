@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import anyio
+import msgspec
 
 from dragoman_api import events
 from dragoman_api.errors import ConfigurationError, DragomanError, PermissionDeniedError
@@ -15,7 +17,7 @@ from dragoman_registry.names import called
 from .automations import named, shipped
 from .background import background
 from .event_bus import Bus
-from .form_values import check_values
+from .form_values import check_values, to_save
 from .hook_manager import Hooks
 from .live_driver import LiveDriver
 from .plugins import Plugins, Registries
@@ -27,6 +29,7 @@ from .questions import Question
 from .reference_migration import find_texts, record
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
+from .sandbox.levels import achievable_level
 from .sandbox.reach.address_resolver import NearerError
 from .sandbox.reach.grants import granted
 from .sandbox.spare import Spare
@@ -36,7 +39,7 @@ from .session import Session
 from .settings import find_paths, read_settings
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
@@ -139,6 +142,11 @@ class Runtime:
         """Call a function with every event, immediately and in order, for example to log it."""
         self._bus.add_sink(sink)
 
+    @property
+    def sandbox(self) -> str:
+        """The sandbox level that drivers can reach on this machine, and what it lacks: ``full``, ``partial: …``."""
+        return "off" if self._policy == "off" else str(achievable_level())
+
     async def ask(self, call: Call) -> None:
         """Ask the automations about an action that is about to happen outside this runtime.
 
@@ -189,11 +197,14 @@ class Runtime:
         done.set()
 
     @asynccontextmanager
-    async def open(self, name: str) -> AsyncIterator[Session]:
-        """Open a saved connection, installing its driver if it is missing (P3).
+    async def open(
+        self, name: str | SavedConnection, *, secrets: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Session]:
+        """Open a connection, installing its driver if it is missing (P3).
 
         Args:
-            name: The connection's name.
+            name: A saved connection's name; or a connection itself, to try it before it is saved.
+            secrets: Typed secrets by field, for its references of the scheme ``stored`` that are not stored yet.
 
         Yields:
             The session; it closes with the block.
@@ -205,16 +216,19 @@ class Runtime:
             ConnectionFailedError: TLS or the network failed.
             SandboxError: The driver could not be started or confined.
         """
-        connection = await anyio.to_thread.run_sync(self.connections.get, name)
+        if isinstance(name, str):
+            connection, secrets = await anyio.to_thread.run_sync(self.connections.get, name), {}
+        else:
+            connection, name = name, name.name
         try:
             generation = await self._drivers.ready_for(connection.type, connection=name)
             connection = await self._recorded(connection, generation)
             try:
-                driver = await self._start(connection, generation)
+                driver = await self._start(connection, generation, secrets or {})
             except PermissionDeniedError as error:
                 if not await self._agrees(error, connection=name):
                     raise
-                driver = await self._start(connection, generation)
+                driver = await self._start(connection, generation, secrets or {})
         except DragomanError as error:
             self._bus.emit(events.ConnectionFailed(connection=name, code=error.code, reason=error.message))
             raise
@@ -230,8 +244,35 @@ class Runtime:
             finally:  # also where the caller was cancelled
                 self._bus.emit(events.ConnectionClosed(connection=name))
 
-    async def _start(self, connection: SavedConnection, generation: Generation) -> LiveDriver:
-        launch, notices = await anyio.to_thread.run_sync(self._prepare, connection, generation)
+    async def save(
+        self, connection: SavedConnection, *, secrets: Mapping[str, str] | None = None, replace: bool = False
+    ) -> SavedConnection:
+        """Check a connection against its driver's form, and save it.
+
+        Args:
+            connection: What a person entered; its values may lack those that the form has by default.
+            secrets: Typed secrets by field, which its references of the scheme ``stored`` name; they go into a file
+                that only this user can read.
+            replace: A connection of that name may be replaced.
+
+        Returns:
+            What was saved.
+
+        Raises:
+            PluginNotFoundError: There is no driver for its type.
+            ConfigurationError: It does not fit the form (``details["field"]`` names the first field that does not),
+                its name is taken, or the file cannot be written.
+        """
+        form = await self.plugins.form(connection.type)
+        values = to_save(form, connection.values, name=connection.name)
+        saved = msgspec.structs.replace(connection, values=values)
+        await anyio.to_thread.run_sync(partial(self.connections.save, saved, replace=replace))
+        for field, secret in (secrets or {}).items():
+            await anyio.to_thread.run_sync(self.connections.store_secret, saved.name, field, secret)
+        return saved
+
+    async def _start(self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]) -> LiveDriver:
+        launch, notices = await anyio.to_thread.run_sync(self._prepare, connection, generation, typed)
         assert launch.profile is not None
         self._bus.mask.add(launch.profile.secrets.values.values())
         driver = LiveDriver(
@@ -284,7 +325,9 @@ class Runtime:
         await anyio.to_thread.run_sync(record, texts, self.connections)
         return texts.recorded
 
-    def _prepare(self, connection: SavedConnection, generation: Generation) -> tuple[Launch, tuple[str, ...]]:
+    def _prepare(
+        self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]
+    ) -> tuple[Launch, tuple[str, ...]]:
         """Check the saved values against the driver's form; resolve only references that a person entered."""
         manifest, name = generation.manifest, connection.name
         values = check_values(manifest.form, connection.values, name=name)
@@ -292,7 +335,7 @@ class Runtime:
             self.connections.expect_own()
         files = open_files(values)
         secrets = {
-            key: self.connections.secret(value, connection=name, field=key)
+            key: typed[key] if key in typed else self.connections.secret(value, connection=name, field=key)
             for key, value in values.items()
             if isinstance(value, Reference) and key not in files
         }

@@ -125,12 +125,15 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             refuse when unattended.
         cut_cells: Refuse to overwrite a long value with its truncated beginning (E23).
         audit: Record every write and its outcome.
+        production: Others depend on the data: the workbench opens the connection read-only, until a person unlocks it
+            for a time.
         limits: What one call may read: `rows`, `bytes`, `seconds`.
     """
 
     read_only: Level | None = None
     cut_cells: bool | None = None
     audit: bool | None = None
+    production: bool | None = None
     limits: Limit | None = None
 
 
@@ -140,6 +143,7 @@ class Guards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     read_only: Level = "off"
     cut_cells: bool = True
     audit: bool = False
+    production: bool = False
     limits: Limit = Limit()
     connections: dict[str, Guard] = {}
 

@@ -2,6 +2,6 @@
 
 from .files import ChangeFile
 from .sets import ChangeReport, ChangeSet, LineOutcome
-from .undo import UndoFile
+from .undo import UndoFile, undo_lines
 
-__all__ = ["ChangeFile", "ChangeReport", "ChangeSet", "LineOutcome", "UndoFile"]
+__all__ = ["ChangeFile", "ChangeReport", "ChangeSet", "LineOutcome", "UndoFile", "undo_lines"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from dragoman_api.changes import Insert
+from dragoman_api.changes import Insert, OutcomeStatus
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.files import replacing, sync
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from dragoman_api.changes import Change
+    from dragoman_api.changes import Change, Outcome, Plan
     from dragoman_api.grid import RowKey
 
 
@@ -88,6 +88,27 @@ class UndoFile:
         self.path.unlink(missing_ok=True)
         with suppress(OSError):  # data that a full disk rejected is not needed
             self._file.close()
+
+
+def undo_lines(plan: Plan, *, outcomes: Sequence[Outcome]) -> bytes:
+    """Return the text of a change file that takes back what a plan changed; empty if there is nothing to take back.
+
+    Args:
+        plan: Planned with `undo`.
+        outcomes: What `Session.apply` returned for it. A row of unknown outcome keeps its line, which matches the row
+            only as the plan would have left it.
+    """
+    rows = [row for each in plan.planned for row in each.by_row]
+    told = {outcome.change: outcome for outcome in outcomes}
+    lines = []
+    for row, change in zip(rows, plan.undo, strict=False):
+        end = told.get(row[0])
+        status = end.status if end else OutcomeStatus.UNKNOWN
+        if status is OutcomeStatus.APPLIED and end is not None and end.key is not None:
+            lines.append(_at(write_line(change), end.key))  # type: ignore[arg-type]  # a drop has no undo
+        elif status in (OutcomeStatus.APPLIED, OutcomeStatus.UNKNOWN):
+            lines.append(write_line(change))  # type: ignore[arg-type]
+    return b"".join(lines)
 
 
 def _at(line: bytes, key: RowKey) -> bytes:

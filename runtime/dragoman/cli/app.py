@@ -42,6 +42,7 @@ _ROOMS = {
     "run": "run:run",
     "summarize": "summarize:summarize",
     "update": "changes:update",
+    "workbench": "workbench:workbench",
 }
 
 

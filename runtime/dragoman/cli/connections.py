@@ -301,15 +301,10 @@ def _keep(typed: Secrets, store: Connections, name: str) -> None:
 
 
 def _saved(name: str, kind: str, form: Sequence[FormField], values: Values) -> SavedConnection:
-    from dragoman.form_values import check_values
+    from dragoman.form_values import to_save
     from dragoman.saved_connections import SavedConnection
-    from dragoman_registry.wheels.manifest import ACTED_ON
 
-    checked = check_values(form, values, name=name)
-    # A driver update may change the defaults of advanced fields, but not where a connection leads, or how.
-    left_out = {field.name for field in form if field.advanced} - values.keys() - ACTED_ON.keys()
-    chosen = {key: value for key, value in checked.items() if key not in left_out and value is not None}
-    return SavedConnection(name=name, type=kind, values={**chosen})
+    return SavedConnection(name=name, type=kind, values=to_save(form, values, name=name))
 
 
 async def _connect(options: Options, runtime: Runtime, saved: SavedConnection, *, only_save: bool) -> None:

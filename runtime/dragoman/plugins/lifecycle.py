@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.to_thread
 
+from dragoman.form_values import effective
 from dragoman.installed_versions import installed_version
 from dragoman_api import events
 from dragoman_api.calls import Call
@@ -145,13 +146,17 @@ class Plugins:
     async def form(self, type: str) -> tuple[FormField, ...]:  # noqa: A002 - the field's word
         """Return a database type's form from the installed driver, else from the registry; no code runs.
 
+        Its fields are as the host treats them: no manifest hides where a connection leads, or chooses that by default.
+
         Raises:
             PluginNotFoundError: There is no driver for the type.
         """
         generation = await anyio.to_thread.run_sync(self._store.active, type)
         if generation is not None:
-            return generation.manifest.form
-        return (await self.show((await self.for_type(type)).id)).manifest.form
+            form = generation.manifest.form
+        else:
+            form = (await self.show((await self.for_type(type)).id)).manifest.form
+        return tuple(map(effective, form))
 
     # verbs ----------------------------------------------------------------------------------------------------------
 

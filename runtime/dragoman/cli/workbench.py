@@ -1,0 +1,94 @@
+"""The command that serves the workbench: grid, console and marketplace in a browser."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .commands import Command, complete_connection
+from .output import say
+
+if TYPE_CHECKING:
+    from .options import Options
+
+PACKAGE = "dragoman_workbench"
+"""A wheel of its own, which this command needs and nothing else imports."""
+
+
+@click.command("workbench", cls=Command)
+@click.argument("connection", metavar="[CONNECTION]", required=False, shell_complete=complete_connection)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 picks a free port.")
+@click.option("--no-browser", is_flag=True, help="Print the address instead of opening a browser.")
+@click.option(
+    "--export-to",
+    metavar="DIR",
+    type=click.Path(path_type=Path, resolve_path=True),
+    help="Let exports be written into this folder; without it, the browser downloads them.",
+)
+@click.pass_obj
+async def workbench(
+    options: Options, *, connection: str | None, port: int, no_browser: bool, export_to: Path | None
+) -> None:
+    """Serve grid, console and marketplace to a browser on this machine, until it is interrupted."""
+    import anyio.to_thread
+
+    from .python_files import load_automation
+
+    serving = _serving()
+    place: Any
+    async with serving(
+        Path(options.home) if options.home else None,
+        port=port,
+        connection=connection or "",
+        export_folder=export_to,
+        use=[load_automation(path) for path in options.use],
+        sandbox=options.sandbox,
+    ) as place:
+        if options.events:
+            place.runtime.add_sink(options.listener())
+        if no_browser:
+            address = place.address()
+            options.result({"address": address, "url": place.url}, address)
+        else:
+            options.result({"file": str(place.file.path), "url": place.url}, f"serving {place.url}/")
+            if not await anyio.to_thread.run_sync(_open, place.file.path, abandon_on_cancel=True):
+                say(f"no browser could be opened; open this file in one: {place.file.path}")
+        sys.stdout.flush()
+        options.say("only this machine can reach it; Ctrl-C ends it")
+        await _told_to_end()
+    options.say("ended")
+
+
+def _serving() -> Any:
+    """Return what serves the workbench. Raises ConfigurationError if its wheel is not installed."""
+    from dragoman_api.errors import ConfigurationError
+
+    try:
+        return import_module(f"{PACKAGE}.serving").serving
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] != PACKAGE:
+            raise
+        hint = "pip install 'dragoman[workbench]'"
+        raise ConfigurationError("the workbench is not installed", hint=hint, code="extra-missing") from error
+
+
+def _open(file: Path) -> bool:
+    """Open the file that holds the token; its path alone is in the argument list of the browser."""
+    import webbrowser
+
+    return webbrowser.open(file.as_uri())
+
+
+async def _told_to_end() -> None:
+    import anyio
+
+    if sys.platform == "win32":  # Ctrl-C cancels the command
+        await anyio.sleep_forever()
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            return
