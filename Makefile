@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml plugins/api/pyproject.toml tests/requirements.txt tests/constraints.txt
+$(STAMP): pyproject.toml plugins/api/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
 	@[ -n "$(PYTHON)" ] || { echo "dragoman needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3" >&2; exit 2; }
 	@echo "setting up $(VENV) (once; half a minute with a warm package cache)"
 	@if command -v uv >/dev/null 2>&1; then \
@@ -53,6 +53,7 @@ check: $(BUNDLE) ## ruff and its format, mypy, import contracts
 	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
 	@$(BIN)/mypy tests/typecheck
 	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache
+	@$(BIN)/python plugins/workbench/typescript.py --check
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
 	@$(BIN)/python -m docs.demo.sample_cluster

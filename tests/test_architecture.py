@@ -25,6 +25,7 @@ PACKAGES = {
         "dragoman_api": "plugins/api",
         "dragoman_elasticsearch": "plugins/elasticsearch",
         "dragoman_weaviate": "plugins/weaviate",
+        "dragoman_workbench": "plugins/workbench",
     }.items()
 }
 HEAVY = {"aiohttp", "pydantic", "rich", "tomlkit", "hypothesis", "pytest", "installer", "packaging"}
@@ -81,7 +82,11 @@ def test_the_version_is_answered_before_a_parser_is_imported():
 
 def test_no_driver_can_be_imported_beside_the_host(tmp_path):
     """P1: drivers are found in registries, never in the host's own environment."""
-    drivers = [path.name for path in (ROOT / "plugins").glob("*/dragoman_*") if path.name != "dragoman_api"]
+    drivers = [
+        path.name
+        for path in (ROOT / "plugins").glob("*/dragoman_*")
+        if path.name not in ("dragoman_api", "dragoman_workbench")
+    ]
     program = f"from importlib.util import find_spec; print([name for name in {drivers} if find_spec(name)])"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, env={}, capture_output=True, text=True, check=True
@@ -150,17 +155,25 @@ def test_every_error_a_caller_can_meet_is_of_the_one_tree():
 HOST = "dragoman"
 ELASTICSEARCH, WEAVIATE = "dragoman_elasticsearch", "dragoman_weaviate"
 TWIN = "what each driver calls so of its own database; neither sees the other"
+WORKBENCH, SEEN = "dragoman_workbench", "what the page sees of it: a message of the workbench's own wire"
 SYSTEMS = "the same part for POSIX and for Windows, which tests/worker/test_two_systems.py holds to one interface"
 SHARED_NAMES = {  # the packages whose public classes share a name, and why they do
     "Asked": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Driver": ([ELASTICSEARCH, WEAVIATE], TWIN),
+    "Export": ([HOST, WORKBENCH], SEEN),
     "ExportReader": ([ELASTICSEARCH, WEAVIATE], TWIN),
+    "Failure": (["dragoman_worker", WORKBENCH], SEEN),
     "Family": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "Features": ([ELASTICSEARCH, WEAVIATE], TWIN),
-    "Field": ([ELASTICSEARCH, WEAVIATE], TWIN),
+    "Field": ([ELASTICSEARCH, WEAVIATE, WORKBENCH], f"{TWIN}; a field of a form in the page"),
     "FilterBody": ([ELASTICSEARCH, WEAVIATE], TWIN),
+    "Message": (["dragoman_worker", WORKBENCH], "one message of a wire: to a driver's process, and to the page"),
+    "Opened": (["dragoman_worker", WORKBENCH], SEEN),
     "Output": ([HOST, HOST], SYSTEMS),
     "Process": ([HOST, HOST], SYSTEMS),
+    "Question": ([HOST, WORKBENCH], SEEN),
+    "Row": (["dragoman_api", WORKBENCH], SEEN),
+    "Selection": (["dragoman_api", WORKBENCH], SEEN),
     "View": ([ELASTICSEARCH, WEAVIATE], TWIN),
 }
 
@@ -208,7 +221,7 @@ def test_the_public_surface_stays_small():
     import dragoman
     import dragoman_api
 
-    assert len(dragoman.__all__) <= 25
+    assert len(dragoman.__all__) <= 30
     assert len(dragoman_api.__all__) <= 60
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert len(project["dependencies"]) <= 12
@@ -250,7 +263,7 @@ def test_every_driver_asks_for_one_range_of_the_api():
     major = current.partition(".")[0]
     for path in (ROOT / "plugins").glob("*/pyproject.toml"):
         project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-        if project["name"] != "dragoman-api":
+        if project["name"] not in ("dragoman-api", "dragoman-workbench"):
             assert project["dependencies"] == [f"dragoman-api~={major}.0"]
             [manifest] = path.parent.glob("*/driver.json")
             assert json.loads(manifest.read_text(encoding="utf-8"))["host_api"] == f"~={major}.0"

@@ -16,7 +16,7 @@ import msgspec
 from dragoman_workbench import messages
 
 TARGET = Path(__file__).parent / "page" / "messages.ts"
-HEAD = "// Made by plugins/workbench/typescript.py from dragoman_workbench/messages.py; change it there.\n"
+HEAD = "// Made by plugins/workbench/typescript.py from dragoman_workbench/messages; change it there.\n"
 
 
 def render() -> str:

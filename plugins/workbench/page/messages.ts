@@ -1,4 +1,4 @@
-// Made by plugins/workbench/typescript.py from dragoman_workbench/messages.py; change it there.
+// Made by plugins/workbench/typescript.py from dragoman_workbench/messages; change it there.
 
 /**
  * Every request and answer between the page and the server; `page/messages.ts` is generated from it.

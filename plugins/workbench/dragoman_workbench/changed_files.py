@@ -1,0 +1,52 @@
+"""Notices that the command line or an editor changed the files of connections and settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from .messages import ServerEvent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from typing import Protocol
+
+    from .event_stream import EventStream
+
+    class Paths(Protocol):
+        """The files of a home."""
+
+        @property
+        def connections(self) -> Path:
+            """The file of saved connections."""
+
+        @property
+        def settings(self) -> Path:
+            """The settings file."""
+
+
+LOOK_SECONDS = 2.0
+
+
+async def watch(paths: Paths, *, stream: EventStream, seconds: float = LOOK_SECONDS) -> None:
+    """Tell every tab when one of the files has changed, until it is cancelled."""
+    before = await _stamps(paths)
+    while True:
+        await anyio.sleep(seconds)
+        now = await _stamps(paths)
+        if now != before:
+            before = now
+            stream.send(ServerEvent(kind="files"))
+
+
+async def _stamps(paths: Paths) -> list[tuple[int, int, int] | None]:
+    found: list[tuple[int, int, int] | None] = []
+    for path in (paths.connections, paths.settings):
+        try:
+            about = await anyio.Path(path).stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((about.st_mtime_ns, about.st_size, about.st_ino))
+    return found

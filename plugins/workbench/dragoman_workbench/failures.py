@@ -1,0 +1,71 @@
+"""Errors as the page shows them: what failed, what to do, and a button where the page itself can do it."""
+
+from __future__ import annotations
+
+import re
+
+from dragoman_api.errors import DRIVER, AuthenticationError, ConnectionFailedError, DragomanError
+
+from .messages import Failure, Remedy
+from .production import LOCKED
+
+_COMMANDS: tuple[tuple[str, str, str], ...] = (
+    (r"dragoman plugins install (\S+)(?: --version \S+)?(?: --yes)?", "install", "Install it"),
+    (r"dragoman plugins update (\S+)(?: --yes)?", "update", "Update it"),
+    (r"dragoman plugins repair (\S+)(?: --yes)?", "repair", "Repair it"),
+    (r"dragoman plugins enable (\S+)", "enable", "Enable it"),
+    (r"dragoman connections edit (\S+).*", "edit", "Edit the connection"),
+)
+"""Commands of hints that the page can carry out itself."""
+_LONGEST = 4_000
+"""Characters of one text of a failure; a server wrote some of them."""
+CLOSED = "connection-closed"
+"""Code of the error of a connection that is not open."""
+
+
+def failure_of(error: DragomanError) -> Failure:
+    """Return an error as the page shows it."""
+    details = {key: _bounded(str(value)) for key, value in error.details.items()}
+    row = error.details.get("row")
+    return Failure(
+        code=error.code,
+        message=_bounded(error.message),
+        hint=_bounded(error.hint),
+        hint_from=error.hint_from,
+        details=details,
+        field=_field(error),
+        row=row if isinstance(row, int) and not isinstance(row, bool) else None,
+        remedy=_remedy(error),
+    )
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _field(error: DragomanError) -> str:
+    """Return the field of the form that can mend an error."""
+    field = error.details.get("field")
+    if isinstance(field, str) and error.hint_from != DRIVER:
+        return field
+    if isinstance(error, AuthenticationError):
+        return "auth_method"
+    if isinstance(error, ConnectionFailedError):
+        return "ssl_mode" if re.search(r"certificate|TLS|SSL", error.message) else "host"
+    return ""
+
+
+def _remedy(error: DragomanError) -> Remedy | None:
+    connection = str(error.details.get("connection", ""))
+    if error.code == LOCKED:
+        return Remedy(action="unlock", label="Unlock", target=connection)
+    if error.code == CLOSED:
+        return Remedy(action="open", label="Open it", target=connection)
+    if error.hint_from == DRIVER:
+        return None  # a driver's words are shown, and nothing follows from them
+    for pattern, action, label in _COMMANDS:
+        if found := re.fullmatch(pattern, error.hint):
+            return Remedy(action=action, label=label, target=found[1])  # type: ignore[arg-type]
+    if error.hint.startswith(("dragoman ", "pip install ")) and "\n" not in error.hint:
+        return Remedy(action="command", label="Copy the command", target=error.hint)
+    return None

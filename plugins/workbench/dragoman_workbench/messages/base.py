@@ -1,0 +1,99 @@
+"""The parts that all messages share: cells, names, failures, and how a tab enters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+CellTag = Literal["integer", "decimal", "json", "bytes", "cut-text", "cut-json", "cut-bytes", "missing"]
+Tagged = tuple[CellTag, str]
+Cell = None | bool | str | Tagged
+
+Name = Annotated[str, Meta(min_length=1, max_length=64)]
+ObjectName = Annotated[str, Meta(min_length=1, max_length=4_096)]
+ColumnName = Annotated[str, Meta(min_length=1, max_length=4_096)]
+Text = Annotated[str, Meta(max_length=65_536)]
+Key = Annotated[str, Meta(min_length=2, max_length=65_536)]
+Ticket = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    """An answer, or a part of one."""
+
+
+class Request(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The body of a request."""
+
+
+class Remedy(Message, frozen=True, kw_only=True):
+    """What the page offers as a button beside a failure.
+
+    Attributes:
+        action: What the button does; ``command`` copies `target`, the others call that route with it.
+        label: The text of the button.
+        target: A plugin's id, a connection's name, or the command to copy.
+    """
+
+    action: Literal["install", "update", "repair", "enable", "edit", "unlock", "open", "command"]
+    label: str
+    target: str
+
+
+class Failure(Message, frozen=True, kw_only=True):
+    """Why a request failed; a person can act on it.
+
+    Attributes:
+        code: Stable identifier, as of `dragoman_api.errors`, or ``bad-request``, ``not-found``, ``too-large``,
+            ``too-many``, ``no-secret``, ``foreign``.
+        message: One sentence.
+        hint: What to do; empty if nothing can be done.
+        hint_from: ``driver`` if a driver wrote the hint, which is then shown as its words; else empty.
+        field: The field of the form that can mend it; empty if there is none.
+        row: The filter row or change that it is about, from 0; None for none.
+        remedy: A button; None for none.
+    """
+
+    code: str
+    message: str
+    hint: str = ""
+    hint_from: str = ""
+    details: dict[str, str] = {}
+    field: str = ""
+    row: int | None = None
+    remedy: Remedy | None = None
+
+
+class Failed(Message, frozen=True, kw_only=True):
+    """The body of every answer with a status of 400 or more."""
+
+    error: Failure
+
+
+class Done(Message, frozen=True, kw_only=True):
+    """It was done."""
+
+    done: bool = True
+
+
+class Empty(Request, frozen=True, kw_only=True):
+    """A request without parameters: ``{}``."""
+
+
+class Enter(Request, frozen=True, kw_only=True):
+    """The exchange of a one-time token, from the address's fragment (``/#token=…``), for a secret."""
+
+    token: Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class Entered(Message, frozen=True, kw_only=True):
+    """The secret for the header; it expires after that many seconds without a request."""
+
+    secret: str
+    idle_seconds: int
+
+
+class NewToken(Message, frozen=True, kw_only=True):
+    """A one-time token, with which the page opens a further tab: ``/#token=…``; it holds a minute."""
+
+    token: str

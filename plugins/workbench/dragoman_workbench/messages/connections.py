@@ -1,0 +1,277 @@
+"""Messages about saved and open connections, and their objects."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from dragoman_api.columns import Column, Note, Object, TimeColumn
+
+from .base import Message, Name, ObjectName, Request, Text
+from .drivers import DriverSummary
+
+
+class ConnectionSummary(Message, frozen=True, kw_only=True):
+    """A saved connection in the list.
+
+    Attributes:
+        name: Its name.
+        type: The database type.
+        address: Host and port.
+        acts: What dragoman reads or runs to open it, in words.
+        open: It is open.
+        production: It is marked as production.
+    """
+
+    name: str
+    type: str
+    address: str
+    acts: list[str]
+    open: bool
+    production: bool
+
+
+class HiddenConnection(Message, frozen=True, kw_only=True):
+    """A saved connection that cannot be used, and why."""
+
+    name: str
+    reason: str
+
+
+class ConnectionList(Message, frozen=True, kw_only=True):
+    """The saved connections; `warnings` tells how others can change the file."""
+
+    connections: list[ConnectionSummary]
+    hidden: list[HiddenConnection]
+    warnings: list[str]
+
+
+class TypeOffer(Message, frozen=True, kw_only=True):
+    """A database type of a registry, or of an installed driver.
+
+    Attributes:
+        type: Its name in a connection.
+        driver: The driver that serves it.
+    """
+
+    type: str
+    driver: DriverSummary
+
+
+class TypeList(Message, frozen=True, kw_only=True):
+    """The types of all registries."""
+
+    types: list[TypeOffer]
+
+
+class FormAsked(Request, frozen=True, kw_only=True):
+    """The form of a new connection by `type`, or of a saved one by `name`. Nothing is installed."""
+
+    type: Annotated[str, Meta(max_length=64)] = ""
+    name: Annotated[str, Meta(max_length=64)] = ""
+
+
+class FieldChoice(Message, frozen=True, kw_only=True):
+    """One value of a choice and its label."""
+
+    value: str
+    label: str
+
+
+class Field(Message, frozen=True, kw_only=True):
+    """One field of the form.
+
+    Attributes:
+        name: Its name.
+        label: The label.
+        kind: The kind of input.
+        value: The saved value, else the default; always null for a secret and a file.
+        choices: Of a choice.
+        visible_if: Names of fields, and the values (as texts: ``true``, ``basic``) that show this one; all must hold.
+        always: It is shown whatever `visible_if` says.
+        advanced: It belongs to the Advanced section.
+        required: It must not be empty while it is visible.
+        help: One sentence.
+        saved: For a secret or a file with a saved reference: what dragoman does with it, in words. Empty otherwise.
+        references: References that saved connections hold already, which this field may use; secrets and files only.
+    """
+
+    name: str
+    label: str
+    kind: Literal["text", "integer", "switch", "choice", "secret", "file"]
+    value: bool | str | None = None
+    choices: list[FieldChoice] = []
+    visible_if: dict[str, list[str]] = {}
+    always: bool = False
+    advanced: bool = False
+    required: bool = False
+    help: str = ""
+    saved: str = ""
+    references: list[KnownReference] = []
+
+
+class KnownReference(Message, frozen=True, kw_only=True):
+    """A reference that a saved connection holds: the page sends `id` and shows `act`."""
+
+    id: str
+    act: str
+
+
+class Form(Message, frozen=True, kw_only=True):
+    """The form of one connection; `installed` is False if the driver should be offered first (P2)."""
+
+    type: str
+    name: str
+    driver: DriverSummary
+    installed: bool
+    fields: list[Field]
+
+
+class FieldEntry(Request, frozen=True, kw_only=True):
+    """What a person entered in one field.
+
+    Attributes:
+        kind: ``value``; ``keep`` for the saved secret or file; ``secret`` for a typed one, which is stored in a file
+            that only this user can read; ``reference`` for the `id` of a known one; ``path`` for the path of a file of
+            certificates.
+        value: A switch as a boolean, everything else as text; null for an empty field.
+    """
+
+    kind: Literal["value", "keep", "secret", "reference", "path"] = "value"
+    value: bool | Text | None = None
+
+
+class SaveConnection(Request, frozen=True, kw_only=True):
+    """Save a connection; `replace` is the name of the one that is edited, empty for a new one.
+
+    Attributes:
+        fields: Entries of the visible fields by name.
+        accept_address: The person changed or confirmed the host: the address it has now is accepted.
+    """
+
+    name: Name
+    type: Name
+    fields: Annotated[dict[str, FieldEntry], Meta(max_length=200)]
+    replace: Annotated[str, Meta(max_length=64)] = ""
+    accept_address: bool = False
+
+
+class TestConnection(SaveConnection, frozen=True, kw_only=True):
+    """Connect with these entries, without saving them."""
+
+
+class Tested(Message, frozen=True, kw_only=True):
+    """The connection works."""
+
+    product: str
+    version: str
+    sandbox: str
+    warnings: list[str]
+
+
+class Named(Request, frozen=True, kw_only=True):
+    """A connection by name."""
+
+    name: Name
+
+
+class Opened(Message, frozen=True, kw_only=True):
+    """An open connection: what the header shows.
+
+    Attributes:
+        connection: Its name.
+        type: The database type.
+        product: Of the server.
+        server_version: Of the server; empty if it reports none.
+        server_notes: Remarks of the driver on the server.
+        plugin: The driver's id.
+        plugin_version: Its version.
+        sandbox: Level and what it lacks.
+        warnings: About this connection.
+        guards: In words: ``read-only``, ``asks before writes``, ``at most 1,000 rows``.
+        hooks: The hooks that the driver implements: a view is offered only if its hook is there.
+        capabilities: Those of the manifest: ``tenants``, ``raw-filter``, ``revisions``, ``time-range``, …
+        production: It is marked as production.
+        unlocked_until: Seconds since the epoch until which writes are allowed on it; None while it is locked.
+        opened_at: Seconds since the epoch.
+    """
+
+    connection: str
+    type: str
+    product: str
+    server_version: str
+    server_notes: list[str]
+    plugin: str
+    plugin_version: str
+    sandbox: str
+    warnings: list[str]
+    guards: list[str]
+    hooks: list[str]
+    capabilities: list[str]
+    production: bool
+    unlocked_until: float | None = None
+    opened_at: float = 0.0
+
+
+class Unlock(Request, frozen=True, kw_only=True):
+    """Allow writes on a production connection for some minutes; the person typed its name. 0 locks it again."""
+
+    connection: Name
+    typed: Annotated[str, Meta(max_length=64)]
+    minutes: Annotated[int, Meta(ge=0, le=60)] = 15
+
+
+class OnConnection(Request, frozen=True, kw_only=True):
+    """An open connection by name."""
+
+    connection: Name
+
+
+class Pinged(Message, frozen=True, kw_only=True):
+    """The health of a connection: ok, or a reason."""
+
+    ok: bool
+    reason: str = ""
+    code: str = ""
+
+
+class ObjectsAsked(Request, frozen=True, kw_only=True):
+    """One level of the objects of a connection, in parts.
+
+    Attributes:
+        parent: The branch; None for the top.
+        contains: Only names that contain this text.
+        cursor: `Objects.next` of an earlier part.
+    """
+
+    connection: Name
+    parent: Annotated[str, Meta(max_length=4_096)] | None = None
+    contains: Annotated[str, Meta(max_length=1_000)] = ""
+    cursor: Text | None = None
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 1_000
+
+
+class Objects(Message, frozen=True, kw_only=True):
+    """The objects of one level, or a part of them."""
+
+    objects: list[Object]
+    notes: list[Note] = []
+    next: str | None = None
+
+
+class DescriptionAsked(Request, frozen=True, kw_only=True):
+    """The columns of one object."""
+
+    connection: Name
+    object: ObjectName
+
+
+class Described(Message, frozen=True, kw_only=True):
+    """The description of one object; `structure` is the server's own definition as JSON text."""
+
+    object: str
+    columns: list[Column]
+    structure: str
+    notes: list[Note]
+    time: TimeColumn | None = None

@@ -1,0 +1,183 @@
+"""The state, the event stream, what the page remembers, and the table of all routes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from .base import Done, Empty, Enter, Entered, Message, NewToken, Request, Text, Ticket
+from .connections import (
+    ConnectionList,
+    Described,
+    DescriptionAsked,
+    Form,
+    FormAsked,
+    Named,
+    Objects,
+    ObjectsAsked,
+    OnConnection,
+    Opened,
+    Pinged,
+    SaveConnection,
+    TestConnection,
+    Tested,
+    TypeList,
+    Unlock,
+)
+from .drivers import BrowseAsked, Browsed, DriverNamed, DriverPage, Installed, Updates, Verified
+from .rows import (
+    Applied,
+    ApplyAsked,
+    CellAnswer,
+    CellAsked,
+    CountAsked,
+    Counted,
+    ExplainAsked,
+    Explained,
+    PageAnswer,
+    PageAsked,
+    PlanAsked,
+    Planned,
+    RowAnswer,
+    RowAsked,
+)
+from .work import ExecuteAsked, Executed, Export, ExportAsked, ExportNamed, Exports, History, ParseAsked, Parsed
+
+
+class Question(Message, frozen=True, kw_only=True):
+    """Something that needs a person's consent; every tab shows it until one answers.
+
+    Attributes:
+        id: For the answer.
+        about: ``permissions``, ``publisher``, ``sandbox``, ``change``, ``reference`` or ``address``.
+        text: The question.
+        details: What a person should see first; lines.
+    """
+
+    id: str
+    about: str
+    text: str
+    details: list[str]
+
+
+class AnswerQuestion(Request, frozen=True, kw_only=True):
+    """A person's answer."""
+
+    id: Ticket
+    yes: bool
+
+
+class PreferencesAsked(Request, frozen=True, kw_only=True):
+    """What the page remembers, by keys that begin with this text (``grid/shop/orders``)."""
+
+    prefix: Annotated[str, Meta(max_length=8_192)] = ""
+
+
+class Preferences(Message, frozen=True, kw_only=True):
+    """What the page remembers on this machine: saved filters, columns of a grid; JSON texts by key, never secrets."""
+
+    values: dict[str, str]
+
+
+class SetPreference(Request, frozen=True, kw_only=True):
+    """Remember a JSON text under a key; null forgets it."""
+
+    key: Annotated[str, Meta(min_length=1, max_length=8_192)]
+    value: Text | None
+
+
+class State(Message, frozen=True, kw_only=True):
+    """What a tab shows first.
+
+    Attributes:
+        version: Of dragoman.
+        sandbox: The level that drivers reach here: ``full``, ``partial: no Landlock …``, ``off``.
+        connection: The connection named at the start; empty for none.
+        open: The connections that are open.
+        questions: Those that wait for an answer.
+        exports: Running and finished ones.
+        export_folder: Where exports may be written, as given at the start; empty if only downloads are possible.
+        warnings: About this machine and its files.
+    """
+
+    version: str
+    sandbox: str
+    connection: str
+    open: list[Opened]
+    questions: list[Question]
+    exports: list[Export]
+    export_folder: str
+    warnings: list[str]
+
+
+class ServerEvent(Message, frozen=True, kw_only=True):
+    """One message of the event stream; only the member of its kind is set.
+
+    Attributes:
+        kind: ``event`` (of dragoman: `event` has ``name``, ``at`` and the fields of docs/reference/events.md, such as
+            ``plugin.install_progressed`` with ``phase``, ``done``, ``total``); ``question`` and ``answered``;
+            ``export``; ``opened`` (also after unlocking) and ``closed``; ``files`` (connections.toml or config.toml
+            changed: load the lists again); ``lost`` (this tab was too slow: load the state again); ``bye`` (the server
+            ends); ``hello`` first, and ``beat`` every 15 seconds.
+    """
+
+    kind: Literal[
+        "hello", "beat", "event", "question", "answered", "export", "opened", "closed", "files", "lost", "bye"
+    ]
+    event: dict[str, Any] | None = None
+    question: Question | None = None
+    answered: str | None = None
+    export: Export | None = None
+    opened: Opened | None = None
+    closed: str | None = None
+
+
+ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
+    "enter": (Enter, Entered),  # without the header
+    "leave": (Empty, Done),  # the secret ends
+    "token": (Empty, NewToken),
+    "state": (Empty, State),
+    "connections": (Empty, ConnectionList),
+    "connections/types": (Empty, TypeList),
+    "connections/form": (FormAsked, Form),
+    "connections/save": (SaveConnection, Done),
+    "connections/test": (TestConnection, Tested),
+    "connections/remove": (Named, Done),
+    "open": (OnConnection, Opened),  # installs a missing driver; aborting the fetch cancels it
+    "close": (OnConnection, Done),
+    "ping": (OnConnection, Pinged),
+    "unlock": (Unlock, Opened),
+    "objects": (ObjectsAsked, Objects),
+    "describe": (DescriptionAsked, Described),
+    "page": (PageAsked, PageAnswer),
+    "count": (CountAsked, Counted),
+    "cell": (CellAsked, CellAnswer),
+    "explain": (ExplainAsked, Explained),
+    "changes/plan": (PlanAsked, Planned),
+    "changes/apply": (ApplyAsked, Applied),
+    "changes/row": (RowAsked, RowAnswer),
+    "console/parse": (ParseAsked, Parsed),
+    "console/execute": (ExecuteAsked, Executed),
+    "console/history": (OnConnection, History),
+    "exports": (Empty, Exports),
+    "exports/start": (ExportAsked, Export),
+    "exports/cancel": (ExportNamed, Done),
+    "plugins/browse": (BrowseAsked, Browsed),
+    "plugins/show": (DriverNamed, DriverPage),
+    "plugins/install": (DriverNamed, Installed),  # takes a version; progress by events
+    "plugins/updates": (Empty, Updates),  # what could be updated
+    "plugins/update": (DriverNamed, Updates),
+    "plugins/rollback": (DriverNamed, Installed),  # takes a version
+    "plugins/pin": (DriverNamed, Done),  # version null unpins
+    "plugins/enable": (DriverNamed, Done),
+    "plugins/disable": (DriverNamed, Done),
+    "plugins/remove": (DriverNamed, Done),
+    "plugins/verify": (DriverNamed, Verified),
+    "plugins/repair": (DriverNamed, Installed),
+    "questions/answer": (AnswerQuestion, Done),
+    "preferences": (PreferencesAsked, Preferences),
+    "preferences/set": (SetPreference, Done),
+}
+"""What each ``POST /api/NAME`` takes and answers. On a connection that is not open, a route answers 422 with the code
+``connection-closed``; its remedy is ``open``."""

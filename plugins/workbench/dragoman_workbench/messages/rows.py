@@ -1,0 +1,274 @@
+"""Messages of the grid: pages, counts, cells, filters, changes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from dragoman_api.changes import HttpRequest
+from dragoman_api.columns import Column, Note
+from dragoman_api.filters import Explanation
+
+from .base import Cell, ColumnName, Key, Message, Name, ObjectName, Request, Text, Ticket
+
+
+class FilterRow(Request, frozen=True, kw_only=True):
+    """One row of the filter.
+
+    Attributes:
+        column: Its name; empty for a row of raw text, which is then `value`.
+        op: An operator as `Column.operators` spells it.
+        value: The value, for operators with one.
+        values: The values of ``in``, ``not-in`` and ``between``.
+        group: Rows of the same group must hold for the same element of an array.
+        case: True compares letter case, False ignores it, None leaves it to the operator.
+    """
+
+    column: Annotated[str, Meta(max_length=4_096)] = ""
+    op: Annotated[str, Meta(max_length=32)] = "="
+    value: Text | None = None
+    values: Annotated[list[Text], Meta(max_length=10_000)] = []
+    group: Annotated[str, Meta(max_length=64)] | None = None
+    case: bool | None = None
+
+
+class TimeSpan(Request, frozen=True, kw_only=True):
+    """A span of time: ISO 8601, or relative to now (``-1h``); `all_time` for all rows."""
+
+    since: Annotated[str, Meta(max_length=64)] | None = None
+    until: Annotated[str, Meta(max_length=64)] | None = None
+    all_time: bool = False
+
+
+class SortKey(Request, frozen=True, kw_only=True):
+    """One key of a sort."""
+
+    column: ColumnName
+    descending: bool = False
+
+
+class Selection(Request, frozen=True, kw_only=True):
+    """The rows of an object that a grid shows.
+
+    Attributes:
+        filters: Rows of the filter.
+        match: ``all`` or ``any``.
+        span: None for the object's default window.
+        tenant: None for an object without tenants.
+        revision: `PageAnswer.revision` of an earlier page, to read the rows as they were then.
+    """
+
+    connection: Name
+    object: ObjectName
+    filters: Annotated[list[FilterRow], Meta(max_length=200)] = []
+    match: Literal["all", "any"] = "all"
+    span: TimeSpan | None = None
+    tenant: Annotated[str, Meta(max_length=4_096)] | None = None
+    revision: Annotated[str, Meta(max_length=4_096)] = ""
+
+
+class PageAsked(Selection, frozen=True, kw_only=True):
+    """One page of rows: by `cursor`, else by `offset`.
+
+    Attributes:
+        sort: The most significant key first.
+        columns: The columns to return; None for all.
+        total: Count all matching rows.
+        residual: Let the driver filter and sort over so many rows itself what the server cannot; None for not.
+    """
+
+    sort: Annotated[list[SortKey], Meta(max_length=64)] = []
+    offset: Annotated[int, Meta(ge=0, le=1 << 53)] = 0
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
+    columns: Annotated[list[ColumnName], Meta(max_length=4_096)] | None = None
+    total: bool = True
+    cursor: Annotated[str, Meta(max_length=1 << 20)] | None = None
+    residual: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+
+
+class Row(Message, frozen=True, kw_only=True):
+    """One row: its cells in the order of the columns.
+
+    Attributes:
+        id: For people; empty if the row has none.
+        key: What changes and ``cell`` send back; null if no change can name the row.
+    """
+
+    id: str
+    key: str | None
+    cells: list[Cell]
+
+
+class PageAnswer(Message, frozen=True, kw_only=True):
+    """One page of rows.
+
+    Attributes:
+        columns: Of the cells, in order.
+        rows: The rows.
+        notes: What was dropped, cut, partial or approximate; always in sight.
+        total: All matching rows; null if not requested or unknown.
+        total_exact: False when there are at least `total` rows.
+        offset: Rows before this page.
+        next: The cursor of the next page; null at the end, or if paging is by offset only.
+        revision: The state of the data; empty if unknown.
+        seconds: How long it took.
+    """
+
+    columns: list[Column]
+    rows: list[Row]
+    notes: list[Note]
+    total: int | None
+    total_exact: bool
+    offset: int
+    next: str | None
+    revision: str
+    seconds: float
+
+
+class CountAsked(Selection, frozen=True, kw_only=True):
+    """The number of rows, counted exactly."""
+
+
+class Counted(Message, frozen=True, kw_only=True):
+    """A number of rows as text, and what makes it approximate."""
+
+    rows: str
+    notes: list[Note]
+
+
+class CellAsked(Request, frozen=True, kw_only=True):
+    """The whole value of one cell."""
+
+    connection: Name
+    key: Key
+    column: ColumnName
+    revision: Annotated[str, Meta(max_length=4_096)] = ""
+
+
+class CellAnswer(Message, frozen=True, kw_only=True):
+    """The whole value."""
+
+    cell: Cell
+
+
+class ExplainAsked(Selection, frozen=True, kw_only=True):
+    """What is sent for each row of the filter; no rows are fetched.
+
+    Attributes:
+        sort: Only for `Explained.command` and `Explained.python`.
+    """
+
+    sort: Annotated[list[SortKey], Meta(max_length=64)] = []
+    residual: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+
+
+class Explained(Message, frozen=True, kw_only=True):
+    """How each row of the filter is sent, and the same page as a command and as Python."""
+
+    rows: list[Explanation]
+    command: str
+    python: str
+
+
+class ChangeEntry(Request, frozen=True, kw_only=True):
+    """One change of the change list.
+
+    Attributes:
+        kind: What it does.
+        object: Of an insert and a drop.
+        key: Of an update and a delete: `Row.key`.
+        values: By column: of an insert and an update.
+        id: Of an insert: its primary key; null to let the server make one.
+        replace: An insert may replace the row with that id.
+        tenant: Of an insert.
+    """
+
+    kind: Literal["insert", "update", "delete", "drop"]
+    object: Annotated[str, Meta(max_length=4_096)] = ""
+    key: Annotated[str, Meta(max_length=65_536)] = ""
+    values: Annotated[dict[str, Cell], Meta(max_length=4_096)] = {}
+    id: Annotated[str, Meta(max_length=65_536)] | None = None
+    replace: bool = False
+    tenant: Annotated[str, Meta(max_length=4_096)] | None = None
+
+
+class PlanAsked(Request, frozen=True, kw_only=True):
+    """The exact requests of some changes; nothing is written. A drop stands alone, with the object's name typed."""
+
+    connection: Name
+    changes: Annotated[list[ChangeEntry], Meta(min_length=1, max_length=5_000)]
+    undo: bool = True
+    typed: Annotated[str, Meta(max_length=4_096)] = ""
+
+
+class PlannedStep(Message, frozen=True, kw_only=True):
+    """One request as it will be sent, the changes it carries out, and in words what it does if it is hard to read."""
+
+    request: HttpRequest
+    changes: list[int]
+    statement: str = ""
+
+
+class OutcomeAnswer(Message, frozen=True, kw_only=True):
+    """What became of one change.
+
+    Attributes:
+        change: Its number in the list, from 0.
+        status: ``unknown`` if the server may have carried it out without saying so.
+        id: For people.
+        reason: One sentence; empty when applied as asked.
+        key: The row's new key, for a further change.
+    """
+
+    change: int
+    status: Literal["applied", "skipped", "refused", "conflict", "failed", "unknown"]
+    id: str = ""
+    reason: str = ""
+    key: str | None = None
+
+
+class Planned(Message, frozen=True, kw_only=True):
+    """A plan: the server keeps it for ten minutes under `plan`, and ``apply`` sends exactly this.
+
+    Attributes:
+        plan: Its id.
+        steps: Exact requests, in the order they are sent.
+        refusals: Changes that are not sent, and why.
+        notes: Remarks to read before sending.
+        undoable: An undo file will be offered.
+    """
+
+    plan: str
+    steps: list[PlannedStep]
+    refusals: list[OutcomeAnswer]
+    notes: list[Note]
+    undoable: bool
+
+
+class ApplyAsked(Request, frozen=True, kw_only=True):
+    """Send a plan, once."""
+
+    connection: Name
+    plan: Ticket
+
+
+class Applied(Message, frozen=True, kw_only=True):
+    """What became of each change; `undo` is the ticket of a change file (``/download/TICKET``), empty for none."""
+
+    outcomes: list[OutcomeAnswer]
+    undo: str = ""
+
+
+class RowAsked(Request, frozen=True, kw_only=True):
+    """One row as it is now, to show beside a conflicting change."""
+
+    connection: Name
+    key: Key
+
+
+class RowAnswer(Message, frozen=True, kw_only=True):
+    """The row, or null if it is gone."""
+
+    columns: list[Column]
+    row: Row | None

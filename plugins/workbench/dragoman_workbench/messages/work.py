@@ -1,0 +1,158 @@
+"""Messages of the console and of exports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from dragoman_api.changes import HttpRequest
+from dragoman_api.columns import Note
+
+from .base import ColumnName, Failure, Message, Name, Request, Text, Ticket
+from .rows import PageAnswer, Selection
+
+
+class ParseAsked(Request, frozen=True, kw_only=True):
+    """The requests in a console text; nothing is sent. `variables` fill ``${name}``."""
+
+    connection: Name
+    text: Annotated[str, Meta(max_length=4 << 20)]
+    variables: Annotated[dict[str, Text], Meta(max_length=200)] = {}
+
+
+class ParsedRequest(Message, frozen=True, kw_only=True):
+    """One request of a console text: the line where it begins (from 1), and whether it may write."""
+
+    request: HttpRequest
+    writes: bool
+    line: int
+    curl: str
+
+
+class Parsed(Message, frozen=True, kw_only=True):
+    """The requests of a console text, in order."""
+
+    requests: list[ParsedRequest]
+
+
+class ExecuteAsked(ParseAsked, frozen=True, kw_only=True):
+    """Send requests of a console text, in order, and stop after one that fails.
+
+    Attributes:
+        line: Only the request that holds this line, from 1; null for all.
+        remember: Add the text to the history, without what looks like a secret.
+    """
+
+    line: int | None = None
+    remember: bool = True
+
+
+class ConsoleAnswer(Message, frozen=True, kw_only=True):
+    """The answer to one request.
+
+    Attributes:
+        line: Where the request begins.
+        kind: ``grid`` and ``table`` use `page`; ``json`` and ``text`` use `text`.
+        status: HTTP status.
+        request: As sent.
+        page: Rows, if there are any.
+        text: The body, JSON with its digits untouched.
+        notes: Remarks.
+        title: Of the rows, if one request has several answers.
+        failed: Why it failed despite a success status; empty if it succeeded.
+        seconds: How long it took.
+    """
+
+    line: int
+    kind: Literal["grid", "table", "json", "text"]
+    status: int
+    request: HttpRequest
+    page: PageAnswer | None
+    text: str
+    notes: list[Note]
+    title: str
+    failed: str
+    seconds: float
+
+
+class Executed(Message, frozen=True, kw_only=True):
+    """The answers so far; `error` is what ended the run before its end."""
+
+    answers: list[ConsoleAnswer]
+    error: Failure | None = None
+
+
+class HistoryEntry(Message, frozen=True, kw_only=True):
+    """One text that was run; `at` is seconds since the epoch."""
+
+    at: float
+    text: str
+
+
+class History(Message, frozen=True, kw_only=True):
+    """What was run on a connection, the newest first."""
+
+    entries: list[HistoryEntry]
+
+
+class ExportAsked(Selection, frozen=True, kw_only=True):
+    """Export rows.
+
+    Attributes:
+        to: ``download``: answers with a ticket; the export begins when the browser fetches it. ``folder``: into the
+            folder given at the start.
+        file: The file's name, without a folder.
+        format: The format.
+        compress: Its compression.
+        columns: Of a CSV or Parquet file; null for all.
+        escape_formulas: Keep a spreadsheet from running texts of a CSV file.
+        resume: Continue an interrupted export into the same file of the folder.
+    """
+
+    to: Literal["download", "folder"]
+    file: Annotated[str, Meta(min_length=1, max_length=200)]
+    format: Literal["documents", "rows", "csv", "bulk", "parquet"] = "documents"
+    compress: Literal["gzip", "zstd"] | None = None
+    columns: Annotated[list[ColumnName], Meta(max_length=4_096)] | None = None
+    escape_formulas: bool = True
+    resume: bool = False
+
+
+class Export(Message, frozen=True, kw_only=True):
+    """An export, as ``exports`` and the event ``export`` tell.
+
+    Attributes:
+        id: Its id.
+        ticket: For ``/download/TICKET``, while `state` is ``waiting``.
+        total: Rows to export; null if unknown.
+        error: Why it failed.
+        resumable: It can continue: the same request with `resume`.
+    """
+
+    id: str
+    connection: str
+    object: str
+    file: str
+    to: Literal["download", "folder"]
+    state: Literal["waiting", "running", "finished", "failed", "cancelled"]
+    ticket: str = ""
+    rows: int = 0
+    bytes: int = 0
+    total: int | None = None
+    sha256: str = ""
+    notes: list[Note] = []
+    error: Failure | None = None
+    resumable: bool = False
+
+
+class ExportNamed(Request, frozen=True, kw_only=True):
+    """An export by id."""
+
+    id: Ticket
+
+
+class Exports(Message, frozen=True, kw_only=True):
+    """All exports since the start."""
+
+    exports: list[Export]

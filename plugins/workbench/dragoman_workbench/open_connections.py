@@ -1,0 +1,194 @@
+"""Open connections: opened on demand, shared by all tabs, closed after idling, and opened again when used."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import anyio
+
+from dragoman import Session
+from dragoman_api.errors import ConfigurationError, DragomanError
+
+from .failures import CLOSED
+from .messages import Opened, ServerEvent
+
+if TYPE_CHECKING:
+    from dragoman import Runtime
+
+    from .background_work import Work
+    from .event_stream import EventStream
+    from .production import ProductionLock
+
+IDLE_SECONDS = 900.0
+"""Seconds without a request after which a connection is closed; the next request opens it again."""
+LOOK_SECONDS = 15.0
+HOOKS = (
+    "ping", "list_objects", "describe_object", "compile_filter", "fetch_page", "fetch_cell", "count_rows",
+    "plan_change", "apply_change", "parse_console", "execute_console", "export_rows", "complete_console",
+    "summarize_column",
+)  # fmt: skip
+"""Hooks that views depend on."""
+_LEVELS = {"read-only": "read-only", "confirm-writes": "asks before writes", "confirm-drops": "asks before drops"}
+
+
+@dataclass(eq=False)
+class _Held:
+    """One connection: its session once it is open, and what ends it."""
+
+    ready: anyio.Event = field(default_factory=anyio.Event)
+    closing: anyio.Event = field(default_factory=anyio.Event)
+    closed: anyio.Event = field(default_factory=anyio.Event)
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    session: Session | None = None
+    error: Exception | None = None
+    waiting: int = 0
+    running: int = 0
+    used: float = field(default_factory=time.monotonic)
+    at: float = field(default_factory=time.time)
+
+
+class OpenConnections:
+    """The sessions of one runtime by connection, each held open by a task of its own."""
+
+    def __init__(self, runtime: Runtime, *, stream: EventStream, work: Work, lock: ProductionLock) -> None:
+        self._runtime, self._stream, self._work, self._lock = runtime, stream, work, lock
+        self._held: dict[str, _Held] = {}
+        self._idle: set[str] = set()
+
+    def names(self) -> set[str]:
+        """Return the connections that are open, or were closed only because nobody used them."""
+        return {name for name, held in self._held.items() if held.session is not None} | self._idle
+
+    def all(self) -> list[Opened]:
+        """Return what is open."""
+        return [self.about(name) for name, held in self._held.items() if held.session is not None]
+
+    async def open(self, name: str) -> Opened:
+        """Open a connection, or wait for it to be opened; installs its driver if it is missing.
+
+        The last caller that stops waiting cancels the opening. Raises DragomanError as `Runtime.open`.
+        """
+        held = self._held.get(name)
+        if held is not None and held.closing.is_set():
+            await held.closed.wait()
+            held = None
+        if held is None:
+            held = self._held[name] = _Held()
+            self._work.start(lambda: self._hold(name, held))
+        held.waiting += 1
+        try:
+            await held.ready.wait()
+        finally:
+            held.waiting -= 1
+            if not held.waiting and not held.ready.is_set():
+                held.scope.cancel()
+        if held.error is not None:
+            raise held.error
+        if held.session is None:
+            raise DragomanError(f"the opening of {name} was cancelled", code="cancelled")
+        return self.about(name)
+
+    async def _hold(self, name: str, held: _Held) -> None:
+        opened = False
+        try:
+            with held.scope:
+                async with self._runtime.open(name) as held.session:
+                    opened = True
+                    self._idle.discard(name)
+                    held.ready.set()
+                    self._stream.send(ServerEvent(kind="opened", opened=self.about(name)))
+                    await held.closing.wait()
+        except Exception as error:  # noqa: BLE001 - those who wait for it raise it
+            held.error = error
+        finally:
+            held.session = None
+            if self._held.get(name) is held:
+                del self._held[name]
+            held.ready.set()
+            held.closed.set()
+            if opened and name not in self._idle:
+                self._stream.send(ServerEvent(kind="closed", closed=name))
+
+    async def session(self, name: str) -> Session:
+        """Return the session of a connection that a person opened, and note that it is used.
+
+        Raises:
+            ConfigurationError: It is not open (code ``connection-closed``).
+            DragomanError: It was closed after idling, and cannot be opened again.
+        """
+        held = self._held.get(name)
+        if (held is None or held.session is None) and name in self._idle:
+            await self.open(name)
+            held = self._held.get(name)
+        if held is None or held.session is None or held.closing.is_set():
+            raise ConfigurationError(f"{name} is not open", code=CLOSED, details={"connection": name})
+        held.used = time.monotonic()
+        return held.session
+
+    async def close(self, name: str) -> None:
+        """Close a connection if it is open."""
+        self._idle.discard(name)
+        if (held := self._held.get(name)) is not None:
+            held.closing.set()
+            if held.session is None:
+                held.scope.cancel()
+            await held.closed.wait()
+
+    async def close_all(self) -> None:
+        """Close every connection."""
+        async with anyio.create_task_group() as tasks:
+            for name in [*self._held]:
+                tasks.start_soon(self.close, name)
+
+    def busy(self, name: str, change: int) -> None:
+        """Count the long work, such as exports, for which a connection stays open."""
+        if (held := self._held.get(name)) is not None:
+            held.running += change
+            held.used = time.monotonic()
+
+    async def close_idle(self) -> None:
+        """Close connections that are not used, until it is cancelled."""
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            oldest = time.monotonic() - IDLE_SECONDS
+            for name, held in [*self._held.items()]:
+                if held.session is not None and not held.running and held.used < oldest:
+                    self._idle.add(name)
+                    held.closing.set()
+
+    def about(self, name: str) -> Opened:
+        """Return what the header shows of an open connection."""
+        held = self._held[name]
+        session = held.session
+        assert session is not None
+        guards = self._runtime.settings.guards.of(name)
+        limits = guards.limits
+        words = [_LEVELS[guards.read_only]] if guards.read_only in _LEVELS else []
+        words += [f"at most {limits.rows:,} rows"] if limits.rows else []
+        words += [f"at most {limits.bytes:,} bytes"] if limits.bytes else []
+        words += [f"at most {limits.seconds:g} s"] if limits.seconds else []
+        words += ["audit"] if guards.audit else []
+        return Opened(
+            connection=name,
+            type=session.type,
+            product=session.server.product,
+            server_version=session.server.version,
+            server_notes=[*session.server.notes],
+            plugin=session.plugin,
+            plugin_version=session.plugin_version,
+            sandbox=session.sandbox,
+            warnings=[*session.warnings],
+            guards=words,
+            hooks=[hook for hook in HOOKS if session.can(hook)],
+            capabilities=sorted(session.capabilities),
+            production=guards.production,
+            unlocked_until=self._lock.until(name) if guards.production else None,
+            opened_at=held.at,
+        )
+
+    def tell(self, name: str) -> None:
+        """Tell all tabs about an open connection again."""
+        if (held := self._held.get(name)) is not None and held.session is not None:
+            self._stream.send(ServerEvent(kind="opened", opened=self.about(name)))

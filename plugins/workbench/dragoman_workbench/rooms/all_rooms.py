@@ -1,0 +1,190 @@
+"""All rooms together, and the routes about the server itself: state, opening, unlocking, answers, preferences."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from anyio.to_thread import run_sync
+
+from dragoman_api.errors import ConfigurationError
+from dragoman_workbench.downloads import Downloads
+from dragoman_workbench.messages import ROUTES, Done, Pinged, Preferences, State
+from dragoman_workbench.remembered import Remembered
+
+from .changes import ChangeRoom
+from .connections import ConnectionRoom
+from .console import ConsoleRoom
+from .exports import ExportRoom
+from .grid import GridRoom
+from .marketplace import MarketplaceRoom
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    from aiohttp import web
+
+    from dragoman import Runtime
+    from dragoman_workbench.background_work import Work
+    from dragoman_workbench.consent import Questions
+    from dragoman_workbench.event_stream import EventStream
+    from dragoman_workbench.messages import (
+        AnswerQuestion,
+        Empty,
+        Message,
+        OnConnection,
+        Opened,
+        PreferencesAsked,
+        SetPreference,
+        Unlock,
+    )
+    from dragoman_workbench.open_connections import OpenConnections
+    from dragoman_workbench.production import ProductionLock
+
+    Route = Callable[[Any], Awaitable[Message]]
+    Download = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
+
+
+class Rooms:
+    """What answers requests.
+
+    Attributes:
+        routes: By name.
+        download: What answers the request for a ticket.
+    """
+
+    def __init__(self, routes: Mapping[str, Route], download: Download) -> None:
+        self.routes, self.download = routes, download
+
+
+def make_routes(
+    runtime: Runtime,
+    *,
+    connections: OpenConnections,
+    stream: EventStream,
+    work: Work,
+    lock: ProductionLock,
+    questions: Questions,
+    first: str,
+    export_folder: Path | None,
+) -> Rooms:
+    """Make every room."""
+    downloads = Downloads(work)
+    remembered = Remembered(runtime.paths.state / "workbench")
+    exports = ExportRoom(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
+    front = _Front(runtime, connections, lock=lock, questions=questions, exports=exports, remembered=remembered)
+    front.first, front.folder = first, str(export_folder or "")
+    rooms: tuple[Any, ...] = (
+        front,
+        ConnectionRoom(runtime, connections),
+        GridRoom(connections),
+        ChangeRoom(connections, downloads),
+        ConsoleRoom(connections, remembered, front.address),
+        exports,
+        MarketplaceRoom(runtime),
+    )
+    routes: dict[str, Route] = {}
+    for room in rooms:
+        routes |= room.routes
+    assert routes.keys() == ROUTES.keys() - {"enter", "leave", "token"}
+    return Rooms(routes, downloads.answer)
+
+
+class _Front:
+    """Routes about the server itself."""
+
+    first = ""
+    folder = ""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        connections: OpenConnections,
+        *,
+        lock: ProductionLock,
+        questions: Questions,
+        exports: ExportRoom,
+        remembered: Remembered,
+    ) -> None:
+        self._runtime, self._open, self._lock = runtime, connections, lock
+        self._questions, self._exports, self._remembered = questions, exports, remembered
+
+    @property
+    def routes(self) -> Mapping[str, Route]:
+        """The routes by name."""
+        return {
+            "state": self.state,
+            "open": self.open,
+            "close": self.close,
+            "ping": self.ping,
+            "unlock": self.unlock,
+            "questions/answer": self.answer,
+            "preferences": self.preferences,
+            "preferences/set": self.set_preference,
+        }
+
+    async def state(self, _: Empty) -> State:
+        """Return what a tab shows first."""
+        return State(
+            version=version("dragoman"),
+            sandbox=await run_sync(lambda: self._runtime.sandbox),
+            connection=self.first,
+            open=self._open.all(),
+            questions=self._questions.open,
+            exports=self._exports.all,
+            export_folder=self.folder,
+            warnings=[],
+        )
+
+    async def open(self, asked: OnConnection) -> Opened:
+        """Open a connection."""
+        return await self._open.open(asked.connection)
+
+    async def close(self, asked: OnConnection) -> Done:
+        """Close a connection."""
+        await self._open.close(asked.connection)
+        return Done()
+
+    async def ping(self, asked: OnConnection) -> Pinged:
+        """Check a connection's health."""
+        session = await self._open.session(asked.connection)
+        if not session.can("ping"):
+            return Pinged(ok=True)
+        health = await session.ping()
+        return Pinged(ok=health.ok, reason=health.reason, code=health.code)
+
+    async def unlock(self, asked: Unlock) -> Opened:
+        """Unlock or lock a production connection."""
+        name = asked.connection
+        await self._open.session(name)
+        if not self._runtime.settings.guards.of(name).production:
+            raise ConfigurationError(f"{name} is not marked as production", code="not-production")
+        if asked.minutes and asked.typed != name:
+            raise ConfigurationError(f"type the name of the connection to unlock it: {name}", code="name-not-typed")
+        self._lock.unlock(name, minutes=asked.minutes)
+        self._open.tell(name)
+        return self._open.about(name)
+
+    async def answer(self, asked: AnswerQuestion) -> Done:
+        """Answer a question."""
+        if not self._questions.answer(asked.id, yes=asked.yes):
+            raise ConfigurationError("this question was answered already", code="not-found")
+        return Done()
+
+    async def preferences(self, asked: PreferencesAsked) -> Preferences:
+        """Return preferences."""
+        return Preferences(values=await self._remembered.preferences(asked.prefix))
+
+    async def set_preference(self, asked: SetPreference) -> Done:
+        """Set a preference."""
+        await self._remembered.set(asked.key, asked.value)
+        return Done()
+
+    def address(self, name: str) -> str:
+        """Return a connection's address for commands to copy."""
+        values = self._runtime.connections.get(name).values
+        secure = values.get("ssl_mode") not in (None, "disabled")
+        host, port = str(values.get("host", "localhost")), values.get("port")
+        host = f"[{host}]" if ":" in host else host
+        return f"{'https' if secure else 'http'}://{host}" + (f":{port}" if port else "")

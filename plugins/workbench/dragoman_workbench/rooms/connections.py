@@ -1,0 +1,229 @@
+"""Saved connections: the list, the form from the manifest, test, save, remove. Secrets are never sent back."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from anyio.to_thread import run_sync
+
+from dragoman import Reference, SavedConnection
+from dragoman_api.errors import ConfigurationError
+from dragoman_workbench.messages import (
+    ConnectionList,
+    ConnectionSummary,
+    Done,
+    Field,
+    FieldChoice,
+    Form,
+    HiddenConnection,
+    KnownReference,
+    Tested,
+    TypeList,
+    TypeOffer,
+)
+
+from .marketplace import summary
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from typing import Any
+
+    from dragoman import Runtime
+    from dragoman_api.forms import FieldValue, FormField
+    from dragoman_workbench.messages import (
+        Empty,
+        FieldEntry,
+        FormAsked,
+        Message,
+        Named,
+        SaveConnection,
+        TestConnection,
+    )
+    from dragoman_workbench.open_connections import OpenConnections
+
+    Saved = FieldValue | Reference
+
+STORED = Reference("stored")
+_FITTING = {"secret": ("env", "file", "command", "keyring"), "file": ("path",)}
+"""Schemes of the references that a kind of field may take over from a saved connection."""
+
+
+class ConnectionRoom:
+    """Routes about saved connections."""
+
+    def __init__(self, runtime: Runtime, connections: OpenConnections) -> None:
+        self._runtime, self._open = runtime, connections
+        self._saved = runtime.connections
+
+    @property
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+        """The routes by name."""
+        return {
+            "connections": self.list,
+            "connections/types": self.types,
+            "connections/form": self.form,
+            "connections/save": self.save,
+            "connections/test": self.test,
+            "connections/remove": self.remove,
+        }
+
+    async def list(self, _: Empty) -> ConnectionList:
+        """List the saved connections."""
+        found, hidden = await run_sync(self._saved.sifted)
+        exposures = await run_sync(self._saved.exposures)
+        return ConnectionList(
+            connections=[self._summary(each) for each in found],
+            hidden=[HiddenConnection(name=name, reason=error.message) for name, error in hidden.items()],
+            warnings=[f"{each.reason}; {each.remedy}" for each in exposures],
+        )
+
+    def _summary(self, saved: SavedConnection) -> ConnectionSummary:
+        values = saved.values
+        return ConnectionSummary(
+            name=saved.name,
+            type=saved.type,
+            address=":".join(str(values[key]) for key in ("host", "port") if values.get(key) is not None),
+            acts=[each.act for each in values.values() if isinstance(each, Reference)],
+            open=saved.name in self._open.names(),
+            production=self._runtime.settings.guards.of(saved.name).production,
+        )
+
+    async def types(self, _: Empty) -> TypeList:
+        """List the types of all registries and of installed drivers."""
+        found: dict[str, TypeOffer] = {}
+        for listing in await self._runtime.plugins.browse():
+            for kind in listing.types:
+                found.setdefault(kind, TypeOffer(type=kind, driver=summary(listing)))
+        return TypeList(types=[found[kind] for kind in sorted(found)])
+
+    async def form(self, asked: FormAsked) -> Form:
+        """Return a form, with the saved values but without secrets."""
+        saved = await run_sync(self._saved.get, asked.name) if asked.name else None
+        kind = saved.type if saved else asked.type
+        listing = await self._runtime.plugins.for_type(kind)
+        values = saved.values if saved else {}
+        known = await run_sync(self._known)
+        return Form(
+            type=kind,
+            name=asked.name,
+            driver=summary(listing),
+            installed=listing.state not in ("available", "incompatible", "unreadable"),
+            fields=[_field(field, values, known) for field in await self._runtime.plugins.form(kind)],
+        )
+
+    def _known(self) -> dict[str, Reference]:
+        """Return the references of saved connections, which the page may choose among, by id."""
+        return {
+            f"{saved.name}/{key}": value
+            for saved in self._saved.sifted()[0]
+            for key, value in saved.values.items()
+            if isinstance(value, Reference) and value.scheme != "stored"
+        }
+
+    async def save(self, asked: SaveConnection) -> Done:
+        """Save a connection; one that is edited is closed, so that it opens with its new values."""
+        if asked.replace not in ("", asked.name):
+            raise ConfigurationError("a connection keeps its name", hint="save it as a new one, and remove the old one")
+        connection, secrets = await self._entered(asked)
+        await self._runtime.save(connection, secrets=secrets, replace=bool(asked.replace))
+        if asked.accept_address:
+            await run_sync(self._saved.reached.forget, asked.name)
+        await self._open.close(asked.name)
+        return Done()
+
+    async def test(self, asked: TestConnection) -> Tested:
+        """Connect with what was entered; nothing is saved."""
+        connection, secrets = await self._entered(asked)
+        try:
+            async with self._runtime.open(connection, secrets=secrets) as session:
+                if session.can("ping") and not (health := await session.ping()).ok:
+                    raise ConfigurationError(health.reason, code=health.code or "connection-failed")
+                return Tested(
+                    product=session.server.product,
+                    version=session.server.version,
+                    sandbox=session.sandbox,
+                    warnings=[*session.warnings, *session.server.notes],
+                )
+        finally:
+            if not asked.replace:  # an address of a trial is no address of a saved connection
+                await run_sync(self._saved.reached.forget, asked.name)
+
+    async def remove(self, asked: Named) -> Done:
+        """Close and remove a connection and its stored secrets."""
+        await self._open.close(asked.name)
+        await run_sync(self._saved.remove, asked.name)
+        return Done()
+
+    async def _entered(self, asked: SaveConnection) -> tuple[SavedConnection, dict[str, str]]:
+        """Return the connection that was entered, and the typed secrets by field.
+
+        Raises:
+            ConfigurationError: An entry is not of its field's kind, or names a reference that no connection holds.
+        """
+        form = {field.name: field for field in await self._runtime.plugins.form(asked.type)}
+        saved = await run_sync(self._saved.get, asked.replace) if asked.replace else None
+        if saved is None:
+            await run_sync(self._saved.check_name, asked.name)
+        known = await run_sync(self._known)
+        values: dict[str, Saved] = {}
+        secrets: dict[str, str] = {}
+        for name, entry in asked.fields.items():
+            if (field := form.get(name)) is None:
+                raise ConfigurationError(f"the form has no field {name[:80]!r}", details={"field": name[:80]})
+            value = _value(field, entry, (saved.values if saved else {}).get(name), known)
+            if entry.kind == "secret" and isinstance(entry.value, str):
+                secrets[name] = entry.value
+            if value not in (None, ""):
+                values[name] = value
+        if saved is not None and any(values.get(key) is STORED and key not in secrets for key in values):
+            for key in [key for key in values if values[key] is STORED and key not in secrets]:
+                values[key] = saved.values[key]
+        return SavedConnection(name=asked.name, type=asked.type, values=values), secrets
+
+
+def _value(field: FormField, entry: FieldEntry, saved: Saved, known: Mapping[str, Reference]) -> Saved:
+    wants = field.kind in ("secret", "file")
+    text = entry.value if isinstance(entry.value, str) else ""
+    match entry.kind:
+        case "value" if not wants or entry.value in (None, ""):
+            return entry.value
+        case "keep" if isinstance(saved, Reference) and saved.fits(field.kind):
+            return saved
+        case "secret" if field.kind == "secret" and text:
+            return STORED
+        case "reference" if text in known and known[text].scheme in _FITTING.get(field.kind, ()):
+            return known[text]
+        case "path" if field.kind == "file" and os.path.isabs(text):  # noqa: PTH117 - it may be none
+            return Reference("path", text)
+    wanted = {"secret": "a typed secret or a known reference", "file": "an absolute path"}.get(field.kind, "a value")
+    reason = f"{field.name}: wants {wanted}; other references are made on the command line"
+    hint = "dragoman connections edit NAME" if wants else ""
+    raise ConfigurationError(reason, hint=hint, details={"field": field.name})
+
+
+def _field(field: FormField, values: Mapping[str, Saved], known: Mapping[str, Reference]) -> Field:
+    value = values.get(field.name, field.default)
+    reference = value if isinstance(value, Reference) else None
+    return Field(
+        name=field.name,
+        label=field.label,
+        kind=field.kind.value,
+        value=None if reference or field.kind == "secret" else _text(value),
+        choices=[FieldChoice(value=each.value, label=each.label) for each in field.choices],
+        visible_if={name: [*allowed] for name, allowed in field.visible_if.items()},
+        always=not field.visible_if,
+        advanced=field.advanced,
+        required=field.required,
+        help=field.help,
+        saved=reference.act if reference else "",
+        references=[
+            KnownReference(id=name, act=f"{each.act}, as {name} does")
+            for name, each in known.items()
+            if each.scheme in _FITTING.get(field.kind, ())
+        ],
+    )
+
+
+def _text(value: Saved) -> bool | str | None:
+    return value if value is None or isinstance(value, bool) else str(value)

@@ -1,0 +1,122 @@
+"""The console: many requests in one text, the answers, and a history without secrets."""
+
+from __future__ import annotations
+
+import time
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from dragoman import DragomanError
+from dragoman_api.errors import ConfigurationError, DriverFaultError
+from dragoman_api.masking import Mask
+from dragoman_workbench.cells import answer_page
+from dragoman_workbench.failures import failure_of
+from dragoman_workbench.messages import ConsoleAnswer, Executed, History, Parsed, ParsedRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from dragoman import Answer
+    from dragoman_api import ConsoleRequest, HttpRequest
+    from dragoman_workbench.messages import ExecuteAsked, Message, OnConnection, ParseAsked
+    from dragoman_workbench.open_connections import OpenConnections
+    from dragoman_workbench.remembered import Remembered
+
+MAX_ANSWERS = 1_000
+FAILED_STATUS = 400
+
+
+class ConsoleRoom:
+    """Routes of the console."""
+
+    def __init__(self, connections: OpenConnections, remembered: Remembered, address: Callable[[str], str]) -> None:
+        self._open, self._remembered, self._address = connections, remembered, address
+
+    @property
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+        """The routes by name."""
+        return {"console/parse": self.parse, "console/execute": self.execute, "console/history": self.history}
+
+    async def parse(self, asked: ParseAsked) -> Parsed:
+        """Split a text into requests; nothing is sent."""
+        session = await self._open.session(asked.connection)
+        found = await session.parse(asked.text, variables=asked.variables)
+        address = self._address(asked.connection)
+        return Parsed(
+            requests=[
+                ParsedRequest(
+                    request=each.request, writes=each.writes, line=each.line, curl=curl(each.request, address=address)
+                )
+                for each in found
+            ]
+        )
+
+    async def execute(self, asked: ExecuteAsked) -> Executed:
+        """Send requests in order, and stop after one that fails."""
+        session = await self._open.session(asked.connection)
+        if asked.remember:
+            await self._remembered.note(asked.connection, Mask().request(asked.text))
+        found = _chosen(await session.parse(asked.text, variables=asked.variables), asked.line)
+        answers: list[ConsoleAnswer] = []
+        self._open.busy(asked.connection, 1)
+        try:
+            for request in found:
+                began = time.perf_counter()
+                answer = await session.execute(request)
+                seconds = time.perf_counter() - began
+                told = [_told(each, request, seconds) for each in _chain(answer)]
+                answers += told
+                if any(each.failed or each.status >= FAILED_STATUS for each in told):
+                    break
+        except DragomanError as error:
+            return Executed(answers=answers, error=failure_of(error))
+        finally:
+            self._open.busy(asked.connection, -1)
+        return Executed(answers=answers)
+
+    async def history(self, asked: OnConnection) -> History:
+        """Return what was run on a connection."""
+        return History(entries=await self._remembered.history(asked.connection))
+
+
+def _chosen(found: list[ConsoleRequest], line: int | None) -> list[ConsoleRequest]:
+    """Return the request that holds a line, or all."""
+    if line is None:
+        return found
+    before = [each for each in found if each.line <= line]
+    if not before:
+        raise ConfigurationError(f"no request begins at or above line {line}", code="console-syntax")
+    return before[-1:]
+
+
+def _chain(answer: Answer | None) -> Iterator[Answer]:
+    for _ in range(MAX_ANSWERS):
+        if answer is None:
+            return
+        yield answer
+        answer = answer.next
+    if answer is not None:
+        raise DriverFaultError(f"more than {MAX_ANSWERS:,} answers to one request")
+
+
+def _told(answer: Answer, request: ConsoleRequest, seconds: float) -> ConsoleAnswer:
+    return ConsoleAnswer(
+        line=request.line,
+        kind=answer.kind.value,
+        status=answer.status,
+        request=answer.request,
+        page=None if answer.page is None else answer_page(answer.page, seconds=seconds),
+        text=answer.text,
+        notes=answer.notes,
+        title=answer.title,
+        failed=answer.failed,
+        seconds=seconds,
+    )
+
+
+def curl(request: HttpRequest, *, address: str) -> str:
+    """Return a request as a command of curl, without credentials."""
+    words = ["curl", "-X", quote(request.method), quote(f"{address}{request.path}")]
+    if request.body is not None:
+        words += ["-H", quote(f"Content-Type: {request.content_type}"), "--data-binary", quote(request.body)]
+    return " ".join(words)

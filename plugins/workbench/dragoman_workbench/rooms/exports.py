@@ -1,0 +1,184 @@
+"""Exports: to a download, or into the folder given at the start, with progress, cancel and resume."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import anyio.to_thread
+from msgspec.structs import replace
+
+from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
+from dragoman_api.events import ExportProgressed
+from dragoman_workbench.failures import failure_of
+from dragoman_workbench.messages import Done, Export, Exports, ServerEvent
+
+from .grid import chosen
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+    from pathlib import Path
+
+    from dragoman import Runtime
+    from dragoman_api.events import Event
+    from dragoman_workbench.background_work import Work
+    from dragoman_workbench.downloads import Downloads, ResponseStream
+    from dragoman_workbench.event_stream import EventStream
+    from dragoman_workbench.messages import Empty, ExportAsked, ExportNamed, Message
+    from dragoman_workbench.open_connections import OpenConnections
+
+MAX_RUNNING = 4
+MAX_KEPT = 100
+"""Exports that are listed; the oldest finished ones are forgotten."""
+_NAME = re.compile(r"[^\x00-\x1f\x7f/\\:*?\"<>|.][^\x00-\x1f\x7f/\\:*?\"<>|]*")
+_DEVICES = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_FINAL = ("resume-refused", "export-running", "export-not-resumable", "context-lost", "limit-exceeded", "file-exists")
+"""Codes of errors that resuming would meet again."""
+_ENDED = ("finished", "failed", "cancelled")
+
+
+class ExportRoom:
+    """Routes about exports."""
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        connections: OpenConnections,
+        *,
+        stream: EventStream,
+        work: Work,
+        downloads: Downloads,
+        folder: Path | None,
+    ) -> None:
+        self._open, self._stream, self._work = connections, stream, work
+        self._downloads, self._folder = downloads, folder
+        self._exports: dict[str, Export] = {}
+        self._scopes: dict[str, anyio.CancelScope] = {}
+        runtime.add_sink(self._progressed)
+
+    @property
+    def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
+        """The routes by name."""
+        return {"exports": self.list, "exports/start": self.start, "exports/cancel": self.cancel}
+
+    @property
+    def all(self) -> list[Export]:
+        """All exports since the start; a download that no browser fetched in time is cancelled."""
+        for export in [*self._exports.values()]:
+            if export.state == "waiting" and not self._downloads.waits(export.ticket):
+                self._exports[export.id] = replace(export, state="cancelled", ticket="")
+        return [*self._exports.values()]
+
+    async def list(self, _: Empty) -> Exports:
+        """List the exports."""
+        return Exports(exports=self.all)
+
+    async def start(self, asked: ExportAsked) -> Export:
+        """Start an export into the folder, or offer one as a download."""
+        await self._open.session(asked.connection)
+        chosen(asked)  # an unknown operator is told now
+        running = [each for each in self.all if each.state not in _ENDED]
+        if len(running) >= MAX_RUNNING:
+            raise ExportError(f"{MAX_RUNNING} exports are running", hint="wait for one, or cancel it", code="too-many")
+        _check_name(asked.file)
+        if asked.to == "folder" and self._folder is None:
+            hint = "dragoman workbench --export-to FOLDER"
+            raise ConfigurationError("no folder for exports was given at the start; download it instead", hint=hint)
+        ended = [each.id for each in self._exports.values() if each.state in _ENDED]
+        for number in ended[: max(0, len(self._exports) - MAX_KEPT)]:
+            del self._exports[number]
+        number = secrets.token_urlsafe(8)
+        about = {"connection": asked.connection, "object": asked.object, "file": asked.file, "to": asked.to}
+        export = Export(id=number, state="running", **about)  # type: ignore[arg-type]
+        if asked.to == "download":
+            ticket = self._downloads.offer(lambda stream: self._to_browser(number, asked, stream), file=asked.file)
+            export = replace(export, state="waiting", ticket=ticket)
+            self._tell(export)
+        else:
+            assert self._folder is not None
+            target = self._folder / asked.file
+            if not asked.resume and await anyio.Path(target).exists():
+                raise ExportError(f"{target} exists already", hint="choose another name", code="file-exists")
+            self._tell(export)
+            self._work.start(lambda: self._to_folder(number, asked, target))
+        return export
+
+    async def cancel(self, asked: ExportNamed) -> Done:
+        """Cancel an export."""
+        if (export := self._exports.get(asked.id)) is None:
+            raise ConfigurationError("there is no such export", code="not-found")
+        if (scope := self._scopes.get(asked.id)) is not None:
+            scope.cancel()
+        elif export.state == "waiting":
+            self._downloads.withdraw(export.ticket)
+            self._tell(replace(export, state="cancelled", ticket=""))
+        return Done()
+
+    async def _to_browser(self, number: str, asked: ExportAsked, stream: ResponseStream) -> None:
+        self._tell(replace(self._exports[number], state="running", ticket=""))
+        await self._run(number, asked, stream)
+        if self._exports[number].state != "finished":
+            raise ExportError("the export did not finish")
+
+    async def _to_folder(self, number: str, asked: ExportAsked, target: Path) -> None:
+        await self._run(number, asked, target)
+
+    async def _run(self, number: str, asked: ExportAsked, target: Any) -> None:
+        self._open.busy(asked.connection, 1)
+        scope = self._scopes[number] = anyio.CancelScope()
+        try:
+            with scope:
+                session = await self._open.session(asked.connection)
+                result = await session.export(
+                    asked.object,
+                    to=target,
+                    format=asked.format,
+                    compress=asked.compress,
+                    columns=asked.columns,
+                    escape_formulas=asked.escape_formulas,
+                    resume=asked.resume,
+                    **chosen(asked),
+                )
+                self._tell(
+                    replace(
+                        self._exports[number],
+                        state="finished",
+                        rows=result.rows,
+                        bytes=result.bytes,
+                        sha256=result.sha256,
+                        notes=result.notes,
+                    )
+                )
+        except DragomanError as error:
+            resumable = asked.to == "folder" and error.code not in _FINAL
+            failed = replace(self._exports[number], state="failed", error=failure_of(error), resumable=resumable)
+            self._tell(failed)
+        except OSError as error:  # the browser is gone
+            gone = ExportError(f"the download ended early: {error.strerror or error}", hint="start it again")
+            self._tell(replace(self._exports[number], state="failed", error=failure_of(gone)))
+        finally:
+            del self._scopes[number]
+            self._open.busy(asked.connection, -1)
+            if self._exports[number].state == "running":
+                resumable = asked.to == "folder"
+                self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))
+
+    def _progressed(self, event: Event) -> None:
+        if isinstance(event, ExportProgressed):
+            for export in self._exports.values():
+                if (export.state, export.connection, export.object) == ("running", event.connection, event.object):
+                    self._tell(replace(export, rows=event.rows, bytes=event.bytes, total=event.total))
+                    break
+
+    def _tell(self, export: Export) -> None:
+        self._exports[export.id] = export
+        self._stream.send(ServerEvent(kind="export", export=export))
+
+
+def _check_name(name: str) -> None:
+    """Refuse a file's name that leads elsewhere, or that a system does not take."""
+    if not _NAME.fullmatch(name) or _DEVICES.fullmatch(name) or name.endswith((" ", ".")) or len(name.encode()) > 240:
+        hint = "for example orders.csv"
+        raise ConfigurationError(f"{name[:80]!r} cannot name a file", hint=hint, code="name-invalid")

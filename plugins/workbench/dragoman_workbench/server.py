@@ -1,0 +1,252 @@
+"""The HTTP side: who may ask, which route answers, and headers that hold for every answer."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import anyio
+import msgspec
+from aiohttp import web
+
+from dragoman_api.errors import DragomanError
+
+from .assets import NOT_BUILT
+from .event_stream import encode
+from .failures import failure_of
+from .messages import ROUTES, Done, Enter, Entered, Failed, Failure, NewToken, Request, ServerEvent
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from .access import Access, Tab
+    from .assets import Asset
+    from .background_work import Work
+    from .event_stream import EventStream
+    from .messages import Empty, Message
+
+    Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+    Route = Callable[[Any], Awaitable[Message]]
+
+SECRET = "Dragoman-Secret"  # noqa: S105 - the name of the header
+MAX_BODY = 8 << 20
+"""Bytes of a request's body at most."""
+MAX_SMALL = 64 << 10
+"""Bytes of the body of a request that no tab has signed."""
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "font-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "Server": "dragoman",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Headers of every answer, errors included."""
+
+WRITES = {
+    "changes/apply", "connections/remove", "connections/save", "console/execute", "exports/start", "plugins/disable",
+    "plugins/enable", "plugins/pin", "plugins/remove", "plugins/rollback",
+}  # fmt: skip
+"""Routes that go on when the browser aborts the request: half of a change helps no person."""
+
+
+class RefusedError(Exception):
+    """A request that gets an error without reaching its route."""
+
+    def __init__(self, status: int, code: str, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.status = status
+        self.failure = Failure(code=code, message=message, hint=hint)
+
+
+class HttpSide:
+    """The application: the page's files, the routes, the event stream and downloads.
+
+    Args:
+        access: Tokens and secrets.
+        stream: The event stream.
+        work: Runs what requests ask for.
+        assets: The page's files by address.
+        routes: What answers each route of `messages.ROUTES`, except those of `access`.
+        download: Answers the request for a ticket's download.
+        entered: Called after a token was used.
+    """
+
+    def __init__(
+        self,
+        *,
+        access: Access,
+        stream: EventStream,
+        work: Work,
+        assets: Mapping[str, Asset],
+        routes: Mapping[str, Route],
+        download: Callable[[web.Request, str], Awaitable[web.StreamResponse]],
+        entered: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._access, self._stream, self._work, self._assets = access, stream, work, assets
+        self._routes: dict[str, Route] = {**routes, "token": self._token}
+        self._download, self._entered = download, entered
+
+    def application(self) -> web.Application:
+        """Return the aiohttp application."""
+        app = web.Application(middlewares=[self._answer], client_max_size=MAX_BODY)
+        app.on_response_prepare.append(_head)
+        app.router.add_post("/api/{route:.+}", self._api)
+        app.router.add_get("/api/events", self._events)
+        app.router.add_get("/download/{ticket}", self._downloaded)
+        app.router.add_get("/{path:.*}", self._asset)
+        return app
+
+    # every request ----------------------------------------------------------------------------------------------------
+
+    @web.middleware
+    async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            _check_origin(request)
+            return await handler(request)
+        except RefusedError as refusal:
+            return _failed(refusal.status, refusal.failure)
+        except DragomanError as error:
+            return _failed(422, failure_of(error))
+        except web.HTTPRequestEntityTooLarge:
+            return _failed(413, Failure(code="too-large", message="the request is too large"))
+        except web.HTTPException as error:
+            code = "not-found" if error.status == 404 else "bad-request"
+            return _failed(error.status, Failure(code=code, message=error.reason))
+        except Exception as error:
+            if request.transport is None or request.transport.is_closing():
+                raise
+            text = f"unexpected {type(error).__name__}; the terminal of the workbench shows where"
+            request.app.logger.exception("a request failed")
+            return _failed(500, Failure(code="internal", message=text))
+
+    def _tab(self, request: web.Request) -> Tab:
+        tab = self._access.tab(request.headers.get(SECRET, ""))
+        if tab is None:
+            hint = "open the workbench again: dragoman workbench"
+            raise RefusedError(401, "no-secret", "this tab is not signed in, or was idle for too long", hint=hint)
+        if not tab.admit():
+            raise RefusedError(429, "too-many", "too many requests at once")
+        return tab
+
+    # routes -----------------------------------------------------------------------------------------------------------
+
+    async def _api(self, request: web.Request) -> web.Response:
+        name = request.match_info["route"]
+        if request.content_type != "application/json":
+            raise RefusedError(400, "bad-request", "the body is not application/json")
+        if name == "enter":
+            return await self._enter(request)
+        tab = self._tab(request)
+        if name == "leave":
+            self._access.leave(request.headers[SECRET])
+            return _json(Done())
+        if (route := self._routes.get(name)) is None:
+            raise RefusedError(404, "not-found", "there is no such route")
+        tab.running += 1
+        try:
+            asked = _decode(await request.read(), ROUTES[name][0])
+            answer = await self._work.run(lambda: route(asked), abortable=name not in WRITES)
+        finally:
+            tab.running -= 1
+        return _json(answer)
+
+    async def _enter(self, request: web.Request) -> web.Response:
+        if self._access.blocked():
+            raise RefusedError(429, "too-many", "too many wrong tokens; wait a minute")
+        if (request.content_length or 0) > MAX_SMALL:
+            raise RefusedError(413, "too-large", "the request is too large")
+        asked = _decode(await request.content.read(MAX_SMALL), Enter)
+        if (secret := self._access.enter(asked.token)) is None:
+            hint = "open the workbench again: dragoman workbench"
+            raise RefusedError(401, "no-secret", "this token was used already, or has expired", hint=hint)
+        await self._entered()
+        from .access import IDLE_SECONDS
+
+        return _json(Entered(secret=secret, idle_seconds=int(IDLE_SECONDS)))
+
+    async def _token(self, _: Empty) -> NewToken:
+        return NewToken(token=self._access.token())
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        self._tab(request)
+        secret = request.headers[SECRET]
+        if self._stream.full:
+            raise RefusedError(429, "too-many", "too many tabs are open")
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"})
+        with self._stream.listen() as listener:
+            await response.prepare(request)
+            await response.write(encode(ServerEvent(kind="hello")))
+            while self._access.tab(secret) is not None:
+                await response.write(await listener.next())
+        return response
+
+    async def _downloaded(self, request: web.Request) -> web.StreamResponse:
+        return await self._download(request, request.match_info["ticket"])
+
+    async def _asset(self, request: web.Request) -> web.StreamResponse:
+        asset = self._assets.get(request.path)
+        if asset is None and request.path == "/":
+            return web.Response(
+                status=503, text=NOT_BUILT, content_type="text/html", headers={"Cache-Control": "no-store"}
+            )
+        if asset is None:
+            raise web.HTTPNotFound
+        data = await anyio.Path(asset.path).read_bytes()
+        return web.Response(body=data, headers={"Content-Type": asset.kind, "Cache-Control": asset.cache})
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host, as a Host header names it, is this machine."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name == "localhost" or ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_origin(request: web.Request) -> None:
+    """Refuse what a page of another site, or another name for this machine, sends.
+
+    The port is not compared: with ``ssh -L`` the browser knows another one. An Origin header must name the very host
+    and port of the Host header, and every browser sends one with a POST.
+    """
+    hosts = request.headers.getall("Host", [])
+    if len(hosts) != 1 or not is_loopback(hosts[0]):
+        raise RefusedError(403, "foreign", "this server answers only to localhost")
+    origin = request.headers.get("Origin")
+    if origin is None and request.method not in ("GET", "HEAD"):
+        raise RefusedError(403, "foreign", "a request without an Origin header is not from the page")
+    if origin is not None and origin != f"http://{hosts[0]}":
+        raise RefusedError(403, "foreign", "a page of another site may not use the workbench")
+    site, mode = request.headers.get("Sec-Fetch-Site", "none"), request.headers.get("Sec-Fetch-Mode", "navigate")
+    if site not in ("same-origin", "none") and not (mode == "navigate" and request.path == "/"):
+        raise RefusedError(403, "foreign", "a page of another site may not use the workbench")
+
+
+def _decode(body: bytes, kind: type[Request]) -> Any:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise RefusedError(400, "bad-request", f"the body is not what this route takes: {str(error)[:500]}") from error
+
+
+def _json(answer: Message, *, status: int = 200) -> web.Response:
+    headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+    return web.Response(status=status, body=msgspec.json.encode(answer), headers=headers)
+
+
+def _failed(status: int, failure: Failure) -> web.Response:
+    return _json(Failed(error=failure), status=status)
+
+
+async def _head(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(HEADERS)
