@@ -1,0 +1,58 @@
+/** A row that somebody else changed meanwhile: mine beside theirs, and a choice. */
+
+import { useState } from "preact/hooks";
+import { tagOf } from "../grid/cells.ts";
+import { jsonOf } from "../grid/clipboard.ts";
+import type { Opened, RowAnswer } from "../messages.ts";
+import { Button, asFailure } from "../ui/controls.tsx";
+import { toast } from "../ui/toasts.tsx";
+import { call } from "../wire/client.ts";
+import { type Change, changesOf } from "./change_list.ts";
+
+export function Conflict({ open, change }: { open: Opened; change: Change }) {
+  const { connection } = open;
+  const [theirs, setTheirs] = useState<RowAnswer | null>(null);
+  const [chosen, setChosen] = useState("");
+  const list = changesOf(connection);
+  const load = () =>
+    call("changes/row", { connection, key: change.key }).then(setTheirs, (error: unknown) =>
+      toast(asFailure(error).message, "bad"),
+    );
+  if (chosen) return <span class="muted">{chosen}</span>;
+  if (!theirs) return <Button label="Compare" onClick={() => void load()} />;
+  const { row, columns } = theirs;
+  if (!row) return <span>The row is gone.</span>;
+  const value = (name: string) => row.cells[columns.findIndex((column) => column.name === name)] ?? ["missing", ""];
+  const mine = () => {
+    if (row.key) list.rebase(change.number, row.key);
+    setChosen("Yours is in the change list again, over theirs.");
+  };
+  const drop = () => {
+    list.remove(new Set([change.number]));
+    setChosen("Theirs stays.");
+  };
+  return (
+    <div class="conflict">
+      <table class="table">
+        <thead><tr><th scope="col">Column</th><th scope="col">Was</th><th scope="col">Mine</th><th scope="col">Theirs</th></tr></thead>
+        <tbody>
+          {Object.entries(change.values).map(([name, after]) => {
+            const other = value(name);
+            return (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td>{jsonOf(change.before[name] ?? null)}</td>
+                <td>{jsonOf(after)}</td>
+                <td>{tagOf(other) === "missing" ? "missing" : jsonOf(other)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+      <div class="actions">
+        <Button label="Keep theirs" onClick={drop} />
+        <Button label="Use mine" tone="primary" disabled={!row.key} onClick={mine} />
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,54 @@
+/** A new row: values by column, for the change list. */
+
+import { useState } from "preact/hooks";
+import { typed } from "../grid/cells.ts";
+import type { GridController } from "../grid/controller.ts";
+import type { Cell } from "../messages.ts";
+import { Button } from "../ui/controls.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { changesOf } from "./change_list.ts";
+
+export function NewRow({ grid, close }: { grid: GridController; close: () => void }) {
+  const [texts, setTexts] = useState<Record<string, string>>({});
+  const [id, setId] = useState("");
+  const columns = grid.columns.value.filter((column) => column.written !== "never" && column.role !== "key");
+  const add = () => {
+    const values: Record<string, Cell> = {};
+    for (const column of columns) {
+      const text = texts[column.name];
+      if (text) values[column.name] = typed(text, column);
+    }
+    changesOf(grid.connection).insert(grid.object, values, id.trim(), grid.query.peek().tenant ?? null);
+    close();
+  };
+  return (
+    <Dialog
+      title={`New row in ${grid.object}`}
+      onClose={close}
+      footer={
+        <>
+          <Button label="Cancel" onClick={close} />
+          <Button label="Add to the changes" tone="primary" disabled={!Object.values(texts).some(Boolean)} onClick={add} />
+        </>
+      }
+    >
+      <label class="field">
+        <span>Id</span>
+        <input value={id} placeholder="made by the server" autocomplete="off" onInput={(event) => setId(event.currentTarget.value)} />
+      </label>
+      {columns.map(({ name, type, reasons }) => (
+        <label class="field" key={name}>
+          <span>{name} <span class="muted">{type}</span></span>
+          <input
+            value={texts[name] ?? ""}
+            disabled={!!reasons?.edit}
+            title={reasons?.edit}
+            autocomplete="off"
+            spellcheck={false}
+            onInput={(event) => setTexts({ ...texts, [name]: event.currentTarget.value })}
+          />
+        </label>
+      ))}
+    </Dialog>
+  );
+}

@@ -1,0 +1,41 @@
+/** An open connection before an object is chosen. */
+
+import type { Opened } from "../messages.ts";
+import { write } from "../shell/route.ts";
+import { sidebarOpen } from "../shell/sidebar.tsx";
+import { Badge, Button, Empty } from "../ui/controls.tsx";
+
+export function ConnectionView({ open }: { open: Opened }) {
+  const facts: [string, string][] = [
+    ["Server", `${open.product} ${open.server_version}`],
+    ["Type", open.type],
+    ["Driver", `${open.plugin} ${open.plugin_version}`],
+    ["Sandbox", open.sandbox],
+    ["Guards", open.guards.join(", ") || "none"],
+  ];
+  return (
+    <div class="page">
+      <h1>{open.connection}</h1>
+      <dl class="facts">
+        {facts.map(([name, value]) => (
+          <div key={name}><dt>{name}</dt><dd>{value}</dd></div>
+        ))}
+      </dl>
+      {[...open.warnings, ...open.server_notes].map((text) => (
+        <p class="banner warn" key={text}>{text}</p>
+      ))}
+      <Empty icon="table" title="Choose an object">
+        <p>The objects of this server are listed at the left.</p>
+        <p class="actions center">
+          <span class="narrow-only"><Button label="Show objects" onClick={() => (sidebarOpen.value = true)} /></span>
+          {open.hooks.includes("parse_console") && (
+            <a class="button plain" href={write({ view: "console", connection: open.connection })}>Open the console</a>
+          )}
+        </p>
+      </Empty>
+      <p class="capabilities">
+        {open.capabilities.map((name) => <Badge key={name}>{name}</Badge>)}
+      </p>
+    </div>
+  );
+}

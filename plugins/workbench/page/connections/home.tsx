@@ -1,0 +1,82 @@
+/** The first view: saved connections, and how to make one. */
+
+import { Badge, Button, CopyCommand, Empty, Waiting } from "../ui/controls.tsx";
+import { openMenu } from "../ui/menu.tsx";
+import { go, write } from "../shell/route.ts";
+import { broken, connections, opened } from "../shell/store.ts";
+import { signal } from "@preact/signals";
+import { RemoveConnection } from "./remove_connection.tsx";
+import type { ConnectionSummary } from "../messages.ts";
+
+const removing = signal("");
+
+export function Home() {
+  const list = connections.value;
+  if (!list) return <Waiting what="Reading the connections …" />;
+  const make = () => go({ view: "new", type: "" });
+  return (
+    <div class="page">
+      <div class="toolbar">
+        <h1 class="grow">Connections</h1>
+        <Button icon="add" label="New connection" tone="primary" onClick={make} />
+      </div>
+      {list.warnings.map((text) => (
+        <p class="banner warn" key={text}>{text}</p>
+      ))}
+      {list.connections.length === 0 && (
+        <Empty icon="database" title="No connection is saved yet">
+          <p>Choose a type of database; its driver is offered before the form.</p>
+          <Button icon="add" label="New connection" tone="primary" onClick={make} />
+          <p class="muted">Or from a terminal:</p>
+          <CopyCommand command="dragoman connections add" />
+        </Empty>
+      )}
+      <ul class="cards">
+        {list.connections.map((one) => (
+          <Card key={one.name} connection={one} />
+        ))}
+      </ul>
+      {list.hidden.length > 0 && (
+        <section>
+          <h2>Not usable</h2>
+          <ul class="plain-list">
+            {list.hidden.map(({ name, reason }) => (
+              <li key={name}><strong>{name}</strong> {reason}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+      {removing.value && <RemoveConnection name={removing.value} close={() => (removing.value = "")} />}
+    </div>
+  );
+}
+
+function Card({ connection }: { connection: ConnectionSummary }) {
+  const { name, type, address, acts, production } = connection;
+  const open = opened.value.get(name);
+  const more = (event: MouseEvent) =>
+    openMenu(
+      name,
+      [
+        { label: "Edit", icon: "edit", run: () => go({ view: "edit", connection: name }) },
+        { label: "Remove", icon: "remove", danger: true, run: () => (removing.value = name) },
+      ],
+      (event.currentTarget as Element).getBoundingClientRect(),
+    );
+  return (
+    <li class="card">
+      <a class="card-link" href={write({ view: "connection", connection: name })}>
+        <strong>{name}</strong>
+        <span class="muted">{type} · {address}</span>
+        {open && <span class="muted">{open.product} {open.server_version}</span>}
+      </a>
+      <div class="card-badges">
+        {open && <Badge tone="good">open</Badge>}
+        {broken.value.has(name) && <Badge tone="bad" title={broken.value.get(name)}>no answer</Badge>}
+        {production && <Badge tone="bad">production</Badge>}
+      </div>
+      {acts.length > 0 && <p class="muted acts">Opening it: {acts.join("; ")}</p>}
+      <Button icon="menu" label={`More about ${name}`} bare tone="quiet" onClick={more} />
+    </li>
+  );
+}

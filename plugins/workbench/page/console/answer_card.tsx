@@ -1,0 +1,104 @@
+/** The answer to one request: as a grid, a JSON tree or text. */
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { show } from "../grid/cells.ts";
+import { asCsv, asJson, asText } from "../grid/clipboard.ts";
+import { visible, UNTOUCHED } from "../grid/column_layout.ts";
+import type { GridData } from "../grid/row_pool.ts";
+import { GridView } from "../grid/view.ts";
+import type { ConsoleAnswer, PageAnswer } from "../messages.ts";
+import { Badge, Button, Notes } from "../ui/controls.tsx";
+import { duration } from "../ui/figures.ts";
+import { pretty } from "../ui/json_text.ts";
+import { JsonTree } from "../ui/json_tree.tsx";
+import { openMenu } from "../ui/menu.tsx";
+import { copyText } from "../ui/toasts.tsx";
+
+export function AnswerCard({ answer }: { answer: ConsoleAnswer }) {
+  const { request, status, seconds, failed, page, text, title, notes } = answer;
+  const json = answer.kind === "json";
+  const forms = [page ? "Grid" : "", json ? "Tree" : "", text ? "Text" : ""].filter(Boolean);
+  const [form, setForm] = useState(forms[0] ?? "Text");
+  return (
+    <article class="answer">
+      <header class="answer-head">
+        <Badge tone={failed || status >= 400 ? "bad" : "good"}>{status || "–"}</Badge>
+        <code class="grow">{request.method} {request.path}</code>
+        <span class="muted">{duration(seconds)}</span>
+        {forms.length > 1 && (
+          <span class="segmented" role="group" aria-label="Shown as">
+            {forms.map((name) => (
+              <button type="button" class="tab" key={name} aria-pressed={form === name} onClick={() => setForm(name)}>
+                {name}
+              </button>
+            ))}
+          </span>
+        )}
+        <Button icon="copy" label="Copy the answer" bare tone="quiet" onClick={(event) => copy(event, answer)} />
+      </header>
+      {title && <h2>{title}</h2>}
+      {failed && <p class="banner bad" role="alert">{failed}</p>}
+      <Notes notes={notes} />
+      {form === "Grid" && page && <AnswerGrid page={page} label={`Rows of ${request.path}`} />}
+      {form === "Tree" && <JsonTree text={text} label={`Answer of ${request.path}`} />}
+      {form === "Text" && <pre class="value-text" tabIndex={0} aria-label="Answer as text">{json ? pretty(text) : text}</pre>}
+    </article>
+  );
+}
+
+function copy(event: MouseEvent, { page, text }: ConsoleAnswer): void {
+  const table = page && { columns: page.columns.map(({ name }) => name), rows: page.rows.map((row) => row.cells) };
+  openMenu(
+    "Copy",
+    [
+      ...(text ? [{ label: "As text", run: () => void copyText(text) }] : []),
+      ...(table
+        ? [
+            { label: "Rows as JSON", run: () => void copyText(asJson(table)) },
+            { label: "Rows as CSV", run: () => void copyText(asCsv(table)) },
+          ]
+        : []),
+    ],
+    (event.currentTarget as Element).getBoundingClientRect(),
+  );
+}
+
+/** Rows that are all here: the same grid, without fetching or editing. */
+function AnswerGrid({ page, label }: { page: PageAnswer; label: string }) {
+  const host = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const at = new Map(page.columns.map(({ name }, index) => [name, index]));
+    const data: GridData = {
+      count: page.rows.length,
+      shown: (row, column) => show(page.rows[row].cells[at.get(column) ?? 0]),
+      state: () => "",
+      wanted: () => {},
+    };
+    const columns = visible(page.columns, UNTOUCHED).map((one) => ({ ...one, sortable: false, pinned: false }));
+    const nothing = () => {};
+    const view = new GridView(label, data, {
+      sort: nothing,
+      resize: (name, width) => {
+        const found = columns.findIndex((one) => one.name === name);
+        columns[found] = { ...columns[found], width };
+        view.columns(columns, []);
+      },
+      move: nothing,
+      menu: nothing,
+      cellMenu: nothing,
+      selected: nothing,
+      open: nothing,
+      edit: () => false,
+      erase: nothing,
+      copy: (area) => {
+        const names = view.names.slice(area.left, area.right + 1);
+        const rows = page.rows.slice(area.top, area.bottom + 1);
+        void copyText(asText({ columns: names, rows: rows.map((row) => names.map((name) => row.cells[at.get(name) ?? 0])) }));
+      },
+    });
+    view.columns(columns, []);
+    host.current?.append(view.element);
+    return () => view.close();
+  }, [page]);
+  return <div class="answer-grid" ref={host} data-rows={Math.min(12, page.rows.length + 1)} />;
+}

@@ -1,0 +1,62 @@
+/** Exports since the start: progress, cancel, what became of each. */
+
+import type { Export } from "../messages.ts";
+import { exports } from "../shell/store.ts";
+import { Badge, Button, CopyCommand, Empty, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
+import { fileSize, whole } from "../ui/figures.ts";
+import { toast } from "../ui/toasts.tsx";
+import { call } from "../wire/client.ts";
+
+export function ExportsView() {
+  const all = [...exports.value].reverse();
+  return (
+    <div class="page">
+      <h1>Exports</h1>
+      {!all.length && (
+        <Empty icon="export" title="Nothing was exported yet">
+          <p>A grid exports its rows with its filter. To write into a folder instead of a download:</p>
+          <CopyCommand command="dragoman workbench --export-to DIR" />
+        </Empty>
+      )}
+      <ul class="cards single">
+        {all.map((one) => <Item key={one.id} export_={one} />)}
+      </ul>
+    </div>
+  );
+}
+
+const TONES: Record<Export["state"], "good" | "bad" | "plain" | "accent" | "warn"> = {
+  waiting: "plain",
+  running: "accent",
+  finished: "good",
+  failed: "bad",
+  cancelled: "warn",
+};
+
+function Item({ export_ }: { export_: Export }) {
+  const { id, connection, object, file, state, error } = export_;
+  const [rows, bytes, total] = [export_.rows ?? 0, export_.bytes ?? 0, export_.total ?? null];
+  const cancel = () =>
+    call("exports/cancel", { id }).catch((failed: unknown) => toast(asFailure(failed).message, "bad"));
+  return (
+    <li class="card">
+      <div class="card-link">
+        <strong>{file}</strong>
+        <span class="muted">{connection} · {object}</span>
+        <span>
+          {whole(rows)}{total ? ` of ${whole(total)}` : ""} rows, {fileSize(bytes)}
+        </span>
+      </div>
+      <div class="card-badges"><Badge tone={TONES[state]}>{state}</Badge></div>
+      {(state === "running" || state === "waiting") && (
+        <>
+          <progress max={total ?? undefined} value={total ? rows : undefined} aria-label={`Export of ${object}`} />
+          <Button label="Cancel" onClick={() => void cancel()} />
+        </>
+      )}
+      {export_.sha256 && <p class="muted digest">SHA-256 <code>{export_.sha256}</code></p>}
+      <Notes notes={export_.notes ?? []} />
+      {error && <ErrorBox error={error} />}
+    </li>
+  );
+}

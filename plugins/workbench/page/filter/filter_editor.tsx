@@ -1,0 +1,304 @@
+/** The filter of a grid: rows, what is sent for each, and whether that is exact. */
+
+import { useEffect, useId, useState } from "preact/hooks";
+import type { GridController, Query } from "../grid/controller.ts";
+import type { Column, Explained, FilterRow, Opened } from "../messages.ts";
+import { recall, remember } from "../shell/preferences.ts";
+import { remedy } from "../shell/store.ts";
+import { Badge, Button, CopyCommand, ErrorBox, asFailure } from "../ui/controls.tsx";
+import { openMenu } from "../ui/menu.tsx";
+import { copyText, toast } from "../ui/toasts.tsx";
+import { type Failure, call } from "../wire/client.ts";
+import { complete, inputs, joinList, splitList, withOperator } from "./filter_rows.ts";
+
+interface Kept {
+  readonly name: string;
+  readonly filters: readonly FilterRow[];
+  readonly match: "all" | "any";
+}
+
+export function FilterEditor({ grid, open, close }: { grid: GridController; open: Opened; close: () => void }) {
+  const query = grid.query.value;
+  const columns = grid.columns.value;
+  const filterable = columns.filter((column) => column.operators?.length);
+  const raw = open.capabilities.includes("raw-filter");
+  const [rows, setRows] = useState<readonly FilterRow[]>(query.filters.length ? query.filters : [fresh(filterable)]);
+  const [match, setMatch] = useState<"all" | "any">(query.match ?? "all");
+  const explanation = useExplanation(grid, rows, match);
+  useEffect(() => {
+    if (query.filters.length) setRows(query.filters);
+  }, [query.filters]);
+  const change = (at: number, row: FilterRow) => setRows(rows.map((one, index) => (index === at ? row : one)));
+  const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
+  const apply = () => ask({ filters: rows.filter(complete), match });
+  const clear = () => {
+    setRows([fresh(filterable)]);
+    ask({ filters: [], match: "all" });
+  };
+  return (
+    <form
+      class="filter"
+      aria-label="Filter"
+      onSubmit={(event) => (event.preventDefault(), apply())}
+      onKeyDown={(event) => event.key === "Escape" && close()}
+    >
+      {rows.map((row, at) => (
+        <Line
+          key={at}
+          row={row}
+          number={at}
+          columns={filterable}
+          raw={raw}
+          explanation={explanation}
+          change={(next) => change(at, next)}
+          remove={() => setRows(rows.length > 1 ? rows.filter((_, index) => index !== at) : [fresh(filterable)])}
+          fix={(failure) => failure.remedy && void remedy(failure.remedy, apply)}
+        />
+      ))}
+      <div class="filter-actions">
+        <Button icon="add" label="Row" tone="quiet" onClick={() => setRows([...rows, fresh(filterable)])} />
+        {raw && <Button label="Raw text" tone="quiet" onClick={() => setRows([...rows, { column: "", value: "" }])} />}
+        <label class="inline">
+          <span>Match</span>
+          <select value={match} onChange={(event) => setMatch(event.currentTarget.value as "all" | "any")}>
+            <option value="all">all rows</option>
+            <option value="any">any row</option>
+          </select>
+        </label>
+        <span class="grow" />
+        <Button label="Saved" tone="quiet" onClick={(event) => void saved(event, grid, rows, match, setRows, setMatch)} />
+        {explanation.explained && <Equivalent explained={explanation.explained} />}
+        <Button label="Clear" onClick={clear} />
+        <Button label="Apply" tone="primary" submit onClick={() => {}} />
+      </div>
+      {explanation.failure && explanation.failure.row === null && <ErrorBox error={explanation.failure} />}
+    </form>
+  );
+}
+
+function fresh(columns: readonly Column[]): FilterRow {
+  const first = columns[0];
+  return { column: first?.name ?? "", op: first?.operators?.[0] ?? "=", value: "" };
+}
+
+interface Explanation {
+  readonly explained: Explained | null;
+  readonly failure: Failure | null;
+  /** Numbers of the rows that were explained. */
+  readonly numbers: readonly number[];
+}
+
+/** Ask what would be sent, a moment after the last change. */
+function useExplanation(grid: GridController, rows: readonly FilterRow[], match: "all" | "any"): Explanation {
+  const [found, setFound] = useState<Explanation>({ explained: null, failure: null, numbers: [] });
+  useEffect(() => {
+    const numbers = rows.flatMap((row, at) => (complete(row) && row.value !== "" ? [at] : []));
+    const stop = new AbortController();
+    const { connection, object } = grid;
+    const { sort, span, tenant } = grid.query.peek();
+    const filters = numbers.map((at) => rows[at]);
+    const timer = setTimeout(async () => {
+      try {
+        const asked = { connection, object, filters, match, sort, span, tenant };
+        setFound({ explained: await call("explain", asked, stop.signal), failure: null, numbers });
+      } catch (error) {
+        if (!stop.signal.aborted) setFound({ explained: null, failure: asFailure(error), numbers });
+      }
+    }, 250);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [JSON.stringify(rows), match]);
+  return found;
+}
+
+interface LineProps {
+  readonly row: FilterRow;
+  readonly number: number;
+  readonly columns: readonly Column[];
+  readonly raw: boolean;
+  readonly explanation: Explanation;
+  readonly change: (row: FilterRow) => void;
+  readonly remove: () => void;
+  readonly fix: (failure: Failure) => void;
+}
+
+function Line({ row, number, columns, raw, explanation, change, remove, fix }: LineProps) {
+  const column = columns.find((one) => one.name === row.column);
+  const place = `row ${number + 1}`;
+  const pick = (name: string) => {
+    const next = columns.find((one) => one.name === name);
+    if (!next) return change({ column: "", value: row.value ?? "" });
+    const op = next.operators?.find((one) => one === row.op) ?? next.operators?.[0] ?? "=";
+    change(withOperator({ ...row, column: name }, op));
+  };
+  const nested = (column?.arrays?.length ?? 0) > 0;
+  return (
+    <div class="filter-row" role="group" aria-label={`Filter ${place}`}>
+      <select aria-label={`Column of ${place}`} value={row.column} onChange={(event) => pick(event.currentTarget.value)}>
+        {columns.map(({ name }) => (
+          <option key={name} value={name}>{name}</option>
+        ))}
+        {raw && <option value="">raw text</option>}
+      </select>
+      {row.column ? (
+        <select
+          aria-label={`Operator of ${place}`}
+          value={row.op ?? "="}
+          onChange={(event) => change(withOperator(row, event.currentTarget.value))}
+        >
+          {column?.operators?.map((op) => (
+            <option key={op} value={op}>{op}</option>
+          ))}
+        </select>
+      ) : (
+        <span class="muted">in the server's own syntax</span>
+      )}
+      <Values row={row} place={place} change={change} />
+      {nested && (
+        <input
+          class="group"
+          placeholder="same element"
+          aria-label={`Element group of ${place}`}
+          title="Rows of the same group must hold for the same element of the array"
+          value={row.group ?? ""}
+          onInput={(event) => change({ ...row, group: event.currentTarget.value || null })}
+        />
+      )}
+      <Button icon="close" label={`Remove ${place}`} bare tone="quiet" onClick={remove} />
+      <Meaning number={number} explanation={explanation} fix={fix} />
+    </div>
+  );
+}
+
+function Values({ row, place, change }: { row: FilterRow; place: string; change: (row: FilterRow) => void }) {
+  const kind = row.column ? inputs(row.op ?? "=") : "one";
+  const [typed, setTyped] = useState<string | null>(null);
+  if (kind === "none") return <span class="value" />;
+  if (kind === "two") {
+    const [low = "", high = ""] = row.values ?? [];
+    return (
+      <span class="value two">
+        <input aria-label={`From, ${place}`} value={low} onInput={(event) => change({ ...row, values: [event.currentTarget.value, high] })} />
+        <span class="muted">to</span>
+        <input aria-label={`To, ${place}`} value={high} onInput={(event) => change({ ...row, values: [low, event.currentTarget.value] })} />
+      </span>
+    );
+  }
+  if (kind === "list") {
+    return (
+      <input
+        class="value"
+        aria-label={`Values of ${place}`}
+        placeholder="values, with commas between"
+        value={typed ?? joinList(row.values ?? [])}
+        onInput={(event) => {
+          setTyped(event.currentTarget.value);
+          change({ ...row, values: splitList(event.currentTarget.value) });
+        }}
+        onBlur={() => setTyped(null)}
+      />
+    );
+  }
+  return (
+    <input
+      class="value"
+      aria-label={`Value of ${place}`}
+      value={row.value ?? ""}
+      spellcheck={false}
+      onInput={(event) => change({ ...row, value: event.currentTarget.value })}
+    />
+  );
+}
+
+/** What is sent for a row, or why it cannot run. */
+function Meaning({ number, explanation, fix }: {
+  number: number;
+  explanation: Explanation;
+  fix: (failure: Failure) => void;
+}) {
+  const id = useId();
+  const { explained, failure, numbers } = explanation;
+  const at = numbers.indexOf(number);
+  if (failure && failure.row !== null && failure.row === at) {
+    return (
+      <div class="meaning refused" role="alert">
+        <span>{failure.message}</span>
+        {failure.hint && <span class="muted">{failure.hint}</span>}
+        {failure.remedy &&
+          (failure.remedy.action === "command" ? (
+            <CopyCommand command={failure.remedy.target} label={failure.remedy.label} />
+          ) : (
+            <Button label={failure.remedy.label} onClick={() => fix(failure)} />
+          ))}
+      </div>
+    );
+  }
+  const row = explained?.rows.find((one) => one.row === at);
+  if (!row || at < 0) return <div class="meaning" />;
+  const exact = row.exact ?? true;
+  return (
+    <div class="meaning" id={id}>
+      <Badge tone={exact ? "good" : "warn"}>{exact ? "exact" : "approximate"}</Badge>
+      <code title={row.clause}>{row.clause}</code>
+      {row.approximations?.map((text) => (
+        <span class="muted" key={text}>{text}</span>
+      ))}
+    </div>
+  );
+}
+
+function Equivalent({ explained }: { explained: Explained }) {
+  return (
+    <Button
+      icon="copy"
+      label="As code"
+      tone="quiet"
+      onClick={(event) =>
+        openMenu(
+          "As code",
+          [
+            { label: "Copy as command", run: () => void copyText(explained.command, "Copied the command") },
+            { label: "Copy as Python", run: () => void copyText(explained.python, "Copied the Python code") },
+          ],
+          (event.currentTarget as Element).getBoundingClientRect(),
+        )
+      }
+    />
+  );
+}
+
+async function saved(
+  event: MouseEvent,
+  grid: GridController,
+  rows: readonly FilterRow[],
+  match: "all" | "any",
+  setRows: (rows: readonly FilterRow[]) => void,
+  setMatch: (match: "all" | "any") => void,
+): Promise<void> {
+  const anchor = (event.currentTarget as Element).getBoundingClientRect();
+  const key = `filters/${grid.connection}/${grid.object}`;
+  const kept = (await recall<Kept[]>(key)) ?? [];
+  const use = (one: Kept) => {
+    setRows(one.filters);
+    setMatch(one.match);
+    grid.ask({ ...grid.query.peek(), filters: one.filters, match: one.match });
+  };
+  const filters = rows.filter(complete);
+  const name = filters.map((row) => [row.column, row.op, row.value ?? row.values?.join(", ")].join(" ")).join("; ");
+  const keep = () => {
+    remember(key, [...kept.filter((one) => one.name !== name), { name: name.slice(0, 80), filters, match }]);
+    toast("The filter is saved.", "good");
+  };
+  openMenu(
+    "Saved filters",
+    [
+      { label: "Save this filter", icon: "add", disabled: !filters.length, run: keep },
+      "line",
+      ...kept.map((one) => ({ label: one.name, icon: "filter" as const, run: () => use(one) })),
+      ...(kept.length ? [{ label: "Forget all", icon: "remove" as const, run: () => remember(key, null) }] : []),
+    ],
+    anchor,
+  );
+}

@@ -1,0 +1,92 @@
+/** Cells as the grid shows them, as a person copies them, and as they go back to the server. */
+
+import type { Cell, Column } from "../messages.ts";
+import type { Shown } from "./row_pool.ts";
+
+const LONGEST_SHOWN = 300;
+const SYMBOLS: Record<string, string> = { "\n": "↵", "\r": "␍", "\t": "⇥" };
+const NUMERIC = new Set(["integer", "unsigned", "float", "decimal"]);
+
+export function isNumeric(column: Column | undefined): boolean {
+  return !!column && !column.repeated && NUMERIC.has(column.kind);
+}
+
+/** The tag of a cell: what its text is. Plain texts have the tag `text`. */
+export function tagOf(cell: Cell): string {
+  if (cell === null) return "null";
+  if (typeof cell === "boolean") return "boolean";
+  return typeof cell === "string" ? "text" : cell[0];
+}
+
+/** The text of a cell, digit for digit; null for null and missing. */
+export function textOf(cell: Cell): string | null {
+  if (cell === null) return null;
+  if (typeof cell === "boolean") return String(cell);
+  if (typeof cell === "string") return cell;
+  return cell[0] === "missing" ? null : cell[1];
+}
+
+export function isCut(cell: Cell): boolean {
+  return tagOf(cell).startsWith("cut-");
+}
+
+/** What one cell of the grid shows. Null, missing, empty and cut never look like a text. */
+export function show(cell: Cell): Shown {
+  if (cell === null) return { text: "null", tone: "null" };
+  if (typeof cell === "boolean") return { text: String(cell), tone: "boolean" };
+  if (typeof cell === "string") return cell ? { text: line(cell), tone: "text" } : { text: "empty", tone: "empty" };
+  const [tag, text] = cell;
+  if (tag === "missing") return { text: "–", tone: "missing" };
+  return { text: line(text), tone: TONES[tag] ?? "text" };
+}
+
+const TONES: Record<string, string> = {
+  integer: "digits",
+  decimal: "digits",
+  json: "json",
+  bytes: "bytes",
+  "cut-text": "text cut",
+  "cut-json": "json cut",
+  "cut-bytes": "bytes cut",
+};
+
+/** One line of a text: line breaks and tabs as symbols, the rest of a long one left to the side pane. */
+export function line(text: string): string {
+  const short = text.length > LONGEST_SHOWN ? `${text.slice(0, LONGEST_SHOWN)}…` : text;
+  return short.replace(/[\n\r\t]/g, (found) => SYMBOLS[found]);
+}
+
+const INTEGER = /^-?(0|[1-9][0-9]*)$/;
+const NUMBER = /^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$/;
+
+/** What a typed text becomes as a value of a column: numbers keep their digits, and what is no number stays a text. */
+export function typed(text: string, column: Column): Cell {
+  if (column.repeated || column.kind === "json" || column.kind === "range" || column.kind === "geo") {
+    return isJson(text) ? reread(text) : text;
+  }
+  if (column.kind === "boolean" && (text === "true" || text === "false")) return text === "true";
+  if (isNumeric(column) && INTEGER.test(text)) return ["integer", text];
+  if (isNumeric(column) && NUMBER.test(text)) return ["decimal", text];
+  return column.kind === "binary" ? ["bytes", text] : text;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function reread(text: string): Cell {
+  const trimmed = text.trim();
+  if (/^[[{]/.test(trimmed)) return ["json", trimmed];
+  if (INTEGER.test(trimmed)) return ["integer", trimmed];
+  if (NUMBER.test(trimmed)) return ["decimal", trimmed];
+  return JSON.parse(trimmed) as Cell;
+}
+
+export function sameCell(one: Cell, other: Cell): boolean {
+  return JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,51 @@
+/** Cells as text, JSON and CSV, with every digit as the server sent it. */
+
+import type { Cell } from "../messages.ts";
+import { tagOf, textOf } from "./cells.ts";
+
+export interface Table {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+/** Lines of cells with tabs between them, as spreadsheets paste them; a single cell is its own text. */
+export function asText({ columns, rows }: Table): string {
+  if (rows.length === 1 && columns.length === 1) return textOf(rows[0][0]) ?? "";
+  return rows.map((row) => row.map((cell) => quoted(textOf(cell) ?? "", /[\t\r\n"]/)).join("\t")).join("\n");
+}
+
+/** A JSON array with one object for each row; a missing value is left out. */
+export function asJson({ columns, rows }: Table): string {
+  const objects = rows.map((row) => {
+    const members = row.flatMap((cell, at) =>
+      tagOf(cell) === "missing" ? [] : [`${JSON.stringify(columns[at])}: ${jsonOf(cell)}`],
+    );
+    return members.length ? `  {${members.join(", ")}}` : "  {}";
+  });
+  return objects.length ? `[\n${objects.join(",\n")}\n]` : "[]";
+}
+
+/** One cell as JSON: numbers and documents as the server wrote them. */
+export function jsonOf(cell: Cell): string {
+  const tag = tagOf(cell);
+  const text = textOf(cell);
+  if (text === null) return "null";
+  return tag === "integer" || tag === "decimal" || tag === "json" || tag === "boolean" ? text : JSON.stringify(text);
+}
+
+/** Comma-separated values with a line of names; a text that a spreadsheet would run gets an apostrophe. */
+export function asCsv({ columns, rows }: Table): string {
+  const lines = rows.map((row) => row.map((cell) => quoted(harmless(cell), /[,\r\n"]/)).join(","));
+  return [columns.map((name) => quoted(harmless(name), /[,\r\n"]/)).join(","), ...lines].join("\r\n") + "\r\n";
+}
+
+const NUMBER = /^[+-]?([0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,9})?)?$/;
+
+function harmless(cell: Cell): string {
+  const text = textOf(cell) ?? "";
+  return /^[=+\-@\t\r]/.test(text) && !NUMBER.test(text) ? `'${text}` : text;
+}
+
+function quoted(text: string, special: RegExp): string {
+  return special.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

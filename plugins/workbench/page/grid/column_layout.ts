@@ -1,0 +1,88 @@
+/** Which columns a grid shows, where and how wide: what a person arranged, over what the server has. */
+
+import type { Column } from "../messages.ts";
+import { isNumeric } from "./cells.ts";
+import type { GridColumn } from "./view.ts";
+
+/** What is remembered for an object. Columns that it does not name follow in the server's order. */
+export interface Arrangement {
+  readonly order: readonly string[];
+  readonly hidden: readonly string[];
+  readonly pinned: readonly string[];
+  readonly widths: Readonly<Record<string, number>>;
+  /** A person has pinned or unpinned a column; until then the key is pinned. */
+  readonly chosen?: boolean;
+}
+
+export const UNTOUCHED: Arrangement = { order: [], hidden: [], pinned: [], widths: {} };
+
+const NARROWEST = 72;
+const WIDEST = 320;
+const BY_KIND: Partial<Record<Column["kind"], number>> = {
+  boolean: 84,
+  date: 110,
+  float: 110,
+  integer: 110,
+  json: 240,
+  text: 180,
+  timestamp: 200,
+  unsigned: 110,
+};
+
+export function arranged(columns: readonly Column[], { order }: Arrangement): Column[] {
+  const known = new Map(columns.map((column) => [column.name, column]));
+  const first = order.flatMap((name) => known.get(name) ?? []);
+  const named = new Set(first.map((column) => column.name));
+  const result = [...first];
+  columns.forEach((column, at) => {
+    if (named.has(column.name)) return;
+    // a new column goes behind the one that it follows on the server
+    const before = columns[at - 1]?.name;
+    const place = before ? result.findIndex((one) => one.name === before) + 1 : 0;
+    result.splice(place, 0, column);
+  });
+  return result;
+}
+
+/** The columns that the grid shows, pinned ones first. */
+export function visible(columns: readonly Column[], arrangement: Arrangement): GridColumn[] {
+  const hidden = new Set(arrangement.hidden);
+  const pinned = new Set(arrangement.pinned);
+  const shown = arranged(columns, arrangement).filter((column) => !hidden.has(column.name));
+  const made = shown.map((column, at) => ({
+    name: column.name,
+    type: column.type,
+    numeric: isNumeric(column),
+    sortable: column.sortable ?? false,
+    pinned: arrangement.chosen ? pinned.has(column.name) : column.role === "key" && at < 2,
+    width: arrangement.widths[column.name] ?? usualWidth(column),
+  }));
+  return [...made.filter((column) => column.pinned), ...made.filter((column) => !column.pinned)];
+}
+
+function usualWidth(column: Column): number {
+  const usual = BY_KIND[column.kind ?? "other"] ?? 160;
+  return Math.max(NARROWEST, Math.min(WIDEST, Math.max(usual, column.name.length * 7.5 + 44)));
+}
+
+export function resized(from: Arrangement, column: string, width: number): Arrangement {
+  return { ...from, widths: { ...from.widths, [column]: width } };
+}
+
+/** Move a column before another; null moves it to the end. */
+export function moved(from: Arrangement, all: readonly Column[], column: string, before: string | null): Arrangement {
+  const order = arranged(all, from).map((one) => one.name).filter((name) => name !== column);
+  const at = before === null ? order.length : order.indexOf(before);
+  order.splice(at < 0 ? order.length : at, 0, column);
+  return { ...from, order };
+}
+
+export function withHidden(from: Arrangement, column: string, hide: boolean): Arrangement {
+  const others = from.hidden.filter((name) => name !== column);
+  return { ...from, hidden: hide ? [...others, column] : others };
+}
+
+export function withPinned(from: Arrangement, shown: readonly GridColumn[], column: string, pin: boolean): Arrangement {
+  const others = shown.filter((one) => one.pinned && one.name !== column).map((one) => one.name);
+  return { ...from, chosen: true, pinned: pin ? [...others, column] : others };
+}

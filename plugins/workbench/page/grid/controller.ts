@@ -1,0 +1,223 @@
+/** One grid on one object: what is asked for, what is shown, and what a person does with it. */
+
+import { effect, signal } from "@preact/signals";
+import { changesOf } from "../changes/change_list.ts";
+import type { Cell, Column, FilterRow, Note, PageAnswer, PageAsked, SortKey } from "../messages.ts";
+import { recall, remember } from "../shell/preferences.ts";
+import { toast } from "../ui/toasts.tsx";
+import { call } from "../wire/client.ts";
+import { type Arrangement, UNTOUCHED, moved, resized, visible, withHidden, withPinned } from "./column_layout.ts";
+import { copyArea } from "./copying.ts";
+import { PageRows } from "./page_rows.ts";
+import { type Place, type Rectangle, Selection } from "./selection.ts";
+import { type GridActions, GridView } from "./view.ts";
+
+export interface Query extends Pick<PageAsked, "match" | "span" | "tenant"> {
+  readonly filters: readonly FilterRow[];
+  readonly sort: readonly SortKey[];
+}
+
+export interface Status {
+  readonly loading: boolean;
+  readonly failed: unknown;
+  readonly notes: readonly Note[];
+  readonly total: number | null;
+  readonly exact: boolean;
+  readonly seconds: number;
+  readonly walking: number | null;
+}
+
+const NOTHING: Status = { loading: true, failed: null, notes: [], total: null, exact: true, seconds: 0, walking: null };
+const MOST_COPIED = 10_000;
+
+export const EVERYTHING: Query = { filters: [], match: "all", sort: [], span: null, tenant: null };
+
+/** What only the panel around the grid can do. */
+export interface Surroundings {
+  columnMenu(column: string, anchor: DOMRect): void;
+  cellMenu(place: Place, anchor: DOMRect): void;
+  edit(place: Place, typed: string | null, cell: HTMLElement): boolean;
+  openPane(): void;
+}
+
+export class GridController {
+  readonly connection: string;
+  readonly object: string;
+  readonly query = signal<Query>(EVERYTHING);
+  readonly status = signal<Status>(NOTHING);
+  readonly columns = signal<readonly Column[]>([]);
+  readonly arrangement = signal<Arrangement>(UNTOUCHED);
+  readonly selection = signal(new Selection({ row: 0, column: 0 }));
+  /** Counts up when rows have arrived or changed. */
+  readonly version = signal(0);
+  readonly view: GridView;
+  #rows: PageRows;
+  #end: () => void;
+
+  constructor(connection: string, object: string, surroundings: Surroundings) {
+    this.connection = connection;
+    this.object = object;
+    this.#rows = this.#newRows();
+    this.view = new GridView(`Rows of ${object}`, this.#rows, this.#actions(surroundings));
+    const changes = changesOf(connection);
+    this.#end = effect(() => {
+      changes.list.value;
+      this.#rows.overlay = changes.overlay();
+      this.view.refresh();
+      this.version.value = this.version.peek() + 1;
+    });
+  }
+
+  get rows(): PageRows {
+    return this.#rows;
+  }
+
+  /** Recall how the columns were arranged, and fetch. */
+  async start(query: Query): Promise<void> {
+    this.query.value = query;
+    this.#rows.start();
+    const kept = await recall<Arrangement>(this.#key);
+    if (kept) this.#arrange({ ...UNTOUCHED, ...kept }, false);
+  }
+
+  close(): void {
+    this.#end();
+    this.#rows.close();
+    this.view.close();
+  }
+
+  get #key(): string {
+    return `grid/${this.connection}/${this.object}`;
+  }
+
+  /** Ask for other rows, or for the same rows again. */
+  ask(query: Query = this.query.peek()): void {
+    this.query.value = query;
+    this.status.value = { ...NOTHING, total: this.status.peek().total };
+    this.#rows.close();
+    this.#rows = this.#newRows();
+    this.#rows.overlay = changesOf(this.connection).overlay();
+    this.#rows.start();
+  }
+
+  #newRows(): PageRows {
+    const rows: PageRows = new PageRows(
+      (order, signal) => {
+        const { connection, object } = this;
+        return call("page", { connection, object, ...this.query.peek(), ...order }, signal);
+      },
+      {
+        arrived: (page) => this.#arrived(rows, page),
+        failed: (failed) => this.#set({ loading: false, failed }),
+        walking: (walking) => this.#set({ walking }),
+      },
+    );
+    return rows;
+  }
+
+  #set(part: Partial<Status>): void {
+    this.status.value = { ...this.status.peek(), ...part };
+  }
+
+  #arrived(rows: PageRows, page: PageAnswer): void {
+    if (rows !== this.#rows) return;
+    const { notes, total, totalExact: exact, columns } = rows;
+    this.#set({ loading: false, failed: null, notes, total, exact, seconds: page.seconds });
+    if (columns !== this.columns.peek()) {
+      this.columns.value = columns;
+      this.#lay();
+    }
+    this.view.data = rows;
+    this.version.value += 1;
+  }
+
+  #lay(): void {
+    this.view.columns(visible(this.columns.peek(), this.arrangement.peek()), this.query.peek().sort);
+  }
+
+  #arrange(arrangement: Arrangement, keep = true): void {
+    this.arrangement.value = arrangement;
+    if (keep) remember(this.#key, arrangement);
+    this.#lay();
+  }
+
+  hide(column: string, hide: boolean): void {
+    this.#arrange(withHidden(this.arrangement.peek(), column, hide));
+  }
+
+  pin(column: string, pin: boolean): void {
+    const shown = visible(this.columns.peek(), this.arrangement.peek());
+    this.#arrange(withPinned(this.arrangement.peek(), shown, column, pin));
+  }
+
+  /** Show all columns as the server orders them. */
+  reset(): void {
+    this.#arrange(UNTOUCHED);
+  }
+
+  /** Sort by a column: ascending, descending, not; with `add`, beside the other keys. */
+  sort(column: string, add: boolean, descending?: boolean): void {
+    if (!this.column(column)?.sortable) {
+      const reason = this.column(column)?.reasons?.sort;
+      return toast(reason ?? `${column} cannot be sorted.`);
+    }
+    const before = this.query.peek().sort;
+    const known = before.find((key) => key.column === column);
+    const next = descending !== undefined || !known || !known.descending;
+    const key = { column, descending: descending ?? !!known };
+    const others = before.filter((one) => one.column !== column);
+    const kept = add && known && next ? before.map((one) => (one === known ? key : one)) : null;
+    const sort = add ? (kept ?? (next ? [...others, key] : others)) : next ? [key] : [];
+    this.ask({ ...this.query.peek(), sort });
+    this.#lay();
+  }
+
+  column(name: string): Column | undefined {
+    return this.columns.peek().find((column) => column.name === name);
+  }
+
+  /** The column, row and value at a place; undefined while it is loading. */
+  at({ row, column }: Place) {
+    const name = this.view.names[column];
+    const found = this.#rows.row(row);
+    const head = name === undefined ? undefined : this.column(name);
+    return found && head ? { row: found, column: head, cell: this.#rows.cellOf(found, name) } : undefined;
+  }
+
+  /** The cells of an area, fetched where they are not kept; null and a message if there are too many. */
+  async table(area: Rectangle, whole: boolean): Promise<{ columns: string[]; rows: Cell[][] } | null> {
+    const last = Math.min(area.bottom, this.#rows.count - 1);
+    if (last - area.top >= MOST_COPIED) {
+      toast(`Copying takes at most ${MOST_COPIED.toLocaleString("en")} rows; export the others.`, "bad");
+      return null;
+    }
+    const columns = whole ? this.view.names : this.view.names.slice(area.left, area.right + 1);
+    const rows = await this.#rows.read(area.top, last);
+    return { columns, rows: rows.map((row) => columns.map((name) => this.#rows.cellOf(row, name))) };
+  }
+
+  #actions(outside: Surroundings): GridActions {
+    const { columnMenu, cellMenu, edit, openPane } = outside;
+    return {
+      sort: (column, add) => this.sort(column, add),
+      resize: (column, width) => this.#arrange(resized(this.arrangement.peek(), column, width)),
+      move: (column, before) => this.#arrange(moved(this.arrangement.peek(), this.columns.peek(), column, before)),
+      menu: columnMenu,
+      cellMenu,
+      edit,
+      selected: (selection) => {
+        this.selection.value = selection;
+      },
+      open: openPane,
+      erase: (area) => void this.erase(area),
+      copy: (area) => void copyArea(this, area, "text"),
+    };
+  }
+
+  /** Mark the rows of an area as deleted, or keep them again. */
+  async erase(area: Rectangle): Promise<void> {
+    const rows = await this.#rows.read(area.top, Math.min(area.bottom, area.top + 4_999));
+    if (rows.some((row) => row.key === null)) toast("These rows have no key, so no change can name them.", "bad");
+    else changesOf(this.connection).flipDeleted(this.object, rows);
+  }
+}

@@ -1,0 +1,305 @@
+/** Rows of one object: tools, filter, notes, the grid, and a pane for whole values. */
+
+import { useSignalEffect } from "@preact/signals";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ChangeBar } from "../changes/change_bar.tsx";
+import { changesOf } from "../changes/change_list.ts";
+import { NewRow } from "../changes/new_row.tsx";
+import { ExportDialog } from "../export/export_dialog.tsx";
+import { FilterEditor } from "../filter/filter_editor.tsx";
+import { rowForCell } from "../filter/filter_rows.ts";
+import type { Opened, TimeColumn } from "../messages.ts";
+import { write } from "../shell/route.ts";
+import { remedy } from "../shell/store.ts";
+import { Button, Empty, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
+import { duration, whole } from "../ui/figures.ts";
+import { type MenuItem, openMenu } from "../ui/menu.tsx";
+import { toast } from "../ui/toasts.tsx";
+import { call } from "../wire/client.ts";
+import { editCell } from "./cell_editor.ts";
+import { isCut, textOf, typed } from "./cells.ts";
+import { EVERYTHING, GridController, type Query } from "./controller.ts";
+import { copyArea } from "./copying.ts";
+import { type Place, Selection } from "./selection.ts";
+import { SidePane } from "./side_pane.tsx";
+import { Scope } from "./scope.tsx";
+
+export function GridPanel({ open, object }: { open: Opened; object: string }) {
+  const { connection } = open;
+  const host = useRef<HTMLDivElement>(null);
+  const [pane, setPane] = useState(false);
+  const [filtering, setFiltering] = useState(false);
+  const [adding, setAdding] = useState(false);
+  const [exporting, setExporting] = useState(false);
+  const [time, setTime] = useState<TimeColumn | null>(null);
+  const writable = open.hooks.includes("plan_change") && open.hooks.includes("apply_change");
+  const grid = useMemo(() => {
+    const made: GridController = new GridController(connection, object, {
+      columnMenu: (column, anchor) => columnMenu(made, column, anchor, () => setFiltering(true)),
+      cellMenu: (place, anchor) =>
+        cellMenu(made, place, anchor, writable, () => setPane(true), () => setFiltering(true)),
+      edit: (place, text, cell) => writable && edit(made, place, text, cell),
+      openPane: () => setPane((shown) => !shown),
+    });
+    return made;
+  }, [connection, object]);
+  useEffect(() => {
+    host.current?.append(grid.view.element);
+    void grid.start(EVERYTHING);
+    return () => grid.close();
+  }, [grid]);
+  useEffect(() => {
+    if (!open.capabilities.includes("time-range")) return;
+    call("describe", { connection, object }).then(
+      (described) => setTime(described.time ?? null),
+      () => setTime(null), // the grid says why the object cannot be read
+    );
+  }, [connection, object]);
+  const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
+  const status = grid.status.value;
+  const query = grid.query.value;
+  const none = !status.loading && status.failed === null && status.total === 0;
+  return (
+    <div class="grid-panel">
+      <div class="toolbar" role="toolbar" aria-label="Grid tools">
+        <h1 class="grow" title={object}>{object}</h1>
+        <Button
+          icon="filter"
+          label={query.filters.length ? `Filter (${query.filters.length})` : "Filter"}
+          pressed={filtering}
+          onClick={() => setFiltering(!filtering)}
+        />
+        <Scope open={open} time={time} query={query} ask={ask} />
+        <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
+        <Button icon="columns" label="Columns" bare onClick={(event) => allColumns(grid, event)} />
+        <Button icon="pane" label="Side pane" bare pressed={pane} onClick={() => setPane(!pane)} />
+        {writable && <Button icon="add" label="New row" bare onClick={() => setAdding(true)} />}
+        {open.hooks.includes("export_rows") && (
+          <Button icon="export" label="Export" bare onClick={() => setExporting(true)} />
+        )}
+        <a class="button plain bare" href={write({ view: "structure", connection, object })} aria-label="Structure" title="Structure">
+          <StructureIcon />
+        </a>
+      </div>
+      {filtering && <FilterEditor grid={grid} open={open} close={() => setFiltering(false)} />}
+      {status.failed !== null && (
+        <ErrorBox
+          error={status.failed}
+          retry={() => ask({})}
+          act={(wanted) => void remedy(wanted, () => ask({}))}
+        />
+      )}
+      <Notes notes={status.notes} />
+      <div class={pane ? "grid-and-pane with-pane" : "grid-and-pane"}>
+        <div class="grid-host" ref={host}>
+          {none && (
+            <Empty icon="table" title={query.filters.length ? "No row matches the filter" : "There are no rows"}>
+              {query.filters.length > 0 && (
+                <Button label="Clear the filter" onClick={() => ask({ filters: [] })} />
+              )}
+            </Empty>
+          )}
+        </div>
+        {pane && <SidePane grid={grid} close={() => (setPane(false), grid.view.focus())} writable={writable} />}
+      </div>
+      <ChangeBar open={open} object={object} applied={() => ask({})} />
+      <StatusLine grid={grid} open={open} />
+      {adding && <NewRow grid={grid} close={() => setAdding(false)} />}
+      {exporting && (
+        <ExportDialog open={open} object={object} query={query} columns={grid.columns.value} close={() => setExporting(false)} />
+      )}
+    </div>
+  );
+}
+
+function StructureIcon() {
+  return (
+    <svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
+      <path d="M3 3h4v3H3zM9 10h4v3H9zM5 6v5.500h4" />
+    </svg>
+  );
+}
+
+/** Where one is, how many rows there are, and how long the last page took. */
+function StatusLine({ grid, open }: { grid: GridController; open: Opened }) {
+  const [counted, setCounted] = useState("");
+  const { total, exact, seconds, walking, loading } = grid.status.value;
+  const selection = grid.selection.value;
+  const query = grid.query.value;
+  useSignalEffect(() => {
+    grid.query.value;
+    setCounted("");
+  });
+  const count = async () => {
+    try {
+      const { sort: _, ...rows } = query;
+      const answer = await call("count", { connection: grid.connection, object: grid.object, ...rows });
+      setCounted(whole(answer.rows));
+      for (const note of answer.notes) toast(note.reason);
+    } catch (error) {
+      toast(asFailure(error).message, "bad");
+    }
+  };
+  const area = selection.rectangle(grid.columns.value.length);
+  const size = area && !selection.single ? `${whole(area.bottom - area.top + 1)} × ${area.right - area.left + 1} cells` : "";
+  return (
+    <div class="status-line">
+      <span>
+        {counted ? `${counted} rows` : total === null ? "" : `${exact ? "" : "at least "}${whole(total)} rows`}
+      </span>
+      {open.hooks.includes("count_rows") && !counted && (total === null || !exact) && (
+        <Button icon="sum" label="Count exactly" tone="quiet" onClick={() => void count()} />
+      )}
+      <span class="grow">{size || (area ? `row ${whole(area.top + 1)}` : "")}</span>
+      {walking !== null && <span role="status">passing row {whole(walking)} …</span>}
+      <span class="muted">{loading ? "loading …" : seconds ? duration(seconds) : ""}</span>
+    </div>
+  );
+}
+
+function allColumns(grid: GridController, event: MouseEvent): void {
+  const anchor = (event.currentTarget as Element).getBoundingClientRect();
+  const hidden = new Set(grid.arrangement.peek().hidden);
+  const items = grid.columns.peek().map((column) => ({
+    label: column.name,
+    checked: !hidden.has(column.name),
+    run: () => grid.hide(column.name, !hidden.has(column.name)),
+  }));
+  openMenu("Columns", [{ label: "As on the server", icon: "refresh", run: () => grid.reset() }, "line", ...items], anchor);
+}
+
+function columnMenu(grid: GridController, name: string, anchor: DOMRect, filter: () => void): void {
+  const column = grid.column(name);
+  if (!column) return;
+  const pinned = grid.view.pinned.has(name);
+  const cannot = { disabled: !column.sortable, hint: column.reasons?.sort };
+  openMenu(
+    `Column ${name}`,
+    [
+      { label: "Sort ascending", run: () => grid.sort(name, false, false), ...cannot },
+      { label: "Sort descending", run: () => grid.sort(name, false, true), ...cannot },
+      { label: "Add to the sort", run: () => grid.sort(name, true), ...cannot },
+      "line",
+      {
+        label: "Filter by this column",
+        icon: "filter",
+        disabled: !column.operators?.length,
+        hint: column.reasons?.filter,
+        run: () => {
+          const row = { column: name, op: column.operators?.[0] ?? "=", value: "" };
+          grid.query.value = { ...grid.query.peek(), filters: [...grid.query.peek().filters, row] };
+          filter();
+        },
+      },
+      { label: pinned ? "Unpin" : "Pin to the left", run: () => grid.pin(name, !pinned) },
+      { label: "Move left", run: () => grid.view.shift(name, -1) },
+      { label: "Move right", run: () => grid.view.shift(name, 1) },
+      { label: "Hide", run: () => grid.hide(name, true) },
+    ],
+    anchor,
+  );
+}
+
+function cellMenu(
+  grid: GridController,
+  place: Place,
+  anchor: DOMRect,
+  writable: boolean,
+  openPane: () => void,
+  filter: () => void,
+): void {
+  const found = grid.at(place);
+  const area = grid.selection.peek().rectangle(grid.view.names.length);
+  if (!found || !area) return;
+  const by = (not: boolean): MenuItem => {
+    const row = rowForCell(found.column, found.cell, not);
+    return {
+      label: not ? "Filter it out" : "Filter by this value",
+      icon: not ? undefined : "filter",
+      disabled: !row,
+      hint: row ? undefined : (found.column.reasons?.filter ?? "This column has no fitting operator."),
+      run: () => {
+        if (row) grid.ask({ ...grid.query.peek(), filters: [...grid.query.peek().filters, row] });
+        filter();
+      },
+    };
+  };
+  const cannot = writable ? whyNoEdit(grid, place) : "This driver cannot change rows.";
+  const erasable = writable && found.row.key !== null;
+  openMenu(
+    "Cell",
+    [
+      { label: "Copy", icon: "copy", run: () => void copyArea(grid, area, "text") },
+      { label: "Copy rows as JSON", run: () => void copyArea(grid, area, "json", true) },
+      { label: "Copy as CSV", run: () => void copyArea(grid, area, "csv") },
+      "line",
+      by(false),
+      by(true),
+      { label: "Show whole value", icon: "pane", run: openPane },
+      "line",
+      {
+        label: "Edit",
+        icon: "edit",
+        disabled: !!cannot,
+        hint: cannot,
+        run: () => {
+          const cell = grid.view.cell(place);
+          if (cell) edit(grid, place, null, cell);
+        },
+      },
+      {
+        label: "Set to null",
+        disabled: !!cannot,
+        hint: cannot,
+        run: () => changesOf(grid.connection).edit(grid.object, found.row, found.column.name, found.cell, null),
+      },
+      {
+        label: area.bottom > area.top ? `Delete ${area.bottom - area.top + 1} rows` : "Delete the row",
+        icon: "remove",
+        danger: true,
+        disabled: !erasable,
+        run: () => void grid.erase(area),
+      },
+    ],
+    anchor,
+  );
+}
+
+/** Why a cell cannot be edited; empty if it can. */
+export function whyNoEdit(grid: GridController, place: Place): string {
+  const found = grid.at(place);
+  if (!found) return "This row is still loading.";
+  const { column, row, cell } = found;
+  if (row.key === null) return "This row has no key, so no change can name it.";
+  if (column.written && column.written !== "always") return column.reasons?.edit ?? "The server keeps this column.";
+  if (column.reasons?.edit) return column.reasons.edit;
+  return isCut(cell) ? "Only the beginning of this value is here. Edit it in the side pane, which fetches all of it." : "";
+}
+
+function edit(grid: GridController, place: Place, text: string | null, cell: HTMLElement): boolean {
+  const why = whyNoEdit(grid, place);
+  const found = grid.at(place);
+  if (why || !found) {
+    toast(why);
+    return true;
+  }
+  const { row, column, cell: before } = found;
+  const old = textOf(before) ?? "";
+  if (/[\n\r]/.test(old)) {
+    toast("This value has several lines: edit it in the side pane.");
+    return true;
+  }
+  editCell(cell, `New value of ${column.name}`, text ?? old, (edited) => {
+    if (edited && (edited.text !== old || (before === null && edited.text !== ""))) {
+      changesOf(grid.connection).edit(grid.object, row, column.name, before, typed(edited.text, column));
+    }
+    const next = edited?.next ?? "stay";
+    if (next === "stay") return edited ? undefined : grid.view.focus();
+    const to = { row: place.row + (next === "down" ? 1 : 0), column: place.column + STEPS[next] };
+    const inside = to.row < grid.rows.count && to.column >= 0 && to.column < grid.view.names.length;
+    grid.view.select(new Selection(inside ? to : place));
+  });
+  return true;
+}
+
+const STEPS = { down: 0, right: 1, left: -1 };

@@ -1,0 +1,227 @@
+/** Rows of one selection, fetched by blocks as they come into view; only so many are kept. */
+
+import type { Cell, Column, Note, PageAnswer, Row } from "../messages.ts";
+import { show } from "./cells.ts";
+import type { GridData, Shown } from "./row_pool.ts";
+
+export const BLOCK = 100;
+const KEPT_CELLS = 600_000;
+const FEWEST_BLOCKS = 12;
+const STRIDE = 1_000;
+const MOST_NOTES = 100;
+
+export interface PageOrder {
+  readonly offset: number;
+  readonly limit: number;
+  readonly cursor?: string;
+  readonly total: boolean;
+}
+
+export type FetchPage = (order: PageOrder, signal: AbortSignal) => Promise<PageAnswer>;
+
+/** Told when rows have arrived, and when a fetch failed; the next fetch in view tries again. */
+export interface Listener {
+  arrived(page: PageAnswer): void;
+  failed(error: unknown): void;
+  /** Rows are passed over to reach a distant one, where a server has no offsets that far. */
+  walking(row: number | null): void;
+}
+
+/** Edits that are not sent yet, laid over the rows. */
+export interface Overlay {
+  cell(row: Row, column: string): Cell | undefined;
+  state(row: Row): string;
+}
+
+const BARE: Overlay = { cell: () => undefined, state: () => "" };
+
+export class PageRows implements GridData {
+  readonly #fetch: FetchPage;
+  readonly #listener: Listener;
+  readonly #blocks = new Map<number, readonly Row[]>();
+  readonly #shown = new WeakMap<Row, (Shown | undefined)[]>();
+  readonly #cursors = new Map<number, string>();
+  readonly #stop = new AbortController();
+  #index = new Map<string, number>();
+  #pending: number | null = null;
+  #range: [number, number] = [0, 0];
+  #broken = false;
+  #atLeast = 0;
+  overlay: Overlay = BARE;
+  columns: readonly Column[] = [];
+  total: number | null = null;
+  totalExact = true;
+  /** Notes of the pages kept, each once. */
+  notes: readonly Note[] = [];
+  seconds = 0;
+
+  constructor(fetch: FetchPage, listener: Listener) {
+    this.#fetch = fetch;
+    this.#listener = listener;
+  }
+
+  /** The number of rows that can be scrolled to: all, or those known so far and a block more. */
+  get count(): number {
+    return this.total !== null && this.totalExact ? this.total : Math.max(this.total ?? 0, this.#atLeast);
+  }
+
+  /** Fetch the first block. */
+  start(): void {
+    void this.#load(0);
+  }
+
+  close(): void {
+    this.#stop.abort();
+  }
+
+  /** Try again what failed. */
+  retry(): void {
+    this.#broken = false;
+    this.wanted(...this.#range);
+  }
+
+  row(row: number): Row | undefined {
+    return this.#blocks.get(Math.floor(row / BLOCK))?.[row % BLOCK];
+  }
+
+  cell(row: number, column: string): Cell | undefined {
+    const found = this.row(row);
+    return found && this.cellOf(found, column);
+  }
+
+  /** A row's cell with its unsent edit. */
+  cellOf(row: Row, column: string): Cell {
+    const edited = this.overlay.cell(row, column);
+    if (edited !== undefined) return edited;
+    const at = this.#index.get(column);
+    return at === undefined ? ["missing", ""] : row.cells[at];
+  }
+
+  shown(row: number, column: string): Shown | null {
+    const found = this.row(row);
+    if (!found) return null;
+    const edited = this.overlay.cell(found, column);
+    if (edited !== undefined) {
+      const { text, tone } = show(edited);
+      return { text, tone: `${tone} edited` };
+    }
+    const at = this.#index.get(column);
+    if (at === undefined) return { text: "", tone: "missing" };
+    let line = this.#shown.get(found);
+    if (!line) this.#shown.set(found, (line = new Array(found.cells.length)));
+    return (line[at] ??= show(found.cells[at]));
+  }
+
+  state(row: number): string {
+    const found = this.row(row);
+    return found ? this.overlay.state(found) : "";
+  }
+
+  wanted(first: number, last: number): void {
+    this.#range = [first, last];
+    if (this.#pending !== null || this.#broken || this.#stop.signal.aborted) return;
+    const [from, to] = [Math.floor(first / BLOCK), Math.floor(last / BLOCK)];
+    for (let block = from; block <= to; block += 1) if (!this.#blocks.has(block)) return void this.#load(block);
+    // the next block in the direction of reading, before it is needed
+    const ahead = Math.floor((last + BLOCK / 2) / BLOCK);
+    if (ahead * BLOCK < this.count && !this.#blocks.has(ahead)) void this.#load(ahead);
+  }
+
+  /** Rows from `first` to `last`, fetched where they are not kept. */
+  async read(first: number, last: number): Promise<readonly Row[]> {
+    const rows: Row[] = [];
+    for (let block = Math.floor(first / BLOCK); block * BLOCK <= last; block += 1) {
+      const kept = this.#blocks.get(block) ?? (await this.#page(block * BLOCK, false)).rows;
+      rows.push(...kept.slice(Math.max(0, first - block * BLOCK), last - block * BLOCK + 1));
+    }
+    return rows;
+  }
+
+  async #load(block: number): Promise<void> {
+    this.#pending = block;
+    try {
+      const page = await this.#page(block * BLOCK, this.total === null && block === 0);
+      if (this.#stop.signal.aborted) return;
+      this.#keep(block, page);
+      this.#pending = null;
+      this.#listener.arrived(page);
+    } catch (error) {
+      this.#pending = null;
+      if (this.#stop.signal.aborted) return;
+      this.#broken = true;
+      this.#listener.failed(error);
+    }
+    this.wanted(...this.#range);
+  }
+
+  #keep(block: number, page: PageAnswer): void {
+    if (page.columns.length !== this.columns.length || page.columns.some((c, at) => c.name !== this.columns[at].name)) {
+      this.#blocks.clear();
+      this.columns = page.columns;
+      this.#index = new Map(page.columns.map((column, at) => [column.name, at]));
+    }
+    this.#blocks.delete(block);
+    this.#blocks.set(block, page.rows);
+    this.seconds = page.seconds;
+    this.#size(block * BLOCK, page);
+    const known = new Set(this.notes.map((note) => JSON.stringify(note)));
+    const fresh = page.notes.filter((note) => !known.has(JSON.stringify(note)));
+    if (fresh.length) this.notes = [...this.notes, ...fresh].slice(0, MOST_NOTES);
+    const most = Math.max(FEWEST_BLOCKS, Math.floor(KEPT_CELLS / Math.max(1, page.columns.length) / BLOCK));
+    const inView = [Math.floor(this.#range[0] / BLOCK), Math.floor(this.#range[1] / BLOCK)];
+    for (const old of this.#blocks.keys()) {
+      if (this.#blocks.size <= most) break;
+      if (old < inView[0] || old > inView[1]) this.#blocks.delete(old);
+    }
+  }
+
+  #size(offset: number, page: PageAnswer): void {
+    if (page.total !== null) [this.total, this.totalExact] = [page.total, page.total_exact];
+    const end = offset + page.rows.length;
+    const more = page.rows.length === BLOCK;
+    if (!more && page.rows.length && (this.total === null || !this.totalExact || end > this.total)) {
+      [this.total, this.totalExact] = [end, true];
+    }
+    if (!more && !page.rows.length && this.total !== null && offset < this.total) {
+      [this.total, this.totalExact] = [Math.min(offset, this.total), true];
+    }
+    this.#atLeast = Math.max(this.#atLeast, more ? end + (page.next || page.total === null ? BLOCK : 0) : end);
+  }
+
+  async #page(offset: number, total: boolean): Promise<PageAnswer> {
+    const cursor = this.#cursors.get(offset);
+    try {
+      const page = await this.#fetch({ offset, limit: BLOCK, total, ...(cursor ? { cursor } : {}) }, this.#stop.signal);
+      if (page.next) this.#cursors.set(offset + page.rows.length, page.next);
+      return page;
+    } catch (error) {
+      if (cursor || (error as { code?: string }).code !== "window-exceeded") throw error;
+      return this.#walk(offset, error);
+    }
+  }
+
+  /** Go from cursor to cursor to an offset that the server does not count to. */
+  async #walk(offset: number, refused: unknown): Promise<PageAnswer> {
+    let at = Math.max(-1, ...[...this.#cursors.keys()].filter((known) => known <= offset));
+    if (at < 0) at = 0;
+    try {
+      while (at < offset) {
+        this.#listener.walking(at);
+        const cursor = this.#cursors.get(at);
+        const order = { offset: at, limit: Math.min(STRIDE, offset - at), total: false };
+        const page = await this.#fetch(cursor ? { ...order, cursor } : order, this.#stop.signal);
+        if (!page.next || !page.rows.length) throw refused;
+        at += page.rows.length;
+        this.#cursors.set(at, page.next);
+      }
+    } finally {
+      this.#listener.walking(null);
+    }
+    const page = await this.#fetch(
+      { offset, limit: BLOCK, total: false, cursor: this.#cursors.get(offset) },
+      this.#stop.signal,
+    );
+    if (page.next) this.#cursors.set(offset + page.rows.length, page.next);
+    return page;
+  }
+}

@@ -1,0 +1,244 @@
+/** One driver: what it may do, who vouches, its versions, and what can be done with it here. */
+
+import { useEffect, useState } from "preact/hooks";
+import type { DriverPage, Report, VersionSummary } from "../messages.ts";
+import { changes, remedy } from "../shell/store.ts";
+import { Badge, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import { fileSize } from "../ui/figures.ts";
+import { openMenu } from "../ui/menu.tsx";
+import { toast } from "../ui/toasts.tsx";
+import { call } from "../wire/client.ts";
+import { InstallProgress } from "./install_progress.tsx";
+import { stateTone } from "./marketplace.tsx";
+
+const TABS = ["Readme", "Versions", "Permissions", "Report", "Changelog"] as const;
+
+export function DriverView({ id }: { id: string }) {
+  const [page, setPage] = useState<DriverPage | null>(null);
+  const [failed, setFailed] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const [tab, setTab] = useState<(typeof TABS)[number]>("Readme");
+  const [removing, setRemoving] = useState(false);
+  const load = () => {
+    call("plugins/show", { id }).then((now) => (setPage(now), setFailed(null)), setFailed);
+  };
+  useEffect(load, [id, changes.value]);
+  const run = async (work: () => Promise<unknown>, done?: string) => {
+    setBusy(true);
+    setFailed(null);
+    try {
+      await work();
+      if (done) toast(done, "good");
+      load();
+    } catch (error) {
+      setFailed(error);
+    }
+    setBusy(false);
+  };
+  if (!page) {
+    return (
+      <div class="page">
+        <h1>{id}</h1>
+        {failed === null ? <Waiting what="Reading the driver's page …" /> : <ErrorBox error={failed} retry={load} />}
+      </div>
+    );
+  }
+  const { driver } = page;
+  const installed = page.kept.length > 0 || page.versions.some((one) => one.installed);
+  const quarantined = page.versions.find((one) => one.installed && one.state === "quarantined");
+  return (
+    <div class="page">
+      <a class="back" href="#/drivers">All drivers</a>
+      <div class="toolbar">
+        <h1 class="grow">{driver.label}</h1>
+        {!installed && (
+          <Button
+            icon="export"
+            label={`Install ${driver.version}`}
+            tone="primary"
+            busy={busy}
+            disabled={driver.unavailable_here}
+            onClick={() => void run(() => call("plugins/install", { id }))}
+          />
+        )}
+        {driver.state === "update" && (
+          <Button label={`Update to ${driver.version}`} tone="primary" busy={busy} onClick={() => void run(() => call("plugins/update", { id }))} />
+        )}
+        {installed && (
+          <Button
+            icon="menu"
+            label="Manage"
+            busy={busy}
+            onClick={(event) => manage(event, page, run, () => setRemoving(true))}
+          />
+        )}
+      </div>
+      <p class="card-badges">
+        <Badge tone={stateTone(driver.state)}>{driver.state}</Badge>
+        <Badge>{id} {driver.version}</Badge>
+        <Badge>{driver.registry}</Badge>
+        {page.pin && <Badge tone="accent">pinned to {page.pin}</Badge>}
+        {page.licence && <Badge>{page.licence}</Badge>}
+      </p>
+      <p>{driver.summary}</p>
+      {quarantined && <p class="banner bad" role="alert"><strong>Quarantined:</strong> {quarantined.reason}</p>}
+      {driver.unavailable_here && <p class="banner warn">This driver does not work on this kind of device.</p>}
+      {failed !== null && <ErrorBox error={failed} act={(wanted) => void remedy(wanted, load)} />}
+      <InstallProgress />
+      <dl class="facts">
+        <div><dt>Reaches</dt><dd>{driver.reaches}</dd></div>
+        <div><dt>Vouched for by</dt><dd>{page.publisher || "nobody named"}</dd></div>
+        {page.server_versions.length > 0 && <div><dt>Servers</dt><dd>{page.server_versions.join(", ")}</dd></div>}
+        {driver.size > 0 && <div><dt>Size</dt><dd>{fileSize(driver.size)}</dd></div>}
+        {page.used_by.length > 0 && <div><dt>Used by</dt><dd>{page.used_by.join(", ")}</dd></div>}
+      </dl>
+      <div role="tablist" aria-label="About this driver" class="tabs" onKeyDown={(event) => moveTab(event, tab, setTab)}>
+        {TABS.map((name) => (
+          <button
+            type="button"
+            role="tab"
+            id={`tab-${name}`}
+            aria-controls="driver-tab"
+            tabIndex={tab === name ? 0 : -1}
+            key={name}
+            class="tab"
+            aria-selected={tab === name}
+            onClick={() => setTab(name)}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <div role="tabpanel" id="driver-tab" aria-labelledby={`tab-${tab}`} class="tab-panel" tabIndex={0}>
+        {tab === "Readme" && <pre class="prose">{page.readme || "This driver has no readme."}</pre>}
+        {tab === "Changelog" && <pre class="prose">{page.changelog || "This driver has no changelog."}</pre>}
+        {tab === "Versions" && <Versions page={page} install={(version) => void run(() => call("plugins/install", { id, version }))} />}
+        {tab === "Permissions" && (
+          <ul class="plain-list">{page.permissions.map((text) => <li key={text}>{text}</li>)}</ul>
+        )}
+        {tab === "Report" && <Conformance report={page.report} />}
+      </div>
+      {removing && (
+        <Dialog
+          title={`Remove ${driver.label}?`}
+          onClose={() => setRemoving(false)}
+          footer={
+            <>
+              <Button label="Keep it" onClick={() => setRemoving(false)} />
+              <Button
+                label="Remove"
+                tone="danger"
+                onClick={() => (setRemoving(false), void run(() => call("plugins/remove", { id }), `${id} is removed`))}
+              />
+            </>
+          }
+        >
+          <p>
+            {page.used_by.length
+              ? `These connections need it, and install it again when they open: ${page.used_by.join(", ")}.`
+              : "No saved connection uses it."}
+          </p>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function moveTab(event: KeyboardEvent, tab: (typeof TABS)[number], set: (tab: (typeof TABS)[number]) => void): void {
+  const by = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+  if (!by) return;
+  const next = TABS[(TABS.indexOf(tab) + by + TABS.length) % TABS.length];
+  set(next);
+  document.getElementById(`tab-${next}`)?.focus();
+}
+
+type Run = (work: () => Promise<unknown>, done?: string) => Promise<void>;
+
+function manage(event: MouseEvent, page: DriverPage, run: Run, remove: () => void): void {
+  const { id, state } = page.driver;
+  const [active = "", ...earlier] = page.kept;
+  const verify = async () => {
+    const { faults } = await call("plugins/verify", { id });
+    toast(faults.length ? `${faults.length} files differ: ${faults.slice(0, 3).join(", ")}` : "The installed files are intact.", faults.length ? "bad" : "good");
+  };
+  const disabled = state === "disabled";
+  openMenu(
+    "Manage",
+    [
+      ...earlier.map((version) => ({
+        label: `Roll back to ${version}`,
+        icon: "back" as const,
+        run: () => void run(() => call("plugins/rollback", { id, version }), `${version} is active`),
+      })),
+      page.pin
+        ? { label: "Unpin", run: () => void run(() => call("plugins/pin", { id, version: null }), "Unpinned") }
+        : { label: `Pin to ${active}`, run: () => void run(() => call("plugins/pin", { id, version: active }), `Pinned to ${active}`) },
+      { label: "Verify the files", icon: "check", run: () => void run(verify) },
+      { label: "Repair", icon: "refresh", run: () => void run(() => call("plugins/repair", { id }), "Repaired") },
+      {
+        label: disabled ? "Enable" : "Disable",
+        run: () => void run(() => call(disabled ? "plugins/enable" : "plugins/disable", { id })),
+      },
+      "line",
+      { label: "Remove", icon: "remove", danger: true, run: remove },
+    ],
+    (event.currentTarget as Element).getBoundingClientRect(),
+  );
+}
+
+function Versions({ page, install }: { page: DriverPage; install: (version: string) => void }) {
+  return (
+    <>
+      {page.skipped.map((text) => <p class="banner warn" key={text}>{text}</p>)}
+      <div class="table-scroll">
+        <table class="table">
+          <thead>
+            <tr><th scope="col">Version</th><th scope="col">State</th><th scope="col">Published</th><th scope="col">Size</th><th scope="col">Needs</th><th scope="col"><span class="unseen">Install</span></th></tr>
+          </thead>
+          <tbody>
+            {page.versions.map((one) => <VersionRow key={one.version} one={one} install={install} />)}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function VersionRow({ one, install }: { one: VersionSummary; install: (version: string) => void }) {
+  return (
+    <tr>
+      <th scope="row">{one.version}</th>
+      <td>
+        {one.installed && <Badge tone="good">installed</Badge>} {one.state && <Badge tone={one.state === "offered" ? "plain" : "warn"}>{one.state}</Badge>}
+        {one.reason && <span class="muted"> {one.reason}</span>}
+      </td>
+      <td>{one.uploaded.slice(0, 10)}</td>
+      <td>{one.size ? fileSize(one.size) : ""}</td>
+      <td><code>{one.host_api}</code></td>
+      <td>{!one.installed && one.state === "offered" && <Button label="Install" onClick={() => install(one.version)} title={`Install ${one.version}`} />}</td>
+    </tr>
+  );
+}
+
+function Conformance({ report }: { report: Report | null }) {
+  if (!report) return <p class="muted">Its author published no report.</p>;
+  return (
+    <>
+      <p>{report.summary}</p>
+      <p class="muted">Sandbox: {report.sandbox}</p>
+      <dl class="facts">
+        {Object.entries(report.engines).map(([engine, counts]) => (
+          <div key={engine}>
+            <dt>{engine}</dt>
+            <dd>{Object.entries(counts).map(([what, count]) => `${count} ${what}`).join(", ")}</dd>
+          </div>
+        ))}
+      </dl>
+      <ul class="plain-list">
+        {report.failures.map((text) => <li key={text}><Badge tone="bad">failed</Badge> {text}</li>)}
+        {report.deviations.map((text) => <li key={text}><Badge tone="warn">deviates</Badge> {text}</li>)}
+      </ul>
+    </>
+  );
+}

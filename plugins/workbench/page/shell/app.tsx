@@ -1,0 +1,97 @@
+/** The page as a whole. */
+
+import { ConnectionView } from "../connections/connection_view.tsx";
+import { EditConnection, NewConnection } from "../connections/editor.tsx";
+import { Home } from "../connections/home.tsx";
+import { ConsoleView } from "../console/console_view.tsx";
+import { ExportsView } from "../export/exports_view.tsx";
+import { GridPanel } from "../grid/grid_panel.tsx";
+import { Structure } from "../grid/structure.tsx";
+import { DriverView } from "../marketplace/driver_view.tsx";
+import { Marketplace } from "../marketplace/marketplace.tsx";
+import { CopyCommand, Empty, Waiting } from "../ui/controls.tsx";
+import { MenuHost } from "../ui/menu.tsx";
+import { Toasts } from "../ui/toasts.tsx";
+import { Header } from "./header.tsx";
+import { Questions } from "./questions.tsx";
+import { route } from "./route.ts";
+import { WhenOpen } from "./when_open.tsx";
+import { Sidebar, sidebarOpen } from "./sidebar.tsx";
+import { entry, failure } from "./store.ts";
+
+export function App() {
+  if (entry.value === "entering") return <main class="center"><Waiting what="Opening the workbench …" /></main>;
+  if (entry.value === "closed") return <Closed />;
+  return (
+    <div class="shell">
+      <a class="skip" href="#main" onClick={toMain}>Skip to the content</a>
+      <Sidebar />
+      {sidebarOpen.value && <div class="shade" onClick={() => (sidebarOpen.value = false)} />}
+      <div class="stage">
+        <Header />
+        <main id="main" tabIndex={-1}>
+          <View />
+        </main>
+      </div>
+      <Questions />
+      <MenuHost />
+      <Toasts />
+    </div>
+  );
+}
+
+function toMain(event: Event): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function View() {
+  const here = route.value;
+  switch (here.view) {
+    case "home":
+      return <Home />;
+    case "new":
+      return <NewConnection key={here.type} type={here.type} />;
+    case "edit":
+      return <EditConnection key={here.connection} name={here.connection} />;
+    case "exports":
+      return <ExportsView />;
+    case "drivers":
+      return here.driver ? <DriverView key={here.driver} id={here.driver} /> : <Marketplace />;
+    case "connection":
+      return <WhenOpen key={here.connection} name={here.connection} show={(open) => <ConnectionView open={open} />} />;
+    case "console":
+      return <WhenOpen key={here.connection} name={here.connection} show={(open) => <ConsoleView open={open} />} />;
+    case "rows":
+      return (
+        <WhenOpen
+          key={here.connection}
+          name={here.connection}
+          show={(open) => <GridPanel key={here.object} open={open} object={here.object} />}
+        />
+      );
+    case "structure":
+      return (
+        <WhenOpen
+          key={here.connection}
+          name={here.connection}
+          show={(open) => <Structure key={here.object} open={open} object={here.object} />}
+        />
+      );
+  }
+}
+
+function Closed() {
+  const failed = failure.value instanceof Error ? failure.value.message : "";
+  return (
+    <main class="center">
+      <h1 class="unseen">dragoman workbench</h1>
+      <Empty icon="lock" title="This tab is not logged in">
+        <p>{failed || "It was logged out, was idle for too long, or was opened without a token."}</p>
+        <p>Open the workbench again from a terminal:</p>
+        <CopyCommand command="dragoman workbench" />
+      </Empty>
+      <Toasts />
+    </main>
+  );
+}

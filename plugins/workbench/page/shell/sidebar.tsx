@@ -1,0 +1,164 @@
+/** The sidebar: connections, their objects, and the ways to drivers and exports. */
+
+import { signal } from "@preact/signals";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ConnectionSummary, Note, Object as Entry } from "../messages.ts";
+import { Badge, Button, ErrorBox } from "../ui/controls.tsx";
+import { compact, fileSize } from "../ui/figures.ts";
+import { Icon } from "../ui/icons.tsx";
+import { call } from "../wire/client.ts";
+import { type Route, go, route, write } from "./route.ts";
+import { broken, changes, connections, opened, opening, remedy, running } from "./store.ts";
+
+/** On a narrow screen the sidebar covers the page while it is open. */
+export const sidebarOpen = signal(false);
+
+export function Sidebar() {
+  const here = route.value;
+  const current = "connection" in here ? here.connection : "";
+  return (
+    <nav class={sidebarOpen.value ? "sidebar open" : "sidebar"} aria-label="Connections">
+      <div class="brand">
+        <Icon name="database" />
+        <a href="#/">dragoman</a>
+        <Button icon="add" label="New connection" bare tone="quiet" onClick={() => to({ view: "new", type: "" })} />
+      </div>
+      <ul class="connections">
+        {connections.value?.connections.map((one) => (
+          <ConnectionItem key={one.name} connection={one} current={one.name === current} />
+        ))}
+      </ul>
+      <div class="sidebar-foot">
+        <Link to={{ view: "drivers", driver: "" }} icon="shop" label="Drivers" current={here.view === "drivers"} />
+        <Link to={{ view: "exports" }} icon="export" label="Exports" current={here.view === "exports"}>
+          {running.value > 0 && <Badge tone="accent">{running.value}</Badge>}
+        </Link>
+      </div>
+    </nav>
+  );
+}
+
+function to(target: Route): void {
+  sidebarOpen.value = false;
+  go(target);
+}
+
+function Link({ to: target, icon, label, current, children }: {
+  to: Route;
+  icon: "shop" | "export" | "console" | "table";
+  label: string;
+  current: boolean;
+  children?: preact.ComponentChildren;
+}) {
+  return (
+    <a
+      class="nav-link"
+      href={write(target)}
+      aria-current={current ? "page" : undefined}
+      onClick={() => (sidebarOpen.value = false)}
+    >
+      <Icon name={icon} />
+      <span class="grow">{label}</span>
+      {children}
+    </a>
+  );
+}
+
+function ConnectionItem({ connection, current }: { connection: ConnectionSummary; current: boolean }) {
+  const { name } = connection;
+  const open = opened.value.get(name);
+  const state = broken.value.has(name) ? "broken" : open ? "open" : opening.value.has(name) ? "opening" : "closed";
+  return (
+    <li>
+      <a
+        class="nav-link connection"
+        href={write({ view: "connection", connection: name })}
+        aria-current={current ? "true" : undefined}
+        title={`${connection.type} · ${connection.address}`}
+        onClick={() => current || (sidebarOpen.value = false)}
+      >
+        <span class={`dot ${state}`} role="img" aria-label={state} />
+        <span class="grow">{name}</span>
+        {connection.production && <Badge tone="bad">production</Badge>}
+      </a>
+      {current && open && <Objects connection={name} console={open.hooks.includes("parse_console")} />}
+    </li>
+  );
+}
+
+function Objects({ connection, console: offered }: { connection: string; console: boolean }) {
+  const [objects, setObjects] = useState<readonly Entry[] | null>(null);
+  const [notes, setNotes] = useState<readonly Note[]>([]);
+  const [words, setWords] = useState("");
+  const [next, setNext] = useState<string | null>(null);
+  const [failed, setFailed] = useState<unknown>(null);
+  const here = route.value;
+  const object = "object" in here ? here.object : "";
+  const load = async (contains: string, cursor: string | null, signal?: AbortSignal) => {
+    try {
+      const part = await call("objects", { connection, contains, cursor, limit: 500 }, signal);
+      setObjects((before) => (cursor ? [...(before ?? []), ...part.objects] : part.objects));
+      setNotes(part.notes ?? []);
+      setNext(part.next ?? null);
+      setFailed(null);
+    } catch (error) {
+      if ((error as Error).name !== "AbortError") setFailed(error);
+    }
+  };
+  const first = useRef(true);
+  useEffect(() => {
+    const stop = new AbortController();
+    const timer = setTimeout(() => void load(words, null, stop.signal), first.current ? 0 : 200);
+    first.current = false;
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [connection, words, changes.value]);
+  return (
+    <div class="objects">
+      {offered && (
+        <Link to={{ view: "console", connection }} icon="console" label="Console" current={here.view === "console"} />
+      )}
+      <div class="search">
+        <Icon name="search" />
+        <input
+          type="search"
+          placeholder="Filter objects"
+          aria-label={`Filter the objects of ${connection}`}
+          value={words}
+          onInput={(event) => setWords(event.currentTarget.value)}
+        />
+      </div>
+      {failed !== null && <ErrorBox error={failed} retry={() => void load(words, null)} act={(r) => void remedy(r, () => void load(words, null))} />}
+      <ul aria-label={`Objects of ${connection}`} class="object-list">
+        {objects?.map((one) => (
+          <li key={one.name}>
+            <a
+              class="nav-link object"
+              href={write({ view: "rows", connection, object: one.name })}
+              aria-current={one.name === object ? "page" : undefined}
+              title={objectTitle(one)}
+              onClick={() => (sidebarOpen.value = false)}
+            >
+              <span class="grow">{one.name}</span>
+              <span class="figure">{one.rows == null ? "" : compact(one.rows)}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
+      {objects?.length === 0 && <p class="muted pad">{words ? "No object has such a name." : "There are no objects."}</p>}
+      {next && <Button label="More objects" tone="quiet" onClick={() => void load(words, next)} />}
+      {notes.map((note) => (
+        <p class="muted pad" key={note.reason}>{note.reason}</p>
+      ))}
+    </div>
+  );
+}
+
+function objectTitle(one: Entry): string {
+  const parts = [one.name, one.kind ?? ""];
+  if (one.rows != null) parts.push(`${one.rows.toLocaleString("en")} rows`);
+  if (one.size != null) parts.push(fileSize(one.size));
+  return parts.filter(Boolean).join(" · ");
+}

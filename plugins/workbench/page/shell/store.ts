@@ -1,0 +1,194 @@
+/** What all views share: connections, what is open, questions, exports, and the state of the event stream. */
+
+import { computed, signal } from "@preact/signals";
+import type { ConnectionList, Export, Opened, Question, Remedy, ServerEvent, State } from "../messages.ts";
+import { asFailure } from "../ui/controls.tsx";
+import { toast } from "../ui/toasts.tsx";
+import { call, enter, hasSecret, onExpired } from "../wire/client.ts";
+import { type Link, listen } from "../wire/event_stream.ts";
+import { go } from "./route.ts";
+
+/** Where the tab stands: before the exchange of its token, in use, or no longer accepted. */
+export const entry = signal<"entering" | "entered" | "closed">("entering");
+export const link = signal<Link>("connecting");
+export const state = signal<State | null>(null);
+export const connections = signal<ConnectionList | null>(null);
+export const opened = signal<ReadonlyMap<string, Opened>>(new Map());
+export const questions = signal<readonly Question[]>([]);
+export const exports = signal<readonly Export[]>([]);
+export const installs = signal<ReadonlyMap<string, Install>>(new Map());
+export const failure = signal<unknown>(null);
+/** The health of connections that a check found broken, by name. */
+export const broken = signal<ReadonlyMap<string, string>>(new Map());
+/** Counts up when connections, drivers or files may have changed. */
+export const changes = signal(0);
+
+export const running = computed(() => exports.value.filter((one) => one.state === "running").length);
+
+export interface Install {
+  readonly plugin: string;
+  readonly version: string;
+  readonly phase: string;
+  readonly done: number;
+  readonly total: number;
+}
+
+/** Exchange the token of the address, or go on with the secret of this tab, and load what is shown first. */
+export async function begin(): Promise<void> {
+  onExpired(() => {
+    entry.value = "closed";
+  });
+  const token = /^#token=([^&]+)/.exec(location.hash)?.[1];
+  if (token) history.replaceState(null, "", `${location.pathname}#/`);
+  try {
+    if (token) await enter(decodeURIComponent(token));
+    if (!hasSecret()) {
+      entry.value = "closed";
+      return;
+    }
+    await load();
+    entry.value = "entered";
+    const named = state.value?.connection;
+    if (token && named) go({ view: "connection", connection: named });
+    void listen(new AbortController().signal, heard, (now) => {
+      link.value = now;
+    });
+  } catch (error) {
+    failure.value = error;
+    entry.value = "closed";
+  }
+}
+
+/** Load the state and the list of connections. */
+export async function load(): Promise<void> {
+  const [now, list] = await Promise.all([call("state", {}), call("connections", {})]);
+  state.value = now;
+  connections.value = list;
+  opened.value = new Map(now.open.map((one) => [one.connection, one]));
+  questions.value = now.questions;
+  exports.value = now.exports;
+  changes.value += 1;
+}
+
+async function reload(): Promise<void> {
+  try {
+    await load();
+  } catch (error) {
+    if (asFailure(error).code !== "no-secret") toast(asFailure(error).message, "bad");
+  }
+}
+
+/** Load the list of connections anew. */
+export async function loadConnections(): Promise<void> {
+  connections.value = await call("connections", {});
+}
+
+function heard(event: ServerEvent): void {
+  if (event.opened) opened.value = new Map(opened.value).set(event.opened.connection, event.opened);
+  if (event.closed) {
+    const left = new Map(opened.value);
+    left.delete(event.closed);
+    opened.value = left;
+  }
+  const { question, export: export_ } = event;
+  if (question) questions.value = [...questions.value.filter((one) => one.id !== question.id), question];
+  if (event.answered) questions.value = questions.value.filter((one) => one.id !== event.answered);
+  if (export_) exports.value = [...exports.value.filter((one) => one.id !== export_.id), export_];
+  if (event.kind === "lost") void reload();
+  if (event.kind === "hello" && link.value === "connected" && state.value) void reload();
+  if (event.kind === "files") {
+    void reload();
+    toast("connections.toml or config.toml has changed; the lists are up to date again.");
+  }
+  if (event.event) told(event.event as Told);
+}
+
+type Told = { name: string } & Record<string, unknown>;
+
+function told(event: Told): void {
+  const text = (name: string) => String(event[name] ?? "");
+  const plugin = text("plugin");
+  switch (event.name) {
+    case "plugin.install_started":
+    case "plugin.install_progressed": {
+      const [done, total] = [Number(event.done ?? 0), Number(event.total ?? 0)];
+      const step = { plugin, version: text("version"), phase: text("phase"), done, total };
+      installs.value = new Map(installs.value).set(plugin, step);
+      break;
+    }
+    case "plugin.installed":
+    case "plugin.install_failed": {
+      const left = new Map(installs.value);
+      left.delete(plugin);
+      installs.value = left;
+      changes.value += 1;
+      if (event.name === "plugin.installed") toast(`${plugin} ${text("version")} is installed`, "good");
+      break;
+    }
+    case "plugin.crashed":
+      toast(`The driver of ${text("connection")} ended: ${text("reason")} The next request starts it again.`, "bad");
+      break;
+    case "connection.health_changed": {
+      const now = new Map(broken.value);
+      if (event.state === "ok") now.delete(text("connection"));
+      else now.set(text("connection"), text("reason"));
+      broken.value = now;
+      break;
+    }
+    case "plugin.removed":
+    case "plugin.rolled_back":
+    case "plugin.enabled":
+    case "plugin.disabled":
+    case "plugin.pinned":
+      changes.value += 1;
+  }
+}
+
+/** Connections that are being opened, with what ends the attempt. */
+export const opening = signal<ReadonlyMap<string, AbortController>>(new Map());
+
+/** Open a connection, if it is not open; a missing driver is installed. */
+export async function open(name: string): Promise<Opened> {
+  const known = opened.value.get(name);
+  if (known) return known;
+  const stop = new AbortController();
+  opening.value = new Map(opening.value).set(name, stop);
+  try {
+    const now = await call("open", { connection: name }, stop.signal);
+    opened.value = new Map(opened.value).set(name, now);
+    return now;
+  } finally {
+    const left = new Map(opening.value);
+    left.delete(name);
+    opening.value = left;
+  }
+}
+
+export async function close(name: string): Promise<void> {
+  await call("close", { connection: name });
+  const left = new Map(opened.value);
+  left.delete(name);
+  opened.value = left;
+}
+
+/** What a button beside a failure does. */
+export async function remedy({ action, target }: Remedy, again: () => void): Promise<void> {
+  try {
+    if (action === "edit") return go({ view: "edit", connection: target });
+    if (action === "unlock") {
+      unlocking.value = target;
+      return;
+    }
+    if (action === "open") await open(target);
+    else if (action === "install") await call("plugins/install", { id: target });
+    else if (action === "update") await call("plugins/update", { id: target });
+    else if (action === "repair") await call("plugins/repair", { id: target });
+    else if (action === "enable") await call("plugins/enable", { id: target });
+    again();
+  } catch (error) {
+    toast(asFailure(error).message, "bad");
+  }
+}
+
+/** The production connection that a person wants to unlock. */
+export const unlocking = signal("");

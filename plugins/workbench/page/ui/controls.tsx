@@ -1,0 +1,174 @@
+/** Small controls that every view uses. */
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Failure as FailureMessage, Note, Remedy } from "../messages.ts";
+import { Failure } from "../wire/client.ts";
+import { Icon, type IconName } from "./icons.tsx";
+import { copyText } from "./toasts.tsx";
+
+interface ButtonProps {
+  readonly icon?: IconName;
+  readonly label: string;
+  readonly onClick: (event: MouseEvent) => void;
+  readonly tone?: "plain" | "primary" | "danger" | "quiet";
+  /** Show the icon alone; the label is then the name and the tooltip. */
+  readonly bare?: boolean;
+  readonly disabled?: boolean;
+  readonly busy?: boolean;
+  readonly pressed?: boolean;
+  readonly expanded?: boolean;
+  readonly title?: string;
+  readonly submit?: boolean;
+}
+
+export function Button(props: ButtonProps) {
+  const { icon, label, onClick, tone = "plain", bare, disabled, busy, pressed, expanded, title, submit } = props;
+  return (
+    <button
+      type={submit ? "submit" : "button"}
+      class={`button ${tone}${bare ? " bare" : ""}`}
+      onClick={onClick}
+      disabled={disabled || busy}
+      aria-pressed={pressed}
+      aria-expanded={expanded}
+      aria-busy={busy}
+      aria-label={bare ? label : undefined}
+      title={title ?? (bare ? label : undefined)}
+    >
+      {busy ? <span class="spinner" aria-hidden="true" /> : icon && <Icon name={icon} />}
+      {!bare && <span>{label}</span>}
+    </button>
+  );
+}
+
+type BadgeTone = "plain" | "good" | "warn" | "bad" | "accent";
+
+export function Badge({ tone = "plain", title, children }: {
+  tone?: BadgeTone;
+  title?: string;
+  children: ComponentChildren;
+}) {
+  return (
+    <span class={`badge ${tone}`} title={title}>
+      {children}
+    </span>
+  );
+}
+
+/** Something is under way. It appears only after a moment, so that quick answers do not flicker. */
+export function Waiting({ what }: { what: string }) {
+  const [late, setLate] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => setLate(true), 150);
+    return () => clearTimeout(timer);
+  }, []);
+  return (
+    <p class="waiting" role="status">
+      {late && <span class="spinner" aria-hidden="true" />}
+      {late && what}
+    </p>
+  );
+}
+
+/** Why something failed, with what can be done about it. */
+export function ErrorBox({ error, act, retry }: {
+  error: unknown;
+  act?: (remedy: Remedy) => void;
+  retry?: () => void;
+}) {
+  const failure = asFailure(error);
+  const { remedy } = failure;
+  return (
+    <div class="error-box" role="alert">
+      <Icon name="warning" />
+      <div class="error-text">
+        <p>{failure.message}</p>
+        {failure.hint && (
+          <p class="muted">
+            {failure.hintFrom === "driver" && <span>The driver says: </span>}
+            {failure.hint}
+          </p>
+        )}
+        <p class="code">{failure.code}</p>
+      </div>
+      <div class="error-actions">
+        {remedy &&
+          (remedy.action === "command" ? (
+            <CopyCommand command={remedy.target} label={remedy.label} />
+          ) : (
+            act && <Button label={remedy.label} tone="primary" onClick={() => act(remedy)} />
+          ))}
+        {retry && <Button label="Try again" icon="refresh" onClick={retry} />}
+      </div>
+    </div>
+  );
+}
+
+export function asFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  if (error && typeof error === "object" && "code" in error && "message" in error) {
+    return new Failure(error as FailureMessage);
+  }
+  return new Failure({ code: "page-fault", message: error instanceof Error ? error.message : String(error) });
+}
+
+/** A command to paste, which a click copies. */
+export function CopyCommand({ command, label }: { command: string; label?: string }) {
+  return (
+    <span class="command">
+      {label && <span class="muted">{label}</span>}
+      <code>{command}</code>
+      <Button icon="copy" label={`Copy ${command}`} bare tone="quiet" onClick={() => void copyText(command)} />
+    </span>
+  );
+}
+
+/** The notes of a result, always in sight. */
+export function Notes({ notes }: { notes: readonly Note[] }) {
+  const [open, setOpen] = useState(false);
+  if (!notes.length) return null;
+  const shown = open ? notes : notes.slice(0, 2);
+  return (
+    <section class="notes" aria-label="Notes on this result">
+      <ul>
+        {shown.map((note) => (
+          <li key={note.code + note.column + note.reason}>
+            <Badge tone="warn">{note.code}</Badge>
+            <span>
+              {note.column && <strong>{note.column}: </strong>}
+              {note.reason}
+              {note.hint && <span class="muted"> {note.hint}</span>}
+            </span>
+          </li>
+        ))}
+      </ul>
+      {notes.length > 2 && (
+        <Button
+          label={open ? "Fewer notes" : `${notes.length - 2} more notes`}
+          tone="quiet"
+          expanded={open}
+          onClick={() => setOpen(!open)}
+        />
+      )}
+    </section>
+  );
+}
+
+/** What an empty place says, and what to do there. */
+export function Empty({ icon, title, children }: { icon: IconName; title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <Icon name={icon} />
+      <h2>{title}</h2>
+      <div>{children}</div>
+    </div>
+  );
+}
+
+/** Move the focus here when the view appears, so that a keyboard goes on where the eye does. */
+export function useFocus<T extends HTMLElement>() {
+  const target = useRef<T>(null);
+  useEffect(() => target.current?.focus({ preventScroll: true }), []);
+  return target;
+}

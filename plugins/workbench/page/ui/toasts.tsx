@@ -1,0 +1,49 @@
+/** Short messages at the edge of the page. */
+
+import { signal } from "@preact/signals";
+import { Icon } from "./icons.tsx";
+
+interface Toast {
+  readonly id: number;
+  readonly text: string;
+  readonly tone: "good" | "bad" | "plain";
+}
+
+const toasts = signal<readonly Toast[]>([]);
+let count = 0;
+
+/** Show a message for some seconds; an error stays until it is closed. */
+export function toast(text: string, tone: Toast["tone"] = "plain"): void {
+  count += 1;
+  const id = count;
+  toasts.value = [...toasts.value.slice(-3), { id, text, tone }];
+  if (tone !== "bad") setTimeout(() => dismiss(id), 4_000);
+}
+
+function dismiss(id: number): void {
+  toasts.value = toasts.value.filter((one) => one.id !== id);
+}
+
+export async function copyText(text: string, what = "Copied"): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast(what, "good");
+  } catch {
+    toast("The browser does not let this page write to the clipboard.", "bad");
+  }
+}
+
+export function Toasts() {
+  return (
+    <div class="toasts" role="status" aria-live="polite">
+      {toasts.value.map(({ id, text, tone }) => (
+        <div class={`toast ${tone}`} key={id}>
+          <span>{text}</span>
+          <button type="button" class="button quiet bare" aria-label="Close message" onClick={() => dismiss(id)}>
+            <Icon name="close" />
+          </button>
+        </div>
+      ))}
+    </div>
+  );
+}

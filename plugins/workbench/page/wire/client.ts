@@ -1,0 +1,117 @@
+/** Requests to the server: JSON by POST, with the secret in a header. */
+
+import type { Failed, Failure as FailureMessage, Remedy, Routes } from "../messages.ts";
+
+const STORED = "dragoman-secret";
+let secret = stored();
+
+/** Why a request failed, as the server says it. */
+export class Failure extends Error {
+  readonly code: string;
+  readonly hint: string;
+  readonly hintFrom: string;
+  readonly field: string;
+  readonly row: number | null;
+  readonly remedy: Remedy | null;
+
+  constructor(from: Partial<FailureMessage> & { code: string; message: string }) {
+    super(from.message);
+    this.code = from.code;
+    this.hint = from.hint ?? "";
+    this.hintFrom = from.hint_from ?? "";
+    this.field = from.field ?? "";
+    this.row = from.row ?? null;
+    this.remedy = from.remedy ?? null;
+  }
+}
+
+/** Called when the server no longer accepts the secret. */
+let expired: () => void = () => {};
+
+export function onExpired(action: () => void): void {
+  expired = action;
+}
+
+/** Send one request; raises Failure, or an AbortError if `signal` ends it. */
+export async function call<R extends keyof Routes>(
+  route: R,
+  body: Routes[R][0],
+  signal?: AbortSignal,
+): Promise<Routes[R][1]> {
+  const answer = await send(`api/${route}`, { method: "POST", body: JSON.stringify(body), signal });
+  return (await answer.json()) as Routes[R][1];
+}
+
+/** Open the event stream. */
+export async function openStream(signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  const answer = await send("api/events", { signal });
+  if (!answer.body) throw new Failure({ code: "no-stream", message: "The server sent no stream." });
+  return answer.body;
+}
+
+async function send(path: string, init: RequestInit): Promise<Response> {
+  const headers: Record<string, string> = { "Content-Type": "application/json" };
+  if (secret) headers["Dragoman-Secret"] = secret;
+  let answer: Response;
+  try {
+    answer = await fetch(path, { ...init, headers, cache: "no-store", credentials: "omit", redirect: "error" });
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw error;
+    throw new Failure({ code: "unreachable", message: "The workbench's server does not answer.", hint: GONE });
+  }
+  if (answer.ok) return answer;
+  const failure = await told(answer);
+  if (answer.status === 401 && path !== "api/enter") {
+    forget();
+    expired();
+  }
+  throw failure;
+}
+
+const GONE = "Is `dragoman workbench` still running?";
+
+async function told(answer: Response): Promise<Failure> {
+  try {
+    return new Failure(((await answer.json()) as Failed).error);
+  } catch {
+    return new Failure({ code: "no-answer", message: `The server answered with status ${answer.status}.` });
+  }
+}
+
+export function hasSecret(): boolean {
+  return !!secret;
+}
+
+/** Exchange the one-time token for the secret of this tab. */
+export async function enter(token: string): Promise<void> {
+  const entered = await call("enter", { token });
+  secret = entered.secret;
+  try {
+    sessionStorage.setItem(STORED, secret);
+  } catch {
+    // without storage, the tab must be opened again after a reload
+  }
+}
+
+/** End the secret, here and on the server. */
+export async function leave(): Promise<void> {
+  await call("leave", {});
+  forget();
+}
+
+function forget(): void {
+  secret = "";
+  try {
+    sessionStorage.removeItem(STORED);
+  } catch {
+    // nothing is stored
+  }
+}
+
+function stored(): string {
+  try {
+    return globalThis.sessionStorage?.getItem(STORED) ?? "";
+  } catch {
+    return "";
+  }
+}
