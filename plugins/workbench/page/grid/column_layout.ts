@@ -16,7 +16,7 @@ export interface Arrangement {
 
 export const UNTOUCHED: Arrangement = { order: [], hidden: [], pinned: [], widths: {} };
 
-const NARROWEST = 72;
+const NARROWEST = 88;
 const WIDEST = 320;
 const BY_KIND: Partial<Record<Column["kind"], number>> = {
   boolean: 84,
@@ -60,8 +60,9 @@ export function visible(columns: readonly Column[], arrangement: Arrangement): G
   return [...made.filter((column) => column.pinned), ...made.filter((column) => !column.pinned)];
 }
 
+/** Names with an underscore are those of the server's own columns, whose values are short. */
 function usualWidth(column: Column): number {
-  const usual = BY_KIND[column.kind ?? "other"] ?? 160;
+  const usual = column.name.startsWith("_") ? NARROWEST : (BY_KIND[column.kind ?? "other"] ?? 160);
   return Math.max(NARROWEST, Math.min(WIDEST, Math.max(usual, column.name.length * 7.5 + 44)));
 }
 

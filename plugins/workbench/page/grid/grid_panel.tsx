@@ -11,7 +11,7 @@ import { rowForCell } from "../filter/filter_rows.ts";
 import type { Opened, TimeColumn } from "../messages.ts";
 import { write } from "../shell/route.ts";
 import { remedy } from "../shell/store.ts";
-import { Button, Empty, ErrorBox, Notes, asFailure } from "../ui/controls.tsx";
+import { Button, Empty, ErrorBox, asFailure } from "../ui/controls.tsx";
 import { duration, whole } from "../ui/figures.ts";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
@@ -21,6 +21,7 @@ import { isCut, textOf, typed } from "./cells.ts";
 import { EVERYTHING, GridController, type Query } from "./controller.ts";
 import { copyArea } from "./copying.ts";
 import { type Place, Selection } from "./selection.ts";
+import { NotesLine } from "./notes_line.tsx";
 import { SidePane } from "./side_pane.tsx";
 import { Scope } from "./scope.tsx";
 
@@ -89,7 +90,6 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
           act={(wanted) => void remedy(wanted, () => ask({}))}
         />
       )}
-      <Notes notes={status.notes} />
       <div class={pane ? "grid-and-pane with-pane" : "grid-and-pane"}>
         <div class="grid-host" ref={host}>
           {none && (
@@ -150,7 +150,8 @@ function StatusLine({ grid, open }: { grid: GridController; open: Opened }) {
       {open.hooks.includes("count_rows") && !counted && (total === null || !exact) && (
         <Button icon="sum" label="Count exactly" tone="quiet" onClick={() => void count()} />
       )}
-      <span class="grow">{size || (area ? `row ${whole(area.top + 1)}` : "")}</span>
+      <span class="place">{size || (area ? `row ${whole(area.top + 1)}` : "")}</span>
+      <NotesLine notes={grid.status.value.notes} />
       {walking !== null && <span role="status">passing row {whole(walking)} …</span>}
       <span class="muted">{loading ? "loading …" : seconds ? duration(seconds) : ""}</span>
     </div>

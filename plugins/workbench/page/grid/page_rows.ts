@@ -7,6 +7,7 @@ import type { GridData, Shown } from "./row_pool.ts";
 export const BLOCK = 100;
 const KEPT_CELLS = 600_000;
 const FEWEST_BLOCKS = 12;
+const MOST_BLOCKS = 200;
 const STRIDE = 1_000;
 const MOST_NOTES = 100;
 
@@ -167,7 +168,8 @@ export class PageRows implements GridData {
     const known = new Set(this.notes.map((note) => JSON.stringify(note)));
     const fresh = page.notes.filter((note) => !known.has(JSON.stringify(note)));
     if (fresh.length) this.notes = [...this.notes, ...fresh].slice(0, MOST_NOTES);
-    const most = Math.max(FEWEST_BLOCKS, Math.floor(KEPT_CELLS / Math.max(1, page.columns.length) / BLOCK));
+    const fitting = Math.floor(KEPT_CELLS / Math.max(1, page.columns.length) / BLOCK);
+    const most = Math.max(FEWEST_BLOCKS, Math.min(MOST_BLOCKS, fitting));
     const inView = [Math.floor(this.#range[0] / BLOCK), Math.floor(this.#range[1] / BLOCK)];
     for (const old of this.#blocks.keys()) {
       if (this.#blocks.size <= most) break;

@@ -9,6 +9,13 @@ import { Badge, Button, ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
 import { JsonTree } from "../ui/json_tree.tsx";
 import { call } from "../wire/client.ts";
 
+/** Each reason once, with all that it forbids. */
+function byReason(reasons: Readonly<Record<string, string>>): [string, string[]][] {
+  const found = new Map<string, string[]>();
+  for (const [what, why] of Object.entries(reasons)) found.set(why, [...(found.get(why) ?? []), what]);
+  return [...found];
+}
+
 export function Structure({ open, object }: { open: Opened; object: string }) {
   const { connection } = open;
   const [described, setDescribed] = useState<Described | null>(null);
@@ -56,8 +63,8 @@ export function Structure({ open, object }: { open: Opened; object: string }) {
                     <td>{column.sortable ? "yes" : "no"}</td>
                     <td class="operators">{column.operators?.join("  ") || "no"}</td>
                     <td class="reasons">
-                      {Object.entries(column.reasons ?? {}).map(([what, why]) => (
-                        <p key={what}><strong>{what}</strong> {why}</p>
+                      {byReason(column.reasons ?? {}).map(([why, what]) => (
+                        <p key={why}><code>{what.join(" ")}</code> {why}</p>
                       ))}
                     </td>
                   </tr>

@@ -54,6 +54,8 @@ export class GridView {
   #frame = 0;
   #stale = true;
   #expected = -1;
+  /** The focus was in the grid when cells were taken away; the active cell gets it back. */
+  #held = false;
   selection = new Selection({ row: 0, column: 0 });
 
   constructor(label: string, data: GridData, actions: GridActions) {
@@ -135,11 +137,16 @@ export class GridView {
   #measure(): void {
     const [width, height] = [this.element.clientWidth, this.element.clientHeight];
     if (width === this.#width && height === this.#height) return;
+    const { row } = this.selection.active;
+    const [first, last] = this.#rows.range(this.#y);
+    const seen = this.#height > 0 && row >= first && row <= last;
     [this.#width, this.#height] = [width, height];
     this.#layout();
+    if (seen) this.#goto(this.#rows.reveal(row, this.#y)); // a pane or a bar took its place
   }
 
   #layout(): void {
+    this.#hold();
     this.#rows = new Rows(this.#data.count, this.#height - HEAD_HEIGHT);
     this.#y = this.#rows.clamp(this.#y);
     this.element.setAttribute("aria-rowcount", String(this.#data.count + 1));
@@ -183,6 +190,7 @@ export class GridView {
   #draw(): void {
     this.#frame = 0;
     if (!this.#height) return;
+    this.#hold();
     const x = this.element.scrollLeft;
     const [first, last] = this.#rows.range(this.#y);
     const range = this.#places.range(x, this.#width);
@@ -204,8 +212,19 @@ export class GridView {
     this.#body.style.transform = `translate(${-x}px, ${origin * ROW_HEIGHT - this.#y}px)`;
     const seen = active.row === HEAD || (active.row >= first && active.row <= last);
     this.element.tabIndex = seen && this.#places.all.length ? -1 : 0;
-    if (!seen && this.#body.contains(document.activeElement)) this.element.focus({ preventScroll: true });
+    if (this.#held) this.#giveBack();
     if (last >= first) this.#data.wanted(first, last);
+  }
+
+  #hold(): void {
+    this.#held ||= this.element.contains(document.activeElement);
+  }
+
+  /** Focus the active cell unless another control was focused meanwhile. */
+  #giveBack(): void {
+    this.#held = false;
+    const now = document.activeElement;
+    if (now === null || now === document.body || this.element.contains(now)) this.focus();
   }
 
   /** Make a cell the active one and bring it into view. */
@@ -225,7 +244,8 @@ export class GridView {
   /** Focus the active cell, or the grid while that is out of view. */
   focus(): void {
     const cell = this.cell(this.selection.active);
-    (cell ?? this.element).focus({ preventScroll: true });
+    const target = cell ?? this.element;
+    if (target !== document.activeElement) target.focus({ preventScroll: true });
   }
 
   /** The element of a cell in view. */

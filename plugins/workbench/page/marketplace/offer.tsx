@@ -26,7 +26,7 @@ export function Offer({ id, done, later }: { id: string; done: () => void; later
   };
   return (
     <div class="page">
-      <h1>{page?.driver.label ?? id} needs its driver</h1>
+      <h1>{page?.driver.label ?? id} is not installed yet</h1>
       {!page && failed === null && <Waiting what="Reading the driver's page …" />}
       {page && (
         <div class="card offer">

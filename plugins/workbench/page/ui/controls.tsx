@@ -125,8 +125,8 @@ export function CopyCommand({ command, label }: { command: string; label?: strin
 }
 
 /** The notes of a result, always in sight. */
-export function Notes({ notes }: { notes: readonly Note[] }) {
-  const [open, setOpen] = useState(false);
+export function Notes({ notes, all }: { notes: readonly Note[]; all?: boolean }) {
+  const [open, setOpen] = useState(!!all);
   if (!notes.length) return null;
   const shown = open ? notes : notes.slice(0, 2);
   return (
@@ -143,7 +143,7 @@ export function Notes({ notes }: { notes: readonly Note[] }) {
           </li>
         ))}
       </ul>
-      {notes.length > 2 && (
+      {notes.length > 2 && !all && (
         <Button
           label={open ? "Fewer notes" : `${notes.length - 2} more notes`}
           tone="quiet"

@@ -1,0 +1,136 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { isCut, line, show, typed } from "../grid/cells.ts";
+import { asCsv, asJson, asText } from "../grid/clipboard.ts";
+import { UNTOUCHED, arranged, moved, visible, withHidden } from "../grid/column_layout.ts";
+import { MAX_EXTENT, Places, ROW_HEIGHT, Rows } from "../grid/geometry.ts";
+import { BLOCK, PageRows, type PageOrder } from "../grid/page_rows.ts";
+import { HEAD, Selection, step } from "../grid/selection.ts";
+import type { Cell, Column, PageAnswer } from "../messages.ts";
+
+const column = (name: string, more: Partial<Column> = {}): Column =>
+  ({ name, type: "keyword", kind: "text", role: "", sortable: true, ...more }) as Column;
+
+test("null, missing, empty and cut never look like a text", () => {
+  const tones = ([null, ["missing", ""], "", "null", ["cut-text", "nul"]] as Cell[]).map((cell) => show(cell).tone);
+  assert.deepEqual(tones, ["null", "missing", "empty", "text", "text cut"]);
+  assert.ok(isCut(["cut-json", "["]) && !isCut(["json", "[]"]));
+});
+
+test("line breaks and tabs of a cell stay on one line", () => {
+  assert.equal(line("a\nb\tc"), "a↵b⇥c");
+  assert.equal(line("x".repeat(400)).length, 301);
+});
+
+test("typed numbers keep their digits, and what is no number stays a text", () => {
+  const number = column("n", { kind: "integer" });
+  assert.deepEqual(typed("12345678901234567890", number), ["integer", "12345678901234567890"]);
+  assert.deepEqual(typed("1.10", column("d", { kind: "decimal" })), ["decimal", "1.10"]);
+  assert.equal(typed("007", number), "007");
+  assert.equal(typed("12", column("t")), "12");
+  assert.deepEqual(typed('{"a": 1.0}', column("j", { kind: "json" })), ["json", '{"a": 1.0}']);
+  assert.equal(typed("true", column("b", { kind: "boolean" })), true);
+});
+
+test("copies keep digits, and only CSV marks formulas", () => {
+  const rows: Cell[][] = [[["decimal", "1.10"], "a,b", ["missing", ""]], [["integer", "-5"], "=1+1", null]];
+  const table = { columns: ["n", "t", "m"], rows };
+  assert.equal(asCsv(table), 'n,t,m\r\n1.10,"a,b",\r\n-5,\'=1+1,\r\n');
+  assert.equal(asJson(table), '[\n  {"n": 1.10, "t": "a,b"},\n  {"n": -5, "t": "=1+1", "m": null}\n]');
+  assert.equal(asText(table), "1.10\ta,b\t\n-5\t=1+1\t");
+  assert.equal(asText({ columns: ["t"], rows: [['say "x"\n']] }), 'say "x"\n');
+});
+
+test("a column that is new on the server stands where the server has it", () => {
+  const columns = ["a", "b", "c"].map((name) => column(name));
+  const arrangement = moved(UNTOUCHED, columns, "c", "a");
+  const now = [columns[0], column("new"), columns[1], columns[2]];
+  assert.deepEqual(arranged(now, arrangement).map(({ name }) => name), ["c", "a", "new", "b"]);
+  const shown = visible(now, withHidden(arrangement, "a", true));
+  assert.deepEqual(shown.map(({ name }) => name), ["c", "new", "b"]);
+});
+
+test("the columns in view are those that a scan finds", () => {
+  const widths = Array.from({ length: 60 }, (_, at) => 50 + ((at * 37) % 200));
+  const places = new Places(widths.map((width, at) => ({ name: `c${at}`, width, pinned: at < 2 })), 56);
+  for (let x = 0; x < places.width; x += 33) {
+    const [first, last] = places.range(x, 700);
+    const seen = places.all.flatMap((one, at) =>
+      !one.pinned && one.left + one.width > x + places.pinnedWidth && one.left < x + 700 ? [at] : [],
+    );
+    assert.deepEqual([first, last], [seen[0] ?? first, seen.at(-1) ?? last]);
+    assert.ok(last - first + 1 <= places.most(700));
+  }
+});
+
+test("the scroll bar reaches the last of any number of rows", () => {
+  for (const count of [0, 1, 30, 100_000, 10_000_000, 2_000_000_000]) {
+    const rows = new Rows(count, 600);
+    assert.ok(rows.extent <= MAX_EXTENT);
+    const end = rows.clamp((rows.extent - rows.view) * rows.scale);
+    assert.equal(rows.range(end)[1], count - 1);
+    assert.ok(end - Rows.origin(end) * ROW_HEIGHT < 2 ** 24 / 64);
+  }
+});
+
+test("keys move within the rows and into the head", () => {
+  const size = { rows: 10, columns: 3, page: 4 };
+  assert.deepEqual(step("ArrowUp", { row: 0, column: 1 }, size, false), { row: HEAD, column: 1 });
+  assert.deepEqual(step("End", { row: 0, column: 1 }, size, true), { row: 9, column: 2 });
+  assert.deepEqual(step("PageDown", { row: 8, column: 0 }, size, false), { row: 9, column: 0 });
+  assert.equal(step("x", { row: 0, column: 0 }, size, false), null);
+  const selection = new Selection({ row: 5, column: 2 }).move({ row: 3, column: 0 }, true);
+  assert.deepEqual(selection.rectangle(3), { top: 3, bottom: 5, left: 0, right: 2 });
+});
+
+/** A server with so many rows, which counts offsets up to `reach` and goes on by cursors. */
+function server(total: number, reach = Infinity) {
+  const orders: PageOrder[] = [];
+  const fetch = async (order: PageOrder): Promise<PageAnswer> => {
+    orders.push(order);
+    const offset = order.cursor ? Number(order.cursor) : order.offset;
+    if (!order.cursor && offset + order.limit > reach) throw { code: "window-exceeded", message: "too far" };
+    const rows = Array.from({ length: Math.max(0, Math.min(order.limit, total - offset)) }, (_, at) => {
+      const id = String(offset + at);
+      return { id, key: id, cells: [id] };
+    });
+    const end = offset + rows.length;
+    return {
+      columns: [column("id")], rows, notes: [], total, total_exact: true, offset,
+      next: end < total ? String(end) : null, revision: "", seconds: 0.1,
+    };
+  };
+  return { orders, fetch };
+}
+
+async function settled(rows: PageRows, place: number): Promise<string | undefined> {
+  rows.wanted(place, Math.min(place + 20, rows.count - 1));
+  for (let wait = 0; wait < 2_000 && !rows.row(place); wait += 1) await new Promise((done) => setImmediate(done));
+  return rows.row(place)?.id;
+}
+
+const silent = { arrived: () => {}, failed: (error: unknown) => assert.fail(String(error)), walking: () => {} };
+
+test("rows are fetched where they are seen, and only so many are kept", async () => {
+  const { orders, fetch } = server(1_000_000);
+  const rows = new PageRows(fetch, silent);
+  rows.start();
+  assert.equal(await settled(rows, 0), "0");
+  assert.equal(await settled(rows, 999_990), "999990");
+  assert.ok(orders.length < 8);
+  for (let place = 0; place < 700_000; place += BLOCK * 10) await settled(rows, place);
+  assert.equal(rows.row(0), undefined);
+  assert.equal(await settled(rows, 0), "0");
+});
+
+test("rows past a server's offsets are reached by cursors, forwards and backwards", async () => {
+  const { orders, fetch } = server(50_000, 10_000);
+  const rows = new PageRows(fetch, silent);
+  rows.start();
+  await settled(rows, 0);
+  assert.equal(await settled(rows, 43_210), "43210");
+  const walked = orders.length;
+  assert.equal(await settled(rows, 20_050), "20050");
+  assert.ok(orders.length - walked < 20, `${orders.length - walked} requests to go back`);
+  assert.equal(await settled(rows, 49_999), "49999");
+});

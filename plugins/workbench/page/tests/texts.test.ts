@@ -1,0 +1,64 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { inputs, joinList, rowForCell, splitList, withOperator } from "../filter/filter_rows.ts";
+import type { Column } from "../messages.ts";
+import { read, write } from "../shell/route.ts";
+import { compact, duration, fileSize, whole } from "../ui/figures.ts";
+import { pretty, readJson } from "../ui/json_text.ts";
+import { MessageReader } from "../wire/event_stream.ts";
+
+test("JSON keeps digits, duplicate names and order", () => {
+  const text = '{"b":1.0,"a":12345678901234567890,"a":1e400,"c":["x",-0]}';
+  assert.equal(pretty(text).replaceAll(/\s/g, ""), text);
+  assert.equal(pretty("not json"), "not json");
+  assert.equal(readJson("[]").kind, "array");
+  for (const wrong of ["", "[1,]", "{1:2}", "[1] 2", "[".repeat(5_000)]) assert.throws(() => readJson(wrong), SyntaxError);
+});
+
+test("a list of values survives commas and quotes", () => {
+  for (const values of [["a", "b"], ["a,b", 'say "x"', ""], [" x"], []]) assert.deepEqual(splitList(joinList(values)), values);
+});
+
+test("an operator keeps the values that it can take", () => {
+  const row = withOperator({ column: "n", op: "=", value: "5" }, "between");
+  assert.deepEqual(row.values, ["5", ""]);
+  assert.equal(withOperator(row, ">=").value, "5");
+  assert.equal(inputs("not-null"), "none");
+});
+
+test("a cell makes the filter row that keeps it", () => {
+  const text = { name: "t", operators: ["=", "!=", "null", "not-null", "empty"] } as unknown as Column;
+  assert.deepEqual(rowForCell(text, ["integer", "12345678901234567890"], false), { column: "t", op: "=", value: "12345678901234567890" });
+  assert.equal(rowForCell(text, null, false)?.op, "null");
+  assert.equal(rowForCell(text, null, true)?.op, "not-null");
+  assert.equal(rowForCell(text, "", false)?.op, "empty");
+  assert.equal(rowForCell(text, ["cut-text", "begin"], false), null);
+  assert.equal(rowForCell({ name: "g", operators: [] } as unknown as Column, "x", false), null);
+});
+
+test("every view has an address that leads back to it", () => {
+  for (const name of ["shop", "a/b", "100% #?", "ä"]) {
+    for (const view of ["rows", "structure"] as const) {
+      const to = { view, connection: name, object: name };
+      assert.deepEqual(read(write(to)), to);
+    }
+    assert.deepEqual(read(write({ view: "console", connection: name })), { view: "console", connection: name });
+    assert.deepEqual(read(write({ view: "drivers", driver: name })), { view: "drivers", driver: name });
+  }
+  assert.equal(read("#/connection/%E0%A4%A").view, "home");
+});
+
+test("figures are short and keep big numbers whole", () => {
+  assert.equal(whole("12345678901234567890"), "12,345,678,901,234,567,890");
+  assert.deepEqual([compact(12_003), fileSize(98_300), duration(0.0004), duration(2)], ["12K", "98.3 kB", "1 ms", "2.0 s"]);
+});
+
+test("the event stream is read however it is cut", () => {
+  const stream = 'data: {"kind":"hello"}\n\n: remark\n\nevent: x\ndata: {"a":\ndata: 1}\r\n\r\n';
+  for (const size of [1, 3, 7, 100]) {
+    const reader = new MessageReader();
+    const found: string[] = [];
+    for (let at = 0; at < stream.length; at += size) found.push(...reader.read(stream.slice(at, at + size)));
+    assert.deepEqual(found, ['{"kind":"hello"}', '{"a":\n1}'], `cut every ${size}`);
+  }
+});

@@ -1,0 +1,182 @@
+"""The grid in a real browser, over the real server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from workbench.browser.conftest import Cluster, show
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
+
+
+def row(page: Page, number: int) -> str:
+    """What is read in a row once it has arrived."""
+    drawn = page.locator(f'[role=row][aria-rowindex="{number + 1}"]')
+    drawn.locator(".cell:not(.loading):visible").first.wait_for()
+    return drawn.inner_text()
+
+
+def focused(page: Page) -> tuple[int, int]:
+    """The row and column of the focused cell, from 1; 0 is the head."""
+    found = page.evaluate("""() => {
+      const cell = document.activeElement;
+      return [cell.closest('[role=row]').ariaRowIndex - 1, cell.ariaColIndex - 1];
+    }""")
+    return tuple(found)
+
+
+def test_rows_past_ten_thousand_are_reached_and_left_again(orders: Page) -> None:
+    first = row(orders, 1)
+    orders.locator(".cell.active").focus()
+    orders.keyboard.press("Control+End")
+    assert row(orders, 12_003)
+    assert orders.locator("[role=grid]").get_attribute("aria-rowcount") == "12004"
+    assert focused(orders)[0] == 12_003
+    orders.keyboard.press("Control+Home")
+    assert row(orders, 1) == first
+    assert orders.locator("[role=row]").count() < 100
+
+
+def test_the_keyboard_alone_moves_selects_and_sorts(orders: Page) -> None:
+    orders.locator(".cell.active").focus()
+    orders.keyboard.press("ArrowDown")
+    orders.keyboard.press("ArrowRight")
+    assert focused(orders) == (2, 2)
+    orders.keyboard.press("Shift+ArrowDown")
+    orders.keyboard.press("Shift+ArrowRight")
+    assert orders.locator(".status-line").inner_text().count("2 \N{MULTIPLICATION SIGN} 2 cells") == 1
+    assert orders.locator("[role=gridcell][aria-selected=true]:visible").count() == 4
+    head = orders.locator("[role=columnheader]", has_text="total")
+    orders.keyboard.press("Control+Home")
+    orders.keyboard.press("ArrowUp")
+    for _ in range(40):
+        if orders.evaluate("document.activeElement.innerText").startswith("total"):
+            break
+        orders.keyboard.press("ArrowRight")
+    with orders.expect_response("**/api/page"):
+        orders.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "ascending"
+    with orders.expect_response("**/api/page"):
+        orders.keyboard.press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+
+
+def test_two_sorts_are_sent_in_their_order(orders: Page) -> None:
+    orders.locator("[role=columnheader]", has_text="customer.city").click()
+    orders.locator("[role=columnheader][aria-sort=ascending]").wait_for()
+    with orders.expect_request("**/api/page") as sent:
+        orders.locator("[role=columnheader]", has_text="gift").click(modifiers=["Shift"])
+    assert [key["column"] for key in json.loads(sent.value.post_data or "")["sort"]] == ["customer.city", "gift"]
+    heads = orders.locator("[role=columnheader][aria-sort=ascending]")
+    assert heads.count() == 2
+
+
+def test_null_missing_empty_and_a_text_that_says_null_differ(page: Page, cluster: Cluster) -> None:
+    names = [{"name": "null"}, {"name": None}, {"name": ""}, {"name": "  two\nlines"}]
+    properties = {"name": {"type": "keyword"}, "big": {"type": "unsigned_long"}}
+    cluster.put("kinds", [*names, {"big": 12345678901234567890}], properties)
+    show(page, "kinds")
+    found = page.evaluate("""() => [...document.querySelectorAll('.line:not([aria-hidden])')].map((line) => {
+      const at = [...document.querySelectorAll('.head-cell')].find((head) => head.innerText.startsWith('name'));
+      const cell = line.querySelector(`.cell[aria-colindex="${at.ariaColIndex}"]`);
+      return [cell.className.split(' ')[1], cell.textContent];
+    })""")
+    assert found[0] == ["text", "null"]
+    assert found[1] == ["null", "null"]
+    assert found[2] == ["empty", "empty"]
+    assert found[3] == ["text", "  two↵lines"]
+    assert page.get_by_text("12345678901234567890").count() == 1
+
+
+def test_columns_stay_as_arranged_after_a_reload(orders: Page) -> None:
+    head = orders.locator("[role=columnheader]", has_text="customer.city")
+    head.click(button="right")
+    with orders.expect_response("**/api/preferences/set"):
+        orders.get_by_role("menuitem", name="Hide").click()
+    assert head.count() == 0
+    orders.reload()
+    orders.locator("[role=columnheader]", has_text="customer.name").wait_for()
+    assert orders.locator("[role=columnheader]", has_text="customer.city").count() == 0
+    orders.get_by_role("button", name="Columns").click()
+    with orders.expect_response("**/api/preferences/set"):
+        orders.get_by_role("menuitem", name="As on the server").click()
+    orders.locator("[role=columnheader]", has_text="customer.city").wait_for()
+
+
+def test_the_side_pane_shows_a_document_as_a_tree(orders: Page) -> None:
+    orders.locator(".cell.json:visible").first.click()
+    orders.keyboard.press("Space")
+    pane = orders.get_by_role("complementary", name="Side pane")
+    pane.get_by_role("treeitem").first.wait_for()
+    assert "sku" in pane.inner_text()
+    orders.keyboard.press("Space")
+    pane.wait_for(state="detached")
+
+
+def test_nothing_moves_while_rows_load(orders: Page) -> None:
+    orders.evaluate("""() => {
+      window.shifts = 0;
+      new PerformanceObserver((list) => {
+        for (const entry of list.getEntries()) window.shifts += entry.value;
+      }).observe({ type: 'layout-shift', buffered: false });
+    }""")
+    grid = orders.locator("[role=grid]")
+    for top in (4_000, 90_000, 200_000, 0):
+        grid.evaluate("(grid, top) => { grid.scrollTop = top }", top)
+        orders.wait_for_timeout(400)
+    row(orders, 1)
+    assert orders.evaluate("window.shifts") == 0
+
+
+def test_a_copied_selection_keeps_digits_and_columns(orders: Page) -> None:
+    orders.locator(".cell.active").focus()
+    orders.keyboard.press("Control+c")
+    orders.get_by_text("Copied the cell").wait_for()
+    assert orders.evaluate("navigator.clipboard.readText()") == orders.locator(".cell.active").inner_text()
+    orders.locator(".cell.active").click(button="right")
+    orders.get_by_role("menuitem", name="Copy rows as JSON").click()
+    orders.get_by_text("Copied 1 \N{MULTIPLICATION SIGN}").wait_for()
+    copied = json.loads(orders.evaluate("navigator.clipboard.readText()"))
+    assert copied[0]["_index"] == "orders"
+    assert isinstance(copied[0]["total"], int | float)
+
+
+def test_an_edit_is_reviewed_as_a_request_and_then_sent(page: Page, cluster: Cluster) -> None:
+    cluster.put("editable", [{"title": "first"}, {"title": "second"}], {"title": {"type": "keyword"}})
+    show(page, "editable")
+    page.locator(".cell", has_text="first").click()
+    page.keyboard.press("F2")
+    page.keyboard.type("changed")
+    page.keyboard.press("Enter")
+    page.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
+    page.locator(".request", has_text="if_seq_no").wait_for()
+    with page.expect_response("**/api/changes/apply"):
+        page.get_by_role("button", name="Send 1 request").click()
+    page.locator(".badge", has_text="applied").wait_for()
+    page.get_by_role("button", name="Close", exact=True).last.click()
+    found = cluster.send("GET", "/editable/_doc/0")
+    assert found["_source"] == {"title": "changed"}
+
+
+def test_a_conflict_shows_mine_beside_theirs(page: Page, cluster: Cluster) -> None:
+    cluster.put("contested", [{"title": "first"}], {"title": {"type": "keyword"}})
+    show(page, "contested")
+    page.locator(".cell", has_text="first").click()
+    page.keyboard.press("F2")
+    page.keyboard.type("mine")
+    page.keyboard.press("Enter")
+    cluster.send("PUT", "/contested/_doc/0?refresh=true", '{"title": "theirs"}')
+    page.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
+    page.get_by_role("button", name="Send 1 request").click()
+    page.get_by_role("button", name="Compare").click()
+    cells = page.locator(".conflict tbody td").all_inner_texts()
+    assert cells == ['"first"', '"mine"', '"theirs"']
+    page.get_by_role("button", name="Keep theirs").click()
+    page.get_by_role("button", name="Close", exact=True).last.click()
+    assert page.get_by_role("region", name="Changes").count() == 0
+    assert cluster.send("GET", "/contested/_doc/0")["_source"] == {"title": "theirs"}

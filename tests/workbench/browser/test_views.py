@@ -1,0 +1,208 @@
+"""Every view in a real browser: reachable, named, in both themes and widths, and deaf to what strangers write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from workbench.browser.conftest import Cluster, show
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(300)]
+
+AXE = Path(__file__).parents[3] / "plugins/workbench/page/node_modules/axe-core/axe.min.js"
+VIEWS = {
+    "#/": "h1",
+    "#/new": ".card",
+    "#/new/weaviate": ".offer",
+    "#/new/elasticsearch": "form.page",
+    "#/drivers": ".card",
+    "#/drivers/elasticsearch": ".tab-panel",
+    "#/exports": "h1",
+    "#/connection/shop": ".facts",
+    "#/connection/shop/edit": "form.page",
+    "#/connection/shop/rows/orders": ".cell.digits",
+    "#/connection/shop/structure/orders": "table",
+    "#/connection/shop/console": ".cm-content",
+}
+
+
+def findings(page: Page) -> list[tuple[str, str]]:
+    """Serious and critical findings of axe-core."""
+    if page.evaluate("typeof axe") == "undefined":
+        page.evaluate(AXE.read_text())
+    found: list[dict[str, Any]] = page.evaluate(
+        "axe.run(document, {resultTypes: ['violations']}).then(r => r.violations)"
+    )
+    return [
+        (one["id"], node["html"][:120])
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_no_view_has_a_serious_finding(page: Page, width: int, theme: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: python plugins/workbench/build.py")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+    for view, drawn in VIEWS.items():
+        page.evaluate("hash => { location.hash = hash }", view)
+        page.locator(drawn).first.wait_for()
+        assert not findings(page), view
+        overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert overflow <= 0, f"{view} is {overflow} pixels too wide"
+
+
+def test_dialogs_and_menus_have_no_serious_finding(orders: Page) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: python plugins/workbench/build.py")
+    orders.get_by_role("button", name="Filter", exact=True).click()
+    orders.get_by_role("button", name="Side pane").click()
+    assert not findings(orders)
+    orders.get_by_role("button", name="Columns").click()
+    orders.get_by_role("menu").wait_for()
+    assert not findings(orders)
+    orders.keyboard.press("Escape")
+    orders.get_by_role("menu").wait_for(state="detached")
+    for name in ("New row", "Export"):
+        orders.get_by_role("button", name=name, exact=True).first.click()
+        dialog = orders.get_by_role("dialog")
+        dialog.wait_for()
+        assert not findings(orders)
+        orders.keyboard.press("Escape")
+        dialog.wait_for(state="detached")
+        assert orders.evaluate("document.activeElement.ariaLabel") == name
+
+
+def test_a_dialog_holds_the_focus(orders: Page) -> None:
+    orders.get_by_role("button", name="Export", exact=True).click()
+    for _ in range(20):
+        orders.keyboard.press("Tab")
+        inside = orders.evaluate(
+            "!document.activeElement || document.activeElement === document.body"
+            " || !!document.activeElement.closest('dialog')"
+        )
+        assert inside
+
+
+ATTACKS = [
+    "<script>attacked(1)</script>",
+    "<img src=x onerror=attacked(2)>",
+    "<svg onload=attacked(3)>",
+    "\"><iframe srcdoc='<script>parent.attacked(4)</script>'></iframe>",
+    "javascript:attacked(5)",
+    "<a href='javascript:attacked(6)'>x</a>",
+    "<style>*{display:none}</style>",
+    "{{constructor.constructor('attacked(7)')()}}",
+    "${attacked(8)}",
+    "<details open ontoggle=attacked(9)>",
+    "<math><mtext><style><img src onerror=attacked(10)>",
+    "<form action=//example.invalid><input name=x autofocus onfocus=attacked(11)>",
+    "<meta http-equiv=refresh content='0;url=//example.invalid'>",
+    "<base href=//example.invalid>",
+    "</textarea><script>attacked(12)</script>",
+    "]]><script>attacked(13)</script>",
+]
+
+
+def test_what_a_server_says_is_text(page: Page, cluster: Cluster) -> None:
+    page.evaluate("() => { window.hits = []; window.attacked = (which) => window.hits.push(which) }")
+    documents = [{"text": attack, "nested": {attack.replace(".", ""): attack}} for attack in ATTACKS]
+    cluster.put("strange", documents, {"text": {"type": "keyword"}, "nested": {"type": "flattened"}})
+    show(page, "strange")
+    for attack in ATTACKS:
+        assert page.locator(".cell", has_text=attack).count() >= 1, attack
+    page.get_by_role("button", name="Side pane").click()
+    for number in range(len(ATTACKS)):
+        page.locator(f'[role=row][aria-rowindex="{number + 2}"] .cell.text').last.click()
+    page.get_by_role("tab", name="Row").click()
+    page.wait_for_timeout(500)
+    assert page.evaluate("window.hits") == []
+    assert page.locator("main iframe, main img, main style, main script, main base, main meta").count() == 0
+
+
+def test_the_attacks_are_real_where_nothing_protects(chromium: Any) -> None:
+    tab = chromium.new_page()
+    tab.set_content("<div id=page></div>")
+    tab.evaluate("() => { window.hits = []; window.attacked = (which) => window.hits.push(which) }")
+    tab.evaluate("(all) => { document.getElementById('page').innerHTML = all.join('') }", ATTACKS)
+    tab.wait_for_timeout(500)
+    assert {2, 3, 10} <= set(tab.evaluate("window.hits"))
+    tab.close()
+
+
+def test_the_console_runs_the_request_under_the_cursor(page: Page) -> None:
+    page.evaluate("location.hash = '#/connection/shop/console'")
+    page.locator(".cm-content").wait_for()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text("GET /books/_count\n\nGET /orders/_count\n")
+    page.keyboard.press("ArrowUp")
+    with page.expect_response("**/api/console/execute") as answered:
+        page.keyboard.press("Control+Enter")
+    answers = answered.value.json()["answers"]
+    assert [answer["request"]["path"] for answer in answers] == ["/orders/_count"]
+    page.locator(".answer", has_text="/orders/_count").wait_for()
+    page.get_by_role("button", name="Run all").click()
+    page.locator(".answer", has_text="/books/_count").wait_for()
+
+
+def test_a_filter_says_what_is_sent_and_refuses_with_a_reason(orders: Page) -> None:
+    orders.get_by_role("button", name="Filter", exact=True).click()
+    orders.get_by_label("Column of row 1").select_option("total")
+    orders.get_by_label("Operator of row 1").select_option(">=")
+    orders.get_by_label("Value of row 1").fill("100")
+    orders.locator(".meaning .badge", has_text="exact").wait_for()
+    with orders.expect_response("**/api/page") as answered:
+        orders.get_by_role("button", name="Apply").click()
+    assert 0 < answered.value.json()["total"] < 12_003
+    orders.get_by_label("Value of row 1").fill("many")
+    orders.locator(".meaning.refused").wait_for()
+    assert "many" in orders.locator(".meaning.refused").inner_text()
+
+
+def test_an_export_is_downloaded_with_the_filter(orders: Page, tmp_path: Path) -> None:
+    orders.get_by_role("button", name="Export", exact=True).click()
+    orders.get_by_label("To", exact=True).select_option("download")
+    with orders.expect_download() as downloaded:
+        orders.get_by_role("dialog").get_by_role("button", name="Export").click()
+    target = tmp_path / "orders.ndjson"
+    downloaded.value.save_as(target)
+    lines = target.read_text().splitlines()
+    assert len(lines) == 12_003
+    assert "total" in json.loads(lines[0])
+    orders.locator(".badge", has_text="finished").wait_for()
+
+
+def test_a_tab_without_a_token_says_how_to_come_in(chromium: Any, address: str) -> None:
+    tab = chromium.new_page()
+    tab.goto(address.partition("#")[0])
+    tab.get_by_text("This tab is not logged in").wait_for()
+    tab.get_by_text("dragoman workbench", exact=True).wait_for()
+    tab.close()
+
+
+def test_logging_out_ends_the_secret(page: Page) -> None:
+    page.get_by_role("button", name="More", exact=True).click()
+    page.get_by_role("menuitem", name="Log out").click()
+    page.get_by_text("This tab is not logged in").wait_for()
+    page.reload()
+    page.get_by_text("This tab is not logged in").wait_for()
+
+
+def test_a_new_connection_offers_the_driver_and_then_its_form(page: Page) -> None:
+    page.get_by_role("button", name="New connection").first.click()
+    page.get_by_role("link", name="Elasticsearch").click()
+    page.get_by_label("Name").fill("second")
+    page.get_by_label("Host").fill("127.0.0.1")
+    page.get_by_label("Port").fill("1")
+    page.get_by_role("button", name="Test").click()
+    page.get_by_role("alert").first.wait_for()
+    assert "Connection failed" in page.locator("form").inner_text()
