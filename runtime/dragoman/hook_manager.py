@@ -108,8 +108,9 @@ class Hooks:
         self._register(driver, "driver")
 
     def offers(self, hook: str) -> bool:
-        """Return whether the driver implements a hook."""
-        return bool(getattr(self._manager.hook, hook).get_hookimpls())
+        """Return whether the driver implements a hook; false for one that this version does not know."""
+        caller = getattr(self._manager.hook, hook, None)
+        return caller is not None and bool(caller.get_hookimpls())
 
     async def ask(self, call: Call) -> None:
         """Ask all automations concurrently whether they veto a call.
