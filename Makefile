@@ -9,7 +9,7 @@ BUNDLE := runtime/dragoman/bundled/pins.json
 # Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test slow fuzz mutants check live sample servers bench release clean
+.PHONY: help setup demo test slow fuzz mutants check live sample workbench servers bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -57,6 +57,15 @@ check: $(BUNDLE) ## ruff and its format, mypy, import contracts
 
 sample: $(BUNDLE) ## serve the sample cluster until Ctrl-C
 	@$(BIN)/python -m docs.demo.sample_cluster
+
+$(VENV)/.page-tools: $(STAMP) plugins/workbench/build-requirements.txt
+	@if command -v uv >/dev/null 2>&1; then uv pip install -q --python $(BIN)/python -r plugins/workbench/build-requirements.txt; \
+	else $(BIN)/python -m pip install -q --disable-pip-version-check -r plugins/workbench/build-requirements.txt; fi
+	@touch $@
+
+workbench: $(BUNDLE) $(VENV)/.page-tools ## build the workbench's page, and serve it over the sample cluster until Ctrl-C
+	@$(BIN)/python plugins/workbench/build.py
+	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 
 servers: $(STAMP) ## start real engines and print where they are
 	@$(BIN)/python tests/servers start all

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCES = ("runtime", "registry", "plugins/api", "plugins/elasticsearch", "plugins/weaviate")
+SOURCES = ("runtime", "registry", "plugins/api", "plugins/elasticsearch", "plugins/weaviate", "plugins/workbench")
 
 _ELASTICSEARCH = {
     "columns.exactness": "grid test_conformance.py",
@@ -156,6 +156,13 @@ _HOST = {
     "unknown_outcomes": "runtime/test_unknown_outcomes.py",
     "whole_reads": "runtime/test_session_in_process.py",
 }
+_WORKBENCH = {
+    "access": "test_entering.py",
+    "cells": "test_grid.py",
+    "equivalents": "test_grid.py",
+    "production": "test_opening.py",
+    "server": "test_attacked.py test_entering.py",
+}
 
 
 def _under(package: str, root: str, table: dict[str, str]) -> dict[str, tuple[str, ...]]:
@@ -176,6 +183,7 @@ HOLDING = {
     **_under("dragoman_api.kit", "api/kit/", _KIT),
     **_under("dragoman_registry", "registry/", _REGISTRY),
     **_under("dragoman", "", _HOST),
+    **_under("dragoman_workbench", "workbench/", _WORKBENCH),
 }
 """Dotted name of a module → the files whose tests hold it."""
 

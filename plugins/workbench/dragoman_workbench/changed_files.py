@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 2.0
 
 
-async def watch(paths: Paths, *, stream: EventStream, seconds: float = LOOK_SECONDS) -> None:
+async def watch(paths: Paths, *, stream: EventStream) -> None:
     """Tell every tab when one of the files has changed, until it is cancelled."""
     before = await _stamps(paths)
     while True:
-        await anyio.sleep(seconds)
+        await anyio.sleep(LOOK_SECONDS)
         now = await _stamps(paths)
         if now != before:
             before = now

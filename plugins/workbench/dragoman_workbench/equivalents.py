@@ -42,7 +42,10 @@ def filter_text(row: FilterRow) -> str:
 
 def command_line(asked: ExplainAsked) -> str:
     """Return the command that shows the same rows."""
-    return " ".join(["dragoman page", quote(asked.connection), quote(asked.object), *_options(asked)])
+    names, options = [quote(asked.connection), quote(asked.object)], [*_options(asked)]
+    if asked.object.startswith("-"):  # it would be read as an option
+        return " ".join(["dragoman page", *options, "--", *names])
+    return " ".join(["dragoman page", *names, *options])
 
 
 def _options(asked: ExplainAsked) -> Iterator[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,8 @@ from .failures import CLOSED
 from .messages import Opened, ServerEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from dragoman import Runtime
 
     from .background_work import Work
@@ -44,7 +48,6 @@ class _Held:
     session: Session | None = None
     error: Exception | None = None
     waiting: int = 0
-    running: int = 0
     used: float = field(default_factory=time.monotonic)
     at: float = field(default_factory=time.time)
 
@@ -56,6 +59,7 @@ class OpenConnections:
         self._runtime, self._stream, self._work, self._lock = runtime, stream, work, lock
         self._held: dict[str, _Held] = {}
         self._idle: set[str] = set()
+        self._running = Counter[str]()
 
     def names(self) -> set[str]:
         """Return the connections that are open, or were closed only because nobody used them."""
@@ -119,7 +123,7 @@ class OpenConnections:
             DragomanError: It was closed after idling, and cannot be opened again.
         """
         held = self._held.get(name)
-        if (held is None or held.session is None) and name in self._idle:
+        if name in self._idle:
             await self.open(name)
             held = self._held.get(name)
         if held is None or held.session is None or held.closing.is_set():
@@ -142,11 +146,18 @@ class OpenConnections:
             for name in [*self._held]:
                 tasks.start_soon(self.close, name)
 
-    def busy(self, name: str, change: int) -> None:
-        """Count the long work, such as exports, for which a connection stays open."""
-        if (held := self._held.get(name)) is not None:
-            held.running += change
-            held.used = time.monotonic()
+    @contextmanager
+    def busy(self, name: str) -> Iterator[None]:
+        """Keep a connection open while the block works with it."""
+        self._running[name] += 1
+        try:
+            yield
+        finally:
+            self._running[name] -= 1
+            if not self._running[name]:
+                del self._running[name]
+            if (held := self._held.get(name)) is not None:
+                held.used = time.monotonic()
 
     async def close_idle(self) -> None:
         """Close connections that are not used, until it is cancelled."""
@@ -154,7 +165,7 @@ class OpenConnections:
             await anyio.sleep(LOOK_SECONDS)
             oldest = time.monotonic() - IDLE_SECONDS
             for name, held in [*self._held.items()]:
-                if held.session is not None and not held.running and held.used < oldest:
+                if held.session is not None and not self._running[name] and held.used < oldest:
                     self._idle.add(name)
                     held.closing.set()
 

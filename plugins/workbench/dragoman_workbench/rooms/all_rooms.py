@@ -86,9 +86,19 @@ def make_routes(
     )
     routes: dict[str, Route] = {}
     for room in rooms:
-        routes |= room.routes
+        routes |= {name: _busy(route, connections) for name, route in room.routes.items()}
     assert routes.keys() == ROUTES.keys() - {"enter", "leave", "token"}
     return Rooms(routes, downloads.answer)
+
+
+def _busy(route: Route, connections: OpenConnections) -> Route:
+    """Keep the connection that a request is about open until it is answered."""
+
+    async def answer(asked: Any) -> Message:
+        with connections.busy(getattr(asked, "connection", "")):
+            return await route(asked)
+
+    return answer
 
 
 class _Front:

@@ -76,11 +76,7 @@ class ChangeRoom:
             hint = "review the changes again"
             raise ConfigurationError("this plan was sent already, or is too old", hint=hint, code="plan-gone")
         session = await self._open.session(asked.connection)
-        self._open.busy(asked.connection, 1)
-        try:
-            outcomes = await session.apply(kept.plan)
-        finally:
-            self._open.busy(asked.connection, -1)
+        outcomes = await session.apply(kept.plan)
         lines = undo_lines(kept.plan, outcomes=outcomes)
         name = f"undo-{asked.connection}-{time.strftime('%Y%m%d-%H%M%S')}.ndjson"
         undo = self._downloads.offer_bytes(lines, file=name, seconds=UNDO_SECONDS) if lines else ""

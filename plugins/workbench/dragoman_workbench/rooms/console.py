@@ -58,7 +58,6 @@ class ConsoleRoom:
             await self._remembered.note(asked.connection, Mask().request(asked.text))
         found = _chosen(await session.parse(asked.text, variables=asked.variables), asked.line)
         answers: list[ConsoleAnswer] = []
-        self._open.busy(asked.connection, 1)
         try:
             for request in found:
                 began = time.perf_counter()
@@ -70,8 +69,6 @@ class ConsoleRoom:
                     break
         except DragomanError as error:
             return Executed(answers=answers, error=failure_of(error))
-        finally:
-            self._open.busy(asked.connection, -1)
         return Executed(answers=answers)
 
     async def history(self, asked: OnConnection) -> History:

@@ -126,10 +126,9 @@ class ExportRoom:
         await self._run(number, asked, target)
 
     async def _run(self, number: str, asked: ExportAsked, target: Any) -> None:
-        self._open.busy(asked.connection, 1)
         scope = self._scopes[number] = anyio.CancelScope()
         try:
-            with scope:
+            with scope, self._open.busy(asked.connection):
                 session = await self._open.session(asked.connection)
                 result = await session.export(
                     asked.object,
@@ -137,7 +136,7 @@ class ExportRoom:
                     format=asked.format,
                     compress=asked.compress,
                     columns=asked.columns,
-                    escape_formulas=asked.escape_formulas,
+                    escape_formulas=asked.escape_formulas and asked.format == "csv",
                     resume=asked.resume,
                     **chosen(asked),
                 )
@@ -160,7 +159,6 @@ class ExportRoom:
             self._tell(replace(self._exports[number], state="failed", error=failure_of(gone)))
         finally:
             del self._scopes[number]
-            self._open.busy(asked.connection, -1)
             if self._exports[number].state == "running":
                 resumable = asked.to == "folder"
                 self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))

@@ -1,0 +1,58 @@
+"""The workbench over the sample cluster, in a home of its own that is removed at the end."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+
+from dragoman import Runtime, SavedConnection
+
+from . import sample_cluster
+
+
+async def _main(options: argparse.Namespace) -> int:
+    async with aclosing(sample_cluster.serve("8.19.21", 0)) as cluster:
+        port = await anext(cluster)
+        with tempfile.TemporaryDirectory(prefix="dragoman-workbench-") as folder:
+            home = Path(folder) / "home"
+            values = {"host": "127.0.0.1", "port": port, "auth_method": "none"}
+            async with Runtime(home, spare=False) as runtime:
+                await runtime.save(SavedConnection(name="shop", type="elasticsearch", values=values))
+            words = [sys.executable, "-m", "dragoman", "workbench", "shop", "--port", str(options.port)]
+            words += ["--export-to", folder] + (["--no-browser"] if options.no_browser else [])
+            process = await anyio.open_process(
+                words,
+                env={**os.environ, "DRAGOMAN_HOME": str(home)},
+                stdin=subprocess.DEVNULL,
+                stdout=None,
+                stderr=None,
+            )
+            try:
+                return await process.wait()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    if process.returncode is None:
+                        process.terminate()
+                    await process.wait()
+
+
+def main() -> int:
+    """Parse the arguments and serve."""
+    parser = argparse.ArgumentParser(prog="workbench", description=__doc__)
+    parser.add_argument("--port", type=int, default=0, help="0 for a free one (default)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address instead")
+    try:
+        return anyio.run(_main, parser.parse_args())
+    except KeyboardInterrupt:
+        return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

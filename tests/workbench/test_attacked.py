@@ -1,0 +1,275 @@
+"""What a page of another site, another user of the machine, or a hostile text tries, and does not get."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import aiohttp
+import anyio
+import pytest
+
+from browsing import signed_in
+from dragoman_workbench.assets import find_assets
+from dragoman_workbench.event_stream import MAX_TABS
+from dragoman_workbench.messages import ROUTES
+from dragoman_workbench.server import HEADERS, MAX_BODY
+
+FOREIGN_HOSTS = [
+    "evil.example", "evil.example:PORT", "127.0.0.1.evil.example:PORT", "localhost.evil.example", "192.168.0.1:PORT",
+    "0.0.0.0:PORT", "[::]:PORT", "127.0.0.1@evil.example", "127.0.0.1, evil.example", "", " ", "2130706433:PORT",
+    "[::ffff:10.0.0.1]:PORT", "localhost.:PORT.evil", "127.0.0.1:PORT/evil.example\\",
+]  # fmt: skip
+OWN_HOSTS = ["127.0.0.1:PORT", "localhost:PORT", "[::1]:PORT", "localhost:9999"]
+FOREIGN_ORIGINS = [
+    "null", "http://evil.example", "https://127.0.0.1:PORT", "http://127.0.0.1", "http://127.0.0.1:1",
+    "http://localhost:PORT", "http://127.0.0.1:PORT.evil.example", "http://127.0.0.1:PORT@evil.example", "file://",
+    "chrome-extension://abcdef", "http://127.0.0.1:PORT/", "",
+]  # fmt: skip
+PATHS = [
+    "/../messages.py", "/..%2fmessages.py", "/%2e%2e/messages.py", "/%2e%2e%2fmessages.py", "/assets/../../server.py",
+    "//etc/passwd", "/etc/passwd", "/assets/%00", "/..\\messages.py", "/C:/Windows/win.ini", "/index.html%00.js",
+    "/.git/config", "/secret.html", "/link.js", "/assets", "/assets/", "/page/index.html", "/api", "/download/",
+]  # fmt: skip
+BODIES = [
+    b"", b"null", b"[]", b"{", b'{"x":1}', b'{"connection":1}', b'{"connection":"' + b"a" * 65 + b'"}', b"\xff\xfe",
+    b"[" * 100_000, b'{"connection":"shop","connection":"shop","x":{}}', b'{"a":' * 50_000, b'{"connection":"\\ud800"}',
+]  # fmt: skip
+
+
+@pytest.fixture
+def page(tmp_path):
+    """Build a page of a few files, and lay others beside it."""
+    folder = tmp_path / "page"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text("<!doctype html><title>page</title>")
+    (folder / "assets" / "index-1f2e.js").write_text("export {}")
+    (folder / "notes.txt").write_text("not served")
+    (tmp_path / "secret.html").write_text("outside")
+    (folder / "link.js").symlink_to(tmp_path / "secret.html")
+    return folder
+
+
+@pytest.fixture
+async def tab(home, page):
+    async with signed_in(home, page=page) as tab:
+        yield tab
+
+
+def port_of(tab):
+    return tab.place.url.rpartition(":")[2]
+
+
+async def raw(tab, text):
+    """Send bytes as they are, and return the answer's head and body."""
+    stream = await anyio.connect_tcp("127.0.0.1", int(port_of(tab)))
+    async with stream:
+        await stream.send(text.encode() if isinstance(text, str) else text)
+        data = b""
+        with anyio.move_on_after(5):
+            try:
+                while True:
+                    data += await stream.receive()
+            except anyio.EndOfStream:
+                pass
+    return data.decode("latin-1")
+
+
+def post(tab, host, *, origin=None, secret=None, route="state"):
+    lines = [f"POST /api/{route} HTTP/1.1", f"Host: {host}", "Content-Type: application/json", "Content-Length: 2"]
+    lines += [f"Origin: {origin}"] if origin is not None else []
+    lines += [f"Dragoman-Secret: {secret or tab.secret}", "Connection: close", "", "{}"]
+    return "\r\n".join(lines).replace("PORT", port_of(tab))
+
+
+@pytest.mark.parametrize("host", OWN_HOSTS)
+async def test_the_page_is_answered_under_the_names_of_this_machine(tab, host):
+    assert (await raw(tab, post(tab, host, origin=f"http://{host}"))).startswith("HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("host", FOREIGN_HOSTS)
+async def test_another_name_for_this_machine_is_refused(tab, host):
+    """DNS rebinding: a page of that name would be same-origin."""
+    answer = await raw(tab, post(tab, host, origin=f"http://{host}"))
+    assert answer.startswith(("HTTP/1.1 403", "HTTP/1.1 400", "HTTP/1.0 400"))
+    assert "sandbox" not in answer
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_another_name_for_this_machine_gets_not_even_the_page(tab, method):
+    answer = await raw(tab, f"{method} / HTTP/1.1\r\nHost: evil.example:{port_of(tab)}\r\nConnection: close\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 403")
+
+
+async def test_two_hosts_or_none_are_refused(tab):
+    own = f"127.0.0.1:{port_of(tab)}"
+    both = post(tab, own, origin=f"http://{own}").replace("Content-Type", "Host: evil.example\r\nContent-Type", 1)
+    assert not (await raw(tab, both)).startswith("HTTP/1.1 200")
+    assert not (await raw(tab, "GET / HTTP/1.0\r\n\r\n")).startswith("HTTP/1.0 200")
+
+
+@pytest.mark.parametrize("origin", FOREIGN_ORIGINS)
+async def test_a_page_of_another_site_is_refused(tab, origin):
+    answer = await raw(tab, post(tab, "127.0.0.1:PORT", origin=origin))
+    assert answer.startswith("HTTP/1.1 403")
+
+
+async def test_a_post_without_an_origin_is_refused(tab):
+    assert (await raw(tab, post(tab, "127.0.0.1:PORT"))).startswith("HTTP/1.1 403")
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize("path", ["/api/events", "/download/x", "/assets/index-1f2e.js"])
+async def test_another_site_cannot_embed_or_fetch(tab, site, path):
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors", "Dragoman-Secret": tab.secret}
+    async with aiohttp.ClientSession(tab.place.url) as http, http.get(path, headers=headers) as answer:
+        assert answer.status == 403
+
+
+async def test_a_link_from_another_site_opens_the_page_and_no_more(tab):
+    """The entry file itself is another site: it has the scheme ``file``."""
+    headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+    async with aiohttp.ClientSession(tab.place.url) as http:
+        async with http.get("/", headers=headers) as answer:
+            assert answer.status == 200
+        async with http.get("/api/events", headers=headers) as answer:
+            assert answer.status == 403
+
+
+async def test_no_answer_allows_another_origin(tab):
+    async with tab.http.options("/api/state", headers={"Access-Control-Request-Method": "POST"}) as answer:
+        assert answer.status in (403, 404, 405)
+        assert not [name for name in answer.headers if name.startswith("Access-Control")]
+
+
+@pytest.mark.parametrize("secret", ["", "wrong"])
+async def test_every_route_wants_the_secret(tab, secret):
+    tab.secret = secret
+    for route in ROUTES.keys() - {"enter"}:
+        assert (await tab.failure(route, status=401))["code"] == "no-secret"
+
+
+async def test_the_event_stream_wants_the_secret_in_the_header(tab):
+    for path, headers in (("/api/events", {}), (f"/api/events?secret={tab.secret}", {"Cookie": f"s={tab.secret}"})):
+        async with tab.http.get(path, headers=headers) as answer:
+            assert answer.status == 401
+
+
+async def test_no_cookie_is_set(tab):
+    async with tab.http.get("/") as answer:
+        assert not answer.cookies
+
+
+@pytest.mark.parametrize("upgrade", ["websocket", "h2c"])
+async def test_nothing_is_upgraded(tab, upgrade):
+    headers = {"Connection": "Upgrade", "Upgrade": upgrade, "Sec-WebSocket-Version": "13",
+               "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", "Dragoman-Secret": tab.secret}  # fmt: skip
+    async with tab.http.get("/api/state", headers=headers) as answer:
+        assert answer.status in (400, 403, 404, 405)
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_no_address_leads_out_of_the_page(tab, path):
+    answer = await raw(tab, f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port_of(tab)}\r\nConnection: close\r\n\r\n")
+    assert answer.split(" ")[1] in ("404", "400", "405"), answer
+    assert not any(text in answer for text in ("outside", "root:", "not served", "import"))
+
+
+def test_only_files_of_known_kinds_are_served(page):
+    assert sorted(find_assets(page)) == ["/", "/assets/index-1f2e.js"]
+
+
+async def test_the_page_itself_is_served(tab):
+    async with tab.http.get("/") as answer:
+        assert (answer.status, await answer.text()) == (200, "<!doctype html><title>page</title>")
+        assert answer.headers["Cache-Control"] == "no-store"
+    async with tab.http.get("/assets/index-1f2e.js") as answer:
+        assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
+
+
+async def test_every_answer_has_the_headers_that_bind_the_browser(tab):
+    own = f"127.0.0.1:{port_of(tab)}"
+    heads = [
+        await raw(tab, text)
+        for text in (
+            f"GET / HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n\r\n",
+            f"GET /nothing HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n\r\n",
+            f"PUT / HTTP/1.1\r\nHost: {own}\r\nOrigin: http://{own}\r\nConnection: close\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+            f"GET /download/x HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n\r\n",
+            post(tab, own, origin=f"http://{own}"),
+            post(tab, own, origin=f"http://{own}", secret="wrong"),
+            post(tab, own, origin=f"http://{own}", route="nothing"),
+            post(tab, own, origin=f"http://{own}", route="open"),
+        )
+    ]
+    assert [head.split(" ")[1] for head in heads] == ["200", "404", "405", "403", "404", "200", "401", "404", "400"]
+    for head in heads:
+        for name, value in HEADERS.items():
+            assert f"\r\n{name}: {value}\r\n" in head
+
+
+def test_the_policy_forbids_what_is_inline_foreign_or_framed():
+    policy = HEADERS["Content-Security-Policy"]
+    assert "unsafe" not in policy
+    assert "*" not in policy
+    for rule in ("default-src 'none'", "script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'"):
+        assert rule in policy.split("; ")
+
+
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:20]))
+async def test_a_body_that_is_no_request_is_refused(tab, body):
+    headers = {"Dragoman-Secret": tab.secret, "Content-Type": "application/json"}
+    async with tab.http.post("/api/open", data=body, headers=headers) as answer:
+        assert answer.status == 400
+        assert (await answer.json())["error"]["code"] == "bad-request"
+    await tab("state")
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
+async def test_a_body_that_a_form_could_send_is_refused(tab, kind):
+    headers = {"Dragoman-Secret": tab.secret, "Content-Type": kind}
+    async with tab.http.post("/api/state", data=b"{}", headers=headers) as answer:
+        assert answer.status == 400
+
+
+async def test_a_body_that_is_too_large_is_refused(tab):
+    headers = {"Dragoman-Secret": tab.secret, "Content-Type": "application/json"}
+    async with tab.http.post("/api/state", data=io.BytesIO(b" " * (MAX_BODY + 1)), headers=headers) as answer:
+        assert (answer.status, (await answer.json())["error"]["code"]) == (413, "too-large")
+
+
+async def test_a_large_body_without_a_secret_is_not_read(tab):
+    tab.secret = ""
+    status, _ = await tab.send("enter", {"token": "x" * 100_000})
+    assert status in (400, 413)
+
+
+async def test_headers_are_bounded(tab):
+    answer = await raw(tab, f"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {'a' * 100_000}\r\n\r\n")
+    assert answer.split(" ")[1] == "400"
+
+
+async def test_tabs_that_listen_are_bounded(tab, monkeypatch):
+    async with anyio.create_task_group() as tasks:
+        for _ in range(MAX_TABS):
+            await tasks.start(tab.listen)
+        async with tab.http.get("/api/events", headers={"Dragoman-Secret": tab.secret}) as answer:
+            assert answer.status == 429
+        tasks.cancel_scope.cancel()
+
+
+async def test_wrong_tokens_are_slowed_down(tab):
+    found = [(await tab.send("enter", {"token": f"guess{n}"}))[0] for n in range(25)]
+    assert set(found) == {401, 429}
+    assert found[-1] == 429
+
+
+async def test_an_unexpected_error_tells_the_page_nothing_of_its_text(tab, monkeypatch):
+    async def fail(*_, **__):
+        raise RuntimeError("hunter2 in a traceback")
+
+    monkeypatch.setattr("dragoman.plugins.lifecycle.Plugins.browse", fail)
+    status, answer = await tab.send("plugins/browse", {})
+    assert status == 500
+    assert "hunter2" not in json.dumps(answer)

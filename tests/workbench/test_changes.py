@@ -1,0 +1,123 @@
+"""Edits in the page: reviewed as exact requests, sent once as reviewed, told row by row, and taken back."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+async def made(shop_tab):
+    """Insert a row for this test, and return its key and id."""
+    change = {
+        "kind": "insert",
+        "object": "books",
+        "values": {"title": "Draft", "price": ["decimal", "12.50"]},
+        "id": "t1",
+    }
+    plan = await shop_tab("changes/plan", connection="shop", changes=[change | {"replace": True}])
+    [outcome] = (await shop_tab("changes/apply", connection="shop", plan=plan["plan"]))["outcomes"]
+    assert outcome["status"] == "applied"
+    yield outcome["key"]
+    await shop_tab("console/execute", connection="shop", text="DELETE /books/_doc/t1?refresh=true", remember=False)
+
+
+async def now(tab, key):
+    answer = await tab("changes/row", connection="shop", key=key)
+    names = [column["name"] for column in answer["columns"]]
+    return (
+        None
+        if answer["row"] is None
+        else dict(zip(names, answer["row"]["cells"], strict=True)) | {"key": answer["row"]["key"]}
+    )
+
+
+async def test_a_plan_shows_exact_requests_and_sends_nothing(shop_tab, made):
+    change = {"kind": "update", "key": made, "values": {"title": "Better"}}
+    plan = await shop_tab("changes/plan", connection="shop", changes=[change])
+    [step] = plan["steps"]
+    assert step["request"]["method"] == "POST"
+    assert "if_seq_no" in step["request"]["path"] + (step["request"]["body"] or "")
+    assert plan["undoable"] is True
+    assert (await now(shop_tab, made))["title"] == "Draft"
+
+
+async def test_a_plan_is_sent_once(shop_tab, made):
+    change = {"kind": "update", "key": made, "values": {"price": ["decimal", "99999999999999999999.5"]}}
+    plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]
+    [outcome] = (await shop_tab("changes/apply", connection="shop", plan=plan))["outcomes"]
+    assert outcome["status"] == "applied"
+    failure = await shop_tab.failure("changes/apply", connection="shop", plan=plan)
+    assert failure["code"] == "plan-gone"
+
+
+async def test_a_conflict_is_told_with_the_row_as_it_is_now(shop_tab, made):
+    mine = {"kind": "update", "key": made, "values": {"title": "Mine"}}
+    theirs = {"kind": "update", "key": made, "values": {"title": "Theirs"}}
+    first = (await shop_tab("changes/plan", connection="shop", changes=[mine]))["plan"]
+    second = (await shop_tab("changes/plan", connection="shop", changes=[theirs]))["plan"]
+    await shop_tab("changes/apply", connection="shop", plan=second)
+    [outcome] = (await shop_tab("changes/apply", connection="shop", plan=first))["outcomes"]
+    assert outcome["status"] == "conflict"
+    row = await now(shop_tab, made)
+    assert row["title"] == "Theirs"
+    again = {"kind": "update", "key": row["key"], "values": {"title": "Mine"}}
+    plan = (await shop_tab("changes/plan", connection="shop", changes=[again]))["plan"]
+    assert (await shop_tab("changes/apply", connection="shop", plan=plan))["outcomes"][0]["status"] == "applied"
+
+
+async def test_an_undo_file_takes_the_changes_back(shop_tab, shop_home, made, tmp_path, dragoman):
+    change = {"kind": "update", "key": made, "values": {"title": "Wrong"}}
+    plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]
+    ticket = (await shop_tab("changes/apply", connection="shop", plan=plan))["undo"]
+    async with shop_tab.http.get(f"/download/{ticket}") as answer:
+        assert answer.headers["Content-Disposition"].startswith("attachment; filename=undo-shop-")
+        text = await answer.text()
+    assert "Draft" in text
+    from anyio import Path, to_thread
+
+    await Path(tmp_path / "undo.ndjson").write_text(text)
+    done = await to_thread.run_sync(lambda: dragoman.process("apply", "shop", tmp_path / "undo.ndjson", "--yes"))
+    assert "applied 1" in done.said
+    assert (await now(shop_tab, made))["title"] == "Draft"
+    async with shop_tab.http.get(f"/download/{ticket}") as answer:
+        assert answer.status == 404
+
+
+async def test_a_deleted_row_is_gone(shop_tab, made):
+    plan = (await shop_tab("changes/plan", connection="shop", changes=[{"kind": "delete", "key": made}]))["plan"]
+    assert (await shop_tab("changes/apply", connection="shop", plan=plan))["outcomes"][0]["status"] == "applied"
+    assert await now(shop_tab, made) is None
+
+
+async def test_a_drop_stands_alone_behind_the_typed_name(shop_tab):
+    drop = {"kind": "drop", "object": "books"}
+    for typed in ("", "book", "Books", "orders"):
+        failure = await shop_tab.failure("changes/plan", connection="shop", changes=[drop], typed=typed)
+        assert failure["code"] == "name-not-typed"
+    insert = {"kind": "insert", "object": "books", "values": {"title": "x"}}
+    for changes in ([drop, insert], [insert, drop]):
+        await shop_tab.failure("changes/plan", connection="shop", changes=changes, typed="books")
+    plan = await shop_tab("changes/plan", connection="shop", changes=[drop], typed="books")
+    assert [step["request"]["method"] for step in plan["steps"]] == ["DELETE"]
+    assert plan["undoable"] is False
+
+
+async def test_a_cut_value_is_not_saved(shop_tab, made):
+    change = {"kind": "update", "key": made, "values": {"title": ["cut-text", "Dra"]}}
+    failure = await shop_tab.failure("changes/plan", connection="shop", changes=[change])
+    assert (failure["code"], failure["row"]) == ("value-invalid", 0)
+
+
+async def test_a_plan_belongs_to_its_connection_and_expires(shop_tab, made, monkeypatch):
+    change = {"kind": "delete", "key": made}
+    plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]
+    assert (await shop_tab.failure("changes/apply", connection="other", plan=plan))["code"] == "plan-gone"
+    monkeypatch.setattr("dragoman_workbench.rooms.changes.KEPT_SECONDS", -1)
+    plan = (await shop_tab("changes/plan", connection="shop", changes=[change]))["plan"]
+    assert (await shop_tab.failure("changes/apply", connection="shop", plan=plan))["code"] == "plan-gone"
+    assert (await now(shop_tab, made))["title"] == "Draft"
+
+
+async def test_a_key_that_the_page_made_up_is_refused(shop_tab):
+    failure = await shop_tab.failure("changes/plan", connection="shop", changes=[{"kind": "delete", "key": "nope"}])
+    assert failure["code"] == "key-invalid"

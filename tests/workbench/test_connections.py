@@ -1,0 +1,205 @@
+"""Saved connections in the page: the list, forms from manifests, test, save, remove; secrets go in and never out."""
+
+from __future__ import annotations
+
+import json
+
+import anyio
+import pytest
+
+from browsing import signed_in
+from dragoman import Runtime
+
+SECRET = "correct-horse-battery"
+
+
+def entries(port, **more):
+    plain = {"host": "127.0.0.1", "port": str(port), "auth_method": "none"} | more
+    return {name: {"kind": "value", "value": value} for name, value in plain.items()}
+
+
+def with_password(port, password=None):
+    password = password or {"kind": "secret", "value": SECRET}
+    return entries(port, auth_method="username-password", username="elastic") | {"password": password}
+
+
+async def saved(home):
+    async with Runtime(home, spare=False) as runtime:
+        return await anyio.to_thread.run_sync(runtime.connections.list)
+
+
+async def stored(home):
+    """Return the stored password of the connection."""
+
+    def read():
+        connections = Runtime(home, spare=False).connections
+        reference = connections.get("safe").values["password"]
+        assert reference.scheme == "stored"
+        return connections.secret(reference, connection="safe", field="password")
+
+    return await anyio.to_thread.run_sync(read)
+
+
+def field(form, name):
+    return next(field for field in form["fields"] if field["name"] == name)
+
+
+async def test_the_types_of_all_registries_are_offered_before_anything_is_installed(tab):
+    types = (await tab("connections/types"))["types"]
+    assert {each["type"]: each["driver"]["state"] for each in types} == {
+        "elasticsearch": "available",
+        "weaviate": "available",
+    }
+    assert all(each["driver"]["size"] > 0 and each["driver"]["reaches"] for each in types)
+
+
+async def test_a_form_comes_from_the_manifest_and_installs_nothing(tab):
+    form = await tab("connections/form", type="elasticsearch")
+    assert form["installed"] is False
+    assert field(form, "password")["kind"] == "secret"
+    assert field(form, "password")["visible_if"] == {"auth_method": ["username-password"]}
+    assert field(form, "host")["always"] is True
+    assert {each["value"] for each in field(form, "auth_method")["choices"]} >= {"none", "username-password", "api-key"}
+    assert any(each["advanced"] for each in form["fields"])
+    [driver] = [each for each in (await tab("plugins/browse"))["drivers"] if each["id"] == "elasticsearch"]
+    assert driver["state"] == "available"
+
+
+async def test_a_connection_is_saved_listed_edited_and_removed(shop_home, sample_port):
+    async with signed_in(shop_home) as tab:
+        await tab("connections/save", name="books", type="elasticsearch", fields=entries(sample_port))
+        [books, _shop] = (await tab("connections"))["connections"]
+        assert (books["name"], books["address"], books["open"]) == ("books", f"127.0.0.1:{sample_port}", False)
+        again = {"name": "books", "type": "elasticsearch", "fields": entries(9, auth_method="none")}
+        assert "already exists" in (await tab.failure("connections/save", **again))["message"]
+        await tab("connections/save", **again, replace="books")
+        assert (await tab("connections"))["connections"][0]["address"] == "127.0.0.1:9"
+        await tab("connections/remove", name="books")
+        assert [each["name"] for each in (await tab("connections"))["connections"]] == ["shop"]
+
+
+async def test_a_typed_secret_is_stored_and_never_sent_back(shop_home, sample_port):
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        fields = with_password(sample_port)
+        answers = [
+            await tab("connections/save", name="safe", type="elasticsearch", fields=fields),
+            await tab("connections"),
+            form := await tab("connections/form", name="safe"),
+            await tab.send("connections/test", {"name": "new", "type": "elasticsearch", "fields": with_password(1)}),
+            await tab.send("open", {"connection": "safe"}),
+            await tab("state"),
+        ]
+        assert field(form, "password") | {"value": None, "saved": "reads what was typed, out of secrets.toml"} == field(
+            form, "password"
+        )
+        assert SECRET not in json.dumps([answers, tab.events])
+        tasks.cancel_scope.cancel()
+    texts = [path.read_text() for path in (shop_home / "config").iterdir()]
+    assert sum(SECRET in text for text in texts) == 1
+    assert (shop_home / "config" / "secrets.toml").stat().st_mode & 0o077 == 0
+    for path in [path for path in shop_home.rglob("*") if path.is_file() and path.name != "secrets.toml"]:
+        assert SECRET.encode() not in path.read_bytes(), path
+
+
+async def test_a_saved_secret_is_kept_where_it_is_not_typed_again(shop_home, sample_port):
+    async with signed_in(shop_home) as tab:
+        await tab("connections/save", name="safe", type="elasticsearch", fields=with_password(sample_port))
+        kept = with_password(sample_port, {"kind": "keep"})
+        await tab("connections/save", name="safe", type="elasticsearch", replace="safe", fields=kept)
+    assert await stored(shop_home) == SECRET
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"kind": "value", "value": "env:HOME"},
+        {"kind": "value", "value": "command:touch pwned"},
+        {"kind": "reference", "value": "command:touch pwned"},
+        {"kind": "reference", "value": "shop/host"},
+        {"kind": "reference", "value": "nothing/there"},
+        {"kind": "path", "value": "/etc/passwd"},
+        {"kind": "keep"},
+        {"kind": "secret", "value": ""},
+    ],
+    ids=str,
+)
+async def test_the_page_makes_no_reference_of_its_own(shop_home, sample_port, entry):
+    async with signed_in(shop_home) as tab:
+        failure = await tab.failure(
+            "connections/save", name="safe", type="elasticsearch", fields=with_password(sample_port, entry)
+        )
+        assert failure["field"] == "password"
+    assert [each.name for each in await saved(shop_home)] == ["shop"]
+
+
+@pytest.mark.parametrize("text", ["command:touch pwned", "env:HOME", "file:/etc/passwd", '{ command = "touch pwned" }'])
+async def test_a_typed_secret_that_looks_like_a_reference_is_a_text(shop_home, sample_port, text):
+    async with signed_in(shop_home) as tab:
+        fields = with_password(sample_port, {"kind": "secret", "value": text})
+        await tab("connections/save", name="safe", type="elasticsearch", fields=fields)
+    assert await stored(shop_home) == text
+
+
+async def test_a_reference_that_a_connection_holds_can_be_chosen_for_another(shop_home, sample_port, monkeypatch):
+    monkeypatch.setenv("SHOP_PASSWORD", SECRET)
+    with (shop_home / "config" / "connections.toml").open("a") as file:
+        file.write(
+            f'\n[other]\ntype = "elasticsearch"\nhost = "127.0.0.1"\nport = {sample_port}\n'
+            'auth_method = "username-password"\nusername = "u"\npassword = { env = "SHOP_PASSWORD" }\n'
+        )
+    async with signed_in(shop_home) as tab:
+        [known] = field(await tab("connections/form", type="elasticsearch"), "password")["references"]
+        assert known["id"] == "other/password"
+        assert "SHOP_PASSWORD" in known["act"]
+        fields = with_password(sample_port, {"kind": "reference", "value": known["id"]})
+        await tab("connections/save", name="safe", type="elasticsearch", fields=fields)
+    [_other, safe, _shop] = await saved(shop_home)
+    assert str(safe.values["password"]) == "env:SHOP_PASSWORD"
+
+
+async def test_a_test_connects_and_saves_nothing(shop_home, sample_port):
+    async with signed_in(shop_home) as tab:
+        before = (shop_home / "config" / "connections.toml").read_bytes()
+        tested = await tab("connections/test", name="new", type="elasticsearch", fields=entries(sample_port))
+        assert (tested["product"], tested["version"]) == ("Elasticsearch", "8.19.21")
+        failure = await tab.failure("connections/test", name="new", type="elasticsearch", fields=entries(1))
+        assert (failure["code"], failure["field"]) == ("connection-failed", "host")
+        assert (shop_home / "config" / "connections.toml").read_bytes() == before
+
+
+async def test_a_faulty_entry_is_told_at_its_field(shop_home, sample_port):
+    async with signed_in(shop_home) as tab:
+        fields = entries(99999)
+        failure = await tab.failure("connections/save", name="x", type="elasticsearch", fields=fields)
+        assert failure["field"] == "port"
+        fields = entries(sample_port) | {"nothing": {"kind": "value", "value": "x"}}
+        failure = await tab.failure("connections/save", name="x", type="elasticsearch", fields=fields)
+        assert failure["field"] == "nothing"
+
+
+async def test_a_file_that_changed_meanwhile_is_noticed_and_kept(shop_home, sample_port, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.changed_files.LOOK_SECONDS", 0.05)
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        with (shop_home / "config" / "connections.toml").open("a") as file:
+            file.write(f'\n# by hand\n[mine]\ntype = "elasticsearch"\nhost = "127.0.0.1"\nport = {sample_port}\n')
+        await tab.told("files")
+        await tab("connections/save", name="new", type="elasticsearch", fields=entries(sample_port))
+        assert {each["name"] for each in (await tab("connections"))["connections"]} == {"mine", "new", "shop"}
+        assert "# by hand" in (shop_home / "config" / "connections.toml").read_text()
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_broken_file_is_told_and_left_alone(shop_home, sample_port):
+    file = shop_home / "config" / "connections.toml"
+    async with signed_in(shop_home) as tab:
+        file.write_text("[shop\n")
+        assert "line 1" in (await tab.failure("connections"))["message"]
+        await tab.failure("connections/save", name="x", type="elasticsearch", fields=entries(sample_port))
+        assert file.read_text() == "[shop\n"
+
+
+async def test_the_page_has_no_route_that_adds_a_registry(tab):
+    for route in ("registries/add", "registry/add", "registries", "settings", "files"):
+        assert (await tab.failure(route, status=404))["code"] == "not-found"

@@ -1,0 +1,191 @@
+"""The console, its history, exports as downloads and into a folder, and what the page remembers."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import shlex
+
+import aiohttp
+import anyio
+import pytest
+
+from browsing import signed_in
+from dragoman_api.changes import HttpRequest
+from dragoman_workbench.rooms.console import curl
+
+TEXT = "GET /_cat/indices\n\nGET /books/_count\n\nDELETE /books/_doc/none\n"
+
+
+async def test_requests_are_parsed_and_marked(shop_tab, sample_port):
+    found = (await shop_tab("console/parse", connection="shop", text=TEXT))["requests"]
+    assert [(each["line"], each["writes"]) for each in found] == [(1, False), (3, False), (5, True)]
+    assert found[1]["curl"] == f"curl -X GET http://127.0.0.1:{sample_port}/books/_count"
+
+
+async def test_the_request_at_a_line_is_sent(shop_tab):
+    told = await shop_tab("console/execute", connection="shop", text=TEXT, line=4)
+    [answer] = told["answers"]
+    assert (answer["line"], answer["status"]) == (3, 200)
+    assert "count" in answer["text"]
+    assert answer["seconds"] > 0
+
+
+async def test_a_run_stops_after_a_request_that_fails(shop_tab):
+    told = await shop_tab("console/execute", connection="shop", text="GET /nothing\n\nGET /books/_count")
+    assert [answer["status"] for answer in told["answers"]] == [404]
+
+
+async def test_variables_are_filled_in(shop_tab):
+    told = await shop_tab(
+        "console/execute", connection="shop", text="GET /${index}/_count", variables={"index": "books"}
+    )
+    assert told["answers"][0]["status"] == 200
+    failure = await shop_tab.failure("console/parse", connection="shop", text="GET /${index}/_count")
+    assert failure["code"] == "variable-unknown"
+
+
+async def test_digits_of_an_answer_survive(shop_tab):
+    body = '{"query":{"match_none":{}},"_source":["a"],"size":0}'
+    told = await shop_tab("console/execute", connection="shop", text=f"POST /books/_search\n{body}")
+    assert told["answers"][0]["request"]["body"] == body
+
+
+async def test_the_history_survives_a_restart_and_holds_no_secrets(shop_home):
+    secret = "hunter2-hunter2"
+    text = f'POST /_security/api_key\n{{"name":"x","password":"{secret}"}}'
+    async with signed_in(shop_home) as tab:
+        await tab("open", connection="shop")
+        for each in (text, "GET /", "GET /"):
+            await tab("console/execute", connection="shop", text=each)
+        await tab("console/execute", connection="shop", text="GET /_cat", remember=False)
+    async with signed_in(shop_home) as tab:
+        entries = (await tab("console/history", connection="shop"))["entries"]
+        assert [each["text"].splitlines()[0] for each in entries] == ["GET /", "POST /_security/api_key"]
+    for path in (shop_home / "state").rglob("*"):
+        assert not path.is_file() or secret not in path.read_text()
+
+
+@pytest.mark.parametrize("path", ["/a'b", "/$(touch pwned)", "/a b;x"])
+def test_curl_is_quoted(path):
+    command = curl(HttpRequest("POST", path, "it's"), address="http://h:1")
+    assert shlex.split(command)[3] == f"http://h:1{path}"
+    assert shlex.split(command)[-1] == "it's"
+
+
+async def test_an_export_is_downloaded_once_by_its_ticket(shop_tab):
+    asked = {"connection": "shop", "object": "orders", "to": "download", "file": "orders.csv", "format": "csv"}
+    export = await shop_tab("exports/start", **asked, columns=["_id", "total"])
+    assert export["state"] == "waiting"
+    async with shop_tab.http.get(f"/download/{export['ticket']}") as answer:
+        assert answer.headers["Content-Disposition"] == "attachment; filename=orders.csv; filename*=UTF-8''orders.csv"
+        data = await answer.read()
+    [done] = (await shop_tab("exports"))["exports"]
+    assert (done["state"], done["bytes"], done["ticket"]) == ("finished", len(data), "")
+    assert done["sha256"] == hashlib.sha256(data).hexdigest()
+    assert data.splitlines()[0] == b"_id,total"
+    assert len(data.splitlines()) == done["rows"] + 1
+    async with shop_tab.http.get(f"/download/{export['ticket']}") as answer:
+        assert answer.status == 404
+
+
+async def test_an_export_goes_into_the_folder_with_progress(shop_home, tmp_path):
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    async with signed_in(shop_home, export_folder=folder) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        await tab("open", connection="shop")
+        assert (await tab("state"))["export_folder"] == str(folder)
+        asked = {
+            "connection": "shop",
+            "object": "orders",
+            "to": "folder",
+            "file": "orders.ndjson.gz",
+            "compress": "gzip",
+        }
+        row = {"column": "total", "op": ">=", "value": "100"}
+        export = await tab("exports/start", **asked, filters=[row])
+        done = (await tab.told("export", id=export["id"], state="finished"))["export"]
+        lines = gzip.decompress((folder / "orders.ndjson.gz").read_bytes()).splitlines()
+        assert (
+            len(lines)
+            == done["rows"]
+            == int((await tab("count", connection="shop", object="orders", filters=[row]))["rows"])
+        )
+        assert all(json.loads(line)["total"] >= 100 for line in lines)
+        assert (await tab.failure("exports/start", **asked))["code"] == "file-exists"
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x",
+        "a/b",
+        "/etc/x",
+        "a\\b",
+        ".hidden",
+        "..",
+        "con",
+        "NUL.txt",
+        "a:b",
+        "a\nb",
+        "a\0",
+        "x ",
+        "x.",
+        "é" * 150,
+        "*",
+    ],
+)
+async def test_an_export_is_not_written_elsewhere(shop_home, tmp_path, name):
+    async with signed_in(shop_home, export_folder=tmp_path) as tab:
+        await tab("open", connection="shop")
+        failure = await tab.failure("exports/start", connection="shop", object="books", to="folder", file=name)
+        assert failure["code"] == "name-invalid"
+
+
+async def test_without_a_folder_there_are_only_downloads(shop_tab):
+    asked = {"connection": "shop", "object": "books", "to": "folder", "file": "x.ndjson"}
+    assert "--export-to" in (await shop_tab.failure("exports/start", **asked))["hint"]
+
+
+async def test_an_export_that_fails_says_why_and_a_download_breaks_off(shop_tab):
+    asked = {"connection": "shop", "object": "nothing", "to": "download", "file": "x.ndjson"}
+    export = await shop_tab("exports/start", **asked)
+    with pytest.raises(aiohttp.ClientError):
+        async with shop_tab.http.get(f"/download/{export['ticket']}") as answer:
+            await answer.read()
+    [done] = (await shop_tab("exports"))["exports"]
+    assert done["state"] == "failed"
+    assert "nothing" in done["error"]["message"]
+
+
+async def test_a_download_that_no_browser_fetches_is_cancelled(shop_tab, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.downloads.TICKET_SECONDS", -1)
+    asked = {"connection": "shop", "object": "books", "to": "download", "file": "x.ndjson"}
+    export = await shop_tab("exports/start", **asked)
+    await shop_tab("exports/cancel", id=export["id"])
+    assert [each["state"] for each in (await shop_tab("exports"))["exports"]] == ["cancelled"]
+
+
+async def test_preferences_survive_a_restart(shop_home):
+    async with signed_in(shop_home) as tab:
+        await tab("preferences/set", key="grid/shop/orders", value='{"hidden":["a"]}')
+        await tab("preferences/set", key="grid/shop/books", value="[1]")
+        await tab("preferences/set", key="grid/shop/books", value=None)
+        failure = await tab.failure("preferences/set", key="x", value="{")
+        assert failure["code"] == "bad-request"
+    async with signed_in(shop_home) as tab:
+        assert (await tab("preferences", prefix="grid/"))["values"] == {"grid/shop/orders": '{"hidden":["a"]}'}
+        assert (await tab("preferences", prefix="filters/"))["values"] == {}
+
+
+async def test_a_damaged_file_of_preferences_is_replaced(shop_home):
+    folder = shop_home / "state" / "workbench"
+    folder.mkdir(parents=True)
+    (folder / "preferences.json").write_text("{")
+    async with signed_in(shop_home) as tab:
+        assert (await tab("preferences"))["values"] == {}
+        await tab("preferences/set", key="a", value="1")
+        assert (await tab("preferences"))["values"] == {"a": "1"}

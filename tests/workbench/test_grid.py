@@ -1,0 +1,228 @@
+"""The grid in the page: objects, pages, digits, whole values, and what a filter sends."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import shlex
+from decimal import Decimal
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dragoman import RowKey
+from dragoman.cli.filters import parse_filter
+from dragoman_api.cells import CutBytes, CutJson, CutText, Json
+from dragoman_api.columns import Operator
+from dragoman_api.errors import ConfigurationError
+from dragoman_workbench.cells import entered, key_text, read_key, shown
+from dragoman_workbench.equivalents import command_line, filter_text, python_code
+from dragoman_workbench.messages import ExplainAsked, FilterRow, SortKey, TimeSpan
+from dragoman_workbench.rooms.grid import filters_of
+
+
+async def test_objects_are_listed_and_described(shop_tab):
+    objects = (await shop_tab("objects", connection="shop"))["objects"]
+    assert [each["name"] for each in objects] == ["books", "orders"]
+    assert all(each["rows"] > 0 for each in objects)
+    assert [each["name"] for each in (await shop_tab("objects", connection="shop", contains="ORD"))["objects"]] == [
+        "orders"
+    ]
+    about = await shop_tab("describe", connection="shop", object="orders")
+    total = next(each for each in about["columns"] if each["name"] == "total")
+    assert ">=" in total["operators"]
+    assert "properties" in about["structure"]
+
+
+async def test_a_page_is_filtered_sorted_and_counted(shop_tab):
+    row = {"column": "total", "op": ">=", "value": "100"}
+    asked = {"connection": "shop", "object": "orders", "filters": [row]}
+    page = await shop_tab(
+        "page", **asked, sort=[{"column": "total", "descending": True}], limit=5, columns=["_id", "total"]
+    )
+    totals = [Decimal(each["cells"][1][1]) for each in page["rows"]]
+    assert totals == sorted(totals, reverse=True)
+    assert min(totals) >= 100
+    assert len(page["rows"]) == 5
+    assert page["total"] == int((await shop_tab("count", **asked))["rows"])
+    assert [each["id"] for each in page["rows"]] == [each["cells"][0] for each in page["rows"]]
+
+
+async def test_a_page_continues_at_its_cursor(shop_tab):
+    asked = {"connection": "shop", "object": "orders", "limit": 20, "sort": [{"column": "total"}]}
+    first = await shop_tab("page", **asked)
+    where = {"cursor": first["next"]} if first["next"] else {"offset": 20}
+    second = await shop_tab("page", **asked, **where)
+    assert not {each["id"] for each in first["rows"]} & {each["id"] for each in second["rows"]}
+
+
+async def test_a_whole_value_is_fetched_by_the_key_of_its_row(shop_tab):
+    page = await shop_tab("page", connection="shop", object="orders", limit=1)
+    at = [each["name"] for each in page["columns"]].index("items")
+    row = page["rows"][0]
+    assert row["cells"][at][0] == "json"
+    cell = await shop_tab("cell", connection="shop", key=row["key"], column="items")
+    assert cell["cell"] == row["cells"][at]
+
+
+async def test_a_filter_is_explained_with_its_command_and_code(shop_tab):
+    rows = [
+        {"column": "total", "op": "between", "values": ["10", "20"]},
+        {"column": "items.sku", "op": "=", "value": "A-17"},
+    ]
+    told = await shop_tab("explain", connection="shop", object="orders", filters=rows)
+    assert [each["row"] for each in told["rows"]] == [0, 1]
+    assert all(each["clause"] for each in told["rows"])
+    assert told["command"] == "dragoman page shop orders --filter 'total between 10,20' --filter 'items.sku = A-17'"
+    compile(told["python"], "script", "exec")
+
+
+async def test_a_filter_that_cannot_run_says_why_and_in_which_row(shop_tab):
+    rows = [{"column": "total", "op": "=", "value": "1"}, {"column": "nothing", "op": "=", "value": "1"}]
+    failure = await shop_tab.failure("explain", connection="shop", object="orders", filters=rows)
+    assert failure["code"] == "filter-not-supported"
+    assert "nothing" in failure["message"]
+    failure = await shop_tab.failure(
+        "page", connection="shop", object="orders", filters=[{"column": "total", "op": "~", "value": "1"}]
+    )
+    assert (failure["code"], failure["row"]) == ("filter-syntax", 0)
+
+
+async def test_bounds_of_requests_are_held(shop_tab):
+    for more in ({"limit": 0}, {"limit": 1001}, {"offset": -1}, {"filters": [{}] * 201}, {"object": ""}):
+        asked = {"connection": "shop", "object": "orders"} | more
+        assert (await shop_tab.failure("page", status=400, **asked))["code"] == "bad-request"
+
+
+CELLS = [
+    (None, None), (True, True), ("", ""), ("a", "a"), (2**70, ["integer", str(2**70)]), (0, ["integer", "0"]),
+    (1.0, ["decimal", "1.0"]), (1e300, ["decimal", "1e+300"]), (Decimal("1.10"), ["decimal", "1.10"]),
+    (Json("[]"), ["json", "[]"]), (Json('{"b":1,"a":1.10}'), ["json", '{"b":1,"a":1.10}']),
+    (CutJson("[1..."), ["cut-json", "[1..."]), (CutText("ab"), ["cut-text", "ab"]), (b"\xff", ["bytes", "/w=="]),
+    (CutBytes(b"\xff"), ["cut-bytes", "/w=="]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("value", "cell"), CELLS, ids=repr)
+def test_each_kind_of_cell_is_told_apart(value, cell):
+    assert msgspec.json.decode(msgspec.json.encode(shown(value))) == cell
+
+
+@given(
+    st.none()
+    | st.booleans()
+    | st.text()
+    | st.integers()
+    | st.binary()
+    | st.decimals(allow_nan=False, allow_infinity=False)
+)
+def test_a_value_comes_back_digit_for_digit(value):
+    back = entered(shown(value), column="c")
+    if isinstance(value, Decimal):  # a float where that has the same digits
+        back = Decimal(str(back))
+    assert (back, type(back) is bool) == (value, type(value) is bool)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_float_comes_back_with_its_sign(value):
+    back = entered(shown(value), column="c")
+    assert repr(float(back)) == repr(value)
+
+
+@pytest.mark.parametrize("digits", ["9007199254740993", "-0", "1" * 5_000, "12345678901234567890"])
+def test_long_integers_and_the_sign_of_zero_survive(digits):
+    value = entered(("integer", digits), column="c")
+    assert Decimal(str(value)) == Decimal(digits)
+    assert str(value).startswith("-") is digits.startswith("-")
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        ("integer", "1.5"), ("integer", ""), ("integer", "\u0661"), ("integer", "1e5"), ("decimal", "x"),
+        ("decimal", "true"), ("decimal", "NaN"), ("json", "{"), ("bytes", "?"), ("cut-text", "a"),
+        ("cut-json", "[1..."), ("missing", ""),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_no_value_is_refused_with_its_column(cell):
+    with pytest.raises(ConfigurationError) as caught:
+        entered(cell, column="price")
+    assert caught.value.details["column"] == "price"
+
+
+KEYS = st.builds(
+    RowKey,
+    object=st.text(min_size=1),
+    id=st.text() | st.binary() | st.lists(st.text() | st.integers(0, 2**64 - 1) | st.binary(), min_size=1, max_size=4),
+    routing=st.none() | st.text(),
+    guard=st.dictionaries(st.text(), st.integers(-(2**63), 2**64 - 1) | st.text(), max_size=3),
+)
+
+
+@given(KEYS)
+def test_a_key_comes_back_unchanged(key):
+    assert read_key(key_text(key)) == key
+
+
+@pytest.mark.parametrize("text", ["", "?", "AAAA", "gA==", "k8A=", "a" * 60_000, "3dwB" * 100])
+def test_a_text_that_is_no_key_is_refused(text):
+    with pytest.raises(ConfigurationError):
+        read_key(text)
+
+
+ROWS = st.builds(
+    FilterRow,
+    column=st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1),
+    op=st.sampled_from(["=", "contains", "<="]),
+    value=st.text(st.characters(exclude_categories=["Cs"])),
+    group=st.none() | st.from_regex(r"\w{1,5}", fullmatch=True),
+)
+
+
+@given(ROWS)
+def test_a_filter_row_means_the_same_on_the_command_line(row):
+    assert [parse_filter(filter_text(row))] == filters_of([row])
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
+def test_a_list_of_values_means_the_same_on_the_command_line(values):
+    row = FilterRow(column="c", op="in", values=values)
+    assert [parse_filter(filter_text(row))] == filters_of([row])
+
+
+def test_operators_without_a_value_have_none():
+    for op in ("null", "not-empty"):
+        row = FilterRow(column="c", op=op, value="left over")
+        assert filters_of([row])[0].value is None
+        assert filter_text(row) == f"c {op}"
+
+
+@pytest.mark.parametrize("name", ["it's", "$(touch pwned)", "a b", "-x", "'; rm -rf ~ #", "`x`"])
+def test_no_name_breaks_out_of_the_command_or_the_code(name):
+    asked = ExplainAsked(
+        connection="shop",
+        object=name,
+        filters=[FilterRow(column=name, op="=", value=name), FilterRow(value=name)],
+        sort=[SortKey(column=name, descending=True)],
+        span=TimeSpan(since=name),
+        tenant=name,
+    )
+    words = shlex.split(command_line(asked))
+    where = words.index("--") + 1 if "--" in words else 2
+    assert words[where : where + 2] == ["shop", name]
+    assert parse_filter(words[words.index("--filter") + 1]).value == name
+    for option in ("--raw", "--tenant", "--since"):
+        assert words[words.index(option) + 1] == name
+    assert f"--sort=-{name}" in words
+    assert len(words) == 13 + ("--" in words)
+    with contextlib.redirect_stdout(io.StringIO()):
+        compile(python_code(asked), "script", "exec")
+
+
+def test_every_operator_can_be_spelled():
+    for op in Operator:
+        row = FilterRow(column="c", op=op, value="1", values=["1", "2"])
+        assert [parse_filter(filter_text(row))] == filters_of([row])

@@ -1,0 +1,198 @@
+"""Opening from the page: a missing driver installs itself with progress, tabs share a session, idle ones close."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import anyio
+import pytest
+
+from browsing import shop, signed_in, tab_of
+from dragoman import Runtime
+
+
+@pytest.fixture
+async def fresh_home(home, sample_port):
+    """Save the connection in a home without its driver."""
+    async with Runtime(home, spare=False) as runtime:
+        await runtime.save(shop(sample_port))
+    return home
+
+
+async def test_opening_installs_the_driver_and_tells_every_tab(fresh_home):
+    async with signed_in(fresh_home, connection="shop") as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        assert (await tab("state"))["connection"] == "shop"
+        opened = await tab("open", connection="shop")
+        assert (opened["product"], opened["server_version"]) == ("Elasticsearch", "8.19.21")
+        assert opened["sandbox"]
+        assert "fetch_page" in opened["hooks"]
+        await tab.told("opened", connection="shop")
+        names = [event["event"]["name"] for event in tab.events if event["kind"] == "event"]
+        assert (
+            names.index("plugin.install_started") < names.index("plugin.installed") < names.index("connection.opened")
+        )
+        assert "plugin.install_progressed" in names
+        tasks.cancel_scope.cancel()
+
+
+async def test_tabs_share_one_session(shop_tab):
+    async with tab_of(shop_tab.place) as other:
+        await other.enter()
+        [opened] = (await other("state"))["open"]
+        assert (await other("open", connection="shop")) == opened
+        await other("close", connection="shop")
+    failure = await shop_tab.failure("objects", connection="shop")
+    assert failure["code"] == "connection-closed"
+    assert failure["remedy"] == {"action": "open", "label": "Open it", "target": "shop"}
+
+
+async def test_two_tabs_that_open_at_once_open_once(shop_home):
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        async with anyio.create_task_group() as both:
+            both.start_soon(lambda: tab("open", connection="shop"))
+            both.start_soon(lambda: tab("open", connection="shop"))
+        names = [event["event"]["name"] for event in tab.events if event["kind"] == "event"]
+        assert names.count("connection.opened") == 1
+        tasks.cancel_scope.cancel()
+
+
+async def test_an_idle_connection_closes_and_the_next_request_opens_it_again(shop_home, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.open_connections.IDLE_SECONDS", 0.2)
+    monkeypatch.setattr("dragoman_workbench.open_connections.LOOK_SECONDS", 0.05)
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tab("open", connection="shop")
+        await tasks.start(tab.listen)
+        with anyio.fail_after(20):
+            while (await tab("state"))["open"]:
+                await anyio.sleep(0.02)
+        assert (await tab("connections"))["connections"][0]["open"] is True
+        assert (await tab("objects", connection="shop"))["objects"]
+        assert not [event for event in tab.events if event["kind"] == "closed"]
+        tasks.cancel_scope.cancel()
+
+
+async def test_an_opening_that_the_browser_aborts_is_cancelled(fresh_home):
+    async with signed_in(fresh_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        async with anyio.create_task_group() as opening:
+            opening.start_soon(lambda: tab.send("open", {"connection": "shop"}))
+            with anyio.fail_after(20):
+                while not any(
+                    e["kind"] == "event" and e["event"]["name"] == "plugin.install_started" for e in tab.events
+                ):
+                    await anyio.sleep(0.005)
+            opening.cancel_scope.cancel()
+        with anyio.fail_after(20):
+            while not any(
+                e["kind"] == "event" and e["event"]["name"] in ("plugin.install_failed", "connection.closed")
+                for e in tab.events
+            ):
+                await anyio.sleep(0.01)
+        assert (await tab("state"))["open"] == []
+        assert (await tab("open", connection="shop"))["product"] == "Elasticsearch"
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_connection_that_is_not_there_says_so(tab):
+    failure = await tab.failure("open", connection="nothing")
+    assert "no connection is called 'nothing'" in failure["message"]
+
+
+async def test_a_server_that_is_down_is_told_with_its_field(home):
+    async with Runtime(home, spare=False) as runtime:
+        await runtime.plugins.install("elasticsearch")
+        await runtime.save(shop(1))
+    async with signed_in(home) as tab:
+        failure = await tab.failure("open", connection="shop")
+        assert (failure["code"], failure["field"]) == ("connection-failed", "host")
+
+
+async def test_an_edited_connection_closes(shop_tab, sample_port):
+    fields = {
+        name: {"kind": "value", "value": value}
+        for name, value in {"host": "127.0.0.1", "port": str(sample_port), "auth_method": "none"}.items()
+    }
+    await shop_tab("connections/save", name="shop", type="elasticsearch", fields=fields, replace="shop")
+    assert (await shop_tab("state"))["open"] == []
+
+
+def guarded(home, text):
+    (home / "config" / "config.toml").write_text(text)
+
+
+async def test_a_production_connection_is_read_only_until_it_is_unlocked(shop_home):
+    guarded(shop_home, "[guards.connections.shop]\nproduction = true\n")
+    async with signed_in(shop_home) as tab:
+        opened = await tab("open", connection="shop")
+        assert (opened["production"], opened["unlocked_until"]) == (True, None)
+        change, numbers = {"kind": "insert", "object": "books", "values": {"title": "New"}}, itertools.count()
+
+        async def apply():
+            change["id"] = f"n{next(numbers)}"
+            plan = (await tab("changes/plan", connection="shop", changes=[change]))["plan"]
+            return await tab.send("changes/apply", {"connection": "shop", "plan": plan})
+
+        status, answer = await apply()
+        assert (status, answer["error"]["code"]) == (422, "production-locked")
+        assert answer["error"]["remedy"]["action"] == "unlock"
+        text = "DELETE /books/_doc/n1"
+        told = await tab("console/execute", connection="shop", text=text)
+        assert told["error"]["code"] == "production-locked"
+        failure = await tab.failure("unlock", connection="shop", typed="shopp", minutes=5)
+        assert failure["code"] == "name-not-typed"
+        unlocked = await tab("unlock", connection="shop", typed="shop", minutes=5)
+        assert 0 < unlocked["unlocked_until"] - time.time() <= 300
+        status, answer = await apply()
+        assert (status, answer["outcomes"][0]["status"]) == (200, "applied")
+        await tab("unlock", connection="shop", typed="", minutes=0)
+        assert (await apply())[0] == 422
+
+
+async def test_reading_a_locked_production_connection_works(shop_home):
+    guarded(shop_home, "[guards]\nproduction = true\n")
+    async with signed_in(shop_home) as tab:
+        await tab("open", connection="shop")
+        assert (await tab("page", connection="shop", object="books"))["rows"]
+        assert (await tab("console/execute", connection="shop", text="GET /"))["answers"][0]["status"] == 200
+
+
+async def test_a_read_only_connection_cannot_be_unlocked_by_the_page(shop_home):
+    guarded(shop_home, '[guards.connections.shop]\nproduction = true\nread_only = "read-only"\n')
+    async with signed_in(shop_home) as tab:
+        assert (await tab("open", connection="shop"))["guards"] == ["read-only"]
+        await tab("unlock", connection="shop", typed="shop", minutes=5)
+        told = await tab("console/execute", connection="shop", text="DELETE /books/_doc/n1")
+        assert told["error"]["code"] == "refused"
+
+
+async def test_only_a_marked_connection_can_be_unlocked(shop_tab):
+    assert (await shop_tab.failure("unlock", connection="shop", typed="shop"))["code"] == "not-production"
+
+
+@pytest.mark.parametrize("yes", [True, False])
+async def test_a_guard_asks_in_the_page(shop_home, yes):
+    guarded(shop_home, '[guards]\nread_only = "confirm-writes"\n')
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        await tab("open", connection="shop")
+        done = {}
+
+        async def run():
+            done.update(await tab("console/execute", connection="shop", text="DELETE /books/_doc/none"))
+
+        tasks.start_soon(run)
+        question = (await tab.told("question"))["question"]
+        assert question["about"] == "change"
+        assert "DELETE /books/_doc/none" in question["details"][0]
+        assert (await tab("state"))["questions"] == [question]
+        await tab("questions/answer", id=question["id"], yes=yes)
+        await tab.told("answered")
+        with anyio.fail_after(10):
+            while not done:
+                await anyio.sleep(0.01)
+        assert bool(done["answers"]) is yes
+        assert (await tab.failure("questions/answer", id=question["id"], yes=True))["code"] == "not-found"
+        tasks.cancel_scope.cancel()
