@@ -15,6 +15,7 @@ from dragoman_workbench.event_stream import MAX_TABS
 from dragoman_workbench.messages import ROUTES
 from dragoman_workbench.server import HEADERS, MAX_BODY
 
+SECRET = "hunter2 of a server"
 FOREIGN_HOSTS = [
     "evil.example", "evil.example:PORT", "127.0.0.1.evil.example:PORT", "localhost.evil.example", "192.168.0.1:PORT",
     "0.0.0.0:PORT", "[::]:PORT", "127.0.0.1@evil.example", "127.0.0.1, evil.example", "", " ", "2130706433:PORT",
@@ -265,11 +266,13 @@ async def test_wrong_tokens_are_slowed_down(tab):
     assert found[-1] == 429
 
 
-async def test_an_unexpected_error_tells_the_page_nothing_of_its_text(tab, monkeypatch):
+async def test_an_unexpected_error_tells_neither_page_nor_log_its_text(tab, monkeypatch, caplog):
     async def fail(*_, **__):
-        raise RuntimeError("hunter2 in a traceback")
+        raise RuntimeError(SECRET)
 
     monkeypatch.setattr("dragoman.plugins.lifecycle.Plugins.browse", fail)
     status, answer = await tab.send("plugins/browse", {})
     assert status == 500
     assert "hunter2" not in json.dumps(answer)
+    assert "RuntimeError" in caplog.text
+    assert "hunter2" not in caplog.text

@@ -191,6 +191,19 @@ async def test_a_file_that_changed_meanwhile_is_noticed_and_kept(shop_home, samp
         tasks.cancel_scope.cancel()
 
 
+async def test_changed_settings_are_told_and_hold_from_the_next_start(shop_home, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.changed_files.LOOK_SECONDS", 0.05)
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        assert (await tab("state"))["warnings"] == []
+        await anyio.sleep(0.2)
+        (shop_home / "config" / "config.toml").write_text('[guards]\nread_only = "read-only"\n')
+        await tab.told("files")
+        [warning] = (await tab("state"))["warnings"]
+        assert "next start" in warning
+        tasks.cancel_scope.cancel()
+
+
 async def test_a_broken_file_is_told_and_left_alone(shop_home, sample_port):
     file = shop_home / "config" / "connections.toml"
     async with signed_in(shop_home) as tab:

@@ -29,24 +29,36 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 2.0
 
 
-async def watch(paths: Paths, *, stream: EventStream) -> None:
-    """Tell every tab when one of the files has changed, until it is cancelled."""
-    before = await _stamps(paths)
-    while True:
-        await anyio.sleep(LOOK_SECONDS)
-        now = await _stamps(paths)
-        if now != before:
-            before = now
-            stream.send(ServerEvent(kind="files"))
+class FileWatch:
+    """Looks at the two files from time to time.
 
+    Attributes:
+        settings_changed: `config.toml` is not what this workbench read at its start.
+    """
 
-async def _stamps(paths: Paths) -> list[tuple[int, int, int] | None]:
-    found: list[tuple[int, int, int] | None] = []
-    for path in (paths.connections, paths.settings):
-        try:
-            about = await anyio.Path(path).stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((about.st_mtime_ns, about.st_size, about.st_ino))
-    return found
+    def __init__(self, paths: Paths, *, stream: EventStream) -> None:
+        self._paths, self._stream = paths, stream
+        self.settings_changed = False
+
+    async def run(self) -> None:
+        """Tell every tab when one of the files has changed, until it is cancelled."""
+        before = await self._stamps()
+        first = before[1]
+        while True:
+            await anyio.sleep(LOOK_SECONDS)
+            now = await self._stamps()
+            if now != before:
+                before = now
+                self.settings_changed = now[1] != first
+                self._stream.send(ServerEvent(kind="files"))
+
+    async def _stamps(self) -> list[tuple[int, int, int] | None]:
+        found: list[tuple[int, int, int] | None] = []
+        for path in (self._paths.connections, self._paths.settings):
+            try:
+                about = await anyio.Path(path).stat()
+            except OSError:
+                found.append(None)
+            else:
+                found.append((about.st_mtime_ns, about.st_size, about.st_ino))
+        return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -128,7 +129,8 @@ class HttpSide:
             if request.transport is None or request.transport.is_closing():
                 raise
             text = f"unexpected {type(error).__name__}; the terminal of the workbench shows where"
-            request.app.logger.exception("a request failed")
+            where = "".join(traceback.format_tb(error.__traceback__))  # lines of code; its message may hold a secret
+            request.app.logger.error("a request failed: %s\n%s", type(error).__name__, where)  # noqa: TRY400
             return _failed(500, Failure(code="internal", message=text))
 
     def _tab(self, request: web.Request) -> Tab:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sys
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from dragoman_api.errors import ConfigurationError
 from .access import ENTRY_SECONDS, Access
 from .assets import find_assets
 from .background_work import Work
-from .changed_files import watch
+from .changed_files import FileWatch
 from .consent import Questions
 from .entry_file import EntryFile
 from .event_stream import EventStream
@@ -105,6 +104,7 @@ async def serving(
     async with runtime, anyio.create_task_group() as tasks:
         work = Work(tasks)
         connections = OpenConnections(runtime, stream=stream, work=work, lock=lock)
+        files = FileWatch(runtime.paths, stream=stream)
         rooms = make_routes(
             runtime,
             connections=connections,
@@ -112,6 +112,7 @@ async def serving(
             work=work,
             lock=lock,
             questions=questions,
+            files=files,
             first=connection,
             export_folder=export_folder,
         )
@@ -129,7 +130,7 @@ async def serving(
             place = Workbench(url, runtime=runtime, access=access, file=file)
             await place.renew()
             tasks.start_soon(connections.close_idle)
-            tasks.start_soon(partial(watch, runtime.paths, stream=stream))
+            tasks.start_soon(files.run)
             try:
                 yield place
             finally:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from dragoman import Runtime
     from dragoman_workbench.background_work import Work
+    from dragoman_workbench.changed_files import FileWatch
     from dragoman_workbench.consent import Questions
     from dragoman_workbench.event_stream import EventStream
     from dragoman_workbench.messages import (
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
 
     Route = Callable[[Any], Awaitable[Message]]
     Download = Callable[[web.Request, str], Awaitable[web.StreamResponse]]
+
+
+RESTART = "config.toml has changed; its guards and settings hold from the next start of the workbench"
 
 
 class Rooms:
@@ -66,6 +70,7 @@ def make_routes(
     work: Work,
     lock: ProductionLock,
     questions: Questions,
+    files: FileWatch,
     first: str,
     export_folder: Path | None,
 ) -> Rooms:
@@ -74,7 +79,7 @@ def make_routes(
     remembered = Remembered(runtime.paths.state / "workbench")
     exports = ExportRoom(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
     front = _Front(runtime, connections, lock=lock, questions=questions, exports=exports, remembered=remembered)
-    front.first, front.folder = first, str(export_folder or "")
+    front.files, front.first, front.folder = files, first, str(export_folder or "")
     rooms: tuple[Any, ...] = (
         front,
         ConnectionRoom(runtime, connections),
@@ -104,6 +109,7 @@ def _busy(route: Route, connections: OpenConnections) -> Route:
 class _Front:
     """Routes about the server itself."""
 
+    files: FileWatch
     first = ""
     folder = ""
 
@@ -144,7 +150,7 @@ class _Front:
             questions=self._questions.open,
             exports=self._exports.all,
             export_folder=self.folder,
-            warnings=[],
+            warnings=[RESTART] if self.files.settings_changed else [],
         )
 
     async def open(self, asked: OnConnection) -> Opened:
