@@ -15,10 +15,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
 
 
 def row(page: Page, number: int) -> str:
-    """What is read in a row once it has arrived."""
+    """The pinned id of a row, once it has arrived."""
     drawn = page.locator(f'[role=row][aria-rowindex="{number + 1}"]')
-    drawn.locator(".cell:not(.loading):visible").first.wait_for()
-    return drawn.inner_text()
+    drawn.locator(".fixed .cell:not(.loading):visible").first.wait_for()
+    return drawn.locator(".fixed .cell:visible").inner_text()
 
 
 def focused(page: Page) -> tuple[int, int]:
@@ -174,6 +174,7 @@ def test_a_conflict_shows_mine_beside_theirs(page: Page, cluster: Cluster) -> No
     page.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
     page.get_by_role("button", name="Send 1 request").click()
     page.get_by_role("button", name="Compare").click()
+    page.locator(".conflict").wait_for()
     cells = page.locator(".conflict tbody td").all_inner_texts()
     assert cells == ['"first"', '"mine"', '"theirs"']
     page.get_by_role("button", name="Keep theirs").click()

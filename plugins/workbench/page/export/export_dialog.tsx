@@ -50,7 +50,7 @@ export function ExportDialog({ open, object, query, columns, close }: {
       escape_formulas: escape,
     };
     try {
-      begin(await call("exports/start", asked));
+      begin(await call("exports/start", asked), asked);
       close();
     } catch (error) {
       setFailed(error);
@@ -109,8 +109,18 @@ export function ExportDialog({ open, object, query, columns, close }: {
   );
 }
 
+const requests = new Map<string, ExportAsked>();
+
+/** What continues an interrupted export of this tab into the folder; null if it cannot continue. */
+export function resume({ id, resumable, to }: Export): (() => Promise<void>) | null {
+  const asked = requests.get(id);
+  if (!asked || !resumable || to !== "folder") return null;
+  return async () => begin(await call("exports/start", { ...asked, resume: true }), asked);
+}
+
 /** Show an export in the list; a download begins when the browser goes to its ticket. */
-export function begin(started: Export): void {
+function begin(started: Export, asked: ExportAsked): void {
+  requests.set(started.id, asked);
   exports.value = [...exports.value.filter((one) => one.id !== started.id), started];
   if (started.ticket) {
     const link = document.createElement("a");

@@ -6,6 +6,7 @@ import type { Column, Explained, FilterRow, Opened } from "../messages.ts";
 import { recall, remember } from "../shell/preferences.ts";
 import { remedy } from "../shell/store.ts";
 import { Badge, Button, CopyCommand, ErrorBox, asFailure } from "../ui/controls.tsx";
+import { Dialog } from "../ui/dialog.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { copyText, toast } from "../ui/toasts.tsx";
 import { type Failure, call } from "../wire/client.ts";
@@ -24,18 +25,25 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
   const raw = open.capabilities.includes("raw-filter");
   const [rows, setRows] = useState<readonly FilterRow[]>(query.filters.length ? query.filters : [fresh(filterable)]);
   const [match, setMatch] = useState<"all" | "any">(query.match ?? "all");
+  const [naming, setNaming] = useState(false);
   const explanation = useExplanation(grid, rows, match);
   useEffect(() => {
     if (query.filters.length) setRows(query.filters);
   }, [query.filters]);
   const change = (at: number, row: FilterRow) => setRows(rows.map((one, index) => (index === at ? row : one)));
   const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
+  const use = (one: Kept) => {
+    setRows(one.filters);
+    setMatch(one.match);
+    ask({ filters: one.filters, match: one.match });
+  };
   const apply = () => ask({ filters: rows.filter(complete), match });
   const clear = () => {
     setRows([fresh(filterable)]);
     ask({ filters: [], match: "all" });
   };
   return (
+    <>
     <form
       class="filter"
       aria-label="Filter"
@@ -66,13 +74,15 @@ export function FilterEditor({ grid, open, close }: { grid: GridController; open
           </select>
         </label>
         <span class="grow" />
-        <Button label="Saved" tone="quiet" onClick={(event) => void saved(event, grid, rows, match, setRows, setMatch)} />
+        <Button label="Saved" tone="quiet" onClick={(event) => void saved(event, grid, rows, () => setNaming(true), use)} />
         {explanation.explained && <Equivalent explained={explanation.explained} />}
         <Button label="Clear" onClick={clear} />
         <Button label="Apply" tone="primary" submit onClick={() => {}} />
       </div>
       {explanation.failure && explanation.failure.row === null && <ErrorBox error={explanation.failure} />}
     </form>
+    {naming && <NameFilter grid={grid} rows={rows} match={match} close={() => setNaming(false)} />}
+    </>
   );
 }
 
@@ -269,36 +279,59 @@ function Equivalent({ explained }: { explained: Explained }) {
   );
 }
 
+const keyOf = ({ connection, object }: GridController) => `filters/${connection}/${object}`;
+
+/** Open the menu of the filters that are saved for this object. */
 async function saved(
   event: MouseEvent,
   grid: GridController,
   rows: readonly FilterRow[],
-  match: "all" | "any",
-  setRows: (rows: readonly FilterRow[]) => void,
-  setMatch: (match: "all" | "any") => void,
+  name: () => void,
+  use: (one: Kept) => void,
 ): Promise<void> {
   const anchor = (event.currentTarget as Element).getBoundingClientRect();
-  const key = `filters/${grid.connection}/${grid.object}`;
-  const kept = (await recall<Kept[]>(key)) ?? [];
-  const use = (one: Kept) => {
-    setRows(one.filters);
-    setMatch(one.match);
-    grid.ask({ ...grid.query.peek(), filters: one.filters, match: one.match });
-  };
-  const filters = rows.filter(complete);
-  const name = filters.map((row) => [row.column, row.op, row.value ?? row.values?.join(", ")].join(" ")).join("; ");
-  const keep = () => {
-    remember(key, [...kept.filter((one) => one.name !== name), { name: name.slice(0, 80), filters, match }]);
-    toast("The filter is saved.", "good");
-  };
+  const kept = (await recall<Kept[]>(keyOf(grid))) ?? [];
   openMenu(
     "Saved filters",
     [
-      { label: "Save this filter", icon: "add", disabled: !filters.length, run: keep },
+      { label: "Save this filter", icon: "add", disabled: !rows.some(complete), run: name },
       "line",
       ...kept.map((one) => ({ label: one.name, icon: "filter" as const, run: () => use(one) })),
-      ...(kept.length ? [{ label: "Forget all", icon: "remove" as const, run: () => remember(key, null) }] : []),
+      ...(kept.length ? [{ label: "Forget all", icon: "remove" as const, run: () => remember(keyOf(grid), null) }] : []),
     ],
     anchor,
+  );
+}
+
+function NameFilter({ grid, rows, match, close }: {
+  grid: GridController;
+  rows: readonly FilterRow[];
+  match: "all" | "any";
+  close: () => void;
+}) {
+  const [name, setName] = useState("");
+  const keep = async () => {
+    const kept = (await recall<Kept[]>(keyOf(grid))) ?? [];
+    const filters = rows.filter(complete);
+    remember(keyOf(grid), [...kept.filter((one) => one.name !== name), { name, filters, match }]);
+    toast(`The filter ${name} is saved.`, "good");
+    close();
+  };
+  return (
+    <Dialog
+      title="Save this filter"
+      onClose={close}
+      footer={
+        <>
+          <Button label="Cancel" onClick={close} />
+          <Button label="Save" tone="primary" disabled={!name.trim()} onClick={() => void keep()} />
+        </>
+      }
+    >
+      <label class="field">
+        <span>Name</span>
+        <input value={name} maxLength={80} autocomplete="off" onInput={(event) => setName(event.currentTarget.value)} />
+      </label>
+    </Dialog>
   );
 }

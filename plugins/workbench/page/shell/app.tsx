@@ -86,8 +86,8 @@ function Closed() {
   return (
     <main class="center">
       <h1 class="unseen">dragoman workbench</h1>
-      <Empty icon="lock" title="This tab is not logged in">
-        <p>{failed || "It was logged out, was idle for too long, or was opened without a token."}</p>
+      <Empty icon="lock" title="This tab is not signed in">
+        <p>{failed || "It was signed out, was idle for too long, or was opened without a token."}</p>
         <p>Open the workbench again from a terminal:</p>
         <CopyCommand command="dragoman workbench" />
       </Empty>

@@ -182,7 +182,7 @@ function more(event: MouseEvent, open: Opened | undefined): void {
       { label: "Edit this connection", icon: "edit", disabled: !open, run: () => go({ view: "edit", connection: name }) },
       "line",
       { label: "Open another tab", icon: "add", run: () => void another() },
-      { label: "Log out", icon: "lock", run: () => void leave().then(() => (entry.value = "closed"), failed) },
+      { label: "Sign out", icon: "lock", run: () => void leave().then(() => (entry.value = "closed"), failed) },
     ],
     anchor,
   );

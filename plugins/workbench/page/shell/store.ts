@@ -83,6 +83,8 @@ export async function loadConnections(): Promise<void> {
   connections.value = await call("connections", {});
 }
 
+let greeted = false;
+
 function heard(event: ServerEvent): void {
   if (event.opened) opened.value = new Map(opened.value).set(event.opened.connection, event.opened);
   if (event.closed) {
@@ -95,7 +97,10 @@ function heard(event: ServerEvent): void {
   if (event.answered) questions.value = questions.value.filter((one) => one.id !== event.answered);
   if (export_) exports.value = [...exports.value.filter((one) => one.id !== export_.id), export_];
   if (event.kind === "lost") void reload();
-  if (event.kind === "hello" && link.value === "connected" && state.value) void reload();
+  if (event.kind === "hello") {
+    if (greeted) void reload(); // what was said while the stream was lost is unknown
+    greeted = true;
+  }
   if (event.kind === "files") {
     void reload();
     toast("connections.toml or config.toml has changed; the lists are up to date again.");
