@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import output
-from .commands import CONNECTION, OBJECT, Command
-from .grid import REVISION, TENANT, filtered, suggesting_names, timed
+from .global_options import CONNECTION, OBJECT, Command
 from .opening import opens
+from .read_options import REVISION, TENANT, filtered, suggesting_names, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
