@@ -121,6 +121,9 @@ def test_a_script_gets_the_runtime_its_arguments_and_gives_the_exit_code(shop, t
         "    return 7\n"
     )
     assert shop("run", script, "--fast", "x", code=7).out == "3 ['--fast', 'x']\n"
+    for result, code in (("True", 0), ("None", 0), ("False", 1)):
+        script.write_text(f"async def main(runtime):\n    return {result}\n")
+        shop("run", script, code=code)
     script.write_text("async def main(runtime):\n    raise KeyError('gone')\n")
     assert f"error[script-failed]: {script}:2: KeyError: 'gone'" in shop("run", script, code=1).err
     script.write_text("def main(runtime): ...\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import RegistryError
@@ -127,7 +128,7 @@ def _signed_wheels(
             if not report.faults and report.sha256 != waiting[target].hashes["sha256"]:
                 faults.append(Fault("digest-mismatch", f"Its digest {report.sha256} is not the signed one.", name))
             beside = waiting.get(f"{target}.driver.json")
-            if beside is None or beside.length != len(report.manifest_data):
+            if beside is None or beside.hashes.get("sha256") != sha256(report.manifest_data).hexdigest():
                 faults.append(Fault("manifest", f"{folder}/{name}.driver.json is not signed with it.", name))
             found[path] = report
     for report in list(found.values()):

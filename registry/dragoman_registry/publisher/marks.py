@@ -38,7 +38,8 @@ def mark(
 
     Raises:
         PluginNotFoundError: There is no such version.
-        ConfigurationError: The change needs a reason and has none, or a key is missing.
+        ConfigurationError: The change needs a reason and has none, a key is missing, or the version is quarantined,
+            which only `active` lifts.
     """
     if status != "active" and not reason:
         raise ConfigurationError(f"marking {project} {version} as {status} needs a reason", hint="--reason TEXT")
@@ -49,6 +50,10 @@ def mark(
         found = [r for r in releases(edit.catalog) if project in (r.project, r.plugin) and r.version == version]
         if not found:
             raise PluginNotFoundError(f"{path} has no {project} {version}", hint="dragoman plugins browse")
+        kept = found[0].quarantined
+        if kept is not None and status in ("yanked", "deprecated"):
+            hint = f"lift the quarantine first: dragoman registry mark {path} {project} {version} active"
+            raise ConfigurationError(f"{project} {version} is quarantined ({kept})", hint=hint)
         marked = replace(
             found[0],
             yanked=reason if status == "yanked" else None,

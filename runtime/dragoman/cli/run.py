@@ -11,7 +11,7 @@ import click
 
 from . import signals
 from .command_files import command_file
-from .errors import FAILED
+from .errors import FAILED, OK
 from .global_options import Command
 from .option_values import parse_time
 from .python_files import load_file, script_fault
@@ -58,4 +58,6 @@ async def _run_script(options: Options, file: Path, main: Any) -> int | None:
             raise
         except Exception as error:
             raise DragomanError(script_fault(file, error), code="script-failed") from error
-    return result if isinstance(result, int) else FAILED if result is False else None
+    if isinstance(result, bool):
+        return OK if result else FAILED
+    return result if isinstance(result, int) else None

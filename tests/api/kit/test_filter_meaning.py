@@ -59,3 +59,6 @@ def test_a_filter_row_means_what_it_says(op, value, cell, meaning):
 def test_letter_case_counts_as_the_row_says():
     assert holds(Filter("x", "=", "A", case=True), "a") is False
     assert holds(Filter("x", "=", "A", case=False), "a") is True
+    assert holds(Filter("x", "regex", r"\D+", case=False), "Tea") is True
+    assert holds(Filter("x", "regex", "t.*A", case=False), "Tea") is True
+    assert holds(Filter("x", "regex", r"\D+"), "Tea") is True

@@ -140,6 +140,25 @@ def with_target(path: str, hashes: dict[str, str]) -> Callable[[Repository], Non
     return change
 
 
+def test_another_manifest_of_the_same_length_stops_its_own_publisher_alone(team: Path):
+    submit(team, "good")
+    submit(team, "bad")
+
+    def change(repository: Repository) -> None:
+        from tuf.api.metadata import Metadata, Targets
+
+        metadata = Metadata[Targets].from_file(str(newest(team, version=2)))
+        [path] = (path for path in metadata.signed.targets if path.endswith("-1.1.0-py3-none-any.whl.driver.json"))
+        metadata.signed.targets[path].hashes["sha256"] = "0" * 64
+        repository.write_publisher("pub-bad", metadata)
+
+    sign_for(team, change)
+    with pytest.raises(WheelRejectedError) as caught:
+        acceptance.accept(team)
+    assert [code for code, _ in caught.value.faults] == ["manifest"]
+    assert offered(team) == {NEXT}
+
+
 @pytest.mark.parametrize(
     ("path", "hashes"),
     [

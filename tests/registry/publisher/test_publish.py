@@ -276,6 +276,18 @@ def test_a_quarantined_version_is_no_longer_offered_to_anybody(root: Path):
     assert verify(root) == []
 
 
+@pytest.mark.parametrize("status", ["yanked", "deprecated"])
+def test_only_active_lifts_a_quarantine(root: Path, status: marks.Status):
+    marks.mark(root, project="demo", version="1.1.0", status="quarantined", reason="steals")
+    with pytest.raises(ConfigurationError, match=r"demo 1\.1\.0 is quarantined \(steals\)"):
+        marks.mark(root, project="demo", version="1.1.0", status=status, reason="old")
+    marks.mark(root, project="demo", version="1.1.0", status="quarantined", reason="steals passwords")
+    assert Registry("r", str(root)).advisories().quarantined == {"dragoman-demo": {"1.1.0": "steals passwords"}}
+    marks.mark(root, project="demo", version="1.1.0", status="active")
+    marks.mark(root, project="demo", version="1.1.0", status=status, reason="old")
+    assert Registry("r", str(root)).advisories().quarantined == {}
+
+
 def test_marking_what_is_not_there_is_an_error(root: Path):
     with pytest.raises(PluginNotFoundError, match=r"demo.*9\.9"):
         marks.mark(root, project="demo", version="9.9", status="yanked", reason="x")

@@ -105,8 +105,14 @@ def _text_or_value(op: Op, cell: object, value: object, row: Filter) -> bool | N
     test = _TEXTS.get(op) or ((lambda a, b: a == b) if op in _EQUALITY else None)
     if test is None:
         return None
-    strict, loose = test(cell, value), test(cell.casefold(), value.casefold())
+    strict, loose = test(cell, value), _ignoring_case(op, test, cell, value)
     return strict if strict == loose or row.case else loose if row.case is False else None
+
+
+def _ignoring_case(op: Op, test: Callable[[str, str], bool], cell: str, value: str) -> bool:
+    if op is Op.REGEX:  # folding its letters would turn `\D` into `\d`
+        return re.fullmatch(value, cell, re.IGNORECASE) is not None
+    return test(cell.casefold(), value.casefold())
 
 
 def _bytes(op: Op, cell: bytes, value: bytes) -> bool | None:
