@@ -278,7 +278,8 @@ def test_no_lint_rule_is_excused_that_is_not_selected():
                 excused.update(codes.split(", "))
     assert {code for code in excused if not code.startswith(tuple(lint["select"]))} == set()
     for pattern in lint["per-file-ignores"]:
-        assert next(ROOT.glob(f"{pattern}/*.py"), None), f"{pattern} has no files"
+        files = pattern if pattern.endswith(".py") else f"{pattern}/*.py"
+        assert next(ROOT.glob(files), None), f"{pattern} has no files"
 
 
 # what the repository holds ------------------------------------------------------------------------------------------
@@ -286,6 +287,8 @@ def test_no_lint_rule_is_excused_that_is_not_selected():
 LOCKS = re.compile(
     r"(uv|poetry|pdm|Pipfile|Cargo|Gemfile|yarn)\.lock|(package-lock|npm-shrinkwrap)\.json|pnpm-lock\.yaml"
 )
+PAGE_LOCK = "plugins/workbench/page/package-lock.json"
+"""The page's build pins its packages by their digests; the file says nothing of where they come from."""
 PLACES = re.compile(
     r"""(?x)
     /(?:home|Users)/[a-z][a-z0-9_-]+/                                # somebody's own folder
@@ -296,8 +299,11 @@ PLACES = re.compile(
 )
 
 
-def test_no_lock_file_of_a_package_client_is_tracked():
-    assert not [path for path in tracked() if LOCKS.fullmatch(path.name)]
+def test_no_lock_file_says_where_packages_come_from():
+    assert [str(path.relative_to(ROOT)) for path in tracked() if LOCKS.fullmatch(path.name)] == [PAGE_LOCK]
+    packages = json.loads((ROOT / PAGE_LOCK).read_text(encoding="utf-8"))["packages"]
+    packages.pop("")
+    assert {name for name, package in packages.items() if "resolved" in package or "integrity" not in package} == set()
 
 
 def test_no_tracked_file_names_a_package_registry_or_a_place_on_a_machine():
