@@ -131,6 +131,7 @@ _HOST = {
     "console.expectations": "runtime/test_console_text.py",
     "console.variables": "runtime/test_console_text.py",
     "driver_calls": "runtime/test_session_in_process.py runtime/test_every_call_is_asked.py",
+    "exports.checkpoints": _EXPORTS,
     "exports.csv_lines": "runtime/test_exports_values.py runtime/test_exports.py",
     "exports.driver_notes": "runtime/test_exports_checked.py",
     "exports.export": _EXPORTS,

@@ -23,7 +23,7 @@ FORM = [
 ]
 PICKY = """
 from dragoman_api import AuthenticationError, hookimpl
-from dragoman_api.testing.memory import MemoryDriver
+from dragoman_api.testing.memory_driver import MemoryDriver
 
 
 class Driver(MemoryDriver):

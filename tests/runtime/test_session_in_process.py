@@ -7,7 +7,6 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dragoman_api.testing.memory import MemoryDriver
 from msgspec.structs import replace
 
 from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update
@@ -30,6 +29,7 @@ from dragoman_api.errors import (
 from dragoman_api.filters import CompiledFilter, Explanation
 from dragoman_api.grid import RowKey
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_worker.oversized_results import MAX_ANSWERS
 from in_process import Here
 
@@ -147,6 +147,7 @@ class Place:
 async def test_a_page_is_asked_for_as_the_caller_says():
     place = Place(*ALL)
     place.driver.time = TimeColumn(column="stock")
+    place.driver.answers["fetch_page"] = await MemoryDriver().fetch_page(await a_page_request())
     given: dict[str, Any] = {
         "sort": [Sort("price", descending=True)], "offset": 3, "limit": 4, "columns": ["title"], "total": False,
         "tenant": "acme", "revision": "9", "residual": 50,

@@ -53,6 +53,8 @@ SESSION = {
         lambda session, _: session.page("books", filters=ROWS),
     ),
     "count": ("count_rows", lambda session, _: session.count("books")),
+    "summarize": ("summarize_column", lambda session, _: session.summarize("books", "title")),
+    "complete": ("complete_console", lambda session, _: session.complete("GE", 2)),
     "cell": ("fetch_cell", lambda session, _: session.cell(KEY, "title")),
     "plan": ("plan_change", lambda session, _: session.plan(Delete(KEY))),
     "apply": ("apply_change", lambda session, _: changed(session, Insert("books", {"title": "x"}))),
@@ -81,6 +83,7 @@ RUNTIME = {  # in this order, for each leaves behind what the next one needs
 }
 READING = {"browse", "show", "for_type", "form", "verify", "why"}  # of Plugins: they look at registries and files
 ASKING = {"ask"}  # of Runtime: it is how somebody else asks the guards
+SAVING = {"save"}  # of Runtime: it writes what a person entered; guards are asked when the connection opens
 
 
 class Guard:
@@ -128,7 +131,7 @@ def _waits(function):
 
 def test_no_operation_is_left_out():
     assert public_coroutines(Session) == {name.partition(" ")[0] for name in SESSION}
-    covered = {name.partition(" ")[0].rstrip(",") for name in RUNTIME} | READING | ASKING
+    covered = {name.partition(" ")[0].rstrip(",") for name in RUNTIME} | READING | ASKING | SAVING
     assert public_coroutines(Plugins) | public_coroutines(Runtime) == covered
 
 

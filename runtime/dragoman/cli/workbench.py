@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from .global_options import Command, complete_connection
 from .output import say
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
     from .options import Options
 
 PACKAGE = "dragoman_workbench"
@@ -41,14 +44,17 @@ async def workbench(
 
     serving = _serving()
     place: Any
-    async with serving(
-        Path(options.home) if options.home else None,
-        port=port,
-        connection=connection or "",
-        export_folder=export_to,
-        use=[load_automation(path) for path in options.use],
-        sandbox=options.sandbox,
-    ) as place:
+    async with (
+        _told_to_end() as told_to_end,
+        serving(
+            Path(options.home) if options.home else None,
+            port=port,
+            connection=connection or "",
+            export_folder=export_to,
+            use=[load_automation(path) for path in options.use],
+            sandbox=options.sandbox,
+        ) as place,
+    ):
         if options.events:
             place.runtime.add_sink(options.listener())
         if no_browser:
@@ -60,7 +66,7 @@ async def workbench(
                 say(f"no browser could be opened; open this file in one: {place.file.path}")
         sys.stdout.flush()
         options.say("only this machine can reach it; Ctrl-C ends it")
-        await _told_to_end()
+        await told_to_end()
     options.say("ended")
 
 
@@ -84,11 +90,13 @@ def _open(file: Path) -> bool:
     return webbrowser.open(file.as_uri())
 
 
-async def _told_to_end() -> None:
+@asynccontextmanager
+async def _told_to_end() -> AsyncIterator[Callable[[], Awaitable[object]]]:
+    """Receive signals from before the address is printed, and yield a function that waits for one."""
     import anyio
 
     if sys.platform == "win32":  # Ctrl-C cancels the command
-        await anyio.sleep_forever()
+        yield anyio.sleep_forever
+        return
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            return
+        yield lambda: anext(signals)
