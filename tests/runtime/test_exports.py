@@ -50,7 +50,8 @@ async def test_the_file_appears_only_when_it_is_complete(line, tmp_path):
     assert files(tmp_path) == ["books.ndjson", "books.ndjson.manifest.json"]
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert line.last("export.finished").sha256 == result.sha256
-    assert line.last("export.progressed").total == 23
+    progressed = line.last("export.progressed")
+    assert (progressed.total, progressed.target) == (23, str(target))
 
 
 async def test_the_manifest_says_what_the_file_is(line, tmp_path):

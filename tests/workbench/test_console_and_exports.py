@@ -118,6 +118,22 @@ async def test_an_export_goes_into_the_folder_with_progress(shop_home, tmp_path)
         tasks.cancel_scope.cancel()
 
 
+async def test_two_exports_of_one_object_tell_their_own_progress(shop_home, tmp_path):
+    async with signed_in(shop_home, export_folder=tmp_path) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        await tab("open", connection="shop")
+        asked = {"connection": "shop", "object": "orders", "to": "folder"}
+        row = {"column": "total", "op": ">=", "value": "100"}
+        some = await tab("exports/start", **asked, file="some.ndjson", filters=[row])
+        every = await tab("exports/start", **asked, file="every.ndjson")
+        for export in (some, every):
+            rows = (await tab.told("export", id=export["id"], state="finished"))["export"]["rows"]
+            told = [each["export"] for each in tab.events if each["kind"] == "export"]
+            totals = {each["total"] for each in told if each["id"] == export["id"]}
+            assert totals == {None, rows}
+        tasks.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -302,13 +302,14 @@ class ExportStarted(Event, frozen=True, kw_only=True, tag="export.started"):
 
 
 class ExportProgressed(Event, frozen=True, kw_only=True, tag="export.progressed"):
-    """An export progressed: rows and bytes so far."""
+    """An export progressed: rows and bytes so far, into the file or stream that `export.started` names."""
 
     connection: str
     object: str
     rows: int
     bytes: int
     total: int | None = None
+    target: str = ""
 
 
 class ExportFinished(Event, frozen=True, kw_only=True, tag="export.finished"):

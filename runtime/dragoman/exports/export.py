@@ -235,7 +235,8 @@ class Export:
             checkpoint = await run_sync(self._put, part)
             if checkpoint is not None:
                 tasks.start_soon(self._keep, checkpoint)
-            self._tell(events.ExportProgressed, rows=self._rows, bytes=self._target.bytes, total=part.total)
+            size, target = self._target.bytes, self._target.name
+            self._tell(events.ExportProgressed, rows=self._rows, bytes=size, total=part.total, target=target)
 
     def _put(self, part: ExportPart) -> Checkpoint | None:
         """Write one part; return a checkpoint when one is due."""

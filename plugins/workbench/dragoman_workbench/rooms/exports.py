@@ -56,6 +56,7 @@ class ExportRoom:
         self._downloads, self._folder = downloads, folder
         self._exports: dict[str, Export] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
+        self._targets: dict[str, str] = {}
         runtime.add_sink(self._progressed)
 
     @property
@@ -118,15 +119,17 @@ class ExportRoom:
 
     async def _to_browser(self, number: str, asked: ExportAsked, stream: ResponseStream) -> None:
         self._tell(replace(self._exports[number], state="running", ticket=""))
-        await self._run(number, asked, stream)
+        stream.name = f"{asked.file} (download {number})"  # two downloads may have one file name
+        await self._run(number, asked, stream, named=stream.name)
         if self._exports[number].state != "finished":
             raise ExportError("the export did not finish")
 
     async def _to_folder(self, number: str, asked: ExportAsked, target: Path) -> None:
-        await self._run(number, asked, target)
+        await self._run(number, asked, target, named=str(target))
 
-    async def _run(self, number: str, asked: ExportAsked, target: Any) -> None:
+    async def _run(self, number: str, asked: ExportAsked, target: Any, *, named: str) -> None:
         scope = self._scopes[number] = anyio.CancelScope()
+        self._targets.setdefault(named, number)  # a second export into one file is refused
         try:
             with scope, self._open.busy(asked.connection):
                 session = await self._open.session(asked.connection)
@@ -159,16 +162,17 @@ class ExportRoom:
             self._tell(replace(self._exports[number], state="failed", error=failure_of(gone)))
         finally:
             del self._scopes[number]
+            if self._targets.get(named) == number:
+                del self._targets[named]
             if self._exports[number].state == "running":
                 resumable = asked.to == "folder"
                 self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))
 
     def _progressed(self, event: Event) -> None:
         if isinstance(event, ExportProgressed):
-            for export in self._exports.values():
-                if (export.state, export.connection, export.object) == ("running", event.connection, event.object):
-                    self._tell(replace(export, rows=event.rows, bytes=event.bytes, total=event.total))
-                    break
+            export = self._exports.get(self._targets.get(event.target, ""))
+            if export is not None and export.state == "running":
+                self._tell(replace(export, rows=event.rows, bytes=event.bytes, total=event.total))
 
     def _tell(self, export: Export) -> None:
         self._exports[export.id] = export
