@@ -46,6 +46,16 @@ async def test_variables_are_filled_in(shop_tab):
     assert failure["code"] == "variable-unknown"
 
 
+async def test_a_text_is_completed_at_the_cursor(shop_tab):
+    asked = {"connection": "shop", "text": "# \N{GRINNING FACE}\nGET /ord/_search\n"}
+    told = await shop_tab("console/complete", **asked, position=12)
+    found = next(each for each in told["suggestions"] if "orders" in each["text"])
+    assert asked["text"][found["start"] : found["end"]].lstrip("/").startswith("ord")
+    assert found["kind"] in ("object", "path")
+    assert told["more"] is False
+    assert (await shop_tab.failure("console/complete", **asked, position=1000))["code"]
+
+
 async def test_digits_of_an_answer_survive(shop_tab):
     body = '{"query":{"match_none":{}},"_source":["a"],"size":0}'
     told = await shop_tab("console/execute", connection="shop", text=f"POST /books/_search\n{body}")

@@ -90,6 +90,32 @@ async def test_a_filter_that_cannot_run_says_why_and_in_which_row(shop_tab):
     assert (failure["code"], failure["row"]) == ("filter-syntax", 0)
 
 
+async def test_a_column_is_summarized_under_the_filter(shop_tab):
+    row = {"column": "total", "op": ">=", "value": "100"}
+    asked = {"connection": "shop", "object": "orders", "filters": [row]}
+    rows = int((await shop_tab("count", **asked))["rows"])
+    total = await shop_tab("summarize", **asked, column="total", values=3, buckets=8)
+    assert (total["rows"], total["missing"]) == (rows, 0)
+    assert sum(each["rows"] for each in total["bars"]) == rows
+    assert 1 <= len(total["bars"]) <= 8
+    assert len(total["values"]) <= 3
+    assert Decimal(total["minimum"][1]) >= 100
+    city = await shop_tab("summarize", **asked, column="customer.city")
+    assert city["bars"] == []
+    first = city["values"][0]
+    only = {"column": "customer.city", "op": "=", "value": first["cell"]}
+    counted = await shop_tab("count", **(asked | {"filters": [row, only]}))
+    assert int(counted["rows"]) == first["rows"]
+
+
+async def test_a_column_that_cannot_be_summarized_says_why(shop_tab):
+    asked = {"connection": "shop", "object": "orders"}
+    failure = await shop_tab.failure("summarize", **asked, column="_id")
+    assert "_id" in failure["message"]
+    assert failure["hint"]
+    assert (await shop_tab.failure("summarize", status=400, **asked, column="total", buckets=51))["code"]
+
+
 async def test_bounds_of_requests_are_held(shop_tab):
     for more in ({"limit": 0}, {"limit": 1001}, {"offset": -1}, {"filters": [{}] * 201}, {"object": ""}):
         asked = {"connection": "shop", "object": "orders"} | more

@@ -13,12 +13,13 @@ from dragoman_api.cells import MAX_DIGITS, CutBytes, CutJson, CutText, Json, as_
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode
 
-from .messages import PageAnswer, Row
+from .messages import Bar, FrequentValue, PageAnswer, Row, Summary
 
 if TYPE_CHECKING:
     from dragoman import Page
     from dragoman_api import Cell as Value
     from dragoman_api import RowId
+    from dragoman_api.summaries import ColumnSummary
 
     from .messages import Cell
 
@@ -143,4 +144,22 @@ def _row(key: RowKey | None, cells: list[Value]) -> Row:
         id="" if key is None else spelled(key.id),
         key=key_text(key) if named and key is not None else None,
         cells=[*map(shown, cells)],
+    )
+
+
+def answer_summary(found: ColumnSummary, *, seconds: float) -> Summary:
+    """Return a summary as the page of the workbench sees it."""
+    return Summary(
+        column=found.column,
+        rows=found.rows,
+        missing=found.missing,
+        values=[FrequentValue(cell=shown(each.value), rows=each.rows) for each in found.values],
+        distinct=found.distinct,
+        minimum=shown(found.minimum),
+        maximum=shown(found.maximum),
+        bars=[Bar(lower=shown(each.lower), upper=shown(each.upper), rows=each.rows) for each in found.buckets],
+        approximate={figure.value: reason for figure, reason in found.approximate.items()},
+        absent={figure.value: reason for figure, reason in found.absent.items()},
+        notes=found.notes,
+        seconds=seconds,
     )

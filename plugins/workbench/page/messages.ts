@@ -54,6 +54,13 @@ export interface ApplyAsked {
   readonly plan: string;
 }
 
+/** The number of rows with a value from `lower`, included, to `upper`, excluded. */
+export interface Bar {
+  readonly lower: Cell;
+  readonly upper: Cell;
+  readonly rows: number;
+}
+
 /** A search: all words must occur. */
 export interface BrowseAsked {
   readonly words?: string;
@@ -139,6 +146,19 @@ export interface Column {
 }
 
 export type ColumnKind = "binary" | "boolean" | "date" | "decimal" | "float" | "geo" | "integer" | "json" | "other" | "range" | "text" | "time" | "timestamp" | "unsigned";
+
+/** How a console text goes on behind that many characters (code points). */
+export interface CompleteAsked {
+  readonly connection: string;
+  readonly text: string;
+  readonly position: number;
+}
+
+/** Suggestions, the likeliest first, with places in code points; with `more`, further characters bring others. */
+export interface Completed {
+  readonly suggestions: readonly Suggestion[];
+  readonly more: boolean;
+}
 
 /** The saved connections; `warnings` tells how others can change the file. */
 export interface ConnectionList {
@@ -551,6 +571,12 @@ export interface Form {
 export interface FormAsked {
   readonly type?: string;
   readonly name?: string;
+}
+
+/** A value and the number of rows that hold it. */
+export interface FrequentValue {
+  readonly cell: Cell;
+  readonly rows: number;
 }
 
 /** A saved connection that cannot be used, and why. */
@@ -992,6 +1018,79 @@ export interface State {
   readonly warnings: readonly string[];
 }
 
+/**
+ * One way to go on: `text` takes the place of the characters from `start` to `end`.
+ *
+ * Attributes:
+ *     text: Without line breaks and control characters.
+ *     kind: What it is.
+ *     start: Number of characters before the replaced ones.
+ *     end: Number of characters before the first one behind them; at least `start`.
+ *     detail: A few words beside it, such as a field's type; may be empty.
+ */
+export interface Suggestion {
+  readonly text: string;
+  readonly kind: SuggestionKind;
+  readonly start: number;
+  readonly end: number;
+  readonly detail: string;
+}
+
+export type SuggestionKind = "field" | "keyword" | "method" | "object" | "path";
+
+/**
+ * One column at a glance; a figure that `approximate` does not name is exact.
+ *
+ * Attributes:
+ *     column: The column.
+ *     rows: Rows that the filter selects.
+ *     missing: How many of them have no value; null if unknown.
+ *     values: The most frequent first.
+ *     distinct: Number of different values; null if unknown.
+ *     minimum: The smallest value; null if there is none or it is unknown.
+ *     maximum: The greatest.
+ *     bars: In order, empty ones included; none for columns that are neither numbers nor dates.
+ *     approximate: Why a figure is not exact, by the names of `dragoman_api.summaries.Figure`.
+ *     absent: Why a figure is not given although the column has values, by the same names.
+ *     notes: Further remarks.
+ *     seconds: How long it took.
+ */
+export interface Summary {
+  readonly column: Column;
+  readonly rows: number;
+  readonly missing: number | null;
+  readonly values: readonly FrequentValue[];
+  readonly distinct: number | null;
+  readonly minimum: Cell;
+  readonly maximum: Cell;
+  readonly bars: readonly Bar[];
+  readonly approximate: Readonly<Record<string, string>>;
+  readonly absent: Readonly<Record<string, string>>;
+  readonly notes: readonly Note[];
+  readonly seconds: number;
+}
+
+/**
+ * One column at a glance, over the rows that a grid shows.
+ *
+ * Attributes:
+ *     column: Its name.
+ *     values: The most frequent values to return at most.
+ *     buckets: The bars of the histogram to return at most.
+ */
+export interface SummaryAsked {
+  readonly connection: string;
+  readonly object: string;
+  readonly filters?: readonly FilterRow[];
+  readonly match?: "all" | "any";
+  readonly span?: TimeSpan | null;
+  readonly tenant?: string | null;
+  readonly revision?: string;
+  readonly column: string;
+  readonly values?: number;
+  readonly buckets?: number;
+}
+
 /** Connect with these entries, without saving them. */
 export interface TestConnection {
   readonly name: string;
@@ -1107,12 +1206,14 @@ export interface Routes {
   "page": [PageAsked, PageAnswer];
   "count": [CountAsked, Counted];
   "cell": [CellAsked, CellAnswer];
+  "summarize": [SummaryAsked, Summary];
   "explain": [ExplainAsked, Explained];
   "changes/plan": [PlanAsked, Planned];
   "changes/apply": [ApplyAsked, Applied];
   "changes/row": [RowAsked, RowAnswer];
   "console/parse": [ParseAsked, Parsed];
   "console/execute": [ExecuteAsked, Executed];
+  "console/complete": [CompleteAsked, Completed];
   "console/history": [OnConnection, History];
   "exports": [Empty, Exports];
   "exports/start": [ExportAsked, Export];

@@ -42,7 +42,20 @@ from .rows import (
     RowAnswer,
     RowAsked,
 )
-from .work import ExecuteAsked, Executed, Export, ExportAsked, ExportNamed, Exports, History, ParseAsked, Parsed
+from .summaries import Summary, SummaryAsked
+from .work import (
+    CompleteAsked,
+    Completed,
+    ExecuteAsked,
+    Executed,
+    Export,
+    ExportAsked,
+    ExportNamed,
+    Exports,
+    History,
+    ParseAsked,
+    Parsed,
+)
 
 
 class Question(Message, frozen=True, kw_only=True):
@@ -153,12 +166,14 @@ ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
     "page": (PageAsked, PageAnswer),
     "count": (CountAsked, Counted),
     "cell": (CellAsked, CellAnswer),
+    "summarize": (SummaryAsked, Summary),  # aborting the fetch ends it
     "explain": (ExplainAsked, Explained),
     "changes/plan": (PlanAsked, Planned),
     "changes/apply": (ApplyAsked, Applied),
     "changes/row": (RowAsked, RowAnswer),
     "console/parse": (ParseAsked, Parsed),
     "console/execute": (ExecuteAsked, Executed),
+    "console/complete": (CompleteAsked, Completed),
     "console/history": (OnConnection, History),
     "exports": (Empty, Exports),
     "exports/start": (ExportAsked, Export),

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Note
+from dragoman_api.completions import Suggestion
 
 from .base import ColumnName, Failure, Message, Name, Request, Text, Ticket
 from .rows import PageAnswer, Selection
@@ -81,6 +82,21 @@ class Executed(Message, frozen=True, kw_only=True):
 
     answers: list[ConsoleAnswer]
     error: Failure | None = None
+
+
+class CompleteAsked(Request, frozen=True, kw_only=True):
+    """How a console text goes on behind that many characters (code points)."""
+
+    connection: Name
+    text: Annotated[str, Meta(max_length=1 << 20)]
+    position: Annotated[int, Meta(ge=0, le=1 << 20)]
+
+
+class Completed(Message, frozen=True, kw_only=True):
+    """Suggestions, the likeliest first, with places in code points; with `more`, further characters bring others."""
+
+    suggestions: list[Suggestion]
+    more: bool
 
 
 class HistoryEntry(Message, frozen=True, kw_only=True):

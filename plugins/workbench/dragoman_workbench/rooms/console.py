@@ -11,14 +11,14 @@ from dragoman_api.errors import ConfigurationError, DriverFaultError
 from dragoman_api.masking import Mask
 from dragoman_workbench.cells import answer_page
 from dragoman_workbench.failures import failure_of
-from dragoman_workbench.messages import ConsoleAnswer, Executed, History, Parsed, ParsedRequest
+from dragoman_workbench.messages import Completed, ConsoleAnswer, Executed, History, Parsed, ParsedRequest
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from dragoman import Answer
     from dragoman_api import ConsoleRequest, HttpRequest
-    from dragoman_workbench.messages import ExecuteAsked, Message, OnConnection, ParseAsked
+    from dragoman_workbench.messages import CompleteAsked, ExecuteAsked, Message, OnConnection, ParseAsked
     from dragoman_workbench.open_connections import OpenConnections
     from dragoman_workbench.remembered import Remembered
 
@@ -35,7 +35,12 @@ class ConsoleRoom:
     @property
     def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
         """The routes by name."""
-        return {"console/parse": self.parse, "console/execute": self.execute, "console/history": self.history}
+        return {
+            "console/parse": self.parse,
+            "console/execute": self.execute,
+            "console/complete": self.complete,
+            "console/history": self.history,
+        }
 
     async def parse(self, asked: ParseAsked) -> Parsed:
         """Split a text into requests; nothing is sent."""
@@ -70,6 +75,12 @@ class ConsoleRoom:
         except DragomanError as error:
             return Executed(answers=answers, error=failure_of(error))
         return Executed(answers=answers)
+
+    async def complete(self, asked: CompleteAsked) -> Completed:
+        """Suggest how a text goes on."""
+        session = await self._open.session(asked.connection)
+        found = await session.complete(asked.text, asked.position)
+        return Completed(suggestions=found.suggestions, more=found.more)
 
     async def history(self, asked: OnConnection) -> History:
         """Return what was run on a connection."""

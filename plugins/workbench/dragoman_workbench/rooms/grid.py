@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dragoman import Filter, RawQuery, Sort, Span
 from dragoman_api.columns import Operator
 from dragoman_api.errors import ConfigurationError
-from dragoman_workbench.cells import answer_page, read_key, shown
+from dragoman_workbench.cells import answer_page, answer_summary, read_key, shown
 from dragoman_workbench.equivalents import command_line, python_code
 from dragoman_workbench.messages import CellAnswer, Counted, Described, Explained, Objects
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
         PageAsked,
         Selection,
         SortKey,
+        Summary,
+        SummaryAsked,
         TimeSpan,
     )
     from dragoman_workbench.open_connections import OpenConnections
@@ -94,6 +96,7 @@ class GridRoom:
             "page": self.page,
             "count": self.count,
             "cell": self.cell,
+            "summarize": self.summarize,
             "explain": self.explain,
         }
 
@@ -140,6 +143,15 @@ class GridRoom:
         """Fetch a whole value."""
         session = await self._open.session(asked.connection)
         return CellAnswer(cell=shown(await session.cell(read_key(asked.key), asked.column, revision=asked.revision)))
+
+    async def summarize(self, asked: SummaryAsked) -> Summary:
+        """Summarize a column."""
+        session = await self._open.session(asked.connection)
+        began = time.perf_counter()
+        found = await session.summarize(
+            asked.object, asked.column, **chosen(asked), values=asked.values, buckets=asked.buckets
+        )
+        return answer_summary(found, seconds=time.perf_counter() - began)
 
     async def explain(self, asked: ExplainAsked) -> Explained:
         """Explain what is sent for each row of the filter."""
