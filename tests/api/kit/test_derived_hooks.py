@@ -191,6 +191,66 @@ async def test_a_count_that_would_be_too_low_is_an_error(fetch: Any) -> None:
         await count_from_pages(fetch, CountRequest(object="books"))
 
 
+def circling(seen: list[str | None], *, first: int, length: int) -> Any:
+    """Return a hook of pages whose cursors, after some, go round in a circle."""
+
+    async def fetch(request: PageRequest) -> Page:
+        seen.append(request.cursor)
+        assert len(seen) < 1_000, "the walk goes on forever"
+        at = int(request.cursor or 0) + 1
+        return Page(columns=[], cells=[[]], next=str(at if at < first + length else first))
+
+    return fetch
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.sampled_from([4, 7, 100]))
+def test_cursors_that_go_round_are_an_error_and_few_are_remembered(first: int, length: int, most: int) -> None:
+    async def run() -> None:
+        seen: list[str | None] = []
+        with pytest.raises(QueryError, match="repeated a cursor"):
+            await count_from_pages(circling(seen, first=first, length=length), CountRequest(object="books"))
+        if most > first + length:
+            assert len(seen) == len(set(seen)), "rows came twice"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(derived_hooks, "_SEEN", most)
+        anyio.run(run)
+
+
+async def test_an_export_of_cursors_a_b_a_b_ends_with_an_error_and_doubles_no_row() -> None:
+    seen: list[str | None] = []
+    made = []
+    with pytest.raises(QueryError, match="repeated a cursor"):
+        made = [
+            part async for part in export_from_pages(circling(seen, first=1, length=2), ExportRequest(object="books"))
+        ]
+    assert seen == [None, "1", "2"]
+    assert not made
+
+
+def test_of_many_cursors_few_digests_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(derived_hooks, "_SEEN", 50)
+    seen = derived_hooks._SeenCursors()
+    assert all(seen.add(str(at)) for at in range(5_000))
+    assert 20 < len(seen._digests) <= 50
+
+
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [(b'{"id":"1"}\n', 2), (b'{"id":"1"}\n{"id":"2"}\n', 1), (b'{"id":"1"}', 1), (b'{"id":"1"}\n{}', 1), (b"", 1)],
+)
+async def test_a_part_with_other_lines_than_rows_is_an_error_of_pages_and_counts(data: bytes, rows: int) -> None:
+    async def export_rows(request: ExportRequest) -> Any:
+        yield ExportPart(data=data, rows=rows)
+
+    columns = (await ExportingDriver().describe_object("books")).columns
+    for offset in (0, 10):
+        with pytest.raises(QueryError, match="whole lines"):
+            await page_from_export(export_rows, PageRequest(object="books", offset=offset, columns=["id"]), columns)
+    with pytest.raises(QueryError, match="whole lines"):
+        await derived_hooks.count_from_export(export_rows, CountRequest(object="books"))
+
+
 async def test_an_exact_total_is_the_count_and_one_page_is_enough() -> None:
     asked: list[PageRequest] = []
 

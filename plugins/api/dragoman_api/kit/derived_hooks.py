@@ -12,6 +12,7 @@ in a derived hook only where the server has no better way.
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
@@ -45,6 +46,7 @@ SAME_ROWS = ("object", "filter", "time", "tenant", "revision")
 """Attributes that say which rows a page, a count or an export reads."""
 
 _ROWS = 1_000  # of one page
+_SEEN = 100_000  # cursors of one walk that are remembered at once
 _row = msgspec.json.Decoder(dict[str, Any], float_hook=exact_number)
 
 
@@ -52,7 +54,7 @@ async def count_from_pages(fetch_page: FetchPage, request: CountRequest, *, limi
     """Count rows exactly: by the total of the first page, or page by page if that is missing or a lower bound.
 
     Raises:
-        QueryError: A page is partial.
+        QueryError: A page is partial, or the server repeats a cursor.
         WindowExceededError: The server does not reach the last row, so the number is unknown.
     """
     asked = PageRequest(**_same_rows(request), limit=limit)
@@ -65,10 +67,14 @@ async def count_from_pages(fetch_page: FetchPage, request: CountRequest, *, limi
 
 
 async def count_from_export(export_rows: ExportRows, request: CountRequest) -> int:
-    """Count rows exactly, by exporting all of them."""
+    """Count rows exactly, by exporting all of them.
+
+    Raises:
+        QueryError: A part of the export has more or fewer lines than rows.
+    """
     asked = ExportRequest(**_same_rows(request), form=ExportForm.ROWS, keep_alive=0)
     async with _closing(export_rows(asked)) as parts:
-        return sum([part.rows async for part in parts])
+        return sum([_checked(part, request.object).rows async for part in parts])
 
 
 async def page_from_export(export_rows: ExportRows, request: PageRequest, columns: Sequence[Column]) -> Page:
@@ -82,7 +88,8 @@ async def page_from_export(export_rows: ExportRows, request: PageRequest, column
 
     Raises:
         WindowExceededError: The page ends past row 100,000.
-        QueryError: A column does not exist or is not exported.
+        QueryError: A column does not exist or is not exported, or a part of the export has more or fewer lines than
+            rows.
     """
     cursors.refuse(request)
     shown = _chosen(request, columns)
@@ -105,6 +112,7 @@ async def page_from_export(export_rows: ExportRows, request: PageRequest, column
     total: int | None = None
     async with _closing(export_rows(asked)) as parts:
         async for part in parts:
+            _checked(part, request.object)
             if at < end and at + part.rows > first:
                 lines = part.data.split(b"\n")[max(0, first - at) : min(end - at, part.rows)]
                 rows += [decode(widened(line), _row) for line in lines]
@@ -141,8 +149,8 @@ async def export_from_pages(
 
     Raises:
         UnsupportedOperationError: The form is `ExportForm.BULK`.
-        QueryError: A page is partial, a cell is cut and cannot be read whole, or the checkpoint belongs to another
-            export.
+        QueryError: A page is partial, the server repeats a cursor, a cell is cut and cannot be read whole, or the
+            checkpoint belongs to another export.
         WindowExceededError: The server does not reach the last row.
     """
     if request.form is ExportForm.BULK:
@@ -179,6 +187,30 @@ async def export_from_pages(
                 notes=notes,
             )
             notes = []
+
+
+class _SeenCursors:
+    """Digests of the cursors of a walk, at most `_SEEN`; of more cursors it keeps every second, then every fourth one.
+
+    It finds every circle: at once while it keeps all of them, later after another turn of the circle.
+    """
+
+    def __init__(self) -> None:
+        self._digests: dict[bytes, None] = {}
+        self._every, self._number = 1, 0
+
+    def add(self, cursor: str) -> bool:
+        """Return whether a cursor is new, and remember it."""
+        digest = blake2b(cursor.encode(), digest_size=16).digest()
+        if digest in self._digests:
+            return False
+        if self._number % self._every == 0:
+            self._digests[digest] = None
+        self._number += 1
+        if len(self._digests) > _SEEN:
+            self._digests = dict.fromkeys([*self._digests][::2])
+            self._every *= 2
+        return True
 
 
 class _Pages(Protocol):
@@ -233,7 +265,10 @@ class ExportFromPages:
 
 async def _pages(fetch_page: FetchPage, request: PageRequest) -> AsyncIterator[Page]:
     """Yield pages that have rows, by cursor if pages have one, else by offset until a total or an empty page ends."""
+    seen = _SeenCursors()
     while True:
+        if request.cursor is not None and not seen.add(request.cursor):
+            raise QueryError(f"the pages of '{request.object}' end here: the server repeated a cursor")
         page = await fetch_page(request)
         if partial := [note for note in page.notes if note.code == "partial-result"]:
             raise QueryError(f"a page of '{request.object}' is partial: {partial[0].reason}")
@@ -241,8 +276,6 @@ async def _pages(fetch_page: FetchPage, request: PageRequest) -> AsyncIterator[P
             yield page
         if page.next is None and (request.cursor is not None or not page.cells or _is_whole(page, request)):
             return
-        if page.next is not None and page.next == request.cursor:
-            raise QueryError(f"the pages of '{request.object}' end here: the server repeated a cursor")
         offset = request.offset + len(page.cells)
         request = msgspec.structs.replace(request, offset=offset, cursor=page.next, total=False)
 
@@ -250,6 +283,18 @@ async def _pages(fetch_page: FetchPage, request: PageRequest) -> AsyncIterator[P
 def _is_whole(page: Page, request: PageRequest) -> bool:
     """Return whether the rows end with a page: a driver whose pages have cursors need not take an offset after it."""
     return page.total_exact and page.total == request.offset + len(page.cells)
+
+
+def _checked(part: ExportPart, name: str) -> ExportPart:
+    """Return a part that has one line per row.
+
+    Raises:
+        QueryError: It has more or fewer, so that no row could be told from the next.
+    """
+    lines = part.data.count(b"\n")
+    if lines != part.rows or (part.data and not part.data.endswith(b"\n")):
+        raise QueryError(f"a part of the export of '{name}' names {part.rows:,} rows, but has {lines:,} whole lines")
+    return part
 
 
 def _closing(parts: AsyncIterator[ExportPart]) -> aclosing[AsyncGenerator[ExportPart, None]]:
