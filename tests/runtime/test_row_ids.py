@@ -137,3 +137,18 @@ def test_an_insert_may_name_its_key_by_columns(values, given, row):
 def test_an_insert_that_names_its_key_in_part_or_twice_is_refused(values, given):
     with pytest.raises(ValueError, match=r"key|id"):
         Insert("o", values, given).with_key("a", "b")
+
+
+@pytest.mark.parametrize(("part", "said"), [(1 << 64, "65 bits"), (-(1 << 63) - 1, "64 bits"), (True, "boolean")])
+def test_a_part_of_a_key_that_cannot_be_one_is_named_by_its_column(part, said):
+    with pytest.raises(ValueError, match=f"^b is .*{said}"):
+        Insert("o", {"a": "x", "b": part}).with_key("a", "b")
+
+
+def test_a_part_of_a_key_with_thousands_of_digits_is_not_printed():
+    with pytest.raises(ValueError, match=r"^b is an integer of 16610 bits"):
+        Insert("o", {"a": "x", "b": 10**5_000}).with_key("a", "b")
+
+
+def test_the_only_column_of_a_key_may_hold_any_integer():
+    assert Insert("o", {"a": 1 << 64}).with_key("a").id == "18446744073709551616"

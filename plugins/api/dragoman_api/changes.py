@@ -44,20 +44,33 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
         """Return the insert with the values of the key columns, if they are given, as `id`.
 
         Raises:
-            ValueError: Only some of several columns are given, or they and `id` name different rows.
+            ValueError: Only some of several columns are given, they and `id` name different rows, or a value cannot be
+                a part of a key.
         """
         given = [name for name in columns if self.values.get(name) is not None]
         if given and len(given) < len(columns):
             raise ValueError(f"a key needs all of its columns: {', '.join(columns)}")
         key: RowId | None = self.id
         if given:
-            parts = [self.values[name] for name in columns]
-            texts: list[str | int | bytes] = [part if isinstance(part, int | bytes) else str(part) for part in parts]
+            texts = [_part(name, self.values[name], alone=len(columns) == 1) for name in columns]
             key = texts if len(texts) > 1 else texts[0] if isinstance(texts[0], bytes) else str(texts[0])
         if self.id is not None and key != self.id:
             raise ValueError(f"the row's id is {self.id!r}, but its columns {', '.join(columns)} say {key!r}")
         values = {name: value for name, value in self.values.items() if name not in columns}
         return msgspec.structs.replace(self, values=values, id=key)
+
+
+def _part(column: str, value: object, *, alone: bool) -> str | int | bytes:
+    """Return the value of a key column as a part of an id, which holds integers of 64 bits if it has several parts."""
+    part = value if isinstance(value, int | bytes) else str(value)
+    if isinstance(part, int) and not alone:
+        try:
+            check_id([part])
+        except ValueError:
+            said = "a boolean" if isinstance(part, bool) else f"an integer of {part.bit_length()} bits"
+            reason = f"{column} is {said}, but a key of several columns holds texts, integers of 64 bits and bytes"
+            raise ValueError(reason) from None
+    return part
 
 
 class Update(msgspec.Struct, frozen=True, tag="update", forbid_unknown_fields=True):
