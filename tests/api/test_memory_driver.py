@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from dragoman_api import ExportRequest, Filter, FilterRequest, QueryError
 from dragoman_api.columns import ColumnKind
 from dragoman_api.connections import Profile
 from dragoman_api.testing import DriverConformance, MemoryDriver, Target
@@ -37,6 +38,20 @@ def timed_server() -> MemoryServer:
     for name, row in server.objects["books"].items():
         row["at"] = None if name == "5" else f"2026-11-23T12:00:{int(name) // 2:02}.{int(name) % 4 // 2}Z"
     return server
+
+
+async def test_a_checkpoint_of_another_export_is_refused() -> None:
+    driver = MemoryDriver()
+    where = await driver.compile_filter(FilterRequest(object="books", rows=[Filter("stock", ">=", 0)]))
+    part = await anext(driver.export_rows(ExportRequest(object="books")))
+    for request in (
+        ExportRequest(object="scratch", checkpoint=part.checkpoint),
+        ExportRequest(object="books", filter=where, checkpoint=part.checkpoint),
+        ExportRequest(object="books", checkpoint="10"),
+    ):
+        with pytest.raises(QueryError) as caught:
+            await anext(driver.export_rows(request))
+        assert caught.value.code == "export-not-resumable"
 
 
 class TestMemoryDriver(DriverConformance):

@@ -350,11 +350,19 @@ class MemoryDriver:
 
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
-        """Yield the rows in parts; a checkpoint is the number of rows before it."""
+        """Yield the rows in parts; a checkpoint holds the number of rows before it."""
         if request.form is ExportForm.BULK:
             raise UnsupportedOperationError("this server has no bulk endpoint", hint="export rows or documents")
+        query, first = cursors.query_of(request), 0
+        if request.checkpoint is not None:
+            more = {
+                "what": "checkpoint",
+                "code": "export-not-resumable",
+                "hint": "export again, without the checkpoint",
+            }
+            first = cursors.unseal(request.checkpoint, query, int, **more)
         rows = self._rows(request, request.revision)
-        for at in range(int(request.checkpoint or 0), len(rows), self._part_rows):
+        for at in range(first, len(rows), self._part_rows):
             part = rows[at : at + self._part_rows]
             stored = [{name: value for name, value in each["row"].items() if name != _KEY} for each in part]
             lines = [
@@ -362,7 +370,7 @@ class MemoryDriver:
                 for each, row in zip(part, stored, strict=True)
             ]
             data = "".join(f"{_json(line)}\n" for line in lines).encode()
-            yield ExportPart(data=data, rows=len(part), total=len(rows), checkpoint=str(at + len(part)))
+            yield ExportPart(data=data, rows=len(part), total=len(rows), checkpoint=cursors.seal(query, at + len(part)))
 
 
 def _column(name: str, kind: ColumnKind) -> Column:
