@@ -97,6 +97,6 @@ async def _told_to_end() -> AsyncIterator[Callable[[], Awaitable[object]]]:
 
     if sys.platform == "win32":  # Ctrl-C cancels the command
         yield anyio.sleep_forever
-        return
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        yield lambda: anext(signals)
+    else:
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            yield lambda: anext(signals)
