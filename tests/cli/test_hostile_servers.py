@@ -98,6 +98,8 @@ SAID = {
 """Where the two servers mean different things by the same answer."""
 
 CLEAR = {FAILED, QUERY, LATE, "authentication-failed", "access-denied", "object-not-found", "row-not-found"}
+AGAIN = "server-not-supported"
+"""The error if the driver connects again during an attack: on a busy machine it is killed for being late."""
 OBEYED = set("\x1b\x07\x9b\u202e")
 HOST, CHILD = 128, 1024
 """MiB that an attack may cost this process, and that a driver's may ever hold.
@@ -145,7 +147,10 @@ class Place:
         assert _peak(self.child) < CHILD
 
     def lives(self):
-        return self.house("count", "evil", self.rows).out.strip() == "3"
+        done = self.house("count", "evil", self.rows, code=None)
+        if "error[driver-crashed]" in done.err:  # it was late to stop, and the next call is told
+            done = self.house("count", "evil", self.rows)
+        return done.out.strip() == "3"
 
     def __call__(self, *words):
         """Run a command, however it ends; nothing of it is obeyed by a terminal, and no secret shows."""
@@ -266,7 +271,7 @@ def test_no_operation_comes_to_harm(evil, attack, operation, tmp_path, hurried):
     with evil.attacked(attack):
         done = evil("--json", *(words.get(word, word) for word in OPERATIONS[operation]))
     if done.err:
-        assert failed(done)["code"] in CLEAR
+        assert failed(done)["code"] in {*CLEAR, AGAIN}
     else:  # the outcome of a delete is that it was refused; the rows are counted below
         assert (operation, done.code) in {("console", 0), ("console", 1), ("test", 0), ("delete", 4)}
         json.loads(done.out, parse_int=str)
