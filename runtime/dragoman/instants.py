@@ -46,5 +46,5 @@ def parse_instant(text: str, *, now: datetime) -> str:
 def show_instant(instant: datetime, *, fraction: str = "") -> str:
     """Return an aware datetime as RFC 3339 text in UTC, with the given digits of its second's fraction."""
     whole = instant.astimezone(UTC).replace(microsecond=0, tzinfo=None).isoformat()
-    digits = fraction or (f"{instant.microsecond:06}" if instant.microsecond else "")
+    digits = fraction or f"{instant.microsecond:06}".rstrip("0")
     return f"{whole}.{digits}Z" if digits else f"{whole}Z"

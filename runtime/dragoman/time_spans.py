@@ -59,7 +59,7 @@ def resolve(
         ConfigurationError: The span contradicts itself, or a bound is no instant.
         UnsupportedOperationError: A range is asked for, and there is no time column.
     """
-    now = now or datetime.now(UTC)
+    now = _whole(now or datetime.now(UTC))
     since, until = (None if text is None else parse_instant(text, now=now) for text in (span.since, span.until))
     if since is None and until is None:
         return (None, []) if span.all_time or about is None else _default(about, now)
@@ -79,6 +79,11 @@ def _default(about: TimeColumn, now: datetime) -> tuple[TimeRange | None, list[N
     since = show_instant(now - timedelta(seconds=about.window))
     reason = f"only rows since {since} are read, the default for this object; ask for another time, or for all of it"
     return TimeRange(column=about.column, since=since), [Note(code="time-window", column=about.column, reason=reason)]
+
+
+def _whole(now: datetime) -> datetime:
+    """Return the time in whole milliseconds: many time columns hold no more, and could not be compared with it."""
+    return now.replace(microsecond=now.microsecond // 1_000 * 1_000)
 
 
 def _order(instant: str) -> tuple[str, str]:

@@ -131,6 +131,16 @@ def test_the_default_window_ends_with_now_and_is_noted():
     assert resolve(Span(), TimeColumn(column="time"), object="cpu", now=NOW) == (None, [])
 
 
+def test_relative_instants_have_whole_milliseconds():
+    about, now = TimeColumn(column="time", window=60), NOW.replace(microsecond=120_999)
+    found, _ = resolve(Span(since="-1h", until="now"), about, object="cpu", now=now)
+    assert found == TimeRange(column="time", since="2026-11-23T11:00:00.12Z", until="2026-11-23T12:00:00.12Z")
+    found, _ = resolve(Span(), about, object="cpu", now=now)
+    assert found == TimeRange(column="time", since="2026-11-23T11:59:00.12Z")
+    found, _ = resolve(Span(since="2026-11-23T11:00:00.000000001Z"), about, object="cpu", now=now)
+    assert found == TimeRange(column="time", since="2026-11-23T11:00:00.000000001Z")
+
+
 async def test_a_range_reaches_every_read_of_a_driver_that_announces_it(open_timed, tmp_path):
     span = Span(since="2026-11-23", until="2026-11-24")
     sent = {"column": "time", "since": "2026-11-23T00:00:00Z", "until": "2026-11-24T00:00:00Z"}
