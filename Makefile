@@ -9,7 +9,7 @@ BUNDLE := runtime/dragoman/bundled/pins.json
 # Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test slow fuzz mutants check live sample workbench servers bench release clean
+.PHONY: help setup demo test slow fuzz mutants check live sample page workbench servers bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,9 +35,10 @@ demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 test: check ## lint, types, contracts and the default tests
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
 
-slow: $(BUNDLE) ## the tests that take long: an author's way, kills and resumptions of whole commands
+slow: $(BUNDLE) page ## the tests that take long: an author's way, kills and resumptions of whole commands
 	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
-	@command -v chromedriver >/dev/null || echo "Browser tests skipped: chromedriver not found."
+	@command -v chromedriver >/dev/null || echo "Tests of a registry's pages skipped: chromedriver not found."
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || echo "Tests of the workbench's page skipped: Chromium not found."
 
 fuzz: $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)
@@ -63,8 +64,10 @@ $(VENV)/.page-tools: $(STAMP) plugins/workbench/build-requirements.txt
 	else $(BIN)/python -m pip install -q --disable-pip-version-check -r plugins/workbench/build-requirements.txt; fi
 	@touch $@
 
-workbench: $(BUNDLE) $(VENV)/.page-tools ## build the workbench's page, and serve it over the sample cluster until Ctrl-C
+page: $(VENV)/.page-tools ## build the workbench's page, unless it is up to date
 	@$(BIN)/python plugins/workbench/build.py
+
+workbench: $(BUNDLE) page ## build the workbench's page, and serve it over the samples of both drivers until Ctrl-C
 	@$(BIN)/python -m docs.demo.workbench $(if $(PORT),--port $(PORT)) $(if $(NO_BROWSER),--no-browser)
 
 servers: $(STAMP) ## start real engines and print where they are
@@ -76,11 +79,12 @@ live: $(BUNDLE) ## the live tests on every real engine, one after another
 bench: $(BUNDLE) ## the benchmarks, each against its baseline
 	@for script in tests/benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
-release: $(STAMP) ## signed drivers inside the host's wheel, in dist; KEYS=DIR for a real one, else for development
+release: $(STAMP) page ## signed drivers inside the host's wheel, and the wheels beside it, in dist; KEYS=DIR for a real one, else for development
 	@$(BIN)/python plugins/bundle.py runtime/dragoman/bundled $(if $(KEYS),--keys "$(KEYS)")
 	@rm -rf dist
 	@$(BIN)/python -m hatchling build -t wheel -d dist
 	@cd plugins/api && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
+	@cd plugins/workbench && "$(abspath $(BIN))/python" -m hatchling build -t wheel -d ../../dist
 
 clean: ## remove what make made
 	rm -rf $(VENV) runtime/dragoman/bundled build dist
