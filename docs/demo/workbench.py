@@ -1,4 +1,4 @@
-"""The workbench over the sample cluster, in a home of its own that is removed at the end."""
+"""The workbench over the samples of both drivers, in a home of its own that is removed at the end."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ import anyio
 
 from dragoman import Runtime, SavedConnection
 
-from . import sample_cluster
+from . import sample_cluster, sample_vectors
 
 
 async def _main(options: argparse.Namespace) -> int:
-    async with aclosing(sample_cluster.serve("8.19.21", 0)) as cluster:
-        port = await anext(cluster)
+    async with aclosing(sample_cluster.serve("8.19.21", 0)) as cluster, aclosing(sample_vectors.serve()) as vectors:
+        ports = {"elasticsearch": await anext(cluster), "weaviate": await anext(vectors)}
         with tempfile.TemporaryDirectory(prefix="dragoman-workbench-") as folder:
             home = Path(folder) / "home"
-            values = {"host": "127.0.0.1", "port": port, "auth_method": "none"}
             async with Runtime(home, spare=False) as runtime:
-                await runtime.save(SavedConnection(name="shop", type="elasticsearch", values=values))
+                for name, kind in (("shop", "elasticsearch"), ("library", "weaviate")):
+                    values = {"host": "127.0.0.1", "port": ports[kind], "auth_method": "none"}
+                    await runtime.save(SavedConnection(name=name, type=kind, values=values))
             words = [sys.executable, "-m", "dragoman", "workbench", "shop", "--port", str(options.port)]
             words += ["--export-to", folder] + (["--no-browser"] if options.no_browser else [])
             process = await anyio.open_process(
