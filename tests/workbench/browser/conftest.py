@@ -84,26 +84,44 @@ def home(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def vectors() -> Iterator[int]:
+    """The port of the sample of Weaviate."""
+    with running("-m", "docs.demo.sample_vectors") as served:
+        yield served["port"]
+
+
+@pytest.fixture(scope="session")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder into which the workbench may export."""
     return tmp_path_factory.mktemp("exports")
 
 
+@contextmanager
+def serving(home: Path, *words: object) -> Iterator[Path]:
+    """Serve a workbench; yields the file that leads into it, which holds a new token whenever one was used."""
+    _need(PAGE.is_file(), "the page is not built: python plugins/workbench/build.py")
+    with running("-m", "dragoman", "workbench", "--no-browser", "--json", *words, DRAGOMAN_HOME=str(home)):
+        yield next(home.rglob("workbench/open-*.html"))
+
+
 @pytest.fixture(scope="session")
 def workbench(home: Path, exported: Path) -> Iterator[Path]:
-    """The file that leads into a running workbench; it holds a new token whenever one was used."""
-    _need(PAGE.is_file(), "the page is not built: python plugins/workbench/build.py")
-    words = ("-m", "dragoman", "workbench", "--no-browser", "--json", "--export-to", exported)
-    with running(*words, DRAGOMAN_HOME=str(home)):
-        yield next(home.rglob("workbench/open-*.html"))
+    """The file that leads into a running workbench."""
+    with serving(home, "--export-to", exported) as file:
+        yield file
+
+
+def read_address(file: Path) -> str:
+    """The address with the unused token that a workbench's file holds."""
+    found = re.search(r"url=([^\"]+)", file.read_text())
+    assert found
+    return html.unescape(found[1])
 
 
 @pytest.fixture
 def address(workbench: Path) -> str:
     """The workbench's address with an unused token."""
-    found = re.search(r"url=([^\"]+)", workbench.read_text())
-    assert found
-    return html.unescape(found[1])
+    return read_address(workbench)
 
 
 @pytest.fixture(scope="session")
@@ -116,22 +134,28 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def page(chromium: Browser, address: str) -> Iterator[Page]:
-    """A tab in the workbench. The test fails if the page breaks its policy or raises an error."""
-    context = chromium.new_context(
-        viewport={"width": 1280, "height": 800}, permissions=["clipboard-read", "clipboard-write"]
-    )
+@contextmanager
+def browsing(chromium: Browser, address: str, **options: Any) -> Iterator[Page]:
+    """A tab in a workbench. The test fails if the page breaks its policy or raises an error."""
+    usual = {"viewport": {"width": 1280, "height": 800}, "permissions": ["clipboard-read", "clipboard-write"]}
+    context = chromium.new_context(**usual | options)
     tab = context.new_page()
     tab.set_default_timeout(PATIENCE * 1000 / 4)
     faults: list[str] = []
     tab.on("pageerror", lambda error: faults.append(str(error)))
     tab.on("console", lambda said: "Content Security Policy" in said.text and faults.append(said.text))
     tab.goto(address)
-    tab.get_by_role("link", name="shop", exact=False).first.wait_for()
+    tab.get_by_role("navigation", name="Connections").wait_for(state="attached")
     yield tab
     context.close()
     assert not faults
+
+
+@pytest.fixture
+def page(chromium: Browser, address: str) -> Iterator[Page]:
+    """A tab in the shared workbench."""
+    with browsing(chromium, address) as tab:
+        yield tab
 
 
 @pytest.fixture

@@ -28,6 +28,9 @@ export function Review({ open, changes, close, applied }: Props) {
   const [busy, setBusy] = useState(false);
   const plan = () => {
     setFailed(null);
+    replan();
+  };
+  const replan = () => {
     setPlanned(null);
     call("changes/plan", { connection, changes: sent.map(toEntry), undo: true }).then(setPlanned, setFailed);
   };
@@ -44,6 +47,7 @@ export function Review({ open, changes, close, applied }: Props) {
       applied();
     } catch (error) {
       setFailed(error);
+      replan(); // a plan is sent once, whatever became of it
     }
     setBusy(false);
   };

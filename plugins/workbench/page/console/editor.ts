@@ -70,6 +70,7 @@ export function openEditor(host: HTMLElement, text: string, label: string, comma
         syntaxHighlighting(colours),
         look,
         EditorView.contentAttributes.of({ "aria-label": label }),
+        EditorView.domEventHandlers({ beforeinput: typeOverSelection }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) commands.changed(update.state.doc.toString());
         }),
@@ -87,6 +88,21 @@ export function openEditor(host: HTMLElement, text: string, label: string, comma
     }),
   });
   return view;
+}
+
+/**
+ * Put typed text in place of a selection. Chromium's own editing keeps the style of what it replaces by style
+ * attributes, which the page's policy reports and refuses.
+ */
+function typeOverSelection(event: InputEvent, view: EditorView): boolean {
+  const { state, composing } = view;
+  const { from, to, empty } = state.selection.main;
+  if (empty || composing || event.inputType !== "insertText" || !event.data || state.selection.ranges.length > 1) return false;
+  const text = event.data;
+  const insert = () => state.update(state.replaceSelection(text), { userEvent: "input.type", scrollIntoView: true });
+  const handlers = state.facet(EditorView.inputHandler);
+  if (!handlers.some((handle) => handle(view, from, to, text, insert))) view.dispatch(insert());
+  return true;
 }
 
 const MOST_FOLDED = 20_000;

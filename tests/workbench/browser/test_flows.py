@@ -1,0 +1,295 @@
+"""What a person does from end to end, each in a workbench of its own: connections, drivers, production, tenants."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
+
+import wheelhouse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Page
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
+
+PASSWORD = "correct-horse-9"
+
+
+def command(home: Path, *words: object) -> str:
+    """Run a command of dragoman in a home, and return its output."""
+    line = [sys.executable, "-m", "dragoman", *map(str, words)]
+    done = subprocess.run(line, env={**os.environ, "DRAGOMAN_HOME": str(home)}, capture_output=True, check=True)
+    return done.stdout.decode()
+
+
+@contextmanager
+def visit(chromium: Browser, home: Path, *words: object) -> Iterator[Page]:
+    """Serve a workbench in a home, and open a tab in it."""
+    with serving(home, *words) as file, browsing(chromium, read_address(file)) as tab:
+        yield tab
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """An empty home."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def shop(empty: Path, cluster: Cluster) -> Path:
+    """A home with the sample cluster saved."""
+    command(empty, *SAVE, "--port", cluster.port)
+    return empty
+
+
+SAVE = ("connections", "add", "shop", "--type", "elasticsearch", "--host", "127.0.0.1", "--auth", "none", "--yes")
+
+
+def test_a_connection_is_made_edited_and_removed(chromium: Browser, empty: Path, cluster: Cluster) -> None:
+    """P2: the driver is offered before the form; P3: and installs with progress."""
+    with visit(chromium, empty) as page:
+        page.get_by_text("No connection is saved yet").wait_for()
+        page.get_by_role("button", name="New connection").last.click()
+        page.get_by_role("link", name="Elasticsearch").click()
+        page.get_by_role("heading", name="is not installed yet").wait_for()
+        assert page.locator("form").count() == 0
+        page.get_by_role("button", name="Install").click()
+        page.get_by_role("heading", name="New Elasticsearch").wait_for()
+        page.get_by_label("Name", exact=True).fill("mine")
+        page.get_by_label("Host").fill("127.0.0.1")
+        page.get_by_label("Port").fill(str(cluster.port))
+        page.get_by_label("Auth Method").select_option("username-password")
+        page.get_by_label("Username").fill("elastic")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Save & Connect").click()
+        page.get_by_role("heading", name="mine").wait_for()
+        page.locator(".object", has_text="orders").wait_for()
+        assert "stored" in command(empty, "connections", "show", "mine").lower()
+        kept = [file for file in empty.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
+        assert [file.stat().st_mode & 0o777 for file in kept] == [0o600]
+        page.get_by_role("button", name="More", exact=True).click()
+        page.get_by_role("menuitem", name="Edit this connection").click()
+        page.get_by_role("heading", name="Edit mine").wait_for()
+        assert PASSWORD not in page.content()
+        page.get_by_label("Auth Method").select_option("none")
+        with page.expect_response("**/api/connections/save") as saved:
+            page.get_by_role("button", name="Save", exact=True).click()
+        assert saved.value.ok, saved.value.text()
+        page.get_by_role("heading", name="Connections").wait_for()
+        page.get_by_role("button", name="More about mine").click()
+        page.get_by_role("menuitem", name="Remove").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        page.get_by_text("No connection is saved yet").wait_for()
+        assert not [file for file in empty.rglob("*") if file.is_file() and PASSWORD.encode() in file.read_bytes()]
+
+
+def test_opening_installs_a_missing_driver_before_the_eyes(chromium: Browser, shop: Path) -> None:
+    """P3."""
+    command(shop, "plugins", "remove", "elasticsearch", "--yes")
+    with visit(chromium, shop) as page:
+        page.evaluate("""() => {
+          window.seen = new Set();
+          new MutationObserver(() => {
+            for (const one of document.querySelectorAll('.progress')) window.seen.add(one.innerText);
+          }).observe(document.body, { childList: true, subtree: true, characterData: true });
+        }""")
+        page.get_by_role("link", name="shop").first.click()
+        page.locator(".facts").wait_for()
+        seen = page.evaluate("[...window.seen]")
+        assert any("Installing elasticsearch" in text for text in seen), seen
+        page.get_by_text("sandbox").first.wait_for()
+
+
+@pytest.fixture
+def market(empty: Path, tmp_path: Path) -> Path:
+    """A home whose registry has two versions of a driver; the newer wants more."""
+    paths = []
+    for version, permissions in (("1.0.0", ["net:connection"]), ("1.1.0", ["net:connection", "net:host=example.org"])):
+        (tmp_path / version).mkdir()
+        paths.append(wheelhouse.Driver("demo", version=version, permissions=permissions).write(tmp_path / version))
+    command(empty, "registry", "add", wheelhouse.registry(tmp_path / "registry", paths))
+    return empty
+
+
+def test_the_life_of_a_driver_in_the_marketplace(chromium: Browser, market: Path) -> None:
+    """P4."""
+    with visit(chromium, market) as page:
+        page.get_by_role("link", name="Drivers").click()
+        page.get_by_label("Search drivers").fill("demo")
+        page.locator(".card", has_text="weaviate").wait_for(state="detached")
+        page.locator(".card-link", has_text="demo").click()
+        page.get_by_role("tab", name="Versions").click()
+        page.get_by_role("row", name="1.0.0").get_by_role("button", name="Install").click()
+        page.get_by_role("row", name="1.0.0").get_by_text("installed").wait_for()
+        manage = page.get_by_role("button", name="Manage")
+
+        def choose(name: str, said: str) -> None:
+            manage.click()
+            page.get_by_role("menuitem", name=name).click()
+            page.locator(".toast", has_text=said).first.wait_for()
+
+        if page.get_by_text("pinned to 1.0.0").count():
+            choose("Unpin", "Unpinned")
+        page.get_by_role("button", name="Update to 1.1.0").click()
+        page.get_by_role("dialog", name="What a driver may do").wait_for()
+        assert "example.org" in page.get_by_role("dialog").inner_text()
+        page.get_by_role("dialog").get_by_role("button", name="Yes").click()
+        page.get_by_role("row", name="1.1.0").get_by_text("installed").wait_for()
+        choose("Verify the files", "are intact")
+        choose("Pin to 1.1.0", "Pinned to 1.1.0")
+        page.locator(".badge", has_text="pinned to 1.1.0").wait_for()
+        choose("Unpin", "Unpinned")
+        choose("Roll back to 1.0.0", "1.0.0 is active")
+        page.get_by_role("row", name="1.0.0").get_by_text("installed").wait_for()
+        manage.click()
+        page.get_by_role("menuitem", name="Disable").click()
+        page.locator(".badge", has_text="disabled").wait_for()
+        manage.click()
+        page.get_by_role("menuitem", name="Enable").click()
+        page.locator(".badge", has_text="disabled").wait_for(state="detached")
+        manage.click()
+        page.get_by_role("menuitem", name="Remove").click()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        page.get_by_role("button", name="Install 1.1.0").wait_for()
+
+
+def test_an_object_is_dropped_behind_its_typed_name(page: Page, cluster: Cluster) -> None:
+    """E31."""
+    cluster.put("doomed", [{"a": 1}], {"a": {"type": "integer"}})
+    page.evaluate("location.hash = '#/connection/shop/structure/doomed'")
+    page.get_by_role("button", name="Drop").click()
+    dialog = page.get_by_role("dialog")
+    assert dialog.get_by_role("button", name="Show the request").is_disabled()
+    dialog.get_by_label("Type the name").fill("doomed")
+    dialog.get_by_role("button", name="Show the request").click()
+    dialog.locator(".request", has_text="DELETE").wait_for()
+    dialog.get_by_role("button", name="Drop doomed").click()
+    page.get_by_text("doomed is dropped").wait_for()
+    page.locator(".object", has_text="doomed").wait_for(state="detached")
+    assert "doomed" not in cluster.send("GET", "/_all/_settings")
+
+
+def test_production_is_read_only_until_it_is_unlocked(chromium: Browser, shop: Path, cluster: Cluster) -> None:
+    cluster.put("guarded", [{"title": "first"}], {"title": {"type": "keyword"}})
+    settings = next(shop.rglob("connections.toml")).with_name("config.toml")
+    settings.write_text("[guards.connections.shop]\nproduction = true\n")
+    with visit(chromium, shop) as page:
+        show(page, "guarded")
+        page.locator(".cell", has_text="first").click()
+        page.keyboard.press("F2")
+        page.keyboard.type("changed")
+        page.keyboard.press("Enter")
+        page.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
+        page.get_by_role("button", name="Send 1 request").click()
+        page.get_by_role("button", name="Unlock").first.click()
+        unlock = page.get_by_role("dialog", name="Allow writes on shop?")
+        assert unlock.get_by_role("button", name="Unlock for").is_disabled()
+        unlock.get_by_label("Name of the connection").fill("shop")
+        unlock.get_by_role("button", name="Unlock for").click()
+        unlock.wait_for(state="detached")
+        page.get_by_text("production, unlocked").wait_for()
+        review = page.get_by_role("dialog")
+        with page.expect_response("**/api/changes/apply") as applied:
+            review.get_by_role("button", name="Send 1 request").click()
+        assert applied.value.ok, applied.value.text()
+        page.locator(".badge", has_text="applied").wait_for()
+        page.get_by_role("button", name="Close", exact=True).last.click()
+        page.get_by_text("production, unlocked").click()
+        page.get_by_text("production, read-only").wait_for()
+    assert cluster.send("GET", "/guarded/_doc/0")["_source"] == {"title": "changed"}
+
+
+def test_weaviate_is_opened_filtered_asked_and_scoped_to_a_tenant(chromium: Browser, empty: Path, vectors: int) -> None:
+    words = ("connections", "add", "library", "--type", "weaviate", "--host", "127.0.0.1", "--auth", "none", "--yes")
+    command(empty, *words, "--port", vectors)
+    with visit(chromium, empty, "library") as page:
+        page.locator(".object", has_text="Article").click()
+        page.locator('[role=row][aria-rowindex="2"] [role=gridcell]:not(.loading)').first.wait_for()
+        page.get_by_role("button", name="Filter", exact=True).click()
+        page.get_by_label("Column of row 1").select_option("words")
+        page.get_by_label("Operator of row 1").select_option(">=")
+        page.get_by_label("Value of row 1").fill("2000")
+        page.locator(".meaning").first.wait_for()
+        with page.expect_response("**/api/page") as answered:
+            page.get_by_role("button", name="Apply").click()
+        assert 0 < answered.value.json()["total"] < 320
+        page.get_by_role("link", name="Console").click()
+        page.locator(".cm-content").wait_for()
+        page.keyboard.press("Control+a")
+        page.keyboard.press("Delete")
+        page.keyboard.insert_text("{ Get { Article(limit: 2) { title } } }")
+        with page.expect_response("**/api/console/execute") as executed:
+            page.get_by_role("button", name="Run", exact=True).click()
+        [answer] = executed.value.json()["answers"]
+        assert not answer.get("error"), answer
+        page.locator(".answer").first.wait_for()
+        page.locator(".object", has_text="Review").click()
+        page.get_by_label("Tenant").wait_for()
+        page.get_by_label("Tenant").fill("lisbon")
+        page.get_by_label("Tenant").press("Enter")
+        page.get_by_text("of lisbon").first.wait_for()
+        assert page.get_by_text("of berlin").count() == 0
+
+
+def test_an_export_into_the_folder_is_cancelled_and_resumed(orders: Page, exported: Path) -> None:
+    orders.get_by_role("button", name="Export", exact=True).click()
+    dialog = orders.get_by_role("dialog")
+    dialog.get_by_label("File name").fill("resumed.ndjson")
+    dialog.get_by_role("button", name="Export").click()
+    card = orders.locator(".card", has_text="resumed.ndjson")
+    card.locator(".badge", has_text="finished").wait_for()
+    assert len((exported / "resumed.ndjson").read_text().splitlines()) == 12_003
+    orders.go_back()
+    orders.get_by_role("button", name="Export", exact=True).click()
+    dialog.get_by_label("File name").fill("resumed.ndjson")
+    dialog.get_by_role("button", name="Export").click()
+    dialog.get_by_text("exists already").wait_for()
+
+
+def test_a_filter_is_saved_by_name_used_and_forgotten(orders: Page) -> None:
+    orders.get_by_role("button", name="Filter", exact=True).click()
+    orders.get_by_label("Column of row 1").select_option("total")
+    orders.get_by_label("Operator of row 1").select_option(">=")
+    orders.get_by_label("Value of row 1").fill("100")
+    saved = orders.get_by_role("button", name="Saved", exact=True)
+    saved.click()
+    orders.get_by_role("menuitem", name="Save").click()
+    orders.get_by_role("dialog").get_by_role("textbox").fill("large ones")
+    with orders.expect_response("**/api/preferences/set"):
+        orders.get_by_role("dialog").get_by_role("button", name="Save").click()
+    orders.reload()
+    orders.locator(".cell.digits").first.wait_for()
+    orders.get_by_role("button", name="Filter", exact=True).click()
+    saved.click()
+    with orders.expect_response("**/api/page") as answered:
+        orders.get_by_role("menuitem", name="large ones", exact=True).click()
+    assert 0 < answered.value.json()["total"] < 12_003
+
+
+def test_typing_over_a_selection_in_the_console_breaks_no_policy(page: Page) -> None:
+    """The browser's own editing would set style attributes, which the page's policy reports."""
+    page.evaluate("location.hash = '#/connection/shop/console'")
+    page.locator(".cm-content").wait_for()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text('GET /books/_count\n{\n  "query": {}\n}\n')
+    page.keyboard.press("Control+a")
+    page.keyboard.type("GET /")
+    page.keyboard.press("Control+a")
+    page.keyboard.press("Control+c")
+    page.keyboard.press("Control+v")
+    page.keyboard.press("Control+a")
+    page.evaluate("navigator.clipboard.writeText('GET /orders/_count')")
+    page.keyboard.press("Control+v")
+    assert page.locator(".cm-content").inner_text() == "GET /orders/_count"
+    page.keyboard.press("Control+a")
+    page.keyboard.press("{")
+    assert page.locator(".cm-content").inner_text() == "{GET /orders/_count}"
