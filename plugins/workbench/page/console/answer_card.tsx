@@ -63,6 +63,11 @@ function copy(event: MouseEvent, { page, text }: ConsoleAnswer): void {
   );
 }
 
+/** Heights in pixels: a row, and what is above and below the rows. */
+const ROW = 28;
+const HEAD_AND_BAR = 48;
+const MOST_ROWS = 12;
+
 /** Rows that are all here: the same grid, without fetching or editing. */
 function AnswerGrid({ page, label }: { page: PageAnswer; label: string }) {
   const host = useRef<HTMLDivElement>(null);
@@ -100,5 +105,6 @@ function AnswerGrid({ page, label }: { page: PageAnswer; label: string }) {
     host.current?.append(view.element);
     return () => view.close();
   }, [page]);
-  return <div class="answer-grid" ref={host} data-rows={Math.min(12, page.rows.length + 1)} />;
+  const height = HEAD_AND_BAR + ROW * Math.min(MOST_ROWS, Math.max(1, page.rows.length));
+  return <div class="answer-grid" ref={host} style={{ height: `${height}px` }} />;
 }
