@@ -38,7 +38,7 @@ from dragoman_api import (
     Server,
     hookimpl,
 )
-from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectNotFoundError
+from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectChangedError, ObjectNotFoundError
 from dragoman_api.kit import retries
 from dragoman_api.kit.exchanges import carry_out, read_together
 from dragoman_api.kit.read_once import ReadOnce
@@ -49,13 +49,15 @@ from .console import answers, completion
 from .console.parser import parse
 from .exporting import slices
 from .exporting.export import ExportReader
-from .grid import filters, pages, summaries
+from .grid import filters, pages, summaries, time_ranges
 from .grid.deep_pages import Pager
 from .writing.apply import Sender
 from .writing.plan import described, plan_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+
+    from msgspec import Raw
 
     from dragoman_api.completions import Completion, CompletionRequest
     from dragoman_api.replies import Reply
@@ -158,7 +160,8 @@ class Driver:
         page = await self._run(asked.shallow_page())
         if asked.raw and not page.cells and request.offset == 0:
             with anyio.move_on_after(_WHY_SECONDS), suppress(DragomanError):
-                why = await self._run(pages.why_nothing(request.object, asked.query))
+                query, _ = pages.filter_query(request.object, request.filter)
+                why = await self._run(pages.why_nothing(request.object, query))
                 page = msgspec.structs.replace(page, notes=[*page.notes, *why])
         return page
 
@@ -171,10 +174,13 @@ class Driver:
     async def count_rows(self, request: CountRequest) -> int:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         query, _ = pages.filter_query(request.object, request.filter)
-        counting = search.count(request.object, query)
-        if request.filter is None:
-            return await self._run(counting)
-        return await self._views.use(request.object, lambda _: self._run(counting), given=request.filter)
+        if request.filter is None and request.time is None:
+            return await self._run(search.count(request.object, query))
+
+        async def work(view: View) -> int:
+            return await self._run(search.count(request.object, time_ranges.within(query, request.time, view)))
+
+        return await self._views.use(request.object, work, given=request.filter)
 
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
@@ -182,7 +188,8 @@ class Driver:
         query, _ = pages.filter_query(request.object, request.filter)
 
         async def work(view: View) -> ColumnSummary:
-            made = summaries.summarize(request, view, self._features, query=query, preference=self._preference)
+            timed = time_ranges.within(query, request.time, view)
+            made = summaries.summarize(request, view, self._features, query=timed, preference=self._preference)
             return await self._run(made)
 
         return await self._views.use(request.object, work, given=request.filter)
@@ -239,12 +246,13 @@ class Driver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
-        query, _ = pages.filter_query(request.object, request.filter)
+        query = await self._exported(request)
         export = ExportReader(request, query, scrolls=not self._features.point_in_time)
         try:
             await self._run(export.open())
-            if request.filter is not None:  # the open context keeps to the indices that were searched
-                await self._views.check(request.object, request.filter)
+            # The open context keeps to the indices that were searched.
+            if (request.filter or request.time) and await self._exported(request) != query:
+                raise ObjectChangedError(f"the time column of '{request.object}' changed", hint="export again")
             readers = [self._read_slice(each) for each in export.slices]
             async with read_together(readers, beside=partial(self._renew, export)) as fetched:
                 async for page in fetched:
@@ -252,6 +260,13 @@ class Driver:
                         yield part
         finally:
             await self._free(export)
+
+    async def _exported(self, request: ExportRequest) -> Raw:
+        """Return the query of an export, for the columns as the server has them now."""
+        query, _ = pages.filter_query(request.object, request.filter)
+        if request.filter is None and request.time is None:
+            return query
+        return time_ranges.within(query, request.time, await self._views.check(request.object, request.filter))
 
     async def _read_slice(self, each: slices.Slice) -> AsyncGenerator[slices.SlicePage, None]:
         while each.mark is not True:

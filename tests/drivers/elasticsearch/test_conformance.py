@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 PROPERTIES = {
+    "@timestamp": {"type": "date_nanos"},
     "title": {"type": "text", "fields": {"keyword": {"type": "keyword"}}},
     "blurb": {"type": "text"},
     "code": {"type": "keyword"},
@@ -36,6 +37,7 @@ def documents(number: int) -> list[dict[str, Any]]:
     rows = []
     for at in range(number):
         row: dict[str, Any] = {
+            "@timestamp": f"2024-01-01T10:00:{at // 4:02}.00000000{at % 2}Z",
             "title": f"Book {at} of {number}",
             "blurb": f"a story about number {at}",
             "code": f"C{at % 7}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from dragoman_api import Column, Description, Note, Role, Written
+from dragoman_api import Column, Description, Note, Role, TimeColumn, Written
 from dragoman_api.columns import MAX_COLUMNS
 
 from .field_types import Family, Field
@@ -26,6 +26,7 @@ class View:
         pruned: What stored documents leave out, in the words of the mapping; empty if nothing.
         hidden: The credentials may not read the mappings.
         identity: The ids of the indices, if the mappings are too large to be read again for every call.
+        time: The name of the time column, empty if there is none.
     """
 
     target: str
@@ -39,6 +40,7 @@ class View:
     pruned: str = ""
     hidden: bool
     identity: str = ""
+    time: str = ""
 
     def find(self, name: str) -> Field | None:
         """Find a column by name; a dotted key of a flattened field counts as a column."""
@@ -58,17 +60,23 @@ class View:
         if len(columns) > MAX_COLUMNS:
             reason = f"{len(columns)} columns are mapped; the first {MAX_COLUMNS} are shown"
             notes.append(Note(code="columns-cut", reason=reason))
-        return Description(object=self.target, columns=columns[:MAX_COLUMNS], structure=self.structure, notes=notes)
+        return Description(
+            object=self.target,
+            columns=columns[:MAX_COLUMNS],
+            structure=self.structure,
+            notes=notes,
+            time=TimeColumn(column=self.time) if self.time else None,
+        )
 
 
-def column(each: Field, *, stored: bool = True) -> Column:
-    """Describe a field as a column, with what it takes and why it does not take the rest."""
+def column(each: Field, *, stored: bool = True, time: bool = False) -> Column:
+    """Describe a field as a column, with what it takes and why it does not take the rest; `time` if it orders rows."""
     operators, reasons, sortable = each.support
     return Column(
         name=each.name,
         type=each.type,
         kind=each.kind,
-        role=Role.KEY if each.family is Family.ID else Role.NONE,
+        role=Role.KEY if each.family is Family.ID else Role.TIME if time else Role.NONE,
         written=Written.INSERT if each.family is Family.ID else Written.NEVER if "edit" in reasons else Written.ALWAYS,
         sortable=sortable,
         operators=operators,

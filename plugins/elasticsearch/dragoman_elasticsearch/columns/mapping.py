@@ -18,6 +18,7 @@ from dragoman_elasticsearch import error_answers
 from . import exactness
 from .field_types import DATE_FORMAT, Family, Field, family_of
 from .grid_columns import View, column
+from .time_column import time_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,12 +160,17 @@ def read(
     )
     ordered = {each.name: each for each in (*SPECIAL, *sorted(fields, key=lambda each: each.name.casefold()))}
     decoded = [group.mapping for group in groups]
+    time = time_column(ordered, stream=all("_data_stream_timestamp" in one for one in decoded))
     return View(
         target=name,
         objects=tuple(indices),
         fields=ordered,
         columns={
-            each.name: column(each, stored=any(_stored(each.field, one.get("_source", {})) for one in decoded))
+            each.name: column(
+                each,
+                stored=any(_stored(each.field, one.get("_source", {})) for one in decoded),
+                time=each.name == time,
+            )
             for each in ordered.values()
         },
         revision=digest(caps if mappings is None else mappings),
@@ -173,6 +179,7 @@ def read(
         synthetic=any((one.get("_source") or {}).get("mode") == "synthetic" for one in decoded),
         pruned=next(filter(None, map(_pruned, decoded)), ""),
         hidden=mappings is None,
+        time=time,
     )
 
 

@@ -32,6 +32,7 @@ from .cells import DOCUMENT, CellReader, whole
 from .deep_pages import Pager, PointInTimePager, ScrollPager
 from .filters import FilterBody
 from .sorting import SortKeys, compile_sort
+from .time_ranges import within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -62,7 +63,7 @@ class PageQuery:
         reader: The reader of their cells.
         keys: The server's sort keys.
         notes: Notes on dropped sort keys.
-        query: The server's query.
+        query: The server's query, with the range of time.
         raw: A Raw row is part of the query.
         window: Rows reached by offset.
         preference: See `preference`.
@@ -155,7 +156,8 @@ def page_query(
     """Translate a page request.
 
     Raises:
-        QueryError: A requested column does not exist, the filter belongs to another object, or there is a cursor.
+        QueryError: A requested column does not exist, the filter belongs to another object, the range of time cannot
+            be asked for, or there is a cursor.
     """
     check_bounds(request)  # 7.17 answers a negative offset with an error of its own code
     cursors.refuse(request)
@@ -169,7 +171,7 @@ def page_query(
         reader=reader,
         keys=keys,
         notes=notes,
-        query=query,
+        query=within(query, request.time, view),
         raw=raw,
         window=window,
         preference=preference,

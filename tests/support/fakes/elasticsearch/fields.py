@@ -221,7 +221,16 @@ def _date(self: Field, value: Any) -> int:
         found = self.date(java_text(value))
     except ServerError as fault:
         raise fault.caused_by or fault from None
-    if self.type == "date_nanos" and not 0 <= found < 2**63:
+    return in_resolution(self, value, found)
+
+
+def in_resolution(field: Field, value: Any, found: int) -> int:
+    """Return a date, of a document or a bound, that the field can hold.
+
+    Raises:
+        ServerError: illegal_argument_exception, if nanoseconds do not reach it.
+    """
+    if field.type == "date_nanos" and not 0 <= found < 2**63:
         side = "before the epoch in 1970" if found < 0 else "after 2262-04-11T23:47:16.854775807"
         raise illegal(f"date[{value}] is {side} and cannot be stored in nanosecond resolution")
     return found

@@ -10,7 +10,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from fakes.elasticsearch.errors import ServerError, illegal, not_reproduced, parsing
-from fakes.elasticsearch.fields import INTEGERS, Field, Token, address, boolean, java_text, number, tokens
+from fakes.elasticsearch.fields import (
+    INTEGERS,
+    Field,
+    Token,
+    address,
+    boolean,
+    in_resolution,
+    java_text,
+    number,
+    tokens,
+)
 from fakes.elasticsearch.store import Cluster, Index
 
 if TYPE_CHECKING:
@@ -419,7 +429,9 @@ def _bounds(field: Field, given: dict[str, Any], options: dict[str, Any], scope:
         zone, formats = options.get("time_zone", ""), options.get("format", "")
         low, high = -math.inf, math.inf
         for key, value in given.items():
-            bound = field.date(value, round_up=key in ("gt", "lte"), zone=zone, formats=formats)
+            bound = in_resolution(
+                field, value, field.date(value, round_up=key in ("gt", "lte"), zone=zone, formats=formats)
+            )
             if key in ("gt", "gte"):
                 low = max(low, bound + (key == "gt"))
             else:
