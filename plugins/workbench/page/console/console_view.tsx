@@ -27,13 +27,14 @@ export function ConsoleView({ open }: { open: Opened }) {
   const [variables, setVariables] = useState<Record<string, string>>({});
   const runner = useRef<(all: boolean) => void>(() => {});
   const key = `console/${connection}`;
+  const completes = open.hooks.includes("complete_console");
   useEffect(() => {
     let left = false;
     void (async () => {
       try {
         const [module, kept] = await Promise.all([import("./editor.ts"), recall<string>(key)]);
         if (left || !host.current) return;
-        const view = module.openEditor(host.current, kept ?? example(open), `Console of ${connection}`, {
+        const view = module.openEditor(host.current, kept ?? example(open), { connection, completes }, {
           run: () => runner.current(false),
           runAll: () => runner.current(true),
           changed: (text) => text.length < 60_000 && !secretish(text) && remember(key, text),

@@ -7,6 +7,7 @@ import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
 import { EditorState, type Text } from "@codemirror/state";
 import { EditorView, drawSelection, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { completing } from "./completion.ts";
 import { language } from "./language.ts";
 
 const colours = HighlightStyle.define([
@@ -41,11 +42,17 @@ export interface Commands {
   changed(text: string): void;
 }
 
+/** Whose console it is; `completes` if its driver suggests how a text goes on. */
+export interface Console {
+  readonly connection: string;
+  readonly completes: boolean;
+}
+
 /**
  * Put an editor into `host`. It lives in a shadow root: there CodeMirror adopts style sheets, which the page's policy
  * allows, while style elements in the document would be refused.
  */
-export function openEditor(host: HTMLElement, text: string, label: string, commands: Commands): EditorView {
+export function openEditor(host: HTMLElement, text: string, about: Console, commands: Commands): EditorView {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const command = (run: () => void) => () => (run(), true);
   const view = new EditorView({
@@ -65,11 +72,11 @@ export function openEditor(host: HTMLElement, text: string, label: string, comma
         highlightActiveLine(),
         highlightActiveLineGutter(),
         highlightSelectionMatches(),
-        autocompletion(),
+        about.completes ? autocompletion({ override: [completing(about.connection)], icons: false }) : [],
         StreamLanguage.define(language),
         syntaxHighlighting(colours),
         look,
-        EditorView.contentAttributes.of({ "aria-label": label }),
+        EditorView.contentAttributes.of({ "aria-label": `Console of ${about.connection}` }),
         EditorView.domEventHandlers({ beforeinput: typeOverSelection }),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) commands.changed(update.state.doc.toString());

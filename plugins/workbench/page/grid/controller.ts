@@ -2,7 +2,8 @@
 
 import { effect, signal } from "@preact/signals";
 import { changesOf } from "../changes/change_list.ts";
-import type { Cell, Column, FilterRow, Note, PageAnswer, PageAsked, SortKey } from "../messages.ts";
+import { Summaries } from "../glance/summaries.ts";
+import type { Cell, Column, FilterRow, Note, PageAnswer, PageAsked, SortKey, Summary } from "../messages.ts";
 import { recall, remember } from "../shell/preferences.ts";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
@@ -29,6 +30,8 @@ export interface Status {
 
 const NOTHING: Status = { loading: true, failed: null, notes: [], total: null, exact: true, seconds: 0, walking: null };
 const MOST_COPIED = 10_000;
+/** What a card above a column can show. */
+const SMALL = { values: 3, buckets: 16 };
 
 export const EVERYTHING: Query = { filters: [], match: "all", sort: [], span: null, tenant: null };
 
@@ -48,6 +51,11 @@ export class GridController {
   readonly columns = signal<readonly Column[]>([]);
   readonly arrangement = signal<Arrangement>(UNTOUCHED);
   readonly selection = signal(new Selection({ row: 0, column: 0 }));
+  /** The unpinned columns in view; `version` counts up when columns were laid out anew. */
+  readonly seen = signal({ first: 0, last: -1, version: 0 });
+  /** How far the unpinned columns are scrolled. */
+  readonly scrolled = signal(0);
+  readonly summaries: Summaries;
   /** Counts up when rows have arrived or changed. */
   readonly version = signal(0);
   readonly view: GridView;
@@ -57,6 +65,7 @@ export class GridController {
   constructor(connection: string, object: string, surroundings: Surroundings) {
     this.connection = connection;
     this.object = object;
+    this.summaries = new Summaries((column, signal) => this.summary(column, SMALL, signal));
     this.#rows = this.#newRows();
     this.view = new GridView(`Rows of ${object}`, this.#rows, this.#actions(surroundings));
     const changes = changesOf(connection);
@@ -82,6 +91,7 @@ export class GridController {
 
   close(): void {
     this.#end();
+    this.summaries.close();
     this.#rows.close();
     this.view.close();
   }
@@ -98,6 +108,14 @@ export class GridController {
     this.#rows = this.#newRows();
     this.#rows.overlay = changesOf(this.connection).overlay();
     this.#rows.start();
+    this.summaries.reset();
+  }
+
+  /** Summarize a column over the rows that are shown. */
+  summary(column: string, most: { values: number; buckets: number }, signal: AbortSignal): Promise<Summary> {
+    const { connection, object } = this;
+    const { sort: _, ...rows } = this.query.peek();
+    return call("summarize", { connection, object, ...rows, column, ...most }, signal);
   }
 
   #newRows(): PageRows {
@@ -211,6 +229,12 @@ export class GridController {
       open: openPane,
       erase: (area) => void this.erase(area),
       copy: (area) => void copyArea(this, area, "text"),
+      viewed: (x, [first, last], version) => {
+        this.scrolled.value = x;
+        const seen = this.seen.peek();
+        if (seen.first === first && seen.last === last && seen.version === version) return;
+        this.seen.value = { first, last, version };
+      },
     };
   }
 

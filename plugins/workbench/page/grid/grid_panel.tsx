@@ -8,6 +8,8 @@ import { NewRow } from "../changes/new_row.tsx";
 import { ExportDialog } from "../export/export_dialog.tsx";
 import { FilterEditor } from "../filter/filter_editor.tsx";
 import { rowForCell } from "../filter/filter_rows.ts";
+import { GlancePanel } from "../glance/glance_panel.tsx";
+import { GlanceStrip } from "../glance/glance_strip.tsx";
 import type { Opened, TimeColumn } from "../messages.ts";
 import { write } from "../shell/route.ts";
 import { remedy } from "../shell/store.ts";
@@ -32,11 +34,14 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
   const [filtering, setFiltering] = useState(false);
   const [adding, setAdding] = useState(false);
   const [exporting, setExporting] = useState(false);
+  const [glancing, setGlancing] = useState(false);
+  const [glanced, setGlanced] = useState("");
   const [time, setTime] = useState<TimeColumn | null>(null);
+  const summarizes = open.hooks.includes("summarize_column");
   const writable = open.hooks.includes("plan_change") && open.hooks.includes("apply_change");
   const grid = useMemo(() => {
     const made: GridController = new GridController(connection, object, {
-      columnMenu: (column, anchor) => columnMenu(made, column, anchor, () => setFiltering(true)),
+      columnMenu: (column, anchor) => columnMenu(made, column, anchor, () => setFiltering(true), summarizes ? setGlanced : null),
       cellMenu: (place, anchor) =>
         cellMenu(made, place, anchor, writable, () => setPane(true), () => setFiltering(true)),
       edit: (place, text, cell) => writable && edit(made, place, text, cell),
@@ -72,6 +77,9 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
         />
         <Scope open={open} time={time} query={query} ask={ask} />
         <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
+        {summarizes && (
+          <Button icon="bars" label="At a glance" bare pressed={glancing} onClick={() => setGlancing(!glancing)} />
+        )}
         <Button icon="columns" label="Columns" bare onClick={(event) => allColumns(grid, event)} />
         <Button icon="pane" label="Side pane" bare pressed={pane} onClick={() => setPane(!pane)} />
         {writable && <Button icon="add" label="New row" bare onClick={() => setAdding(true)} />}
@@ -91,19 +99,23 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
         />
       )}
       <div class={pane ? "grid-and-pane with-pane" : "grid-and-pane"}>
-        <div class="grid-host" ref={host}>
-          {none && (
-            <Empty icon="table" title={query.filters.length ? "No row matches the filter" : "There are no rows"}>
-              {query.filters.length > 0 && (
-                <Button label="Clear the filter" onClick={() => ask({ filters: [] })} />
-              )}
-            </Empty>
-          )}
+        <div class="grid-column">
+          {glancing && <GlanceStrip grid={grid} show={setGlanced} />}
+          <div class="grid-host" ref={host}>
+            {none && (
+              <Empty icon="table" title={query.filters.length ? "No row matches the filter" : "There are no rows"}>
+                {query.filters.length > 0 && (
+                  <Button label="Clear the filter" onClick={() => ask({ filters: [] })} />
+                )}
+              </Empty>
+            )}
+          </div>
         </div>
         {pane && <SidePane grid={grid} close={() => (setPane(false), grid.view.focus())} writable={writable} />}
       </div>
       <ChangeBar open={open} object={object} applied={() => ask({})} />
       <StatusLine grid={grid} open={open} />
+      {glanced && <GlancePanel grid={grid} column={glanced} close={() => setGlanced("")} />}
       {adding && <NewRow grid={grid} close={() => setAdding(false)} />}
       {exporting && (
         <ExportDialog open={open} object={object} query={query} columns={grid.columns.value} close={() => setExporting(false)} />
@@ -169,7 +181,13 @@ function allColumns(grid: GridController, event: MouseEvent): void {
   openMenu("Columns", [{ label: "As on the server", icon: "refresh", run: () => grid.reset() }, "line", ...items], anchor);
 }
 
-function columnMenu(grid: GridController, name: string, anchor: DOMRect, filter: () => void): void {
+function columnMenu(
+  grid: GridController,
+  name: string,
+  anchor: DOMRect,
+  filter: () => void,
+  glance: ((column: string) => void) | null,
+): void {
   const column = grid.column(name);
   if (!column) return;
   const pinned = grid.view.pinned.has(name);
@@ -192,6 +210,7 @@ function columnMenu(grid: GridController, name: string, anchor: DOMRect, filter:
           filter();
         },
       },
+      ...(glance ? [{ label: "At a glance", icon: "bars" as const, run: () => glance(name) }] : []),
       { label: pinned ? "Unpin" : "Pin to the left", run: () => grid.pin(name, !pinned) },
       { label: "Move left", run: () => grid.view.shift(name, -1) },
       { label: "Move right", run: () => grid.view.shift(name, 1) },

@@ -27,6 +27,8 @@ export interface GridActions {
   edit(place: Place, typed: string | null, cell: HTMLElement): boolean;
   erase(area: Rectangle): void;
   copy(area: Rectangle): void;
+  /** The columns in view, and how far they are scrolled. */
+  viewed?(x: number, range: readonly [number, number], version: number): void;
 }
 
 const GUTTER = 56;
@@ -110,6 +112,10 @@ export class GridView {
     const { row, column } = this.selection.active;
     if (column >= columns.length) this.selection = new Selection({ row, column: Math.max(0, columns.length - 1) });
     this.#layout();
+  }
+
+  get places(): Places {
+    return this.#places;
   }
 
   /** Names of the columns in the order in which they stand. */
@@ -214,6 +220,7 @@ export class GridView {
     this.element.tabIndex = seen && this.#places.all.length ? -1 : 0;
     if (this.#held) this.#giveBack();
     if (last >= first) this.#data.wanted(first, last);
+    this.#actions.viewed?.(x, range, this.#version);
   }
 
   #hold(): void {

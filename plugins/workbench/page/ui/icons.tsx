@@ -3,6 +3,7 @@
 const PATHS = {
   add: "M8 3v10M3 8h10",
   back: "M10 3 5 8l5 5",
+  bars: "M2.500 13.500h11M4.500 13.500v-4M8 13.500v-10M11.500 13.500v-7",
   check: "M3 8.5 6.5 12 13 4.5",
   close: "M4 4l8 8M12 4l-8 8",
   columns: "M2.5 3h11v10h-11zM6.2 3v10M9.8 3v10",
