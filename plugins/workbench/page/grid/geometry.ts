@@ -122,6 +122,11 @@ export class Rows {
     return top + ROW_HEIGHT > y + this.view ? top + ROW_HEIGHT - this.view : y;
   }
 
+  /** The height that rows drawn relative to one origin can take. */
+  get reach(): number {
+    return Math.min(this.height, ORIGIN_STEP * ROW_HEIGHT + this.view + ROW_HEIGHT);
+  }
+
   /** The row that places near `y` are relative to. */
   static origin(y: number): number {
     return Math.floor(y / (ROW_HEIGHT * ORIGIN_STEP)) * ORIGIN_STEP;

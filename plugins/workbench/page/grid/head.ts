@@ -1,6 +1,6 @@
 /** The head of the grid: names, sorts, resizing and moving of columns. */
 
-import { HEAD_HEIGHT, type Places } from "./geometry.ts";
+import { HEAD_HEIGHT, type Placed, type Places } from "./geometry.ts";
 import { HEAD, type Place } from "./selection.ts";
 
 export interface HeadColumn {
@@ -15,18 +15,27 @@ export interface SortKey {
   readonly descending?: boolean;
 }
 
-/** The drawn head. Its cells are made anew when columns enter or leave the view. */
+/** The drawn head. A cell that leaves the view becomes one that enters it. */
 export class Head {
   readonly element: HTMLDivElement;
   readonly #row: HTMLDivElement;
   readonly #fixed: HTMLDivElement;
-  #drawn = "";
+  readonly #pinned: HeadCell[] = [];
+  readonly #cells: HeadCell[] = [];
+  #range = "";
+  #version = -1;
+  #mark = -1;
 
   constructor() {
     this.element = box("head", "rowgroup");
     this.#row = box("head-row", "row");
     this.#row.setAttribute("aria-rowindex", "1");
     this.#fixed = box("fixed", "none");
+    const corner = box("head-cell corner", "columnheader");
+    corner.setAttribute("aria-colindex", "1");
+    corner.setAttribute("aria-label", "row number");
+    corner.textContent = "#";
+    this.#fixed.append(corner);
     this.#row.append(this.#fixed);
     this.element.append(this.#row);
     this.element.style.height = `${HEAD_HEIGHT}px`;
@@ -39,65 +48,86 @@ export class Head {
 
   draw(
     places: Places,
-    range: readonly [number, number],
+    [first, last]: readonly [number, number],
     heads: ReadonlyMap<string, HeadColumn>,
     sort: readonly SortKey[],
     active: Place | null,
     version: number,
   ): void {
     const mark = active?.row === HEAD ? active.column : -1;
-    const state = `${version}:${range[0]}:${range[1]}:${mark}`;
-    if (state === this.#drawn) return;
-    this.#drawn = state;
-    const cells: HTMLElement[] = [];
-    for (let at = 0; at < places.all.length; at += 1) {
-      if (at >= places.pinned && (at < range[0] || at > range[1])) continue;
-      const placed = places.all[at];
-      const cell = headCell(heads.get(placed.name), placed.name, sort, at === mark);
-      cell.setAttribute("aria-colindex", String(at + 2));
-      cell.style.transform = `translateX(${placed.left}px)`;
-      cell.style.width = `${placed.width}px`;
-      cells.push(cell);
-    }
-    this.#fixed.style.width = `${places.pinnedWidth}px`;
-    const corner = box("head-cell corner", "columnheader");
-    corner.setAttribute("aria-colindex", "1");
-    corner.setAttribute("aria-label", "row number");
-    corner.textContent = "#";
-    this.#fixed.replaceChildren(corner, ...cells.slice(0, places.pinned));
-    this.#row.replaceChildren(this.#fixed, ...cells.slice(places.pinned));
+    const anew = version !== this.#version;
+    const range = `${first}:${last}`;
+    if (!anew && range === this.#range && mark === this.#mark) return;
+    [this.#version, this.#range, this.#mark] = [version, range, mark];
+    if (anew) this.#fixed.style.width = `${places.pinnedWidth}px`;
+    const show = (cell: HeadCell, at: number) => {
+      if (anew || cell.column !== at) cell.show(at, places.all[at], heads, sort);
+      cell.focusable(at === mark);
+    };
+    fit(this.#pinned, places.pinned, this.#fixed);
+    this.#pinned.forEach(show);
+    const slots = Math.max(this.#cells.length, last - first + 1);
+    fit(this.#cells, slots, this.#row);
+    for (let at = first; at <= last; at += 1) show(this.#cells[at % slots], at);
+    for (const cell of this.#cells) if (cell.column < first || cell.column > last) cell.hide();
   }
 
   cell(column: number): HTMLElement | null {
-    return this.#row.querySelector<HTMLElement>(`[aria-colindex="${column + 2}"]`);
+    return [...this.#pinned, ...this.#cells].find((cell) => cell.column === column)?.element ?? null;
   }
 }
 
-function headCell(head: HeadColumn | undefined, name: string, sort: readonly SortKey[], active: boolean): HTMLElement {
-  const cell = box(head?.numeric ? "head-cell numeric" : "head-cell", "columnheader");
-  cell.tabIndex = active ? 0 : -1;
-  const at = sort.findIndex((key) => key.column === name);
-  if (head?.sortable) {
-    const direction = at < 0 ? "none" : sort[at].descending ? "descending" : "ascending";
-    cell.setAttribute("aria-sort", direction);
-    cell.classList.add("sortable");
+function fit(cells: HeadCell[], count: number, parent: HTMLElement): void {
+  while (cells.length < count) {
+    const cell = new HeadCell();
+    cells.push(cell);
+    parent.append(cell.element);
   }
-  const label = box("head-name");
-  label.textContent = name;
-  cell.title = head ? `${name} · ${head.type}` : name;
-  cell.append(label);
-  if (at >= 0) {
-    const mark = box("head-sort");
-    mark.textContent = (sort[at].descending ? "↓" : "↑") + (sort.length > 1 ? String(at + 1) : "");
-    cell.append(mark);
+  while (cells.length > count) cells.pop()?.element.remove();
+}
+
+class HeadCell {
+  readonly element = box("head-cell", "columnheader");
+  readonly #label = box("head-name");
+  readonly #mark = box("head-sort");
+  column = -1;
+
+  constructor() {
+    const menu = box("head-menu");
+    menu.setAttribute("aria-hidden", "true");
+    menu.textContent = "⋯";
+    const grip = box("head-grip");
+    grip.setAttribute("aria-hidden", "true");
+    this.element.tabIndex = -1;
+    this.element.append(this.#label, this.#mark, menu, grip);
   }
-  const menu = box("head-menu");
-  menu.setAttribute("aria-hidden", "true");
-  menu.textContent = "⋯";
-  const grip = box("head-grip");
-  grip.setAttribute("aria-hidden", "true");
-  cell.append(menu, grip);
-  return cell;
+
+  show(column: number, placed: Placed, heads: ReadonlyMap<string, HeadColumn>, sort: readonly SortKey[]): void {
+    const { element } = this;
+    const head = heads.get(placed.name);
+    const at = sort.findIndex((key) => key.column === placed.name);
+    this.column = column;
+    element.hidden = false;
+    element.className = `head-cell${head?.numeric ? " numeric" : ""}${head?.sortable ? " sortable" : ""}`;
+    element.style.transform = `translateX(${placed.left}px)`;
+    element.style.width = `${placed.width}px`;
+    element.title = head ? `${placed.name} · ${head.type}` : placed.name;
+    element.setAttribute("aria-colindex", String(column + 2));
+    if (head?.sortable) element.setAttribute("aria-sort", at < 0 ? "none" : sort[at].descending ? "descending" : "ascending");
+    else element.removeAttribute("aria-sort");
+    this.#label.textContent = placed.name;
+    this.#mark.hidden = at < 0;
+    this.#mark.textContent = at < 0 ? "" : (sort[at].descending ? "↓" : "↑") + (sort.length > 1 ? String(at + 1) : "");
+  }
+
+  focusable(active: boolean): void {
+    if (this.element.tabIndex !== (active ? 0 : -1)) this.element.tabIndex = active ? 0 : -1;
+  }
+
+  hide(): void {
+    this.column = -1;
+    this.element.hidden = true;
+  }
 }
 
 function box(name: string, role = ""): HTMLDivElement {

@@ -21,6 +21,7 @@ export interface GridData {
   wanted(first: number, last: number): void;
 }
 
+const NUMBERS = new Intl.NumberFormat("en");
 const LOADING: Shown = { text: "", tone: "loading" };
 
 class Cell {
@@ -30,10 +31,13 @@ class Cell {
   #drawn = "";
   #tone = "";
   #name = "";
+  #selected = false;
+  #active = false;
 
   constructor() {
     this.element = document.createElement("div");
     this.element.setAttribute("role", "gridcell");
+    this.element.setAttribute("aria-selected", "false");
     this.element.tabIndex = -1;
     this.element.append(this.#text);
   }
@@ -56,8 +60,14 @@ class Cell {
     const tone = `cell ${shown.tone}${selected ? " selected" : ""}${active ? " active" : ""}`;
     if (tone === this.#tone) return;
     this.#tone = this.element.className = tone;
-    this.element.setAttribute("aria-selected", String(selected));
-    this.element.tabIndex = active ? 0 : -1;
+    if (selected !== this.#selected) {
+      this.#selected = selected;
+      this.element.setAttribute("aria-selected", String(selected));
+    }
+    if (active !== this.#active) {
+      this.#active = active;
+      this.element.tabIndex = active ? 0 : -1;
+    }
     const name = NAMES[shown.tone] ?? "";
     if (name === this.#name) return;
     this.#name = name;
@@ -71,7 +81,7 @@ const NAMES: Record<string, string> = { missing: "missing", empty: "empty text",
 class Line {
   readonly element: HTMLDivElement;
   readonly #fixed: HTMLDivElement;
-  readonly #number: HTMLDivElement;
+  readonly #number = document.createElement("div");
   readonly #pinned: Cell[] = [];
   #cells: Cell[] = [];
   row = -1;
@@ -84,7 +94,6 @@ class Line {
     this.#fixed = document.createElement("div");
     this.#fixed.className = "fixed";
     this.#fixed.setAttribute("role", "none");
-    this.#number = document.createElement("div");
     this.#number.className = "number";
     this.#number.setAttribute("role", "rowheader");
     this.#number.setAttribute("aria-colindex", "1");
@@ -113,7 +122,7 @@ class Line {
     this.row = row;
     this.element.style.transform = `translateY(${(row - origin) * ROW_HEIGHT}px)`;
     this.element.setAttribute("aria-rowindex", String(row + 2));
-    this.#number.textContent = (row + 1).toLocaleString("en");
+    this.#number.textContent = NUMBERS.format(row + 1); // a new node: a text that changes its place counts as a shift
   }
 
   slide(x: number): void {

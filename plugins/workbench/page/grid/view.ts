@@ -160,6 +160,9 @@ export class GridView {
     this.#window.style.height = `${this.#height}px`;
     this.#filler.style.width = `${this.#places.width}px`;
     this.#filler.style.height = `${Math.max(0, this.#rows.extent + HEAD_HEIGHT - this.#height)}px`;
+    // one surface behind all rows: else the browser keeps a layer for each of them
+    this.#body.style.width = `${this.#places.width}px`;
+    this.#body.style.height = `${this.#rows.reach}px`;
     this.#pool.fit(this.#places, this.#width);
     this.#version += 1;
     this.#stale = true;
