@@ -253,6 +253,11 @@ def test_an_export_into_the_folder_is_cancelled_and_resumed(orders: Page, export
     dialog.get_by_label("File name").fill("resumed.ndjson")
     dialog.get_by_role("button", name="Export").click()
     dialog.get_by_text("exists already").wait_for()
+    for name in ("../x", "<img src=x onerror=alert(1)>"):
+        dialog.get_by_label("File name").fill(name)
+        dialog.get_by_role("button", name="Export").click()
+        dialog.get_by_text("cannot name a file").wait_for()
+    assert orders.locator("main img").count() == 0
 
 
 def test_a_filter_is_saved_by_name_used_and_forgotten(orders: Page) -> None:
