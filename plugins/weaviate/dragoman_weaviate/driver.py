@@ -44,7 +44,7 @@ from . import connect, error_answers, objects, read_or_write
 from .console import answers, completion
 from .console.parser import parse
 from .exporting.export import ExportReader, IdRange, Piece
-from .grid import filters, pages
+from .grid import filters, pages, summaries
 from .writing.apply import apply_plan
 from .writing.plan import plan_changes
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
     from dragoman_api.completions import Completion, CompletionRequest
     from dragoman_api.replies import Reply
+    from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
     from .columns.grid_columns import View
     from .http_requests import Exchange
@@ -125,6 +126,13 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         return await self._views.use(
             request.object, lambda view: self._run(pages.count(request, view)), given=request.filter
+        )
+
+    @hookimpl
+    async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
+        """See `dragoman_api.hookspecs.DriverSpec.summarize_column`."""
+        return await self._views.use(
+            request.object, lambda view: self._run(summaries.summarize(request, view)), given=request.filter
         )
 
     # changes

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import msgspec
+    from msgspec import Raw
 
     from dragoman_api.errors import Detail
     from dragoman_api.replies import Reply
@@ -81,6 +82,14 @@ def decode(reply: Reply, kind: type[T] | msgspec.json.Decoder[T]) -> T:
         raise QueryError(what, hint=_PROXY, details={"status": reply.status}) from fault
 
 
+def decode_part(text: Raw, kind: type[T]) -> T:
+    """Decode a part of an answer. Raises QueryError if it has another form."""
+    try:
+        return json_text.decode(bytes(text), kind)
+    except ValueError as fault:
+        raise QueryError(f"the answer is not the expected JSON: {fault}", hint=_PROXY) from fault
+
+
 def unsure(reply: Reply) -> bool:
     """Return whether a write may have been applied in spite of this answer.
 
@@ -118,7 +127,7 @@ def exception(reply: Reply) -> DragomanError:
         return _forbidden(text)
     if any(each in text for each in _NO_GRAPHQL):
         return QueryError(
-            f"this server does not answer GraphQL ({text}): filters, sorts and counts need it",
+            f"this server does not answer GraphQL ({text}): filters, sorts, counts and summaries need it",
             hint="unfiltered pages, edits, exports without a filter and REST lines in the console still work",
             code=GRAPHQL_OFF,
             details=details,

@@ -1,4 +1,4 @@
-"""GraphQL: filtered or sorted searches, and counts. Another search interface would replace this module alone.
+"""GraphQL: filtered or sorted searches, and counts. Another search interface would replace it and `aggregates` alone.
 
 Three rules keep pages from being wrong without an error (W21); all three are kept here and nowhere else:
 
@@ -124,7 +124,7 @@ def search(
     else:
         where = _complete(where, view)
     arguments = [f"limit:{limit}"] + ([f"offset:{offset}"] if offset else [])
-    arguments += _scope(where, tenant)
+    arguments += scope(where, tenant)
     keys = [*sort]
     if not any(path in (["_id"], ["id"]) for path, _ in keys) and (keys or not view.collection.one_part):
         keys.append((["_id"], False))
@@ -178,7 +178,8 @@ def _complete(where: Where | None, view: View) -> Where | None:
     return {"operator": "Not", "operands": [{"operator": "Not", "operands": [where]}]}
 
 
-def _scope(where: Where | None, tenant: str | None) -> list[str]:
+def scope(where: Where | None, tenant: str | None) -> list[str]:
+    """Return the arguments that restrict a collection to a filter and a tenant."""
     return ([f"where:{literal(where)}"] if where else []) + ([f"tenant:{literal(tenant)}"] if tenant else [])
 
 
@@ -214,8 +215,8 @@ def count(names: Iterable[str], *, where: Where | None = None, tenant: str | Non
 
 
 def _counts(names: Iterable[str], where: Where | None, tenant: str | None) -> str:
-    scope = ",".join(_scope(where, tenant))
-    arguments = f"({scope})" if scope else ""
+    inner = ",".join(scope(where, tenant))
+    arguments = f"({inner})" if inner else ""
     return f"Aggregate{{{' '.join(f'{name}{arguments}{{meta{{count}}}}' for name in names)}}}"
 
 

@@ -133,10 +133,14 @@ class Collection(msgspec.Struct, rename="camel"):
         return [*names, *(name for each in self.properties or [] for name in each.odd)]
 
     @property
+    def one_shard(self) -> bool:
+        """Whether one shard holds all objects that a request reads; a tenant is a shard."""
+        return self.tenancy.enabled or (self.sharding is not None and self.sharding.actual_count == 1)
+
+    @property
     def one_part(self) -> bool:
-        """Whether one shard on one node holds all objects that a search reads; a tenant is a shard."""
-        one_shard = self.tenancy.enabled or (self.sharding is not None and self.sharding.actual_count == 1)
-        return one_shard and self.replication is not None and self.replication.factor == 1
+        """Whether one shard on one node holds all objects that a search reads."""
+        return self.one_shard and self.replication is not None and self.replication.factor == 1
 
     @property
     def vectorizers(self) -> list[str]:

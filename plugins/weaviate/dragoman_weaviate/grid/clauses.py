@@ -55,12 +55,12 @@ def clause(row: Filter, field: Field, features: Features, notes: list[str]) -> W
         return _not(like) if row.op is Op.NOT_CONTAINS else like
     if row.op is Op.BETWEEN:
         bounds = zip((Op.GE, Op.LE), values, strict=True)
-        return {"operator": "And", "operands": [_compare(op, field, value) for op, value in bounds]}
+        return {"operator": "And", "operands": [compare(op, field, value) for op, value in bounds]}
     if row.op in LISTS:
         return _list(row.op, field, features, list(dict.fromkeys(values)))
     if row.op is Op.NE and field.range_only:  # the index for ranges omits rows without a value
-        return _not(_compare(Op.EQ, field, values[0]))
-    return _compare(row.op, field, values[0])
+        return _not(compare(Op.EQ, field, values[0]))
+    return compare(row.op, field, values[0])
 
 
 def _given(row: Filter) -> list[object]:
@@ -72,7 +72,8 @@ def _given(row: Filter) -> list[object]:
     return operands.several(row.value) if row.op in LISTS else [row.value]
 
 
-def _compare(op: Op, field: Field, value: Scalar) -> Where:
+def compare(op: Op, field: Field, value: Scalar) -> Where:
+    """Return the clause of one comparison, or of an equality."""
     return {"path": field.path, "operator": _COMPARE[op], filter_values.VALUES[field.family]: value}
 
 
@@ -104,10 +105,10 @@ def _list(op: Op, field: Field, features: Features, values: list[Scalar]) -> Whe
     if op is Op.IN:
         if features.contains and not each_by_itself:
             return {"path": field.path, "operator": "ContainsAny", filter_values.VALUES[field.family]: values}
-        return _joined("Or", [_compare(Op.EQ, field, value) for value in values])
+        return _joined("Or", [compare(Op.EQ, field, value) for value in values])
     if features.negation and not each_by_itself:
         return {"path": field.path, "operator": "ContainsNone", filter_values.VALUES[field.family]: values}
-    return _joined("And", [_compare(Op.NE, field, value) for value in values])
+    return _joined("And", [compare(Op.NE, field, value) for value in values])
 
 
 def _joined(operator: str, operands: list[Where]) -> Where:

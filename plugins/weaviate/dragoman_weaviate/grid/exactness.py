@@ -38,6 +38,9 @@ _CASED = ("field", "whitespace")
 _DOTTED = "İ"
 _OLD_LITERAL = re.compile(r"[\w\s*?-]*")
 _SMALLEST_DATE, _LARGEST_DATE = datetime(1677, 9, 22, tzinfo=UTC), datetime(2262, 4, 11, tzinfo=UTC)
+EMPTY_IS_NULL = "empty values count as null too"
+"""Why `null` is approximate for texts and arrays."""
+
 _DATES = "1677-09-22 to 2262-04-10"  # whole days of 64 bits of nanoseconds since 1970
 
 
@@ -160,9 +163,13 @@ def _without_characters(asked: Asked) -> bool:
     return not asked.text.strip(" *?\t\r\n") or (_tokenized(asked) and not asked.words)
 
 
+def comparable(date: str) -> bool:
+    """Return whether the server compares a date, as RFC 3339, as the one that it is."""
+    return _SMALLEST_DATE <= datetime.fromisoformat(re.sub(r"\.\d+", "", date)) < _LARGEST_DATE
+
+
 def _outside(asked: Asked) -> bool:
-    moment = datetime.fromisoformat(re.sub(r"\.\d+", "", asked.text))
-    return not _SMALLEST_DATE <= moment < _LARGEST_DATE
+    return not comparable(asked.text)
 
 
 def _absent_counts(asked: Asked) -> bool:
@@ -354,7 +361,7 @@ TABLE: tuple[Difference, ...] = (
         ops=NULLS,
         families={*Family},
         when=lambda asked: asked.field.array or asked.field.family is Family.TEXT,
-        reason="empty values count as null too",
+        reason=EMPTY_IS_NULL,
     ),
     Difference(
         name="null is empty",

@@ -100,7 +100,7 @@ class Checker:
             if name in seen:
                 yield f'There can be only one argument named "{name}".', seen[name], each.name
             seen[name] = each.name
-            if name in UNKNOWN and field.args:
+            if name in UNKNOWN and field.args and name not in field.args:
                 raise not_reproduced(f"the argument {name!r}")
             if name not in field.args:
                 text = f'Unknown argument "{name}" on field "{node.name.value}" of type "{shape.name}".'

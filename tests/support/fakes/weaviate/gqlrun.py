@@ -19,7 +19,8 @@ from graphql import (
     get_location,
 )
 
-from fakes.weaviate import gqltypes, retrieve
+from fakes.weaviate import aggregate, gqltypes, retrieve
+from fakes.weaviate.aggregate import Asked
 from fakes.weaviate.errors import InvalidError, not_reproduced
 from fakes.weaviate.gqlcheck import Checker
 from fakes.weaviate.gqltext import SyntaxFaultError, read
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from fakes.weaviate.calls import Call
     from fakes.weaviate.gqltypes import Out
+    from fakes.weaviate.store import Collection
 
 Answer = dict[str, Any]
 
@@ -120,13 +122,28 @@ class _Run:
         collection = self._call.collection(node.name.value)
         assert collection is not None
         if verb == "Aggregate":
-            count = retrieve.count(self._call, collection, arguments)
-            return [self._project(node.selection_set, shape, {"meta": {"count": count}})]
+            found = aggregate.rows(self._call, collection, arguments, list(self._asked(node, shape, collection)))
+            return [self._project(node.selection_set, shape, each) for each in found]
         if any(isinstance(each, FragmentSpreadNode) for each in node.selection_set.selections):
             raise InvalidError("interface conversion: ast.Selection is *ast.FragmentSpread, not *ast.Field")
         selected = {each.name.value for each in node.selection_set.selections if isinstance(each, FieldNode)}
         rows = retrieve.rows(self._call, collection, arguments, selected)
         return [self._project(node.selection_set, shape, retrieve.source(self._call, row, collection)) for row in rows]
+
+    def _asked(self, node: FieldNode, shape: Out, collection: Collection) -> Iterator[Asked]:
+        """Yield what an aggregate asks of each property."""
+        assert node.selection_set is not None
+        for each in self._fields(node.selection_set, shape.name):
+            name = each.name.value
+            if name in ("meta", "groupedBy", "__typename"):
+                continue
+            assert each.selection_set is not None
+            asked = Asked(name, collection.properties[name]["dataType"][0])
+            for figure in self._fields(each.selection_set, f"Aggregate{collection.name}{name}Obj"):
+                asked.figures.add(figure.name.value)
+                limits = [self._value(given.value) for given in figure.arguments or ()]
+                asked.top = limits[0] if limits else asked.top
+            yield asked
 
     def _project(self, chosen: SelectionSetNode, shape: Out, source: Mapping[str, Any]) -> Answer:
         found: Answer = {}

@@ -19,6 +19,19 @@ _PHONE = {
     "valid": "Boolean", "countryCode": "Int", "defaultCountry": "String",
 }  # fmt: skip
 _SCALARS = {"int": "Int", "number": "Float", "boolean": "Boolean"}
+_NUMERIC = {"count": "Int", "type": "String"} | dict.fromkeys(
+    ("minimum", "maximum", "sum", "mode", "mean", "median"), "Float"
+)
+_BOOLEAN = {"count": "Int", "type": "String", "totalTrue": "Int", "totalFalse": "Int"}
+_FIGURES = {
+    "text": {"count": "Int", "type": "String"},
+    "blob": {"count": "Int", "type": "String"},
+    "int": _NUMERIC,
+    "number": _NUMERIC,
+    "boolean": _BOOLEAN | dict.fromkeys(("percentageTrue", "percentageFalse"), "Float"),
+    "date": {"count": "Int"} | dict.fromkeys(("minimum", "maximum", "mode", "median"), "String"),
+    "ref": {"pointingTo": "String", "type": "String"},
+}
 # A search for what is near, a ranking and a grouping need vectors and indexes that the fake has not.
 UNKNOWN = frozenset({"nearVector", "nearObject", "group", "groupBy", "bm25", "hybrid", "autocut", "consistencyLevel"})
 
@@ -136,8 +149,30 @@ def _additional(collection: Collection) -> Out:
 
 
 def _aggregate(collection: Collection) -> Out:
-    meta = _object(f"Aggregate{collection.name}MetaObject", {"count": "Int"})
-    return Out(f"Aggregate{collection.name}", lambda: {"meta": Field(meta)}, many=True)
+    @cache
+    def fields() -> dict[str, Field]:
+        found = {name: Field(each) for name in collection.properties if (each := _figures(collection, name))}
+        meta = _object(f"Aggregate{collection.name}MetaObject", {"count": "Int"})
+        grouped = Out(
+            f"Aggregate{collection.name}GroupedByObj",
+            lambda: {"path": Field(Out("String", many=True)), "value": Field(Out("String"))},
+        )
+        return found | {"meta": Field(meta), "groupedBy": Field(grouped)}
+
+    return Out(f"Aggregate{collection.name}", fields, many=True)
+
+
+def _figures(collection: Collection, name: str) -> Out | None:
+    kind = collection.properties[name]["dataType"][0]
+    path = f"Aggregate{collection.name}{name}"
+    scalars = _FIGURES.get("ref" if kind[0].isupper() else kind.removesuffix("[]"))
+    if scalars is None:
+        return None
+    fields = {each: Field(Out(of_type)) for each, of_type in scalars.items()}
+    if kind.removesuffix("[]") in ("text", "blob"):
+        top = _object(f"{path}TopOccurrencesObj", {"value": "String", "occurs": "Int"})
+        fields["topOccurrences"] = Field(Out(top.name, top.fields, many=True), {"limit": In("Int")})
+    return Out(f"{path}Obj", lambda: fields)
 
 
 def _get_args(collection: Collection) -> dict[str, In]:
@@ -149,7 +184,8 @@ def _get_args(collection: Collection) -> dict[str, In]:
 
 
 def _aggregate_args(collection: Collection) -> dict[str, In]:
-    found = {"where": _where(f"AggregateObjects{collection.name}"), "limit": In("Int")}
+    where = _where(f"AggregateObjects{collection.name}")
+    found = {"where": where, "limit": In("Int"), "groupBy": _list(In("String"))}
     return found | _tenant(collection)
 
 

@@ -1,4 +1,4 @@
-"""What a class of a GraphQL document means: rows of a search, or their number."""
+"""What a class of a GraphQL document means: rows of a search, or those that a filter matches."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fakes.weaviate.tenants import check
 from fakes.weaviate.wherecheck import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from fakes.weaviate.calls import Call
     from fakes.weaviate.clauses import Clause
-    from fakes.weaviate.store import Collection, Stored
+    from fakes.weaviate.store import Collection, Shard, Stored
 
 _LISTED = "explorer: list class: search: "
 _PAGE = 100
@@ -104,8 +104,8 @@ def _after(arguments: dict[str, Any]) -> str | None:
         raise InvalidError(f"cursor api: invalid 'after' parameter: {reason}") from None
 
 
-def count(call: Call, collection: Collection, arguments: dict[str, Any]) -> int:
-    """Return how many objects a filter matches; no limit applies, so it is right.
+def matched(call: Call, collection: Collection, arguments: dict[str, Any]) -> Iterator[tuple[Shard, list[Stored]]]:
+    """Yield each shard with the objects that a filter matches; no limit applies, so none is left out.
 
     Raises:
         InvalidError: the server answers this error in place of the class.
@@ -114,12 +114,12 @@ def count(call: Call, collection: Collection, arguments: dict[str, Any]) -> int:
     prepared = _clause(call, collection, arguments)
     tenant = arguments.get("tenant") or ""
     check(collection, tenant)
-    shards = collection.parts(tenant)
-    if prepared is None:
-        return sum(len(each.objects) for each in shards)
     try:
-        clause = prepared()
-        return sum(len(clause.documents(collection, each, limit=0)) for each in shards)
+        clause = prepared() if prepared else None
+        for shard in collection.parts(tenant):
+            documents = clause.documents(collection, shard, limit=0) if clause else None
+            found = [each for each in shard.objects.values() if documents is None or each.doc in documents]
+            yield shard, found
     except MissingIndexError:
         raise
     except InvalidError as reason:

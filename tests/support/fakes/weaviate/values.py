@@ -68,6 +68,21 @@ def number(value: float) -> int | float:
     return int(Decimal(repr(found))) if found.is_integer() and abs(found) < 1e21 else found
 
 
+def go_float(value: float) -> str:
+    """Return a float in the fewest digits, with an exponent from a million on and below a ten-thousandth.
+
+    >>> [go_float(each) for each in (21.0, 1e6, 1234567.5, 0.0001, 1e-5, -0.0)]
+    ['21', '1e+06', '1.2345675e+06', '0.0001', '1e-05', '-0']
+    """
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int)
+    place = len(digits) + exponent - 1
+    if value and not -5 < place < 6:
+        rest = "".join(map(str, digits[1:]))
+        return f"{'-' * sign}{digits[0]}{'.' + rest if rest else ''}e{'-' if place < 0 else '+'}{abs(place):02}"
+    return f"{Decimal(repr(value)).normalize():f}" if value else "-0" if sign else "0"
+
+
 def go(value: Any) -> str:
     """Return a value as the server's messages show it."""
     if isinstance(value, bool):

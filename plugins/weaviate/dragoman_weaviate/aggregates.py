@@ -1,0 +1,199 @@
+"""GraphQL Aggregate: figures of one property, its frequent values, and counts of many filters in one request.
+
+What 1.38.11 answers (a test repeats each on a real server):
+
+- `topOccurrences` exists for texts only, and counts each element of an array. `groupBy` takes every scalar type, counts
+  a row once for each different value, and names values as text: floats as Go prints them, dates as they were written.
+- Both cut by shard: each shard gives its `limit` most frequent values, and the sums are neither completed nor cut
+  again. So counts over several shards are too low, unless fewer than `limit` values come back: then no shard left any
+  out.
+- Without a filter, figures of numbers, booleans and dates are read from the index of the property
+  (`indexFilterable`), and fail without it; with a filter, from the objects. The index holds integers from 2^63 - 512 on
+  as the smallest one, and dates outside 1677 to 2262 as others.
+- A `uuid`, an object and what has no scalar value are no field of an Aggregate; a `blob` is, and fails.
+- Filters in one request, under aliases, are each evaluated by themselves. A comparison reads the keys of its range, 5
+  to 10 microseconds each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw
+
+from . import error_answers
+from .columns.schema import Count
+from .graphql import Where, literal, query, scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman_api import HttpRequest
+    from dragoman_api.replies import Reply
+
+    from .columns.grid_columns import View
+
+_OWN = ("meta", "groupedBy")
+"""Fields of an Aggregate that a property of this name hides behind."""
+
+
+class _Error(msgspec.Struct, frozen=True):
+    message: str = ""
+
+
+class _Data(msgspec.Struct, frozen=True, rename="pascal"):
+    aggregate: dict[str, list[dict[str, Raw]] | None] | None = None
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: _Data | None = None
+    errors: list[_Error] | None = None
+
+
+class _Meta(msgspec.Struct, frozen=True):
+    count: Count
+
+
+class _GroupedBy(msgspec.Struct, frozen=True):
+    value: str
+
+
+class _Occurrence(msgspec.Struct, frozen=True):
+    value: str
+    occurs: Count
+
+
+class Figures(msgspec.Struct, frozen=True, rename="camel"):
+    """Figures of a property; those that were not asked for are None.
+
+    Attributes:
+        count: Number of values.
+        minimum: The smallest, a date as text.
+        maximum: The greatest.
+        total_true: How often a boolean is true.
+        total_false: How often it is false.
+        top_occurrences: The most frequent texts.
+    """
+
+    count: Count
+    minimum: int | float | str | None = None
+    maximum: int | float | str | None = None
+    total_true: Count | None = None
+    total_false: Count | None = None
+    top_occurrences: list[_Occurrence] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is asked about a property.
+
+    Attributes:
+        prop: The property.
+        figures: The figures, as GraphQL selects them; none if empty.
+        groups: The number of values to group rows by, at most, for each shard; 0 for none.
+        missing: A filter whose rows have no value, None if there is no such filter.
+    """
+
+    prop: str
+    figures: str = ""
+    groups: int = 0
+    missing: Where | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What was asked about a property; None for what was not.
+
+    Attributes:
+        rows: The rows that the filter selects.
+        figures: The figures.
+        groups: Values as text, each with its number of rows.
+        missing: Rows without a value.
+    """
+
+    rows: int
+    figures: Figures | None = None
+    groups: list[tuple[str, int]] | None = None
+    missing: int | None = None
+
+
+def has_figures(prop: str) -> bool:
+    """Return whether a property can be selected for its figures."""
+    return prop not in _OWN
+
+
+def joined(*clauses: Where | None) -> Where | None:
+    """Return the clause that holds where all of several hold; None for no restriction."""
+    given = [each for each in clauses if each is not None]
+    return {"operator": "And", "operands": given} if len(given) > 1 else next(iter(given), None)
+
+
+def ask(view: View, wanted: Wanted, *, where: Where | None, tenant: str | None) -> HttpRequest:
+    """Build the request for what is wanted of a property, over the rows of a filter."""
+    figures = f" {wanted.prop}{{{wanted.figures}}}" if wanted.figures else ""
+    parts = [_part("rows", view, scope(where, tenant), f"meta{{count}}{figures}")]
+    if wanted.groups:
+        grouped = [*scope(where, tenant), f"groupBy:{literal([wanted.prop])}", f"limit:{wanted.groups}"]
+        parts.append(_part("groups", view, grouped, "meta{count} groupedBy{value}"))
+    if wanted.missing is not None:
+        parts.append(_part("missing", view, scope(joined(where, wanted.missing), tenant), "meta{count}"))
+    return _query(parts)
+
+
+def read(reply: Reply, wanted: Wanted) -> Found:
+    """Read the answer. Raises DragomanError if the server refused, or answered in part."""
+    found = _read(reply)
+    row = next(iter(found.get("rows", ())), {})
+    figures = error_answers.decode_part(row[wanted.prop], Figures) if wanted.figures and wanted.prop in row else None
+    values = figures.top_occurrences if figures is not None else None
+    groups = [(each.value, each.occurs) for each in values] if values is not None else None
+    if wanted.groups:
+        groups = [
+            (error_answers.decode_part(each["groupedBy"], _GroupedBy).value, _count(each))
+            for each in found.get("groups", ())
+        ]
+    missing = None if wanted.missing is None else _counted(found, "missing")
+    return Found(rows=_counted(found, "rows"), figures=figures, groups=groups, missing=missing)
+
+
+def ask_counts(view: View, clauses: Sequence[Where | None], *, tenant: str | None) -> HttpRequest:
+    """Build the request that counts the rows of each of several filters."""
+    return _query(
+        [_part(f"n{at}", view, scope(each, tenant), "meta{count}") for at, each in enumerate(clauses)],
+    )
+
+
+def read_counts(reply: Reply, number: int) -> list[int]:
+    """Read that many counts. Raises DragomanError if the server refused, or answered in part."""
+    found = _read(reply)
+    return [_counted(found, f"n{at}") for at in range(number)]
+
+
+def _part(alias: str, view: View, arguments: Sequence[str], selected: str) -> str:
+    inner = f"({','.join(arguments)})" if arguments else ""
+    return f"{alias}:{view.target}{inner}{{{selected}}}"
+
+
+def _query(parts: Sequence[str]) -> HttpRequest:
+    return query(f"{{Aggregate{{{' '.join(parts)}}}}}")
+
+
+def _read(reply: Reply) -> dict[str, list[dict[str, Raw]]]:
+    answer = error_answers.decode(reply, _Answer)
+    if answer.errors or answer.data is None or answer.data.aggregate is None:
+        texts = [each.message for each in answer.errors or []]
+        raise error_answers.refused(texts or ["the answer contains neither data nor a reason"], status=reply.status)
+    return {alias: rows or [] for alias, rows in answer.data.aggregate.items()}
+
+
+def _counted(found: dict[str, list[dict[str, Raw]]], alias: str) -> int:
+    rows = found.get(alias)
+    if not rows:
+        raise error_answers.refused([f"the answer lacks the count {alias!r}"], status=200)
+    return _count(rows[0])
+
+
+def _count(row: dict[str, Raw]) -> int:
+    return error_answers.decode_part(row.get("meta", Raw(b"null")), _Meta).count
