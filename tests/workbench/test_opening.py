@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from browsing import shop, signed_in, tab_of
-from dragoman import Runtime
+from dragoman import Runtime, SavedConnection
 
 
 @pytest.fixture
@@ -196,3 +196,27 @@ async def test_a_guard_asks_in_the_page(shop_home, yes):
         assert bool(done["answers"]) is yes
         assert (await tab.failure("questions/answer", id=question["id"], yes=True))["code"] == "not-found"
         tasks.cancel_scope.cancel()
+
+
+PHONE = "Mozilla/5.0 (Linux; Android 14; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Mobile Safari/537.36"
+TABLET = "Mozilla/5.0 (Linux; Android 14; K) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36"
+
+
+@pytest.mark.parametrize(("agent", "surface"), [(PHONE, "phone"), (TABLET, "tablet")])
+async def test_P6_a_driver_that_excludes_phones_and_tablets_is_refused_there(home, agent, surface):
+    async with Runtime(home, spare=False) as runtime:
+        values = {"host": "127.0.0.1", "port": 9, "auth_method": "none"}
+        await runtime.save(SavedConnection(name="library", type="weaviate", values=values))
+    async with signed_in(home) as tab:
+        asked = {"open": {"connection": "library"}, "plugins/install": {"id": "weaviate"}}
+        asked["connections/test"] = {"name": "new", "type": "weaviate", "fields": {}}
+        for route, body in asked.items():
+            status, answer = await tab.send(route, body, **{"User-Agent": agent})
+            assert (status, answer["error"]["code"]) == (422, "surface-excluded")
+            assert surface in answer["error"]["message"]
+        _, shown = await tab.send("plugins/show", {"id": "weaviate"}, **{"User-Agent": agent})
+        assert shown["driver"]["unavailable_here"] is True
+        _, shown = await tab.send("plugins/show", {"id": "elasticsearch"}, **{"User-Agent": agent})
+        assert shown["driver"]["unavailable_here"] is False
+        assert (await tab("plugins/show", id="weaviate"))["driver"]["unavailable_here"] is False
+        assert (await tab.failure("open", connection="library"))["code"] == "connection-failed"

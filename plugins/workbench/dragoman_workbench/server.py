@@ -16,6 +16,7 @@ from .assets import NOT_BUILT
 from .event_stream import encode
 from .failures import failure_of
 from .messages import ROUTES, Done, Enter, Entered, Failed, Failure, NewToken, Request, ServerEvent
+from .surfaces import read_surface, surface
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -157,6 +158,7 @@ class HttpSide:
         if (route := self._routes.get(name)) is None:
             raise RefusedError(404, "not-found", "there is no such route")
         tab.running += 1
+        surface.set(read_surface(request.headers))
         try:
             asked = _decode(await request.read(), ROUTES[name][0])
             answer = await self._work.run(lambda: route(asked), abortable=name not in WRITES)

@@ -11,6 +11,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.downloads import Downloads
 from dragoman_workbench.messages import ROUTES, Done, Pinged, Preferences, State
 from dragoman_workbench.remembered import Remembered
+from dragoman_workbench.surfaces import DESKTOP, check_surface, surface
 
 from .changes import ChangeRoom
 from .connections import ConnectionRoom
@@ -91,7 +92,7 @@ def make_routes(
     )
     routes: dict[str, Route] = {}
     for room in rooms:
-        routes |= {name: _busy(route, connections) for name, route in room.routes.items()}
+        routes |= {name: _available(_busy(route, connections), runtime) for name, route in room.routes.items()}
     assert routes.keys() == ROUTES.keys() - {"enter", "leave", "token"}
     return Rooms(routes, downloads.answer)
 
@@ -102,6 +103,20 @@ def _busy(route: Route, connections: OpenConnections) -> Route:
     async def answer(asked: Any) -> Message:
         with connections.busy(getattr(asked, "connection", "")):
             return await route(asked)
+
+    return answer
+
+
+def _available(route: Route, runtime: Runtime) -> Route:
+    """Refuse what is about a connection whose driver excludes the surface that asks (P6)."""
+
+    async def answer(asked: Any) -> Message:
+        name = getattr(asked, "connection", "")
+        if name and surface.get() != DESKTOP:
+            saved = await run_sync(runtime.connections.get, name)
+            listing = await runtime.plugins.for_type(saved.type)
+            check_surface(listing.id, listing.excluded_surfaces)
+        return await route(asked)
 
     return answer
 

@@ -22,6 +22,7 @@ from dragoman_workbench.messages import (
     TypeList,
     TypeOffer,
 )
+from dragoman_workbench.surfaces import DESKTOP, check_surface, surface
 
 from .marketplace import summary
 
@@ -161,6 +162,9 @@ class ConnectionRoom:
         Raises:
             ConfigurationError: An entry is not of its field's kind, or names a reference that no connection holds.
         """
+        if surface.get() != DESKTOP:
+            listing = await self._runtime.plugins.for_type(asked.type)
+            check_surface(listing.id, listing.excluded_surfaces)
         form = {field.name: field for field in await self._runtime.plugins.form(asked.type)}
         saved = await run_sync(self._saved.get, asked.replace) if asked.replace else None
         if saved is None:

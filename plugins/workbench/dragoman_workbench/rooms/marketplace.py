@@ -20,6 +20,7 @@ from dragoman_workbench.messages import (
     Verified,
     VersionSummary,
 )
+from dragoman_workbench.surfaces import DESKTOP, check_surface, surface
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 SHOWN = 500
 """Drivers that one answer lists."""
-SURFACE = "desktop"
 
 
 def summary(listing: DriverListing) -> DriverSummary:
@@ -48,7 +48,7 @@ def summary(listing: DriverListing) -> DriverSummary:
         registry=listing.registry,
         size=listing.size,
         capabilities=[*listing.capabilities],
-        unavailable_here=SURFACE in listing.excluded_surfaces,
+        unavailable_here=surface.get() in listing.excluded_surfaces,
     )
 
 
@@ -148,6 +148,8 @@ class MarketplaceRoom:
 
     async def install(self, asked: DriverNamed) -> Installed:
         """Install a driver; the button is the consent, except to wider permissions."""
+        if surface.get() != DESKTOP:
+            check_surface(asked.id, (await self._plugins.show(asked.id)).listing.excluded_surfaces)
         made = await self._plugins.install(asked.id, version=asked.version)
         return Installed(id=made.plugin, version=made.version)
 
