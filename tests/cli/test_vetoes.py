@@ -57,6 +57,7 @@ VETOED = {
     "plugins unpin": ("update_plugin", "demo"),
     "plugins update": ("update_plugin", "demo"),
     "run": ("count_rows", "script.py"),
+    "summarize": ("summarize_column", "shop books title"),
     "update": ("apply_change", "shop books 1 --set price=0"),
 }
 LOOKING = {  # at files of this machine, and at registries
@@ -69,6 +70,7 @@ CONFIGURING = {
     "registry add",
     "registry remove",
 }  # what a person may as well write into the files
+SERVING = {"workbench"}  # it asks guards about each call of its page: workbench/test_guards_hold
 ROOMS = ("driver", "registry")  # for authors and operators: folders of theirs, and no connection
 
 
@@ -82,7 +84,7 @@ def names(command, name=""):
 
 
 def test_every_command_is_vetoed_or_touches_nothing_that_a_guard_guards():
-    rest = names(cli) - VETOED.keys() - LOOKING - CONFIGURING
+    rest = names(cli) - VETOED.keys() - LOOKING - CONFIGURING - SERVING
     assert {name for name in rest if not name.startswith(ROOMS)} == set()
 
 
