@@ -724,9 +724,11 @@ class ExportsArrays(Exporting):
 class LosesTheLastPart(MemoryDriver):
     @hookimpl
     async def export_rows(self, request):
+        held = None
         async for part in super().export_rows(request):
-            if part.checkpoint != "23":
-                yield part
+            if held is not None:
+                yield held
+            held = part
 
 
 @breaks("test_an_export_under_a_filter_has_what_the_filter_leaves")

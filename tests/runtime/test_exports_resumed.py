@@ -16,6 +16,7 @@ from pyarrow import parquet
 from dragoman import Filter
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
+from dragoman_api.kit import cursors
 from exporting import Line, breaks_before
 
 UNPACK = {".gz": gzip.decompress, ".zst": zstd.decompress}
@@ -51,6 +52,11 @@ def snapshot(folder, target):
         shutil.copy(path, target)
 
 
+def rows_before(request):
+    """Return the rows that the checkpoint of a request to the driver in memory says are safe."""
+    return cursors.unseal(request.checkpoint, cursors.query_of(request), int)
+
+
 async def interrupted(target, *, notes=lambda number: [], **more):
     """Leave an unfinished export behind, fifteen rows of it safe."""
     line = Line()
@@ -82,7 +88,7 @@ async def test_E32_from_whatever_is_on_disk_at_any_moment_exactly_the_rows_come_
             resumed += 1
             safe = json.loads((moment / f".{name}.checkpoint").read_bytes())["rows"]
             result = await again(moment / name, resume=True)
-            assert again.requests[0].checkpoint == str(safe)
+            assert rows_before(again.requests[0]) == safe
             assert (result.resumed, result.rows) == (1, 23)
             assert again.last("export.started").resumed == safe
             assert read(moment / name) == read(tmp_path / "whole" / name)
@@ -96,7 +102,7 @@ async def test_a_failure_keeps_everything_that_arrived_before_it(tmp_path):
     assert kept["rows"] == 15
     line = Line()
     await line(tmp_path / "b.ndjson", resume=True)
-    assert line.requests[0].checkpoint == "15"
+    assert rows_before(line.requests[0]) == 15
 
 
 def notes_on(number):

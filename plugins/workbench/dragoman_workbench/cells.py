@@ -13,7 +13,7 @@ from dragoman_api.cells import MAX_DIGITS, CutBytes, CutJson, CutText, Json, as_
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.json_text import decode
 
-from .messages import Bar, FrequentValue, PageAnswer, Row, Summary
+from .messages import Bar, FrequentValue, PageAnswer, Row, Summarized
 
 if TYPE_CHECKING:
     from dragoman import Page
@@ -147,9 +147,9 @@ def _row(key: RowKey | None, cells: list[Value]) -> Row:
     )
 
 
-def answer_summary(found: ColumnSummary, *, seconds: float) -> Summary:
+def answer_summary(found: ColumnSummary, *, seconds: float) -> Summarized:
     """Return a summary as the page of the workbench sees it."""
-    return Summary(
+    return Summarized(
         column=found.column,
         rows=found.rows,
         missing=found.missing,

@@ -1055,7 +1055,7 @@ export type SuggestionKind = "field" | "keyword" | "method" | "object" | "path";
  *     notes: Further remarks.
  *     seconds: How long it took.
  */
-export interface Summary {
+export interface Summarized {
   readonly column: Column;
   readonly rows: number;
   readonly missing: number | null;
@@ -1206,7 +1206,7 @@ export interface Routes {
   "page": [PageAsked, PageAnswer];
   "count": [CountAsked, Counted];
   "cell": [CellAsked, CellAnswer];
-  "summarize": [SummaryAsked, Summary];
+  "summarize": [SummaryAsked, Summarized];
   "explain": [ExplainAsked, Explained];
   "changes/plan": [PlanAsked, Planned];
   "changes/apply": [ApplyAsked, Applied];

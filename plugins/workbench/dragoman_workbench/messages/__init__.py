@@ -111,7 +111,7 @@ from .rows import (
     SortKey,
     TimeSpan,
 )
-from .summaries import Bar, FrequentValue, Summary, SummaryAsked
+from .summaries import Bar, FrequentValue, Summarized, SummaryAsked
 from .work import (
     CompleteAsked,
     Completed,
@@ -216,7 +216,7 @@ __all__ = [
     "SetPreference",
     "SortKey",
     "State",
-    "Summary",
+    "Summarized",
     "SummaryAsked",
     "Tagged",
     "TestConnection",

@@ -42,7 +42,7 @@ from .rows import (
     RowAnswer,
     RowAsked,
 )
-from .summaries import Summary, SummaryAsked
+from .summaries import Summarized, SummaryAsked
 from .work import (
     CompleteAsked,
     Completed,
@@ -166,7 +166,7 @@ ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
     "page": (PageAsked, PageAnswer),
     "count": (CountAsked, Counted),
     "cell": (CellAsked, CellAnswer),
-    "summarize": (SummaryAsked, Summary),  # aborting the fetch ends it
+    "summarize": (SummaryAsked, Summarized),  # aborting the fetch ends it
     "explain": (ExplainAsked, Explained),
     "changes/plan": (PlanAsked, Planned),
     "changes/apply": (ApplyAsked, Applied),

@@ -41,7 +41,7 @@ class Bar(Message, frozen=True, kw_only=True):
     rows: int
 
 
-class Summary(Message, frozen=True, kw_only=True):
+class Summarized(Message, frozen=True, kw_only=True):
     """One column at a glance; a figure that `approximate` does not name is exact.
 
     Attributes:

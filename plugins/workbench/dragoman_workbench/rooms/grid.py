@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         PageAsked,
         Selection,
         SortKey,
-        Summary,
+        Summarized,
         SummaryAsked,
         TimeSpan,
     )
@@ -144,7 +144,7 @@ class GridRoom:
         session = await self._open.session(asked.connection)
         return CellAnswer(cell=shown(await session.cell(read_key(asked.key), asked.column, revision=asked.revision)))
 
-    async def summarize(self, asked: SummaryAsked) -> Summary:
+    async def summarize(self, asked: SummaryAsked) -> Summarized:
         """Summarize a column."""
         session = await self._open.session(asked.connection)
         began = time.perf_counter()

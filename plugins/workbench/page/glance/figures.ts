@@ -2,11 +2,11 @@
 
 import { rowForCell } from "../filter/filter_rows.ts";
 import { show, textOf } from "../grid/cells.ts";
-import type { Bar, Cell, FilterRow, Summary } from "../messages.ts";
+import type { Bar, Cell, FilterRow, Summarized } from "../messages.ts";
 import { whole } from "../ui/figures.ts";
 
 /** A mark before a figure that is only estimated. */
-export function about(summary: Summary, figure: string): string {
+export function about(summary: Summarized, figure: string): string {
   return figure in summary.approximate ? "≈ " : "";
 }
 
@@ -22,7 +22,7 @@ export function share(rows: number, all: number): string {
 }
 
 /** One line that says what a summary draws. */
-export function sentence(summary: Summary): string {
+export function sentence(summary: Summarized): string {
   const parts = [`${about(summary, "rows")}${whole(summary.rows)} rows`];
   if (summary.missing) parts.push(`${about(summary, "missing")}${whole(summary.missing)} without a value`);
   if (summary.distinct !== null) parts.push(`${about(summary, "distinct")}${whole(summary.distinct)} different values`);
@@ -36,13 +36,13 @@ export function sentence(summary: Summary): string {
 }
 
 /** The rows of a filter that select one frequent value; null if no operator of the column does. */
-export function rowsForValue(summary: Summary, cell: Cell): FilterRow[] | null {
+export function rowsForValue(summary: Summarized, cell: Cell): FilterRow[] | null {
   const row = rowForCell(summary.column, cell, false);
   return row ? [row] : null;
 }
 
 /** The rows of a filter that select one bar; null if no operators of the column do, or not for the same element. */
-export function rowsForBar({ column }: Summary, bar: Bar): FilterRow[] | null {
+export function rowsForBar({ column }: Summarized, bar: Bar): FilterRow[] | null {
   const can = new Set<string>(column.operators ?? []);
   const [lower, upper] = [textOf(bar.lower), textOf(bar.upper)];
   if (column.repeated || lower === null || upper === null || !can.has(">=") || !can.has("<")) return null;

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { GridController } from "../grid/controller.ts";
-import type { Bar, FilterRow, Summary } from "../messages.ts";
+import type { Bar, FilterRow, Summarized } from "../messages.ts";
 import { ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { whole } from "../ui/figures.ts";
@@ -12,7 +12,7 @@ const VALUES = 20;
 const BARS = 30;
 
 export function GlancePanel({ grid, column, close }: { grid: GridController; column: string; close: () => void }) {
-  const [summary, setSummary] = useState<Summary | null>(null);
+  const [summary, setSummary] = useState<Summarized | null>(null);
   const [failed, setFailed] = useState<unknown>(null);
   useEffect(() => {
     const stop = new AbortController();
@@ -52,7 +52,7 @@ const FIGURES = [
   ["maximum", "maximum"],
 ] as const;
 
-function Figures({ summary }: { summary: Summary }) {
+function Figures({ summary }: { summary: Summarized }) {
   const text = (figure: (typeof FIGURES)[number][0]): string => {
     const value = summary[figure];
     if (value === null) return "unknown";
@@ -84,7 +84,7 @@ function Figures({ summary }: { summary: Summary }) {
 }
 
 /** Why a figure is only estimated, or not there. */
-function Why({ summary, figure }: { summary: Summary; figure: string }) {
+function Why({ summary, figure }: { summary: Summarized; figure: string }) {
   const [estimated, absent] = [summary.approximate[figure], summary.absent[figure]];
   return (
     <>
@@ -96,7 +96,7 @@ function Why({ summary, figure }: { summary: Summary; figure: string }) {
 
 type Filter = ((rows: FilterRow[]) => void) | null;
 
-function Bars({ summary, filter }: { summary: Summary; filter: Filter }) {
+function Bars({ summary, filter }: { summary: Summarized; filter: Filter }) {
   const most = Math.max(1, ...summary.bars.map((bar) => bar.rows));
   const range = (bar: Bar) => `${shownText(bar.lower)} to below ${shownText(bar.upper)}`;
   return (
@@ -129,7 +129,7 @@ function Bars({ summary, filter }: { summary: Summary; filter: Filter }) {
   );
 }
 
-function Values({ summary, filter }: { summary: Summary; filter: Filter }) {
+function Values({ summary, filter }: { summary: Summarized; filter: Filter }) {
   const most = Math.max(1, summary.rows);
   return (
     <section aria-label="Most frequent values">

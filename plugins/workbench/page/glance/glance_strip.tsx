@@ -4,7 +4,7 @@ import { useSignalEffect } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
 import type { GridController } from "../grid/controller.ts";
 import type { Placed } from "../grid/geometry.ts";
-import type { Summary } from "../messages.ts";
+import type { Summarized } from "../messages.ts";
 import { asFailure } from "../ui/controls.tsx";
 import { about, sentence, share, shownText } from "./figures.ts";
 import type { Glance } from "./summaries.ts";
@@ -62,7 +62,7 @@ function Card({ placed, glance, show }: {
 }
 
 /** A histogram over the extremes, or the most frequent values over their shares. */
-function Drawn({ summary }: { summary: Summary }) {
+function Drawn({ summary }: { summary: Summarized }) {
   const { bars, values, rows, missing, minimum, maximum } = summary;
   if (missing !== null && missing === rows) return <span class="glance-why">{rows ? "no values" : "no rows"}</span>;
   if (bars.length > 1) {
@@ -91,7 +91,7 @@ function Drawn({ summary }: { summary: Summary }) {
   );
 }
 
-function Histogram({ summary: { bars } }: { summary: Summary }) {
+function Histogram({ summary: { bars } }: { summary: Summarized }) {
   const most = Math.max(1, ...bars.map((bar) => bar.rows));
   return (
     <svg class="glance-bars" viewBox={`0 0 ${bars.length * 10} 100`} preserveAspectRatio="none" aria-hidden="true">

@@ -1,9 +1,9 @@
 /** Summaries of the columns in view: asked for a few at a time, kept until other rows are shown. */
 
 import { signal } from "@preact/signals";
-import type { Summary } from "../messages.ts";
+import type { Summarized } from "../messages.ts";
 
-export type Glance = { readonly summary: Summary } | { readonly failed: unknown };
+export type Glance = { readonly summary: Summarized } | { readonly failed: unknown };
 
 const AT_ONCE = 2;
 const PAUSE = 150;
@@ -12,14 +12,14 @@ const MOST_KEPT = 400;
 export class Summaries {
   /** Counts up when a summary has arrived, or all are forgotten. */
   readonly version = signal(0);
-  readonly #ask: (column: string, signal: AbortSignal) => Promise<Summary>;
+  readonly #ask: (column: string, signal: AbortSignal) => Promise<Summarized>;
   readonly #pause: number;
   readonly #kept = new Map<string, Glance>();
   readonly #running = new Map<string, AbortController>();
   #waiting: string[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(ask: (column: string, signal: AbortSignal) => Promise<Summary>, pause = PAUSE) {
+  constructor(ask: (column: string, signal: AbortSignal) => Promise<Summarized>, pause = PAUSE) {
     this.#ask = ask;
     this.#pause = pause;
   }

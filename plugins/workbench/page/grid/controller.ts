@@ -3,7 +3,7 @@
 import { effect, signal } from "@preact/signals";
 import { changesOf } from "../changes/change_list.ts";
 import { Summaries } from "../glance/summaries.ts";
-import type { Cell, Column, FilterRow, Note, PageAnswer, PageAsked, SortKey, Summary } from "../messages.ts";
+import type { Cell, Column, FilterRow, Note, PageAnswer, PageAsked, SortKey, Summarized } from "../messages.ts";
 import { recall, remember } from "../shell/preferences.ts";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
@@ -112,7 +112,7 @@ export class GridController {
   }
 
   /** Summarize a column over the rows that are shown. */
-  summary(column: string, most: { values: number; buckets: number }, signal: AbortSignal): Promise<Summary> {
+  summary(column: string, most: { values: number; buckets: number }, signal: AbortSignal): Promise<Summarized> {
     const { connection, object } = this;
     const { sort: _, ...rows } = this.query.peek();
     return call("summarize", { connection, object, ...rows, column, ...most }, signal);

@@ -3,11 +3,11 @@ import { test } from "node:test";
 import { points, units } from "../console/places.ts";
 import { rowsForBar, sentence, share } from "../glance/figures.ts";
 import { Summaries } from "../glance/summaries.ts";
-import type { Column, Summary } from "../messages.ts";
+import type { Column, Summarized } from "../messages.ts";
 
 const column = (name: string, more: Partial<Column> = {}): Column =>
   ({ name, type: "long", kind: "integer", role: "", operators: ["=", ">=", "<"], ...more }) as Column;
-const summary = (name: string, more: Partial<Summary> = {}): Summary => ({
+const summary = (name: string, more: Partial<Summarized> = {}): Summarized => ({
   column: column(name), rows: 10, missing: 0, values: [], distinct: null, minimum: null, maximum: null, bars: [],
   approximate: {}, absent: {}, notes: [], seconds: 0, ...more,
 });
@@ -18,7 +18,7 @@ class Server {
   readonly ended: string[] = [];
   readonly answer = new Map<string, () => void>();
 
-  ask = (name: string, signal: AbortSignal): Promise<Summary> => {
+  ask = (name: string, signal: AbortSignal): Promise<Summarized> => {
     this.asked.push(name);
     return new Promise((done, fail) => {
       this.answer.set(name, () => done(summary(name)));
