@@ -205,7 +205,8 @@ async def tell() -> None:
         cluster = await stack.enter_async_context(real_cluster(url) if url else fake_cluster())
         await tell_story(folder, cluster)
     print(f"\n{BOLD}The demo took {time.monotonic() - began:.0f} s and left no process running.{OFF}")
-    print("To try it:  make sample  (in one terminal)   source .venv/bin/activate; dragoman connections add shop")
+    print("To look at it:  make workbench   (grid and console in a browser)")
+    print("To try it:      make sample   (in one terminal)   source .venv/bin/activate; dragoman connections add shop")
 
 
 if __name__ == "__main__":
