@@ -37,7 +37,7 @@ def closure(name: str, found: set[str]) -> set[str]:
     return found
 
 
-def empty_environment(folder: Path, wheels: Path) -> Path:
+def empty_environment(folder: Path, wheels: list[Path]) -> Path:
     """Make an environment with the wheels and what they need from others, and nothing else."""
     venv.create(folder, with_pip=False)
     [site] = folder.glob("lib/python*/site-packages")
@@ -50,7 +50,7 @@ def empty_environment(folder: Path, wheels: Path) -> Path:
                 (site / top).symlink_to(place)
     python = folder / "bin/python"
     pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install", "-q"]
-    run(*pip, "--no-index", "--no-deps", *sorted(wheels.glob("*.whl")), cwd=folder)
+    run(*pip, "--no-index", "--no-deps", *wheels, cwd=folder)
     return python
 
 
@@ -70,8 +70,9 @@ def test_a_released_host_installs_its_drivers_without_a_network(tmp_path: Path):
         shutil.copy(ROOT / "tests" / name, tree / "tests" / name)
     keys = tmp_path / "keys"
     run("make", "-o", ".venv/.installed", "release", f"KEYS={keys}", cwd=tree)
-    assert [path.name.split("-")[0] for path in sorted((tree / "dist").iterdir())] == ["dragoman", "dragoman_api"]
-    python = empty_environment(tmp_path / "env", tree / "dist")
+    wheels = {path.name.split("-")[0]: path for path in (tree / "dist").iterdir()}
+    assert wheels.keys() == {"dragoman", "dragoman_api", "dragoman_workbench"}
+    python = empty_environment(tmp_path / "env", [wheels["dragoman"], wheels["dragoman_api"]])
     home = tmp_path / "home"
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "DRAGOMAN_HOME": str(home / "dragoman")}
     offline = OFFLINE if subprocess.run([*OFFLINE, "true"], capture_output=True, check=False).returncode == 0 else []

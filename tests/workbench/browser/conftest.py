@@ -124,8 +124,9 @@ def address(workbench: Path) -> str:
     return read_address(workbench)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """A Chromium for a file of tests. While Playwright runs, no other test of its process can have an event loop."""
     _need(CHROMIUM, "no Chromium here; try: apt-get install -y chromium")
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
     with playwright.sync_playwright() as started:

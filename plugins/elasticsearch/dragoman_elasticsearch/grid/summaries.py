@@ -18,7 +18,7 @@ from dragoman_api.kit.summaries import buckets_of
 from dragoman_api.summaries import ColumnSummary, Figure, SummaryRequest, ValueCount
 from dragoman_elasticsearch import error_answers
 from dragoman_elasticsearch.columns import exactness
-from dragoman_elasticsearch.columns.field_types import BOUNDS, Family, Field
+from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family, Field
 from dragoman_elasticsearch.columns.grid_columns import View, column
 from dragoman_elasticsearch.connect import Features
 from dragoman_elasticsearch.http_requests import Exchange, post, target
@@ -195,13 +195,19 @@ class _Summing:
         query = self.query if self.found.family is Family.INDEX else {"bool": {"filter": [self.query, has]}}
         body: dict[str, Any] = {"size": 1, "query": query, "sort": keys, "_source": False, "track_total_hits": False}
         dates = self.found.family is Family.DATE
-        body |= {"docvalue_fields": [self.found.field]} if dates else {}  # which are texts, and in order
+        body |= {"docvalue_fields": [self._date()]} if dates else {}  # which are texts, and in order
         hit = next(iter((yield from self._search(body, SearchAnswer[Hit])).hits.hits), None)
         if hit is None:
             return None
         if dates:
             return str(hit.fields[self.found.field][-1 if descending else 0])
         return msgspec.json.decode(hit.sort[0]) if hit.sort else None
+
+    def _date(self) -> dict[str, str]:
+        """Return how a date is read; 7.10 leaves out digits of a date_nanos, unless they are asked for."""
+        whole = {"field": self.found.field}
+        cut = {*self.found.types} == {"date_nanos"} and {*self.found.formats} == {DATE_FORMAT}
+        return whole | {"format": "strict_date_optional_time_nanos"} if cut else whole
 
     def _spread(self, bounds: Sequence[int | float | Decimal]) -> Exchange[list[int]]:
         """Count the rows between bounds. The outermost stay open: the type may have no room for a round number."""
