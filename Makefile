@@ -9,6 +9,11 @@ BUNDLE := runtime/dragoman/bundled/pins.json
 # Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
 unexport PYTHONDONTWRITEBYTECODE
 
+# What failed runs once more, one test after another: a machine that stops for a while fails any test that has a deadline.
+# Both runs print their failures, so a test that passes only then is seen. Status 1 alone means that tests failed.
+tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
+  $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
+
 .PHONY: help setup demo test slow fuzz mutants check live sample page workbench servers bench release clean
 
 help: ## what can be made
@@ -33,10 +38,10 @@ demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 	@$(BIN)/python -m docs.demo
 
 test: check ## lint, types, contracts and the default tests
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not slow"
+	@$(call tests,-m "not slow")
 
 slow: $(BUNDLE) page ## the tests that take long: an author's way, kills and resumptions of whole commands
-	@$(BIN)/python -m pytest -q -n auto --dist loadfile -m slow
+	@$(call tests,-m slow)
 	@command -v chromedriver >/dev/null || echo "Tests of a registry's pages skipped: chromedriver not found."
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || echo "Tests of the workbench's page skipped: Chromium not found."
 
