@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
 
@@ -68,7 +68,8 @@ def test_instants_lie_in_buckets_or_the_calendar_ends(one, other, most):
     assert bounds[0] <= low
     assert bounds[-1] > high
     assert all(a < b for a, b in pairwise(bounds))
-    written = [datetime.fromisoformat(instant_text(each)).timestamp() * 1000 for each in bounds]
+    begin = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    written = [(datetime.fromisoformat(instant_text(each)) - begin) / timedelta(milliseconds=1) for each in bounds]
     assert written == bounds
 
 
