@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import struct
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
-from dragoman.sandbox import missing_layers
-from dragoman.sandbox.levels import Level, achievable_level, assess, enforce
+from dragoman.sandbox import levels, missing_layers
+from dragoman.sandbox.levels import Level, Permission, achievable_level, assess, enforce
 from dragoman.sandbox.machine_level import measured_level
 from dragoman.sandbox.system import LAYERS
 from dragoman_api.errors import SandboxError
@@ -17,6 +19,7 @@ from dragoman_worker.lockdown import kernel, landlock, process_limits
 from dragoman_worker.wire import Sandboxed
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PROBES = dict.fromkeys(
@@ -65,6 +68,48 @@ def test_an_unreadable_status_is_unverified_and_not_passed() -> None:
     report = assess(GOOD, status=None, policy="auto")
     assert report.level is Level.PARTIAL
     assert "unverified" in str(report)
+    assert "hidepid" in report.remedies[0]
+    assert assess(GOOD, status=STATUS.replace("2", "1"), policy="auto").remedies == (), "it can be read"
+
+
+@pytest.mark.parametrize(
+    ("layer", "lost", "level"),
+    [
+        ("landlock", ("fs_read",), Level.PARTIAL),
+        ("limits", ("memory",), Level.PARTIAL),
+        ("capabilities", (), Level.PARTIAL),
+        ("seccomp", ("udp", "unix", "tcp", "fork", "signals"), Level.PROCESS),
+    ],
+)
+def test_a_layer_that_failed_is_named_once_and_not_again_by_what_it_left_open(
+    layer: str, lost: tuple[str, ...], level: Level
+) -> None:
+    told = msgspec.structs.replace(
+        GOOD, layers=tuple(each for each in LAYERS if each != layer), failures={layer: "EIO"},
+        probes={**PROBES, **dict.fromkeys(lost, False)},
+    )  # fmt: skip
+    status = {"capabilities": "CapEff:\t3f\nCapPrm:\t3f\nCapInh:\t3f\n", "seccomp": "Seccomp:\t0\n"}.get(layer, "")
+    report = assess(told, status=STATUS + status, policy="auto")
+    assert (report.level, len(report.missing)) == (level, 1)
+    assert "EIO" in report.missing[0]
+    other = assess(told, status=STATUS + status + "NoNewPrivs:\t0\n", policy="auto")
+    assert other.missing == (*report.missing, "the kernel does not confirm NoNewPrivs")
+
+
+def test_bounds_on_memory_and_processor_time_name_what_keeps_them() -> None:
+    def bounds(told: Sandboxed, *, cpu: bool) -> tuple[Permission, Permission]:
+        permissions = assess(told, status=STATUS, policy="auto", cpu=cpu).permissions
+        return permissions["memory"], permissions["cpu"]
+
+    limited, late = Permission(state="limited", by=("rlimits",)), Permission(state="limited", by=("deadline",))
+    assert bounds(GOOD, cpu=False) == (limited, late)
+    assert bounds(GOOD, cpu=True) == (limited, Permission(state="limited", by=("deadline", "rlimits")))
+    unlimited = msgspec.structs.replace(GOOD, probes={**PROBES, "memory": False})
+    assert bounds(unlimited, cpu=True) == (Permission(state="not_enforced"), late)
+    unproven = msgspec.structs.replace(GOOD, layers=("limits",), probes={})
+    assert bounds(unproven, cpu=False) == (limited, late)
+    job = msgspec.structs.replace(GOOD, layers=("job",), probes={})
+    assert bounds(job, cpu=True) == (Permission(state="limited", by=("job",)), late)
 
 
 def test_a_permission_is_enforced_only_by_layers_that_are_there() -> None:
@@ -115,6 +160,7 @@ def test_require_refuses_everything_below_full_and_names_what_is_missing() -> No
     with pytest.raises(SandboxError, match="no Landlock in this kernel") as caught:
         enforce(assess(NO_LANDLOCK, status=STATUS, policy="require"), policy="require", trusted=True)
     assert caught.value.hint
+    assert caught.value.code == "sandbox-insufficient"
 
 
 def test_off_claims_nothing() -> None:
@@ -129,6 +175,44 @@ def test_the_achievable_level_is_a_promise_without_permissions() -> None:
     assert report is achievable_level(), "looked up once"
     assert report.permissions == {}
     assert (report.level is Level.FULL) == (not report.missing)
+
+
+@pytest.fixture
+def looked_up_again() -> Iterator[None]:
+    achievable_level.cache_clear()
+    yield
+    achievable_level.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("without", "level"),
+    [("", Level.FULL), ("landlock", Level.PARTIAL), ("seccomp", Level.PROCESS), ("landlock seccomp", Level.PROCESS)],
+)
+@pytest.mark.usefixtures("looked_up_again")
+def test_the_achievable_level_is_what_the_kernel_offers(
+    monkeypatch: pytest.MonkeyPatch, without: str, level: Level
+) -> None:
+    def version() -> int:
+        if "landlock" in without:
+            raise OSError(errno.EIO, "no")
+        return 4
+
+    monkeypatch.setattr(landlock, "version", version)
+    monkeypatch.setattr(process_limits, "seccomp_refusal", lambda: "EIO" if "seccomp" in without else "")
+    report = achievable_level()
+    assert (report.level, report.landlock_abi) == (level, 0 if "landlock" in without else 4)
+    assert [cause.split()[0].lower() for cause in report.missing] == without.split()
+
+
+@pytest.mark.parametrize(("system", "remedy"), [("win32", "wsl"), ("darwin", "Linux")])
+@pytest.mark.usefixtures("looked_up_again")
+def test_elsewhere_a_process_is_all_there_is(monkeypatch: pytest.MonkeyPatch, system: str, remedy: str) -> None:
+    monkeypatch.setattr(levels, "sys", SimpleNamespace(platform=system))
+    told = msgspec.structs.replace(GOOD, layers=(), probes={})
+    for report in (achievable_level(), assess(told, status=None, policy="auto")):
+        assert (report.level, len(report.missing)) == (Level.PROCESS, 1)
+        assert ("Windows" if system == "win32" else system) in report.missing[0]
+        assert remedy in report.remedies[0]
 
 
 def test_a_filter_that_the_host_lent_its_child_confirms_nothing() -> None:
