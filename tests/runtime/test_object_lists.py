@@ -100,12 +100,24 @@ async def test_a_list_whose_cursor_comes_twice_is_a_fault_and_a_long_one_is_cut_
     assert listed.next
 
 
-async def test_a_list_whose_parts_list_nothing_ends_with_a_fault_although_every_cursor_is_new():
+@pytest.mark.parametrize("first", [[], [Object("x")]])
+async def test_a_list_whose_parts_list_nothing_ends_with_a_fault_although_every_cursor_is_new(first):
+    asked = []
+
     async def endless(request):
-        return ObjectList(objects=[], next=f"{int(request.cursor or 0) + 1}")
+        asked.append(int(request.cursor or 0))
+        return ObjectList(objects=[] if asked[-1] else first, next=f"{asked[-1] + 1}")
 
     with anyio.fail_after(20), pytest.raises(DriverFaultError):
         await whole_level(ObjectsRequest(), endless)
+    assert len(asked) == len(first) + 1_001
+
+
+async def test_a_level_of_as_many_objects_as_are_listed_ends_there():
+    async def half(request):
+        return ObjectList(objects=[Object("x")] * 50_000, next=f"{request.cursor}x")
+
+    assert len(await whole_level(ObjectsRequest(), half)) == 100_000
 
 
 async def test_the_notes_on_a_level_are_bounded_and_the_last_says_so():
