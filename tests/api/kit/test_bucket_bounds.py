@@ -73,6 +73,15 @@ def test_instants_lie_in_buckets_or_the_calendar_ends(one, other, most):
     assert written == bounds
 
 
+def test_buckets_up_to_a_day_have_the_sizes_that_clocks_show():
+    sizes = [1, 2, 5, 10, 20, 50, 100, 200, 500]
+    sizes += [1_000 * size for unit in (1, 60) for size in (unit, 2 * unit, 5 * unit, 10 * unit, 15 * unit, 30 * unit)]
+    sizes += [3_600_000 * size for size in (1, 2, 3, 6, 12, 24)]
+    for size in sizes:
+        assert instant_bounds(0, 4 * size - 1, most=4) == [0, size, 2 * size, 3 * size, 4 * size]
+        assert instant_bounds(0, 4 * size, most=4)[1] > size
+
+
 @pytest.mark.parametrize(
     ("days", "most", "texts"),
     [
