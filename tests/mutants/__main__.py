@@ -124,6 +124,8 @@ def _run(drawn: Sequence[Mutant], given: argparse.Namespace, until: float) -> li
             todo.append(mutant)
     if not todo:
         return trials
+    if until == float("inf"):  # else every module has its turn before time is up
+        todo.sort(key=lambda mutant: mutant.module)  # what collected the tests of one is used for the next
     files = {mutant.module: (file_of(mutant.module), HOLDING[mutant.module]) for mutant in todo}
 
     def told(trial: Trial) -> None:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import warnings
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import zip_longest
 from random import Random
 from typing import TYPE_CHECKING
 
 from cosmic_ray.ast import ast_nodes, get_ast
-from cosmic_ray.mutating import mutate_code
+from cosmic_ray.mutating import MutationVisitor
 
 from .operators import OPERATORS
 
@@ -47,7 +48,7 @@ class Mutant:
     def code(self) -> str | None:
         """The changed text; None where nothing, or no Python, comes of the change."""
         try:
-            code = mutate_code(self.source, OPERATORS[self.operator], self.occurrence)
+            code = _changed(self.source, self.operator, self.occurrence)
         except (AttributeError, AssertionError, IndexError):  # an operator that met an expression it does not know
             return None
         return code if code is not None and _means_another(self.source, code) else None
@@ -66,6 +67,23 @@ class Mutant:
         return f"{self.module} {digest} {self.operator} {self.occurrence}"
 
 
+def _changed(source: str, operator: str, occurrence: int) -> str | None:
+    visitor = MutationVisitor(occurrence, OPERATORS[operator])
+    tree = visitor.walk(pickle.loads(_pickled(source)))
+    return tree.get_code() if visitor.mutation_applied else None
+
+
+@lru_cache(maxsize=256)
+def _pickled(source: str) -> bytes:
+    """Return the tree of a module, which every change spoils; unpickling it is faster than parsing again."""
+    return pickle.dumps(get_ast(source), protocol=pickle.HIGHEST_PROTOCOL)
+
+
+@lru_cache(maxsize=256)
+def _meaning(source: str) -> str:
+    return ast.dump(ast.parse(source))
+
+
 def _means_another(source: str, code: str) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -74,7 +92,7 @@ def _means_another(source: str, code: str) -> bool:
             compile(tree, "mutant", "exec")
         except (SyntaxError, ValueError):
             return False
-        return ast.dump(tree) != ast.dump(ast.parse(source))
+        return ast.dump(tree) != _meaning(source)
 
 
 def mutants(module: str, source: str) -> list[Mutant]:

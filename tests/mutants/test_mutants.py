@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
+import gc
+import importlib.util
 import json
 import subprocess
 import sys
 import textwrap
 import time
 from itertools import islice
+from types import FunctionType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +19,7 @@ import pytest
 pytest.importorskip("cosmic_ray")
 
 from tests.mutants.accepted import accepted
+from tests.mutants.bench import exchange
 from tests.mutants.mutating import function_at, mutants, sample
 from tests.mutants.table import HOLDING, ROOT, file_of
 from tests.mutants.trying import Failed, Trial, Watched, attempt, benches, watch
@@ -173,6 +177,56 @@ def test_a_change_is_tried_with_the_tests_that_call_it_and_those_whose_calls_are
         for test in each["tests"].values():
             test["calls"]["plugins/m.py"] = test["calls"]["m.py"]
     assert chosen("plugins/m.py", "f") == (["e", "bb", "dd", "aaa"], ["g", "fff"])  # what a process called is unseen
+
+
+LOADED = """\
+LIMIT = 10
+
+def outer(value, least=1):
+    def inner():
+        return least <= value < LIMIT
+    return inner()
+
+def twice(function):
+    def call(value):
+        return function(value) and function(value)
+    return call
+
+class Box:
+    @property
+    def size(self):
+        return 3
+
+    @twice
+    def holds(self):
+        return self.size > 2
+"""
+
+
+def test_only_a_changed_function_is_exchanged_where_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    file = tmp_path / "loaded_toy.py"
+    file.write_text(LOADED)
+    spec = importlib.util.spec_from_file_location("loaded_toy", file)
+    assert spec is not None
+    assert spec.loader is not None
+    toy = importlib.util.module_from_spec(spec)
+
+    def changed(before: str, after: str, function: str) -> bool:
+        loaded = [each for each in gc.get_objects() if type(each) is FunctionType]
+        return exchange(str(file), LOADED, LOADED.replace(before, after), function, loaded)
+
+    assert changed("value < LIMIT", "value <= LIMIT", "outer")  # not loaded yet: the file decides
+    monkeypatch.setitem(sys.modules, "loaded_toy", toy)
+    spec.loader.exec_module(toy)
+    gc.unfreeze()
+    assert (toy.outer(10), toy.Box().size, toy.Box().holds()) == (False, 3, True)
+    assert changed("value < LIMIT", "value <= LIMIT", "outer")
+    assert changed("return 3", "return 2", "Box.size")
+    assert (toy.outer(10), toy.Box().size, toy.Box().holds()) == (True, 2, False)
+    assert changed("self.size > 2", "True", "Box.holds")
+    assert toy.Box().holds()
+    assert not changed("LIMIT = 10", "LIMIT = 9", "")
+    assert not changed("least=1", "least=2", "outer")  # a default is made while the module is loaded
 
 
 TOY = {

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import defaultdict
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -24,9 +25,13 @@ if TYPE_CHECKING:
 
 
 _COPIED = ("docs", "plugins", "pyproject.toml", "README.md", "LICENSE", "Makefile", "registry", "runtime", "tests")
-_LEFT_OUT = shutil.ignore_patterns("__pycache__", ".*", "node_modules", "corpus")
+_LEFT_OUT = shutil.ignore_patterns(".*", "node_modules", "corpus")
 _LONGEST = 900.0
 """Seconds for a whole file of tests."""
+_TOGETHER = 8
+"""How many files of tests are watched in one process."""
+_LATELY = 5
+"""How many tests that noticed other changes of a module go first."""
 
 Item = TypeVar("Item")
 Outcome = Literal["killed", "survived", "timeout"]
@@ -65,9 +70,6 @@ class Bench:
                 shutil.copytree(source, folder / name, ignore=_LEFT_OUT, symlinks=True)
             elif source.is_file():
                 shutil.copy2(source, folder / name)
-        # A change within a second that keeps the size must not go unseen.
-        words = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash"]
-        subprocess.run([*words, *(name for name in SOURCES if (folder / name).is_dir())], cwd=folder, check=True)
         path = os.pathsep.join(str(folder / name) for name in SOURCES[:3])
         temporary = folder / "tmp"
         temporary.mkdir()
@@ -179,18 +181,25 @@ def watch(
     wanted = dict.fromkeys(test for each in files.values() for test in each)
     missing = {test: digest_of(root / test) for test in wanted if not tests.knows(test, digest_of(root / test))}
 
-    def one(bench: Bench, test: str) -> None:
+    def some(bench: Bench, together: tuple[str, ...]) -> None:
         seconds = min(_LONGEST, until - time.monotonic())
         if seconds <= 0:
             return
-        told = bench.run([test], watch=list(files), seconds=seconds)
+        told = bench.run(together, watch=list(files), seconds=seconds)
         if told["outcome"] == "timeout" and seconds < _LONGEST:
             return
         if told["outcome"] not in ("survived", "untested"):  # all tests of a file may be slow ones
-            raise Failed(f"{test}: {told['outcome']} {told.get('killer', '')}, where nothing is changed")
-        tests.files[test] = {"digest": missing[test], "tests": told["tests"]}
+            raise Failed(f"{together}: {told['outcome']} {told.get('killer', '')}, where nothing is changed")
+        for test in together:
+            of = {name: each for name, each in told["tests"].items() if name.partition("::")[0] == test}
+            tests.files[test] = {"digest": missing[test], "tests": of}
 
-    _each(made, missing, one)
+    folders: dict[str, list[str]] = {}
+    for test in missing:
+        folders.setdefault(test.rpartition("/")[0], []).append(test)
+    # Those of a folder share most of what they import.
+    starts = [(folder, at) for folder, of in folders.items() for at in range(0, len(of), _TOGETHER)]
+    _each(made, [tuple(folders[folder][at : at + _TOGETHER]) for folder, at in starts], some)
 
 
 def attempt(
@@ -217,15 +226,67 @@ def attempt(
         if time.monotonic() > until:
             return
         file, names = files[mutant.module]
-        chosen = tests.chosen(file, function_at(mutant.source, mutant.line), names)
-        trial = None
+        function = function_at(mutant.source, mutant.line)
+        chosen = [_killers_first(some, killers[mutant.module]) for some in tests.chosen(file, function, names)]
+        together = collected[mutant.module]
+        trial = _in_function(bench, mutant, file=file, function=function, chosen=chosen, tests=tests, names=together)
         for some in chosen:
             if some and (trial is None or trial.outcome == "survived"):
                 trial = _tried(bench, mutant, file=file, chosen=some, tests=tests, names=names)
         if trial is not None:
+            if trial.killer:
+                killers[mutant.module].append(trial.killer)
             told(trial)
 
+    killers, collected = defaultdict[str, list[str]](list), _collected_with(files)
     _each(made, mutants, one)
+
+
+def _collected_with(files: Mapping[str, tuple[str, tuple[str, ...]]]) -> dict[str, tuple[str, ...]]:
+    """Return the tests that a process collects for each module: those of all modules of its package."""
+    packages: dict[str, dict[str, None]] = {}
+    for module, (_, names) in files.items():
+        packages.setdefault(module.rpartition(".")[0], {}).update(dict.fromkeys(names))
+    return {module: tuple(packages[module.rpartition(".")[0]]) for module in files}
+
+
+def _killers_first(chosen: dict[str, float], killers: list[str]) -> dict[str, float]:
+    """Put tests that noticed other changes of the module first, the latest foremost."""
+    lately = list(dict.fromkeys(reversed(killers)))[:_LATELY]
+    return {name: chosen[name] for name in (*(each for each in lately if each in chosen), *chosen)}
+
+
+def _in_function(
+    bench: Bench,
+    mutant: Mutant,
+    *,
+    file: str,
+    function: str,
+    chosen: list[dict[str, float]],
+    tests: Watched,
+    names: tuple[str, ...],
+) -> Trial | None:
+    """Try a mutant by exchanging a function's code alone, which is fast; None where no test notices that."""
+    seconds = {name: each for some in chosen for name, each in some.items()}
+    if not function or not seconds:
+        return None
+    said = bench.run(
+        names,
+        seconds=30 + 10 * sum(seconds.values()),
+        chosen=list(seconds),
+        file=file,
+        code=mutant.code,
+        function=function,
+    )
+    if said["outcome"] not in ("killed", "timeout"):
+        return None
+    killer = said.get("killer", "")
+    if killer and killer not in tests.alone:
+        again = bench.run(names, seconds=_LONGEST, chosen=[killer], function="")
+        tests.alone[killer] = again["outcome"] == "survived"
+    if killer and not tests.alone[killer]:
+        return None
+    return Trial(mutant=mutant, outcome=said["outcome"], killer=killer, seconds=said["took"])
 
 
 def _tried(
