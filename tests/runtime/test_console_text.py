@@ -151,6 +151,12 @@ def test_what_holds(row: str) -> None:
         ("hits.total.value >= 20000", "12003"),
         ("hits.total.value = 12004", "12003"),
         ("hits.total.value != 12003", "12003"),
+        ("hits.total.value < 12003", "12003"),
+        ("hits.total.value > 12003", "12003"),
+        ("hits.total.value > NaN", "12003"),
+        ("hits.total.value < Infinity", "12003"),
+        ("when < 2024-05-01T00:00:00Z", '"2024-05-01T00:00:00Z"'),
+        ("when > 2024-05-01T00:00:00Z", '"2024-05-01T00:00:00Z"'),
         ("hits.total.valve = 12003", "nothing"),
         ("hits.total.valve != 12003", "nothing"),
         ("hits.total missing", '{"value": 12003, "relation": "eq"}'),
@@ -177,6 +183,8 @@ def test_a_long_value_is_cut() -> None:
     [got] = verdicts("a = 1", text='{"a": "' + "x" * 500 + '"}')
     assert len(got) == 81
     assert got.endswith("…")
+    [got] = verdicts("a = 1", text='{"a": "' + "x" * 78 + '"}')
+    assert got == '"' + "x" * 78 + '"'
 
 
 def test_an_expectation_belongs_to_the_request_above_it() -> None:
