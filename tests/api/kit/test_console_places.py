@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman_api.completions import CompletionRequest, SuggestionKind
+from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, CompletionRequest, SuggestionKind
+from dragoman_api.errors import QueryError
 from dragoman_api.kit.console_places import ConsolePlace, Where, find_place
 
 
@@ -68,3 +69,25 @@ def test_a_name_is_written_as_json_in_a_body_and_as_it_is_in_a_path():
 def test_words_that_begin_alike_come_before_those_that_contain_the_word():
     words = [(text, SuggestionKind.KEYWORD, "") for text in ("match_all", "rematch", "Match", "match_all", "term")]
     assert [each.text for each in place("GET /mat").complete(words).suggestions] == ["match_all", "Match", "rematch"]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "DELETE", "HEAD", "PATCH", "get"])
+def test_every_method_begins_a_request(method):
+    found = place(f"{method} /a")
+    assert (found.where, found.method, found.path) == (Where.PATH, method.upper(), "/a")
+
+
+@pytest.mark.parametrize("position", [-1, 6])
+def test_a_position_outside_of_the_text_is_refused(position):
+    with pytest.raises(QueryError):
+        place("GET /", position)
+
+
+def test_words_that_are_too_many_or_too_long_for_an_answer_are_left_out():
+    words = [(f"w{number}", SuggestionKind.FIELD, "") for number in range(MAX_SUGGESTIONS)]
+    assert place("GET /w").complete(words).more is False
+    found = place("GET /w").complete([*words, ("last", SuggestionKind.FIELD, ""), ("wl", SuggestionKind.FIELD, "")])
+    assert ([each.text for each in found.suggestions], found.more) == ([text for text, *_ in words], True)
+    long = [("x" * (SUGGESTION_TEXT - size), SuggestionKind.FIELD, "") for size in (1, 2)]
+    [made] = place("GET /a {").complete(long).suggestions
+    assert len(made.text) == SUGGESTION_TEXT

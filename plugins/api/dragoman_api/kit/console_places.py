@@ -191,7 +191,7 @@ def _body(text: str, head: re.Match[str], position: int) -> ConsolePlace:
     if not quoted:
         found = _BARE.search(text, max(last, position - SUGGESTION_TEXT), position)
         typed = found[0] if found else ""
-    before = text[max(last, 0) : position - len(typed) - quoted].rstrip() or text[:last].rstrip()[-1:]
+    before = text[last : position - len(typed) - quoted].rstrip() or text[:last].rstrip()[-1:]
     return _in_body(stack, key, before[-1:], typed, quoted=quoted, head=head)
 
 
