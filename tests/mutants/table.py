@@ -61,6 +61,7 @@ _WEAVIATE = {
     "grid.residual": "grid",
     "grid.filter_values": "grid writing test_conformance.py",
     "grid.filters": "grid test_conformance.py",
+    "grid.id_windows": "grid/test_pages.py",
     "grid.pages": "grid test_strange_answers.py test_collections_in_detail.py",
     "grid.sorting": "grid test_conformance.py",
     "grid.summaries": "grid/test_summaries.py",

@@ -10,6 +10,7 @@ Three rules keep pages from being wrong without an error (W21); all three are ke
    number of its own, which is the same for each page. Several shards each give their first rows by that number, and are
    merged by id, so pages overlap. Replicas number their objects each for itself, in the order in which writes reach
    them, and any of them may answer, so without `_id` two pages could come from two orders. An id is the same on all.
+   `grid.id_windows` keeps the server from sorting all that match.
 3. Every sorted property is selected, since shards are merged by what is selected.
 """
 
@@ -137,6 +138,13 @@ def search(
     additional = _ADDITIONAL + (_vectors(view) if any(each.family is Family.VECTOR for each in fields) else "")
     text = f"Get{{{view.target}({','.join(arguments)}){{{' '.join(selection)} _additional{{{additional}}}}}}}"
     return query(f"{{{text}{_counts([view.target], doubt, tenant) if doubt else ''}}}")
+
+
+def by_id(where: Where | None, sort: Sequence[tuple[PropertyPath, bool]], view: View) -> bool:
+    """Return whether a search orders its objects by their ids, and by nothing else."""
+    if sort:
+        return [path for path, _ in sort] == [["_id"]]
+    return where is not None and not view.collection.one_part and _read_by(where, view) is None
 
 
 def _read_by(where: Where | None, view: View) -> PropertyPath | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -34,12 +34,14 @@ class View:
         collection: Its definition; its own name goes into requests.
         structure: The definition as the server wrote it.
         features: What the server's version can do.
+        sizes: The number of objects by tenant, as it was last counted.
     """
 
     name: str
     collection: Collection
     structure: str
     features: Features
+    sizes: dict[str | None, int] = field(default_factory=dict, compare=False)
 
     @property
     def target(self) -> str:

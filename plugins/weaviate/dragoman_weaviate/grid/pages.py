@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
@@ -19,6 +19,7 @@ from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 from . import filters
 from .cells import cell, cells
 from .filters import FilterBody, where_of
+from .id_windows import IdWindow, first_window
 from .residual import Residual, sort_kind, stored_value
 from .sorting import SortKeys, compile_sort
 
@@ -57,6 +58,11 @@ class _PageQuery:
         return self.request.limit if self.here is None else self.here.limit
 
     @property
+    def _reach(self) -> int:
+        """The number of rows up to the last one to read."""
+        return self._offset + self._limit
+
+    @property
     def _read(self) -> list[Field]:
         """The columns to read."""
         more = [] if self.here is None else self.here.fields(self.view)
@@ -87,7 +93,8 @@ class _PageQuery:
 
     def page(self) -> Exchange[Page]:
         """Fetch the page, and the total if requested."""
-        requests = [self._list() if self.plain else self._search()]
+        window = yield from self._window()
+        requests = [self._list() if self.plain else self._search(window)]
         if self.request.total or self.here is not None:
             requests.append(graphql.count([self.view.target], where=self.where, tenant=self.tenant))
         replies = yield requests
@@ -98,6 +105,8 @@ class _PageQuery:
             found = graphql.first_objects(replies[0], self.view)
             if found is None:
                 found = graphql.objects((yield from ask(self._search(to_the_end=True))), self.view)
+            if window is not None and len(found) < self._limit:
+                found = yield from self._outside(window, found)
             items, suspects = stored_objects.from_graphql(found, self.view)
             if wrong := (yield from stored_objects.repaired(items, suspects, self.view, self.tenant)):
                 reason = f"GraphQL replaces integers beyond 32 bits by null: {wrong} rows were read again by REST"
@@ -133,6 +142,28 @@ class _PageQuery:
             sort=here.sort,
         )
 
+    def _window(self) -> Exchange[IdWindow | None]:
+        """Return the ids among which the page should be, if it is in their order; None for all ids."""
+        if self.plain or not graphql.by_id(self.where, self.keys, self.view):
+            return None
+        if self.tenant not in self.view.sizes:
+            try:
+                self.view.sizes[self.tenant] = yield from graphql.count_of(self.view, None, self.tenant)
+            except DragomanError:
+                return None
+        descending = any(down for _, down in self.keys)
+        objects, filtered = self.view.sizes[self.tenant], self.where is not None
+        return first_window(self._reach, objects, filtered=filtered, descending=descending)
+
+    def _outside(self, window: IdWindow, found: list[dict[str, Any]]) -> Exchange[list[dict[str, Any]]]:
+        """Return the objects of a page that a window did not fill: from a larger one, or from all ids."""
+        wider = window.wider(self._reach, self._offset + len(found)) if found else None
+        if wider is not None:
+            found = graphql.objects((yield from ask(self._search(wider))), self.view)
+        if wider is None or len(found) < self._limit:
+            found = graphql.objects((yield from ask(self._search())), self.view)
+        return found
+
     def _list(self) -> HttpRequest:
         wants_vector = any(each.family is Family.VECTOR for each in self.fields)
         place = {"offset": self._offset or None} if self.after is None else {}
@@ -146,11 +177,11 @@ class _PageQuery:
             tenant=self.tenant,
         )
 
-    def _search(self, *, to_the_end: bool = False) -> HttpRequest:
+    def _search(self, window: IdWindow | None = None, *, to_the_end: bool = False) -> HttpRequest:
         return graphql.search(
             self.view,
             fields=self._read,
-            where=self.where,
+            where=window.around(self.where) if window is not None else self.where,
             sort=self.keys,
             offset=self._offset,
             limit=self._limit,
@@ -160,10 +191,14 @@ class _PageQuery:
 
     def _total(self, reply: Reply, notes: list[Note]) -> int | None:
         try:
-            return graphql.counted_of(reply, self.view.target)
+            counted = graphql.counted_of(reply, self.view.target)
         except DragomanError as error:
             notes.append(Note(code="total-unknown", reason=f"the rows were not counted: {error.message}"))
             return None
+        sizes = self.view.sizes
+        if self.where is None or counted > sizes.get(self.tenant, counted):
+            sizes[self.tenant] = counted
+        return counted
 
     def _next(self, items: list[StoredObject], total: int | None) -> str | None:
         if not self.plain or self.here is not None or len(items) < self.request.limit or not self.view.features.cursor:

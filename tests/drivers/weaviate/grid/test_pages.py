@@ -31,6 +31,7 @@ OFF = {"error": [{"message": "graphql api is disabled"}]}
 def asked(*rows: Filter, sort=(), answers=None, of=None, **more):
     """Fetch a page from canned answers and give what was asked for."""
     seen = of or view()
+    seen.sizes.setdefault(more.get("tenant"), 0)  # too few objects for windows of ids
     compiled = compile_filter(FilterRequest(object="Book", rows=list(rows)), seen) if rows else None
     plain = not rows and not any(each.column in ("title", "uuid", "pages") for each in sort)
     answers = answers or Answers(reply({"objects": []} if plain else EMPTY), reply(COUNT))
@@ -187,6 +188,103 @@ def test_rows_of_one_shard_on_one_node_need_no_order():
         assert ("sort:" in text) is sorts, more
         text = query(asked(Filter("title", "=", "tea"), sort=[Sort("title")], of=of, tenant=tenant)[1])
         assert '{path:["_id"],order:asc}]' in text
+
+
+def counted(number: int) -> dict:
+    return {"data": {"Aggregate": {"Book": [{"meta": {"count": number}}]}}}
+
+
+def found(*numbers: int) -> dict:
+    return {"data": {"Get": {"Book": [{"_additional": {"id": key(each)}} for each in numbers]}}}
+
+
+def windowed(*replies: dict, sort=(), row=None, of=None, **more) -> tuple:
+    """Fetch ten rows of a collection of which nothing is known; give the rows, and the texts of the requests."""
+    seen = of or view()
+    rows = [row or Filter("title", "=", "tea")] if row is not ... else []
+    compiled = compile_filter(FilterRequest(object="Book", rows=rows), seen) if rows else None
+    more = {"limit": 10, "total": False, "columns": ["uuid"]} | more
+    request = PageRequest(object="Book", filter=compiled, sort=list(sort), **more)
+    answers = Answers(*map(reply, replies))
+    page = answers.run(pages.page(request, seen))
+    return len(page.keys), [query([each]) for each in answers.asked]
+
+
+TEA = '{path:["title"],operator:Equal,valueText:"tea"}'
+BY_ID = '{path:["_id"],order:asc}'
+
+
+def test_rows_in_the_order_of_ids_are_looked_for_among_the_lowest_ids():
+    """W21, rule 2: to sort all that match would take seconds; the number of objects tells how many ids are enough."""
+    seen = view()
+    rows, (count, text) = windowed(counted(100_000), found(*range(10)), of=seen)
+    assert rows == 10
+    assert count == "{Aggregate{Book{meta{count}}}}"
+    low = re.search(rf"where:{{operator:And,operands:\[{re.escape(TEA)},(.*?)\]}},sort:\[{re.escape(BY_ID)}\]", text)[1]
+    assert re.fullmatch(r'{path:\["id"\],operator:LessThan,valueText:"00cc78e9-.*"}', low)  # 26 rows of each 8 objects
+    rows, [text] = windowed(found(*range(10)), of=seen, offset=20)
+    assert 'operator:LessThan,valueText:"0169' in text
+    assert "offset:20" in text
+
+
+def test_the_highest_ids_come_first_where_the_order_descends():
+    """W21, rule 2: without a filter, all objects of a window match."""
+    last_first = [Sort("uuid", descending=True)]
+    _, (_, text) = windowed(counted(100_000), found(*range(10)), sort=last_first, of=view(**ONE_PART))
+    assert 'operator:GreaterThanEqual,valueText:"ff3' in text
+    assert 'sort:[{path:["_id"],order:desc}]' in text
+    _, (_, text) = windowed(counted(100_000), found(*range(10)), sort=last_first, row=...)
+    assert 'where:{operator:Not,operands:[{operator:Not,operands:[{path:["id"],operator:GreaterThanEqual' in text
+    assert 'valueText:"ffe6' in text
+
+
+def test_where_a_window_does_not_fill_the_page_more_ids_are_read():
+    """W21, rule 2: as many as its rows suggest, once; then all."""
+    few, many = found(*range(20)), found(*range(50))
+    rows, (_, first, second) = windowed(counted(100_000), few, many, limit=50)
+    assert rows == 50
+    assert 'LessThan,valueText:"0207' in first
+    assert 'LessThan,valueText:"079a' in second  # 50 rows instead of 20, and a half more
+    rows, texts = windowed(counted(100_000), few, few, many, limit=50)
+    assert rows == 50
+    assert f"where:{TEA},sort:" in texts[-1]
+    for none in (found(), found(*range(15))):
+        rows, texts = windowed(counted(100_000), none, found(1, 2), limit=50)
+        assert (rows, len(texts)) == (2, 3)
+        assert f"where:{TEA},sort:" in texts[-1]
+
+
+@pytest.mark.parametrize(
+    ("more", "requests"),
+    [
+        ({"of": view(**ONE_PART)}, 1),  # the order of writing is cheaper
+        ({"row": Filter("pages", ">", 1)}, 1),  # so is that of the index
+        ({"sort": [Sort("title")]}, 1),
+        ({"sort": [Sort("uuid"), Sort("title")]}, 1),
+        ({"answers": [counted(1_247)]}, 2),  # a window would hold a quarter of all ids
+        ({"answers": [{"errors": [{"message": "no right to count"}]}]}, 2),
+        ({"answers": [counted(0)]}, 2),
+    ],
+)
+def test_all_ids_are_read_where_a_window_would_not_help(more, requests):
+    answers = more.pop("answers", [])
+    rows, texts = windowed(*answers, found(1), **more)
+    assert (rows, len(texts)) == (1, requests)
+    assert 'path:["id"]' not in texts[-1]
+
+
+def test_the_number_of_objects_is_taken_from_every_total_that_tells_it():
+    seen = view(multiTenancyConfig={"enabled": True}, replicationConfig={"factor": 3})
+    plain = PageRequest(object="Book", tenant="ann", limit=10)
+    Answers(reply({"objects": []}), reply(counted(50_000))).run(pages.page(plain, seen))
+    assert seen.sizes == {"ann": 50_000}
+    _, [first, _] = windowed(found(*range(10)), counted(60_000), of=seen, tenant="ann", total=True)
+    assert 'operator:LessThan,valueText:"0198' in first
+    assert seen.sizes == {"ann": 60_000}  # no fewer than match
+    windowed(found(*range(10)), counted(7), of=seen, tenant="ann", total=True)
+    assert seen.sizes == {"ann": 60_000}
+    _, [count, _] = windowed(counted(10), found(1), of=seen, tenant="bob")
+    assert count == '{Aggregate{Book(tenant:"bob"){meta{count}}}}'
 
 
 def test_several_clauses_are_sent_once():
@@ -394,6 +492,28 @@ class Rules:
         found = await wv.page(name, Filter("t", "=", "tea"))
         assert {row.key.id: row["i"] for row in found.rows} == {key(at): row.get("i") for at, row in enumerate(rows)}
         assert [each.path for each in wv.log[mark:] if each.method == "GET"][2:] == [f"/v1/objects/{name}/{key(7)}"]
+
+    @pytest.mark.parametrize(
+        "ids", ["spread", *(pytest.param(each, marks=pytest.mark.slow) for each in ("lowest", "highest"))]
+    )
+    async def test_pages_in_the_order_of_ids_are_right_wherever_the_ids_are(self, wv: Rig, ids: str):
+        """W21, rule 2: ids that begin alike, as with a time in them, make windows useless, not pages wrong."""
+        start = {"spread": "", "lowest": "0" * 8, "highest": "f" * 8}[ids]
+        rows = [{"id": start + key(at)[len(start) :], "k": "few" if at % 40 == 0 else "many"} for at in range(1_300)]
+        name = await wv.collection({"k": {"dataType": ["text"], "tokenization": "field"}}, rows, shards=3)
+        mark = len(wv.log)
+        for kind in ("many", "few", ""):
+            due = sorted(each["id"] for each in rows if not kind or each["k"] == kind)
+            where = [Filter("k", "=", kind)] if kind else []
+            orders = [([], due)] if kind else []
+            orders += [([Sort("uuid")], due), ([Sort("uuid", descending=True)], due[::-1])]
+            for sort, wanted in orders:
+                for offset in (0, 7, len(due) - 3):
+                    page = await wv.page(name, *where, sort=sort, offset=offset, limit=7)
+                    assert [each.id for each in page.keys] == wanted[offset : offset + 7], (kind, sort, offset)
+                    assert page.total == len(due)
+        sent = [each.body for each in wv.log[mark:] if each.body]
+        assert sum('path:[\\"id\\"],operator:' in each for each in sent) > 5
 
     async def test_a_page_goes_on_where_a_cursor_points(self, wv: Rig):
         """W39."""
