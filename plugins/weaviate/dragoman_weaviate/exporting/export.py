@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -31,6 +32,8 @@ _RANGES = 4
 _LEAST, _FIRST, _MOST = 20, 1_000, 2_500  # rows of one request
 _BYTES = 4 * 2**20  # of one part, about
 _EMPTY, _NULL = Raw(b"{}"), Raw(b"null")
+_ALL = 2**128  # ids
+_MORE = 8  # times as many ids are asked for after none of them matched
 
 
 class _Row(msgspec.Struct, rename="camel", gc=False):
@@ -66,9 +69,10 @@ class IdRange:
         bound: The last id of the range, empty for no bound.
         size: Rows of the next page.
         most: Rows of a page at most.
-        told: The id of the last row passed on.
+        told: The id up to which all was passed on.
         ended: Whether its last row was passed on.
         patience: With the server, until its next page.
+        gap: How many ids there are to one row that matches, as far as is known; 0 if it is not.
     """
 
     position: str
@@ -78,6 +82,29 @@ class IdRange:
     told: str
     ended: bool = False
     patience: Patience = field(default_factory=Patience)
+    gap: int = 0
+
+    def edge(self) -> str:
+        """Return the id up to which the next page is asked for: the bound, or one before it if that is far.
+
+        The server sorts all rows that match up to there, and returns the first `size` of them.
+        """
+        try:
+            last = _number(self.position) + self.gap * self.size
+            near = self.gap > 0 and last < (_number(self.bound) if self.bound else _ALL)
+        except ValueError:
+            return self.bound
+        return str(UUID(int=last)) if near else self.bound
+
+    def go_on(self, rows: int, last: str) -> None:
+        """Go on after an id, up to which so many rows match."""
+        try:
+            passed = _number(last) - _number(self.position)
+        except ValueError:
+            passed, self.gap = 0, 0
+        if self.gap:
+            self.gap = max(1, passed // rows) if rows else self.gap * _MORE
+        self.position = last
 
     def again(self, error: DragomanError) -> float:
         """Return the seconds until a page that failed is requested again, with fewer rows.
@@ -92,6 +119,14 @@ class IdRange:
             raise error
         self.size = max(_LEAST, self.size // 2)
         return pause
+
+
+def _number(id_: str) -> int:
+    """Return the place of an id among all. Raises ValueError if it is not written as the server writes ids."""
+    found = UUID(id_) if id_ else UUID(int=0)
+    if id_ and str(found) != id_:
+        raise ValueError(id_)
+    return found.int
 
 
 @dataclass(slots=True)
@@ -154,6 +189,9 @@ class ExportReader:
             self.total = yield from graphql.count_of(self.view, self.where, self.tenant)
         except DragomanError:
             self.total = None
+        if self.where is not None and self.total:
+            for span in self.ranges:
+                span.gap = _ALL // self.total
 
     def pieces(self, span: IdRange) -> Exchange[list[Piece]]:
         """Fetch the next page of a range; it is empty at the end.
@@ -161,23 +199,33 @@ class ExportReader:
         Raises:
             QueryError: The server repeats itself or answers nothing: the export would be incomplete.
         """
-        found = yield from self._smaller(span)
+        rows, ended, edge = yield from self._next(span)
+        while ended and not rows and edge != span.bound:
+            span.go_on(0, edge)
+            rows, ended, edge = yield from self._next(span)
+        pieces = list(self._cut(span, rows))
+        if pieces:
+            last = pieces[-1]
+            if ended and edge != span.bound:
+                last.last = edge
+            span.go_on(len(rows), last.last)
+            span.size = rows_that_fit(_BYTES, rows=last.rows, size=len(last.data), most=span.most, least=_LEAST)
+        pieces = pieces or [Piece(span, b"", 0, span.position)]
+        pieces[-1].ends = ended and edge == span.bound
+        return pieces
+
+    def _next(self, span: IdRange) -> Exchange[tuple[Sequence[_Row], bool, str]]:
+        """Return the next rows of a range, whether they are all up to an id, and that id."""
+        edge = span.edge()
+        found = yield from self._smaller(span, edge)
         span.patience.renew()
         target = self.view.target
         keys = [row.id for row in found if row.collection == target]
         if len(keys) < len(found):
             strange = next(row.collection for row in found if row.collection != target)
             raise QueryError(f"the export is incomplete: the server returned a row of '{strange}'")
-        walk = Walk(key=attrgetter("id"), position=span.position, until=span.bound or None, what="export")
-        rows = walk.accept(found, span.size, keys)
-        pieces = list(self._cut(span, rows))
-        if pieces:
-            last = pieces[-1]
-            span.position = last.last
-            span.size = rows_that_fit(_BYTES, rows=last.rows, size=len(last.data), most=span.most, least=_LEAST)
-        pieces = pieces or [Piece(span, b"", 0, span.position)]
-        pieces[-1].ends = walk.ended
-        return pieces
+        walk = Walk(key=attrgetter("id"), position=span.position, until=edge or None, what="export")
+        return walk.accept(found, span.size, keys), walk.ended, edge
 
     def part(self, piece: Piece) -> ExportPart:
         """Build a part of the export; its checkpoint says where each range continues."""
@@ -186,11 +234,11 @@ class ExportReader:
         checkpoint = cursors.seal(cursors.query_of(self.request), position)
         return ExportPart(data=piece.data, rows=piece.rows, total=self.total, checkpoint=checkpoint)
 
-    def _smaller(self, span: IdRange) -> Exchange[list[_Row]]:
+    def _smaller(self, span: IdRange, edge: str) -> Exchange[list[_Row]]:
         """Fetch a page, and a smaller one if the answer is too long."""
         while True:
             try:
-                return (yield from (self._listed(span) if self.where is None else self._found(span)))
+                return (yield from (self._listed(span) if self.where is None else self._found(span, edge)))
             except WindowExceededError as error:  # the server names a lower limit than usual
                 if not 0 < (window := int(str(error.details["window"]))) < span.size:
                     raise
@@ -211,9 +259,9 @@ class ExportReader:
         )
         return error_answers.decode((yield from ask(request)), _list).objects or []
 
-    def _found(self, span: IdRange) -> Exchange[list[_Row]]:
-        edges = [("GreaterThan", span.position), ("LessThanEqual", span.bound)]
-        clauses = [{"path": ["id"], "operator": op, "valueText": edge} for op, edge in edges if edge]
+    def _found(self, span: IdRange, edge: str) -> Exchange[list[_Row]]:
+        edges = [("GreaterThan", span.position), ("LessThanEqual", edge)]
+        clauses = [{"path": ["id"], "operator": op, "valueText": id_} for op, id_ in edges if id_]
         where: Where = {"operator": "And", "operands": [self.where, *clauses]} if clauses else self.where or {}
         fields = [each for each in self.view.fields.values() if self.vectors or each.family is not Family.VECTOR]
         by_id = [(["_id"], False)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
+import msgspec
 import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.rig import OnFake, OnServer, Rig, key
@@ -215,6 +217,82 @@ def test_a_filtered_export_asks_between_its_bounds():
         assert "limit:2500" in text
 
 
+def filtered(total: int) -> ExportReader:
+    """Make a filtered export whose rows were counted."""
+    compiled = compile_filter(FilterRequest(object="Book", rows=[Filter("title", "=", "tea")]), view())
+    export = reader(filter=compiled)
+    Answers(reply({"data": {"Aggregate": {"Book": [{"meta": {"count": total}}]}}})).run(export.count())
+    return export
+
+
+def searched(*ids: str) -> Any:
+    return reply({"data": {"Get": {"Book": [{"_additional": {"id": each}} for each in ids]}}})
+
+
+def bounds(script: Answers) -> list[list[str]]:
+    """Return the bounds of ids in each search."""
+    return [re.findall(r'path:\[\\"id\\"\],operator:\w+,valueText:\\"(.{8})', str(each.body)) for each in script.asked]
+
+
+def test_a_filtered_export_asks_for_no_more_ids_than_a_page_needs():
+    """The server would sort all rows of the range for each page."""
+    export = filtered(100_000)
+    span = export.ranges[1]
+    script = Answers(searched("40000000-0000-0000-0000-000000000001", "45000000-0000-0000-0000-000000000000"))
+    [piece] = script.run(export.pieces(span))
+    assert bounds(script) == [["3fffffff", "46666666"]]  # of 2,500 rows, as many ids as 100,000 rows leave to them
+    assert (piece.rows, piece.last[:8], piece.ends) == (2, "46666666", False)  # what it ends with was read
+    assert left(export, export.part(piece))[1] == (piece.last, span.bound)
+
+
+def test_a_full_page_of_a_filtered_export_goes_on_behind_its_last_row():
+    export = filtered(100_000)
+    span = export.ranges[0]
+    span.size = 2
+    [piece] = Answers(searched(uuid(4), uuid(8))).run(export.pieces(span))
+    assert (piece.last, piece.ends, span.position) == (uuid(8), False, uuid(8))
+    span.size = 2
+    script = Answers(searched(uuid(10)))
+    [piece] = script.run(export.pieces(span))
+    assert f'LessThanEqual,valueText:\\"{uuid(16)}' in str(script.asked[0].body)  # 4 ids to a row
+    assert (piece.rows, piece.last, piece.ends) == (1, uuid(16), False)
+
+
+def test_where_no_id_matches_a_filtered_export_goes_on_in_larger_steps_to_the_bound():
+    """Ids that begin with a time leave most of the range empty; each step is eight times the one before."""
+    export = filtered(1_000_000)
+    span = export.ranges[0]
+    none = [searched()] * 3
+    script = Answers(*none, searched())
+    [piece] = script.run(export.pieces(span))
+    assert [each[-1] for each in bounds(script)] == ["00a3d70a", "05c28f5c", "2eb851eb", "3fffffff"]
+    assert [each[0] for each in bounds(script)[1:]] == ["00a3d70a", "05c28f5c", "2eb851eb"]
+    assert (piece.rows, piece.ends, piece.data) == (0, True, b"")
+
+
+@pytest.mark.parametrize(
+    "strange", ["zzz", "{00000000-0000-0000-0000-000000000009}", "00000000-0000-0000-0000-00000000000A"]
+)
+def test_ids_that_are_written_otherwise_are_no_bounds(strange: str):
+    """Their place among the ids is unknown, and an export must not go back."""
+    export = filtered(3)
+    span = export.ranges[3]
+    span.position = ""
+    [piece] = Answers(searched(strange)).run(export.pieces(span))
+    assert (piece.last, span.position, span.gap) == (strange, strange, 0)
+    resumed = reader(checkpoint=cursors.seal(cursors.query_of(ExportRequest(object="Book")), [[strange, uuid(9)]]))
+    resumed.ranges[0].gap = 5
+    assert resumed.ranges[0].edge() == uuid(9)
+
+
+def test_a_filtered_export_of_unknown_length_asks_for_all_ids_of_a_range():
+    for total in (0, 3):
+        assert filtered(total).ranges[1].edge() == filtered(total).ranges[1].bound
+    plain = reader()
+    Answers(reply({"data": {"Aggregate": {"Book": [{"meta": {"count": 100_000}}]}}})).run(plain.count())
+    assert plain.ranges[1].edge() == plain.ranges[1].bound
+
+
 def test_the_count_stays_unknown_where_nothing_counts():
     export = reader()
     Answers(reply({"errors": [{"message": "no"}]})).run(export.count())
@@ -238,6 +316,28 @@ class Rules:
             order = str if form is ExportForm.DOCUMENTS else (lambda each: each["id"])
             assert sorted(plain, key=order) == sorted(found, key=order)
             assert len(plain) == 6
+
+    @pytest.mark.parametrize("start", ["", "0" * 8, "f" * 8])
+    async def test_a_filtered_export_has_each_row_once_wherever_the_ids_are(
+        self, wv: Rig, start: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        """Also from the checkpoint of any of its parts."""
+        monkeypatch.setattr(exporting, "_MOST", 25)
+        rows = [{"id": start + key(at)[len(start) :], "t": "tea" if at % 3 else "war"} for at in range(300)]
+        name = await wv.collection({"t": "text"}, rows, shards=3)
+        due = sorted(each["id"] for each in rows if each["t"] == "tea")
+        compiled = await wv.filter(name, Filter("t", "=", "tea"))
+        request = ExportRequest(object=name, filter=compiled, form=ExportForm.ROWS)
+        parts = [part async for part in wv.driver.export_rows(request)]
+        assert sorted(ids(parts)) == due
+        for at in (0, len(parts) // 2, len(parts) - 1):
+            again = msgspec.structs.replace(request, checkpoint=parts[at].checkpoint)
+            rest = [part async for part in wv.driver.export_rows(again)]
+            assert sorted(ids([*parts[: at + 1], *rest])) == due
+
+
+def ids(parts: list[ExportPart]) -> list[str]:
+    return [json.loads(line)["id"] for part in parts for line in part.data.splitlines()]
 
 
 class TestPiecesOnFake(OnFake, Rules):

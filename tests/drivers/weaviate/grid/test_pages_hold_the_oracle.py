@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from dragoman_api import Filter, FilterNotSupportedError, PageRequest, Sort
 from dragoman_api import Operator as Op
 from dragoman_api.exports import ExportForm
+from dragoman_weaviate.exporting import export
+from dragoman_weaviate.grid import id_windows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -199,6 +201,33 @@ class TestLoneOnServer(OnServer, Lone):
 def test_every_page_holds_the_oracle() -> None:
     """W21: on a fake that gives the wrong pages a real server gives."""
     check(on_fake(), rows=40, shards=(1, 3), examples=100, page=4)
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make pages and exports of few rows read windows of ids, most of them too small."""
+    monkeypatch.setattr(id_windows, "_EVERY", 1)
+    monkeypatch.setattr(id_windows, "_FEW", 1)
+    monkeypatch.setattr(id_windows, "_MOST", 0.99)
+    monkeypatch.setattr(export, "_MOST", 5)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("narrow")
+def test_every_page_in_windows_of_ids_holds_the_oracle() -> None:
+    """W21."""
+    check(on_fake(), rows=40, shards=(1, 3), examples=100, page=4)
+
+
+@pytest.mark.live("weaviate")
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("narrow")
+def test_every_page_in_windows_of_ids_holds_the_oracle_on_a_server(live_server: dict[str, Any]) -> None:
+    """W21."""
+    ordinary(live_server)
+    if live_server["engine"].endswith(("-rbac", "-tls", "-tenants", "-open")):
+        pytest.skip("one engine holds it; keys and certificates change no page")
+    check(on_server(live_server), rows=60, shards=(1, 3), examples=100, page=4)
 
 
 @pytest.mark.live("weaviate")
