@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,14 +22,18 @@ from dragoman_api import (
     OutcomeStatus,
     PageRequest,
     Sort,
+    TimeRange,
+    UnsupportedOperationError,
     Update,
 )
 from dragoman_api import Operator as Op
 from dragoman_api.cells import is_cut
 from dragoman_api.errors import QueryError
 from dragoman_api.exports import ExportForm
+from dragoman_api.summaries import SummaryRequest
 
-from .columns import NEGATED, Column, Maybe, MisfitError, every, some
+from . import summaries
+from .columns import NEGATED, Column, Date, Maybe, MisfitError, every, some
 from .documents import MISSING, alike
 from .readings import Said, read
 
@@ -39,7 +43,7 @@ if TYPE_CHECKING:
     from dragoman_api import CompiledFilter, Page
     from dragoman_api.grid import RowKey
 
-KINDS = {"page": 50, "count": 12, "export": 12, "cell": 8, "update": 10, "insert": 4, "delete": 4}
+KINDS = {"page": 50, "count": 12, "export": 12, "summary": 12, "cell": 8, "update": 10, "insert": 4, "delete": 4}
 """Kinds of calls, and how often each is made."""
 
 CHANGES = ("update", "insert", "delete")
@@ -47,7 +51,7 @@ CHANGES = ("update", "insert", "delete")
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call: a page (to the end of its result), a count, an export, a cell, or a change and what is read back.
+    """One call: a page (to the end of its result), a count, an export, a summary, a cell, or a change and its result.
 
     Attributes:
         kind: One of `KINDS`.
@@ -60,7 +64,10 @@ class Call:
         form: Of an export.
         id: The row of a cell or a change.
         values: What a change writes: the value that is given, and the one that is stored.
+        column: Of a cell or a summary.
+        most: Of a summary: the values and the buckets that are asked for.
         tenant: The tenant, where there are any.
+        time: The range of time, where the object has a time column.
     """
 
     kind: str
@@ -74,7 +81,9 @@ class Call:
     id: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     column: str = ""
+    most: tuple[int, int] = (0, 0)
     tenant: str | None = None
+    time: TimeRange | None = None
 
     def __str__(self) -> str:
         rows = f" {f' {self.match} '.join(map(_shown, self.rows))}" if self.rows else ""
@@ -83,9 +92,11 @@ class Call:
             "page": f" sort={keys} limit={self.limit} offset={self.offset}",
             "export": f" form={self.form}",
             "cell": f" id={self.id} column={self.column}",
+            "summary": f" column={self.column} most={self.most}",
         }.get(self.kind, f" id={self.id} values={self.values}" if self.id else "")
         tenant = f" tenant={self.tenant}" if self.tenant else ""
-        return f"{self.kind} {self.object}{tenant}{rows}{more}"
+        time = f" {self.time.column} from {self.time.since} until {self.time.until}" if self.time else ""
+        return f"{self.kind} {self.object}{tenant}{rows}{time}{more}"
 
 
 def _shown(row: Filter) -> str:
@@ -150,6 +161,10 @@ class World(Protocol):
 
     def targets(self, name: str, tenant: str | None) -> list[Stored]:
         """Return the rows that a name covers."""
+        ...
+
+    def time_column(self, name: str) -> str:
+        """Return the time column that the driver describes; empty for none."""
         ...
 
     def of_line(self, form: ExportForm, lines: Sequence[bytes], rows: Sequence[Stored]) -> Counter[str]:
@@ -225,6 +240,8 @@ async def check(rig: Any, world: World, call: Call, tally: Tally) -> None:
     if call.kind == "cell":
         await _cell(rig, world, call)
         return
+    if call.time is not None and world.time_column(call.object) != call.time.column:
+        call = replace(call, time=None)
     try:
         compiled, said = await _compiled(rig, call)
     except FilterNotSupportedError as refusal:
@@ -242,10 +259,19 @@ async def check(rig: Any, world: World, call: Call, tally: Tally) -> None:
         judged = dict.fromkeys([(row.object, row.id) for row in rows], False if nothing else None)
     else:
         judged = {(row.object, row.id): judge(world, call, row, said) for row in rows}
+    if call.time is not None:
+        tally.answers["time range"] += 1
+        judged = {
+            (row.object, row.id): every([judged[row.object, row.id], _within(world, row, call.time)]) for row in rows
+        }
     try:
-        await {"page": _pages, "count": _count, "export": _export}[call.kind](
+        await {"page": _pages, "count": _count, "export": _export, "summary": _summary}[call.kind](
             rig, world, call, compiled, judged, said, rows
         )
+    except UnsupportedOperationError as refusal:
+        if call.kind != "summary" or not refusal.message.strip():
+            raise
+        tally.answers["summary refused"] += 1
     except QueryError as error:
         if not misfit:
             raise DifferenceError("error", "an answer", f"{type(error).__name__}: {error}", said=said) from None
@@ -314,6 +340,18 @@ def _one(world: World, row: Stored, each: Filter, said: Said) -> Maybe:
     return column.holds(each, world.scalars(row, column), said)
 
 
+def _within(world: World, row: Stored, time: TimeRange) -> bool:
+    """Tell whether a row has an instant in a range of time."""
+    column = row.columns.get(time.column)
+    if not isinstance(column, Date):
+        return False
+    since, until = (None if each is None else column.instant(each) for each in (time.since, time.until))
+    return any(
+        (since is None or since <= value) and (until is None or value < until)
+        for value in column.read(world.scalars(row, column))
+    )
+
+
 Judged = dict[tuple[str, str], Maybe]
 
 
@@ -332,6 +370,7 @@ async def _pages(
             offset=call.offset + len(found),
             limit=call.limit,
             tenant=call.tenant,
+            time=call.time,
         )
         page: Page = await rig.driver.fetch_page(request)
         notes += page.notes
@@ -445,7 +484,9 @@ def _same(world: World, row: Stored, column: Column, cell: Any, notes: Sequence[
 async def _count(
     rig: Any, world: World, call: Call, compiled: Any, judged: Judged, said: Sequence[Said], rows: Sequence[Stored]
 ) -> None:
-    count = await rig.driver.count_rows(CountRequest(object=call.object, filter=compiled, tenant=call.tenant))
+    count = await rig.driver.count_rows(
+        CountRequest(object=call.object, filter=compiled, tenant=call.tenant, time=call.time)
+    )
     least, most = (sum(each is True or (each is None and loose) for each in judged.values()) for loose in (False, True))
     if not least <= count <= most:
         raise DifferenceError("count", least if least == most else (least, most), count, said=said)
@@ -454,7 +495,7 @@ async def _count(
 async def _export(
     rig: Any, world: World, call: Call, compiled: Any, judged: Judged, said: Sequence[Said], rows: Sequence[Stored]
 ) -> None:
-    request = ExportRequest(object=call.object, filter=compiled, form=call.form, tenant=call.tenant)
+    request = ExportRequest(object=call.object, filter=compiled, form=call.form, tenant=call.tenant, time=call.time)
     data, count = b"", 0
     async with aclosing(rig.driver.export_rows(request)) as parts:
         async for part in parts:
@@ -469,6 +510,32 @@ async def _export(
     _set(judged, [by_id[each] for each in found], said)
     if twice := [each for each, times in found.items() if times > 1]:
         raise DifferenceError("export", "each row once", twice, said=said)
+
+
+async def _summary(
+    rig: Any, world: World, call: Call, compiled: Any, judged: Judged, said: Sequence[Said], rows: Sequence[Stored]
+) -> None:
+    values, buckets = call.most
+    request = SummaryRequest(
+        object=call.object,
+        column=call.column,
+        filter=compiled,
+        tenant=call.tenant,
+        time=call.time,
+        values=values,
+        buckets=buckets,
+    )
+    summary = await rig.driver.summarize_column(request)
+    least, most = (sum(each is True or (each is None and loose) for each in judged.values()) for loose in (False, True))
+    if not least <= summary.rows <= most:
+        raise DifferenceError("summary", (least, most), summary.rows, said=said)
+    if least < most:
+        return
+    held = summaries.held(world, [row for row in rows if judged[row.object, row.id]], call.column)
+    column = next(each for each in world.columns(call.object) if each.name == call.column)
+    for right, told in summaries.wrong(summary, held, column, values=values, buckets=buckets):
+        if right != told:
+            raise DifferenceError("summary", (right, told), summary, said=said, column=call.column)
 
 
 async def _cell(rig: Any, world: World, call: Call) -> None:

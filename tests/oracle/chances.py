@@ -6,7 +6,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dragoman_api import Filter, Sort
+from dragoman_api import Filter, Sort, TimeRange
 from dragoman_api import Operator as Op
 from dragoman_api.cells import exact_number
 from dragoman_api.exports import ExportForm
@@ -20,6 +20,18 @@ if TYPE_CHECKING:
     from random import Random
 
     from .calls import Stored
+
+
+TIMES = ("@timestamp", "timestamp")
+"""Names of columns that a driver may take for the time column."""
+
+INSTANTS = (
+    "0999-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "2024-01-05T00:00:00Z",
+    "2024-01-05T10:00:00Z", "2024-01-05T10:00:00.123Z", "2024-01-05T10:00:00.124Z", "2024-01-31T23:59:59.999Z",
+    "2024-02-01T00:00:00Z", "2024-02-29T10:30:00Z", "9999-12-31T23:59:59Z",
+)  # fmt: skip
+FINE = ("2024-01-05T10:00:00.123456788Z", "2024-01-05T10:00:00.123456789Z", "2024-02-01T00:00:00.000000001Z")
+"""Bounds of ranges of time; the finer ones are for columns with nanoseconds."""
 
 
 def call(
@@ -59,7 +71,11 @@ def call(
     filters = tuple(row(chance, columns, parts) for _ in range(several))
     common: dict[str, Any] = {
         "object": name, "rows": filters, "match": chance.choice(("all", "any")), "tenant": tenant,
+        "time": time(chance, columns),
     }  # fmt: skip
+    if kind == "summary":
+        most = chance.choice((0, 1, 3, 10, 100)), chance.choice((0, 1, 5, 20))
+        return Call(kind=kind, column=chance.choice([*columns]), most=most, **common)
     if kind == "count":
         return Call(kind=kind, **common)
     if kind == "export":
@@ -70,6 +86,18 @@ def call(
     return Call(
         kind=kind, sort=sort, limit=chance.choices((4, 9, 30, 1000), weights=(1, 2, 3, 6))[0], offset=offset, **common
     )
+
+
+def time(chance: Random, columns: dict[str, Column]) -> TimeRange | None:
+    """Make a range of time, if a column may be the time column."""
+    names = [each for each in TIMES if each in columns]
+    if not names or chance.random() < 0.4:
+        return None
+    known = (*INSTANTS, *FINE) if columns[names[0]].type == "date_nanos" else INSTANTS
+    since, until = (chance.choice((None, *known)) for _ in range(2))
+    if since is not None and until is not None and chance.random() < 0.8:
+        since, until = sorted((since, until))
+    return TimeRange(column=names[0], since=since, until=until)
 
 
 def row(chance: Random, columns: dict[str, Column], parts: Sequence[str]) -> Filter:

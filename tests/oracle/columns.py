@@ -315,6 +315,13 @@ class Date(Column):
     def meaning(self, stored: Any) -> int:
         return self.span(stored)[0]
 
+    def instant(self, text: str) -> int:
+        """Return an instant that is written as RFC 3339, whatever the formats are."""
+        found = self._read("iso", text)
+        if found is None:
+            raise MisfitError(f"{text!r} is no instant")
+        return found[0]
+
     def span(self, operand: Any) -> tuple[int, int]:
         months = _MONTH.fullmatch(str(operand)) is not None and not self.formats[0].startswith("epoch")
         for each in ("iso", *self.formats) if months else self.formats:

@@ -172,6 +172,8 @@ COLUMNS: tuple[Column, ...] = (
     *map(_reals, REALS),
     _dates("date", "", stored=(*_texts(*MOMENTS), "1704448800123"), operands=SPANS),
     _dates("fine", "", stored=_texts(*_FINE), operands=(*_FINE, *SPANS[:5], "2024-01"), kind="date_nanos"),
+    _dates("@timestamp", "", stored=(*_texts(*MOMENTS), "1704448800123", "1704448800124"), operands=SPANS),
+    _dates("timestamp", "", stored=_texts(*_FINE), operands=(*_FINE, *SPANS[:5], "2024-01"), kind="date_nanos"),
     _dates("day", "yyyy-MM-dd", stored=_texts(*_DAYS), operands=(*_DAYS, "2024-01", "2024")),
     _dates("german", "dd.MM.yyyy", stored=_texts(*_GERMAN), operands=_GERMAN),
     _dates("time", "yyyy-MM-dd HH:mm:ss||yyyy-MM-dd", stored=_texts(*_TIMES), operands=_TIMES),
@@ -366,6 +368,7 @@ class ElasticWorld:
         self.indices, self.rows, self.alias = list(indices), list(rows), alias
         self.arrays = frozenset(each.nested for index in indices for each in index.columns.values() if each.nested)
         self._changed: set[str] = set()
+        self._times: dict[str, str] = {}
 
     # what rows hold
 
@@ -398,6 +401,9 @@ class ElasticWorld:
 
     def targets(self, name: str, tenant: str | None) -> list[Stored]:
         return [row for row in self.rows if name in (row.object, self.alias)]
+
+    def time_column(self, name: str) -> str:
+        return self._times.get(name, "")
 
     def nulls_first(self, *, descending: bool) -> bool:
         return False
@@ -466,7 +472,8 @@ class ElasticWorld:
             )
             names.append(self.alias)
         for name in names:
-            await rig.driver.describe_object(name)
+            time = (await rig.driver.describe_object(name)).time
+            self._times[name] = time.column if time is not None else ""
 
     async def remove(self, rig: Any) -> None:
         """Remove the indices."""

@@ -61,6 +61,7 @@ class Found:
     def columns(self) -> list[Any]:
         """The columns that the call names."""
         names = {each.column for each in (*self.call.rows, *self.call.sort)} | {*self.call.values, self.call.column}
+        names |= {self.call.time.column} if self.call.time else set()
         return [each for each in self.world.columns(self.call.object) if each.name in names]
 
     @property
@@ -249,6 +250,7 @@ async def smallest(rig: Any, found: Found) -> Found:
         return found
     best = found
     used = frozenset({each.column for each in (*call.rows, *call.sort)} | {*call.values, call.column})
+    used |= {call.time.column} if call.time else set()
     columns: frozenset[str] | None = used
     if (smaller := await still(rows, columns, call)) is not None:
         best = smaller

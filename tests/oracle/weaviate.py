@@ -397,6 +397,9 @@ class WeaviateWorld:
     def targets(self, name: str, tenant: str | None) -> list[Stored]:
         return [row for row in self.rows if row.tenant == tenant]
 
+    def time_column(self, name: str) -> str:
+        return ""
+
     def nulls_first(self, *, descending: bool) -> bool:
         return not descending
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from fakes.elasticsearch import queries
-from fakes.elasticsearch.dates import format_millis
+from fakes.elasticsearch.dates import format_as
 from fakes.elasticsearch.errors import not_reproduced
 from fakes.elasticsearch.fields import Field, Token, shown
 from fakes.elasticsearch.queries import Scope
@@ -72,9 +72,10 @@ def _millis(field: Field, value: Any) -> Any:
 
 
 def _date_text(field: Field, millis: int) -> str:
-    if field.formats.split("||")[0] not in ("strict_date_optional_time", "strict_date_optional_time_nanos"):
+    text = format_as(millis, field.formats.split("||")[0])
+    if text is None:
         raise not_reproduced(f"a date in the format {field.formats}")
-    return format_millis(millis)
+    return text
 
 
 def _key(field: Field, value: Any) -> dict[str, Any]:

@@ -53,8 +53,25 @@ def looks_like_date(text: str) -> bool:
 
 def format_millis(millis: int) -> str:
     """Write milliseconds as the default format does."""
+    return _written(millis, "yyyy-MM-ddTHH:mm:ss.SSSZ")
+
+
+def format_as(millis: int, name: str) -> str | None:
+    """Write milliseconds as a format does; None for one that the fake does not write."""
+    if name in ("strict_date_optional_time", "strict_date_optional_time_nanos"):
+        return format_millis(millis)
+    if name in ("epoch_millis", "epoch_second"):
+        return str(millis if name == "epoch_millis" else millis // 1000)
+    return _written(millis, name) if re.fullmatch(r"(?:yyyy|MM|dd|HH|mm|ss|SSS|[^A-Za-z'])+", name) else None
+
+
+def _written(millis: int, pattern: str) -> str:
     moment = _EPOCH + timedelta(milliseconds=millis)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{millis % 1000:03d}Z"
+    parts = {
+        "yyyy": f"{moment.year:04}", "MM": f"{moment:%m}", "dd": f"{moment:%d}", "HH": f"{moment:%H}",
+        "mm": f"{moment:%M}", "SSS": f"{millis % 1000:03}", "ss": f"{moment:%S}",
+    }  # fmt: skip
+    return re.sub("|".join(parts), lambda found: parts[found[0]], pattern)
 
 
 def _anchor(text: str, formats: str, *, round_up: bool, zone: str, nanos: bool) -> int:
