@@ -34,14 +34,14 @@ class View:
         collection: Its definition; its own name goes into requests.
         structure: The definition as the server wrote it.
         features: What the server's version can do.
-        sizes: The number of objects by tenant, as it was last counted.
+        counts: How many objects there are, as they were last counted, by what was counted.
     """
 
     name: str
     collection: Collection
     structure: str
     features: Features
-    sizes: dict[str | None, int] = field(default_factory=dict, compare=False)
+    counts: dict[object, int] = field(default_factory=dict, compare=False)
 
     @property
     def target(self) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _MOST = 0.25
 """The largest share of all ids: the server reads an id of a window in about a tenth of the time of a sorted object."""
-_EVERY = 8
-"""One of so many objects matches, if nothing is known yet."""
+EVERY = 8
+"""One of so many objects matches a filter, as long as nothing is known of it."""
 _SPARE = 1.5
 """How much larger a window is than expected, since ids are spread evenly only on average."""
 _FEW = 16
@@ -58,20 +58,18 @@ class IdWindow:
         return _of(self.share * rows / found, self.descending) if found >= _FEW else None
 
 
-def first_window(rows: int, objects: int, *, filtered: bool, descending: bool = False) -> IdWindow | None:
+def first_window(rows: int, matching: float, *, descending: bool = False) -> IdWindow | None:
     """Return the window in which the first rows should be found.
 
     Args:
         rows: The number of rows that it should hold.
-        objects: The number of objects in the collection, or about that many.
-        filtered: Whether not all objects match.
+        matching: How many objects match, about.
         descending: Whether the first rows are those with the highest ids.
 
     Returns:
-        None if all ids should be read: the collection has too few objects.
+        None if all ids should be read: too few objects match.
     """
-    matching = objects / _EVERY if filtered else objects
-    return _of((rows + _FEW) / matching, descending) if objects else None
+    return _of((rows + _FEW) / matching, descending) if matching else None
 
 
 def _of(expected: float, descending: bool) -> IdWindow | None:  # noqa: FBT001 - both callers pass a flag on

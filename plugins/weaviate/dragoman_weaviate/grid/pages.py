@@ -16,7 +16,7 @@ from dragoman_weaviate.columns.grid_columns import View
 from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 
-from . import filters
+from . import filters, id_windows
 from .cells import cell, cells
 from .filters import FilterBody, where_of
 from .id_windows import IdWindow, first_window
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 WINDOW = 10_000
 """Rows that are reached by offset (W39); the server's own limit may be lower, and then it says so."""
+
+
+_COUNTS = 100  # numbers of objects that are remembered of one collection
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,6 +59,16 @@ class _PageQuery:
     def _limit(self) -> int:
         """The number of rows to read."""
         return self.request.limit if self.here is None else self.here.limit
+
+    @property
+    def _all(self) -> object:
+        """What names the number of all objects among those that were counted."""
+        return self.tenant, ""
+
+    @property
+    def _counted(self) -> object:
+        """What names the number of objects that match."""
+        return self.tenant, hash(graphql.literal(self.where)) if self.where is not None else ""  # a text may be long
 
     @property
     def _reach(self) -> int:
@@ -146,14 +159,15 @@ class _PageQuery:
         """Return the ids among which the page should be, if it is in their order; None for all ids."""
         if self.plain or not graphql.by_id(self.where, self.keys, self.view):
             return None
-        if self.tenant not in self.view.sizes:
+        descending = any(down for _, down in self.keys)
+        counts = self.view.counts
+        if counts.keys().isdisjoint((self._counted, self._all)):
             try:
-                self.view.sizes[self.tenant] = yield from graphql.count_of(self.view, None, self.tenant)
+                counts[self._all] = yield from graphql.count_of(self.view, None, self.tenant)
             except DragomanError:
                 return None
-        descending = any(down for _, down in self.keys)
-        objects, filtered = self.view.sizes[self.tenant], self.where is not None
-        return first_window(self._reach, objects, filtered=filtered, descending=descending)
+        matching = counts.get(self._counted, counts.get(self._all, 0) / id_windows.EVERY)
+        return first_window(self._reach, matching, descending=descending)
 
     def _outside(self, window: IdWindow, found: list[dict[str, Any]]) -> Exchange[list[dict[str, Any]]]:
         """Return the objects of a page that a window did not fill: from a larger one, or from all ids."""
@@ -195,9 +209,12 @@ class _PageQuery:
         except DragomanError as error:
             notes.append(Note(code="total-unknown", reason=f"the rows were not counted: {error.message}"))
             return None
-        sizes = self.view.sizes
-        if self.where is None or counted > sizes.get(self.tenant, counted):
-            sizes[self.tenant] = counted
+        counts = self.view.counts
+        if len(counts) > _COUNTS:
+            counts.clear()
+        counts[self._counted] = counted
+        if counted > counts.get(self._all, counted):
+            counts[self._all] = counted
         return counted
 
     def _next(self, items: list[StoredObject], total: int | None) -> str | None:

@@ -31,7 +31,7 @@ OFF = {"error": [{"message": "graphql api is disabled"}]}
 def asked(*rows: Filter, sort=(), answers=None, of=None, **more):
     """Fetch a page from canned answers and give what was asked for."""
     seen = of or view()
-    seen.sizes.setdefault(more.get("tenant"), 0)  # too few objects for windows of ids
+    seen.counts.setdefault((more.get("tenant"), ""), 0)  # too few objects for windows of ids
     compiled = compile_filter(FilterRequest(object="Book", rows=list(rows)), seen) if rows else None
     plain = not rows and not any(each.column in ("title", "uuid", "pages") for each in sort)
     answers = answers or Answers(reply({"objects": []} if plain else EMPTY), reply(COUNT))
@@ -274,17 +274,31 @@ def test_all_ids_are_read_where_a_window_would_not_help(more, requests):
 
 
 def test_the_number_of_objects_is_taken_from_every_total_that_tells_it():
+    """An unfiltered total tells how many there are; a filtered one how many match, and at least so many there are."""
     seen = view(multiTenancyConfig={"enabled": True}, replicationConfig={"factor": 3})
     plain = PageRequest(object="Book", tenant="ann", limit=10)
     Answers(reply({"objects": []}), reply(counted(50_000))).run(pages.page(plain, seen))
-    assert seen.sizes == {"ann": 50_000}
-    _, [first, _] = windowed(found(*range(10)), counted(60_000), of=seen, tenant="ann", total=True)
-    assert 'operator:LessThan,valueText:"0198' in first
-    assert seen.sizes == {"ann": 60_000}  # no fewer than match
-    windowed(found(*range(10)), counted(7), of=seen, tenant="ann", total=True)
-    assert seen.sizes == {"ann": 60_000}
+    ann = {"of": seen, "tenant": "ann"}
+    _, [text, _] = windowed(found(*range(10)), counted(60_000), total=True, **ann)
+    assert (
+        'operator:LessThan,valueText:"0198' in text
+    )  # 26 rows of 50,000, of which one of 8 may match, and a half more
+    _, [text] = windowed(found(*range(10)), **ann)
+    assert 'operator:LessThan,valueText:"002a' in text  # of 60,000 that match
+    _, [text] = windowed(found(*range(10)), row=Filter("title", "=", "war"), **ann)
+    assert 'operator:LessThan,valueText:"0154' in text  # of 60,000
     _, [count, _] = windowed(counted(10), found(1), of=seen, tenant="bob")
     assert count == '{Aggregate{Book(tenant:"bob"){meta{count}}}}'
+
+
+def test_no_more_numbers_of_objects_are_remembered_than_a_person_needs():
+    seen = view()
+    for at in range(1_000):
+        windowed(
+            *([] if at else [counted(9)]), found(), counted(at), of=seen, total=True, row=Filter("title", "=", f"t{at}")
+        )
+        seen.counts.setdefault((None, ""), 9)
+    assert 1 < len(seen.counts) < 110
 
 
 def test_several_clauses_are_sent_once():

@@ -206,7 +206,7 @@ def test_every_page_holds_the_oracle() -> None:
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make pages and exports of few rows read windows of ids, most of them too small."""
-    monkeypatch.setattr(id_windows, "_EVERY", 1)
+    monkeypatch.setattr(id_windows, "EVERY", 1)
     monkeypatch.setattr(id_windows, "_FEW", 1)
     monkeypatch.setattr(id_windows, "_MOST", 0.99)
     monkeypatch.setattr(export, "_MOST", 5)
