@@ -1,9 +1,10 @@
-"""GraphQL Aggregate: figures of one property, its frequent values, and counts of many filters in one request.
+r"""GraphQL Aggregate: figures of one property, its frequent values, and counts of many filters in one request.
 
 What 1.38.11 answers (a test repeats each on a real server):
 
-- `topOccurrences` exists for texts only, and counts each element of an array. `groupBy` takes every scalar type, counts
-  a row once for each different value, and names values as text: floats as Go prints them, dates as they were written.
+- `topOccurrences` exists for texts only, and counts each element of an array. Without a filter, it writes texts as they
+  are escaped in JSON: `R&D` as `R\u0026D`, a line break as `\n`. `groupBy` takes every scalar type, counts a
+  row once for each different value, and names values as text: floats as Go prints them, dates as they were written.
 - Both cut by shard: each shard gives its `limit` most frequent values, and the sums are neither completed nor cut
   again. So counts over several shards are too low, unless fewer than `limit` values come back: then no shard left any
   out.

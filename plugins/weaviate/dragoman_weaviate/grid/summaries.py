@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
@@ -76,6 +76,8 @@ class _Summing:
         wanted = self._wanted()
         request = aggregates.ask(self.view, wanted, where=self.where, tenant=self.tenant)
         found = aggregates.read((yield from ask(request)), wanted)
+        if self.where is None and not wanted.groups and any("\\" in text for text, _ in found.groups or ()):
+            found = yield from self._unescaped(found)
         values = self._values(found)
         every = values if values is not None and len(values) < self._limit else None
         missing = self._missing(found, every)
@@ -98,6 +100,12 @@ class _Summing:
             approximate=self.approximate,
             absent=self.absent,
         )
+
+    def _unescaped(self, found: Found) -> Exchange[Found]:
+        """Ask for the values again: without a filter, the server lists frequent texts as JSON escapes them."""
+        again = Wanted(prop=self.column.prop, groups=self._limit)
+        reply = yield from ask(aggregates.ask(self.view, again, where=None, tenant=self.tenant))
+        return replace(found, groups=aggregates.read(reply, again).groups)
 
     # what is asked
 

@@ -68,6 +68,17 @@ class Rules:
     async def library(self, wv: Rig) -> str:
         return await wv.collection(TYPES, OBJECTS, shards=self.shards)
 
+    async def test_texts_are_shown_as_they_are_stored(self, wv: Rig) -> None:
+        """Without a filter, the server lists them as JSON escapes them."""
+        texts = ["R&D <b>", "two\nlines", 'say "hi"', "C:\\new", "tab\there", "plain é😀", "\u2028"]
+        rows = [{"code": text} for at, text in enumerate(texts) for _ in range(at + 1)]
+        name = await wv.collection({"code": FIELD}, rows, shards=self.shards)
+        wanted = [(text, at + 1) for at, text in enumerate(texts)][::-1]
+        for filters in ((), (Filter("code", "!=", "nothing"),)):
+            found = await summarized(wv, name, "code", *filters)
+            assert shown(found) == wanted
+            assert (found.distinct, found.minimum, found.maximum) == (len(texts), min(texts), max(texts))
+
     async def test_values_are_counted_row_by_row(self, wv: Rig) -> None:
         name = await self.library(wv)
         for column in (

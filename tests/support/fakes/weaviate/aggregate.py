@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -106,6 +108,8 @@ class _Values:
 def _of_shard(collection: Collection, shard: Shard, found: list[Stored], asked: Asked, *, filtered: bool) -> _Values:
     if filtered or asked.kind.endswith("[]") or asked.kind == "text":
         counts = Counter(_stored(found, asked.name))
+        if asked.kind == "text" and not filtered:
+            counts = Counter({_escaped(value): number for value, number in counts.items()})
         return _Values(counts, {value: date_key(value) if "date" in asked.kind else value for value in counts})
     if not collection.properties[asked.name].get("indexFilterable"):
         reason = f"could not find bucket for prop {asked.name}"
@@ -113,6 +117,12 @@ def _of_shard(collection: Collection, shard: Shard, found: list[Stored], asked: 
     keys = bucket(collection, shard, "value", asked.name).documents
     of_index = {_of_nanoseconds(key) if asked.kind == "date" else key: key for key in keys}
     return _Values(Counter({value: len(keys[key]) for value, key in of_index.items()}), of_index)
+
+
+def _escaped(text: str) -> str:
+    """Write a text as the server keeps it in JSON, from which these figures are cut."""
+    inner = json.dumps(text, ensure_ascii=False)[1:-1]
+    return re.sub("[<>&\u2028\u2029]", lambda found: f"\\u{ord(found[0]):04x}", inner)
 
 
 def _stored(found: Iterable[Stored], name: str) -> Iterator[Any]:
