@@ -159,6 +159,10 @@ class Column:
             or ("coerced" in said.admits and any(_has_decimals(each) for each in values))
         )
 
+    def counted(self, stored: Any) -> Any:
+        """Return what a summary counts as one value."""
+        return self.meaning(stored)
+
     def far(self, value: Any) -> bool:
         """Tell whether a value is beyond those that the server compares rightly, where it says so."""
         del value
@@ -232,6 +236,10 @@ class Number(Column):
         if self.form.isdigit():
             return round(float(value) * int(self.form))
         return struct.unpack(self.form, struct.pack(self.form, value))[0]
+
+    def counted(self, stored: Any) -> Any:
+        kept = self.kept(self.meaning(stored))
+        return Decimal(kept) / int(self.form) if self.form.isdigit() else kept
 
     def meaning(self, stored: Any) -> Decimal:
         try:

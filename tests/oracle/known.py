@@ -30,25 +30,7 @@ class Known:
     on: tuple[str, ...] = ()
 
 
-FILTERED = {"rows", "count", "export", "total"}
-
-
-KNOWN: tuple[Known, ...] = (
-    Known(
-        name="dates in a sort",
-        driver="elasticsearch",
-        reason="7.x loses rows, or fails, where shards disagree on the format of a date without a value",
-        holds=lambda found: (
-            " 7." in found.target.replace("-", " ")
-            and any(
-                each.type.startswith("date")
-                for each in found.columns
-                if each.name in {key.column for key in found.call.sort}
-            )
-            and found.error.kind in (*FILTERED, "error", "order")
-        ),
-    ),
-)
+KNOWN: tuple[Known, ...] = ()
 
 
 def known(found: Found) -> Known | None:

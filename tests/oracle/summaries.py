@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman_api.summaries import Figure
 
-from .columns import Column, Date, MisfitError, Number
+from .columns import Column, Date, MisfitError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,45 +55,53 @@ def wrong(
         told = [(_key(column, each.value), each.rows) for each in summary.values]
         yield [(key, counts[key]) for key, _ in told], told
         yield sorted(counts.values(), reverse=True)[:values], [number for _, number in told]
-    yield from _extremes(summary, counts, column, exact)
+    places = [_places(own or column, values_) for own, values_ in rows]
+    yield from _extremes(summary, set().union(*places), column, exact)
     if buckets and counts and Figure.BUCKETS in exact and summary.buckets:
-        yield from _buckets(summary, keys, column)
+        yield from _buckets(summary, places, column)
     yield True, len(summary.buckets) <= buckets
     yield True, all(each.strip() for each in (*summary.approximate.values(), *summary.absent.values()))
 
 
-def _extremes(
-    summary: ColumnSummary, counts: Counter[Any], column: Column, exact: set[Figure]
-) -> Iterator[tuple[Any, Any]]:
+def _extremes(summary: ColumnSummary, held: set[Any], column: Column, exact: set[Figure]) -> Iterator[tuple[Any, Any]]:
     for figure, told, right in (
-        (Figure.MINIMUM, summary.minimum, min(counts, default=None)),
-        (Figure.MAXIMUM, summary.maximum, max(counts, default=None)),
+        (Figure.MINIMUM, summary.minimum, min(held, default=None)),
+        (Figure.MAXIMUM, summary.maximum, max(held, default=None)),
     ):
         if figure in exact:
-            yield right, None if told is None else _key(column, told)
+            yield right, None if told is None else _place(column, told)
 
 
-def _buckets(summary: ColumnSummary, keys: Sequence[set[Any]], column: Column) -> Iterator[tuple[Any, Any]]:
+def _buckets(summary: ColumnSummary, places: Sequence[set[Any]], column: Column) -> Iterator[tuple[Any, Any]]:
     bounds = [(_bound(column, each.lower), _bound(column, each.upper)) for each in summary.buckets]
     for (low, high), (next_low, _) in pairwise([*bounds, (bounds[-1][1], None)]):
         yield high, next_low
         yield True, low < high
     for (low, high), each in zip(bounds, summary.buckets, strict=True):
-        yield sum(any(low <= key < high for key in row) for row in keys), each.rows
-    yield sum(map(bool, keys)), sum(any(bounds[0][0] <= key < bounds[-1][1] for key in row) for row in keys)
+        yield sum(any(low <= place < high for place in row) for row in places), each.rows
+    yield sum(map(bool, places)), sum(any(bounds[0][0] <= at < bounds[-1][1] for at in row) for row in places)
 
 
 def _key(column: Column, value: Any) -> Any:
     """Return what is counted as one value; None for what is none."""
-    if value is None:
-        return None
-    with suppress(MisfitError):
-        meant = column.meaning(value)
-        if not isinstance(column, Number):
-            return meant
-        kept = column.kept(meant)
-        return Decimal(kept) / int(column.form) if column.form.isdigit() else kept
+    if value is not None:
+        with suppress(MisfitError):
+            return column.counted(value)
     return None
+
+
+def _place(column: Column, value: Any) -> Any:
+    """Return what orders a value."""
+    return column.meaning(value) if isinstance(column, Date) else column.counted(value)
+
+
+def _places(column: Column, values: Iterable[Any]) -> set[Any]:
+    found = set()
+    for each in values:
+        if each is not None:
+            with suppress(MisfitError):
+                found.add(_place(column, each))
+    return found
 
 
 def zeros(key: Any) -> bool:

@@ -199,6 +199,9 @@ class Moment(Property, Date):
 
     tick: int = 1
 
+    def counted(self, stored: Any) -> str:
+        return str(stored)  # as it was written
+
     def span(self, operand: Any) -> tuple[int, int]:
         if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", str(operand).strip()):
             raise MisfitError(f"{operand!r} is no time stamp")
