@@ -16,6 +16,7 @@ import re
 import sys
 from contextlib import AsyncExitStack, aclosing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from statistics import median
 from time import perf_counter
@@ -88,11 +89,17 @@ async def load(http: aiohttp.ClientSession, shards: int) -> None:
             reply.raise_for_status()
 
 
+def processor(pid: int) -> float:
+    """Return the seconds of the processor that a process has used, which other work on the machine does not change."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(each.read_text().split()[0]) for each in threads) / 1e9
+
+
 class Bench:
     """A connected driver with its log, and a client that sends the same texts."""
 
-    def __init__(self, http: aiohttp.ClientSession, driver: Driver, log: list) -> None:
-        self.http, self.driver, self.log = http, driver, log
+    def __init__(self, http: aiohttp.ClientSession, driver: Driver, log: list, pid: int) -> None:
+        self.http, self.driver, self.log, self.pid = http, driver, log, pid
 
     async def texts(self, shards: int, row: Filter, offset: int, limit: int = LIMIT) -> dict[str, list[str]]:
         """Return the requests for one page."""
@@ -130,7 +137,14 @@ class Bench:
 
     async def compare(self, shards: int, title: str, row: Filter, offset: int, state: str) -> None:
         texts = await self.texts(shards, row, offset)
-        sides = {name: lambda each=each: self.ids(each) for name, each in texts.items()}
+        spent: dict[str, list[float]] = {name: [] for name in texts}
+
+        async def run(side: str) -> None:
+            before = processor(self.pid)
+            await self.ids(texts[side])
+            spent[side].append((processor(self.pid) - before) * 1e3)
+
+        sides = {name: partial(run, name) for name in texts}
         found = await measure_async(sides, rounds=ROUNDS)
         ratios = {
             side: median(each / naive for each, naive in zip(found[side], found[NAIVE], strict=True))
@@ -140,6 +154,8 @@ class Bench:
         report(heading, found, baseline=NAIVE)
         print(f"  median of the ratios to the naive request: the driver's {len(texts[OURS])}: {ratios[OURS]:.2f} x,")
         print(f"  the first rows of all: {ratios[LEAST]:.2f} x")
+        for side, each in spent.items():
+            print(f"  {median(each):9.2f} [{min(each):8.2f}] ms of the server's processor: {side}")
 
     async def walk(self, shards: int, title: str, row: Filter) -> None:
         """Print how many rows of 30 pages are held once, by the naive request and by the driver's."""
@@ -177,7 +193,7 @@ async def main(record: dict) -> None:
         log = await stack.enter_async_context(
             opened(driver, profile_of(record["url"], name="bench", type="weaviate", **secrets))
         )
-        bench = Bench(http, driver, log)
+        bench = Bench(http, driver, log, record["pid"])
         for shards in SHARDS:
             await load(http, shards)
             for title, row in FILTERS.items():
