@@ -11,6 +11,7 @@ import subprocess
 import sys
 import urllib.request
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,8 +129,10 @@ def address(workbench: Path) -> str:
 def chromium() -> Iterator[Browser]:
     """A Chromium for a file of tests. While Playwright runs, no other test of its process can have an event loop."""
     _need(CHROMIUM, "no Chromium here; try: apt-get install -y chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install playwright")
-    with playwright.sync_playwright() as started:
+    _need(find_spec("playwright"), "no Playwright here; try: pip install playwright")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()

@@ -1,0 +1,238 @@
+"""The ten points of the workbench on real servers: one walk on each, from an empty home to an exported file."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from workbench.browser.conftest import browsing, read_address, serving
+from workbench.browser.walking import Server, Walk
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(400)]
+
+ENGINES = ("elasticsearch-8.19.21", "weaviate-1.38.11")
+"""The engines to walk on: the newest ones with users or keys, the first with TLS."""
+CITIES = ("Lisbon", "Porto", "Faro", "Évora", "<b>Braga</b>")
+BIG = 9_007_199_254_740_993
+"""An integer that a float cannot hold."""
+MANY, FEW = 10_450, 320
+NESTED = {"type": "nested", "properties": {"sku": {"type": "keyword"}, "qty": {"type": "integer"}}}
+
+
+@pytest.fixture(scope="module")
+def server(live_server: dict[str, Any]) -> Server:
+    """The server to walk on. It comes before the browser, which other engines do not need."""
+    if live_server["engine"] not in ENGINES:
+        pytest.skip(f"the walk needs one of {', '.join(ENGINES)}")
+    return Server(live_server)
+
+
+@contextmanager
+def walking(chromium: Browser, server: Server, name: str, folder: Path) -> Iterator[Walk]:
+    """Serve a workbench in an empty home, which exports into a folder, and open a wide tab in it."""
+    (folder / "exports").mkdir()
+    wide = {"width": 1900, "height": 900}
+    with (
+        serving(folder / "home", "--export-to", folder / "exports") as file,
+        browsing(chromium, read_address(file), viewport=wide) as page,
+    ):
+        yield Walk(page, server, name)
+
+
+def document(number: int) -> dict[str, Any]:
+    """What is stored under a number."""
+    return {
+        "number": number,
+        "big": BIG + number,
+        "city": CITIES[number % len(CITIES)],
+        "day": f"2024-{number % 12 + 1:02}-03T04:05:06Z",
+        "title": f"book {number}",
+    }
+
+
+@pytest.fixture
+def orders(server: Server) -> Iterator[str]:
+    """An index of more rows than the server's window has, with nested documents and prices as people write them."""
+    name, words = "walk-orders", {"type": "keyword"}
+    properties = {"number": {"type": "integer"}, "big": {"type": "long"}, "city": words, "day": {"type": "date"}}
+    properties |= {"title": words, "price": {"type": "double"}, "items": NESTED}
+    settings = {"number_of_shards": 2, "number_of_replicas": 0}
+    server.send("PUT", f"/{name}", json.dumps({"settings": settings, "mappings": {"properties": properties}}))
+    lines = []
+    for number in range(MANY):
+        items = [{"sku": f"s{number % 7}", "qty": number % 3}, {"sku": "x"}]
+        text = json.dumps(document(number) | {"items": items})
+        lines += [json.dumps({"index": {"_id": str(number)}}), text[:-1] + f', "price": {number % 50}.50' + "}"]
+    answer = server.send("POST", f"/{name}/_bulk?refresh=true", "\n".join(lines) + "\n", "application/x-ndjson")
+    assert answer["errors"] is False
+    server.send("PUT", "/walk-other", "{}")
+    yield name
+    server.send("DELETE", f"/{name},walk-other")
+
+
+def key(number: int) -> str:
+    """The uuid of a number."""
+    return f"00000000-0000-4000-8000-{number:012}"
+
+
+@pytest.fixture
+def articles(server: Server) -> Iterator[str]:
+    """A collection with vectors."""
+    name = "WalkArticle"
+    kinds = {"number": "int", "big": "int", "day": "date", "title": "text", "city": "text", "price": "number"}
+    properties = [{"name": key, "dataType": [kind]} for key, kind in kinds.items()]
+    for one in properties[-3:-1]:
+        one["tokenization"] = "field"
+    indexing = {"indexNullState": True, "indexPropertyLength": True}
+    made = {"class": name, "properties": properties, "vectorizer": "none", "invertedIndexConfig": indexing}
+    server.send("POST", "/v1/schema", json.dumps(made))
+    server.send("POST", "/v1/schema", json.dumps({"class": "WalkOther", "vectorizer": "none"}))
+    objects = [
+        {
+            "class": name,
+            "id": key(number),
+            "vector": [number, 0.5],
+            "properties": document(number) | {"price": number % 50 + 0.5},
+        }
+        for number in range(FEW)
+    ]
+    stored = server.send("POST", "/v1/batch/objects", json.dumps({"objects": objects}))
+    assert all(one["result"].get("status", "SUCCESS") == "SUCCESS" for one in stored)
+    yield name
+    server.send("DELETE", f"/v1/schema/{name}")
+    server.send("DELETE", "/v1/schema/WalkOther")
+
+
+def kept_in(folder: Path, secret: str) -> list[int]:
+    """The modes of the files that hold a secret."""
+    files = [file for file in folder.rglob("*") if file.is_file()]
+    return [file.stat().st_mode & 0o777 for file in files if secret.encode() in file.read_bytes()]
+
+
+def connect(walk: Walk, label: str, fields: dict[str, str], choices: dict[str, str], secret: dict[str, str]) -> None:
+    """Points 1 to 3: the form after the driver's download, a wrong secret first; the marketplace; a missing driver."""
+    [(name, typed)] = secret.items()
+    version = walk.server.record["version"]
+    walk.install_and_fill(label, fields | {name: "wrong"}, choices)
+    assert "Authentication failed" in walk.test_of_the_form()
+    walk.page.get_by_label(name).fill(typed)
+    assert version in walk.test_of_the_form()
+    walk.save_and_connect()
+    walk.verify_and_remove_the_driver()
+    header = walk.open()
+    assert version in header
+    assert "sandbox" in header
+
+
+def scroll_and_sort(walk: Walk, rows: int, price: str) -> None:
+    """Point 5: to the last row and back, in both directions of a sort."""
+    walk.sort("number", "ascending")
+    walk.cell(1, "number").click()
+    walk.page.keyboard.press("Control+End")
+    assert walk.cell(rows, "number").inner_text() == str(rows - 1)
+    assert walk.cell(rows, "price").inner_text() == price
+    walk.page.keyboard.press("Control+Home")
+    assert walk.cell(1, "number").inner_text() == "0"
+    walk.sort("number", "descending")
+    assert walk.cell(1, "number").inner_text() == str(rows - 1)
+
+
+def filter_and_summarize(walk: Walk, rows: int, clause: str) -> None:
+    """Points 6 and 10: a refusal and an explanation; the rows of the filter at a glance."""
+    assert "many" in walk.filter("number", ">=", "many")
+    assert walk.filter("city", "=", "Lisbon").startswith(clause)
+    assert walk.apply_the_filter() == rows // 5
+    city, number = walk.glance("city"), walk.glance("number")
+    assert city["rows"] == city["Lisbon"] == f"{rows // 5:,}"
+    extremes = [number[end].removeprefix("\N{ALMOST EQUAL TO} ").partition(" ")[0] for end in ("minimum", "maximum")]
+    assert extremes == ["0", str(rows - 5)]
+
+
+def edit_and_meet_a_conflict(walk: Walk, request: str, read: Callable[[], str], write: Callable[[str], object]) -> None:
+    """Point 7: an edit is reviewed and sent; a second one meets what somebody else wrote meanwhile, and wins."""
+    walk.edit("title", "mine")
+    assert request in walk.review()
+    assert walk.send() == "applied"
+    walk.close_the_review()
+    assert read() == "mine"
+    walk.cell(1, "title").filter(has_text="mine").wait_for()
+    walk.edit("title", "mine again")
+    write("theirs")
+    walk.review()
+    assert walk.send() == "conflict"
+    assert walk.compare() == ['"mine"', '"mine again"', '"theirs"']
+    walk.page.get_by_role("button", name="Use mine").click()
+    walk.close_the_review()
+    assert read() == "theirs"
+    walk.review()
+    assert walk.send() == "applied"
+    walk.close_the_review()
+    assert read() == "mine again"
+
+
+@pytest.mark.live("elasticsearch")
+def test_the_ten_points_on_elasticsearch(server: Server, orders: str, chromium: Browser, tmp_path: Path) -> None:
+    user, last = server.record["users"]["superuser"], MANY - 5
+    fields = {"Host": "localhost", "Port": str(server.record["port"]), "CA File": server.record["ca_file"]}
+    choices = {"Auth Method": "username-password", "SSL Mode": "verify-identity"}
+
+    def title() -> str:
+        return str(server.send("GET", f"/{orders}/_doc/{last}")["_source"]["title"])
+
+    def write(text: str) -> None:
+        server.send("POST", f"/{orders}/_update/{last}?refresh=true", json.dumps({"doc": {"title": text}}))
+
+    with walking(chromium, server, orders, tmp_path) as walk:
+        secret = {"Password": user["password"]}
+        connect(walk, "Elasticsearch", fields | {"Username": user["username"]}, choices, secret)
+        assert kept_in(tmp_path, user["password"]) == [0o600]
+        assert "10,450 rows" in walk.find_the_object("walk-other")
+        scroll_and_sort(walk, MANY, "49.50")
+        assert walk.cell(1, "big").inner_text() == str(BIG + MANY - 1)
+        filter_and_summarize(walk, MANY, "exact\nterm city")
+        edit_and_meet_a_conflict(walk, "if_seq_no", title, write)
+        found = server.send("POST", f"/{orders}/_search?size=10000", '{"query": {"term": {"city": "Lisbon"}}}')
+        stored = {hit["_source"]["number"]: hit["_source"] for hit in found["hits"]["hits"]}
+        exported = walk.export(tmp_path / "exports")
+        assert {one["number"]: one for one in exported} == stored
+        assert len(exported) == len(stored) == MANY // 5
+        answer = walk.run("", "GET /walk-or", orders, "/_count")
+        assert answer["request"]["path"] == f"/{orders}/_count"
+        assert str(MANY) in answer["text"]
+
+
+@pytest.mark.live("weaviate")
+def test_the_ten_points_on_weaviate(server: Server, articles: str, chromium: Browser, tmp_path: Path) -> None:
+    secret, path = server.record["api_keys"]["admin"], f"/v1/objects/{articles}/{key(FEW - 5)}"
+    fields = {"Host": "127.0.0.1", "Port": str(server.record["port"])}
+
+    def title() -> str:
+        return str(server.send("GET", path)["properties"]["title"])
+
+    def write(text: str) -> None:
+        theirs = {"class": articles, "id": key(FEW - 5), "properties": {"title": text}}
+        server.send("PATCH", path, json.dumps(theirs))
+
+    with walking(chromium, server, articles, tmp_path) as walk:
+        connect(walk, "Weaviate", fields, {"Auth Method": "api-key"}, {"API Key": secret})
+        assert kept_in(tmp_path, secret) == [0o600]
+        walk.find_the_object("WalkOther")
+        scroll_and_sort(walk, FEW, "19.5")
+        filter_and_summarize(walk, FEW, 'approximate\n{path:["city"],operator:Equal')
+        edit_and_meet_a_conflict(walk, "PATCH", title, write)
+        found = server.send("GET", f"/v1/objects?class={articles}&limit={FEW}")["objects"]
+        stored = {one["properties"]["number"]: one["properties"] for one in found}
+        exported = walk.export(tmp_path / "exports")
+        assert {one["number"]: one for one in exported} == {at: stored[at] for at in range(0, FEW, 5)}
+        assert len(exported) == FEW // 5
+        answer = walk.run("{ Get { ", "WalkAr", articles, "(limit: 2) { title } } }")
+        assert [column["name"] for column in answer["page"]["columns"]] == ["title"]
+        assert len(answer["page"]["rows"]) == 2

@@ -1,0 +1,268 @@
+"""The steps of a walk through the workbench, each one point of what it offers, on a real server."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import urllib.request
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Locator, Page
+
+PROGRESS = """() => {
+  window.seen = [];
+  new MutationObserver(() => {
+    for (const one of document.querySelectorAll('.progress')) window.seen.push(one.innerText);
+  }).observe(document.body, { childList: true, subtree: true, characterData: true });
+}"""
+
+
+def digits(text: str) -> Any:
+    """Read JSON; a number with a point or an exponent stays the text that was sent."""
+    return json.loads(text, parse_float=str)
+
+
+class Server:
+    """A real server as its administrator reaches it, beside the workbench.
+
+    Attributes:
+        record: What `tests/servers` tells of it.
+    """
+
+    def __init__(self, record: dict[str, Any]) -> None:
+        self.record = record
+        context = ssl.create_default_context(cafile=record["ca_file"]) if record["tls"] else None
+        secure = [urllib.request.HTTPSHandler(context=context)] if context else []
+        self._opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *secure)
+
+    def send(self, method: str, path: str, body: str = "", kind: str = "application/json") -> Any:
+        """Send a request that must work, and return its answer; numbers stay the digits that were sent."""
+        headers = {"Content-Type": kind, "Authorization": self._authorization()}
+        request = urllib.request.Request(self.record["url"] + path, body.encode() or None, headers, method=method)
+        with self._opener.open(request, timeout=60) as answer:
+            return digits(answer.read().decode() or "null")
+
+    def _authorization(self) -> str:
+        if self.record["type"] == "weaviate":
+            return f"Bearer {self.record['api_keys']['admin']}"
+        user = self.record["users"]["superuser"]
+        return "Basic " + base64.b64encode(f"{user['username']}:{user['password']}".encode()).decode()
+
+
+class Walk:
+    """One person's way through the workbench.
+
+    Attributes:
+        page: The tab.
+        server: The server.
+        object: The object whose rows are looked at.
+        type: The type of its connection, which is the connection's name, too.
+    """
+
+    def __init__(self, page: Page, server: Server, name: str) -> None:
+        self.page, self.server, self.object = page, server, name
+        self.type = str(server.record["type"])
+
+    # connections and drivers ------------------------------------------------------------------------------------------
+
+    def install_and_fill(self, label: str, fields: dict[str, str], choices: dict[str, str]) -> None:
+        """P2: take the driver that is offered, then fill in the form that comes after it."""
+        page = self.page
+        page.get_by_role("button", name="New connection").last.click()
+        page.get_by_role("link", name=label).click()
+        page.get_by_role("heading", name="is not installed yet").wait_for()
+        assert page.locator("form").count() == 0
+        page.get_by_role("button", name="Install").click()
+        page.get_by_role("heading", name=f"New {label}").wait_for()
+        page.get_by_label("Name", exact=True).fill(self.type)
+        for name, value in choices.items():
+            page.get_by_label(name).select_option(value)
+        if page.locator("details.advanced").count():
+            page.locator("details.advanced summary").click()
+        for name, value in fields.items():
+            page.get_by_label(name).fill(value)
+
+    def test_of_the_form(self) -> str:
+        """What the form says when the connection is tested."""
+        with self.page.expect_response("**/api/connections/test"):
+            self.page.get_by_role("button", name="Test", exact=True).click()
+        said = self.page.locator("form [role=alert], form [role=status].banner").first
+        said.wait_for()
+        return said.inner_text()
+
+    def save_and_connect(self) -> None:
+        """Save, and wait for what the server says of itself."""
+        self.page.get_by_role("button", name="Save & Connect").click()
+        self.page.locator(".facts").wait_for()
+
+    def verify_and_remove_the_driver(self) -> None:
+        """P4: close the connection, and go to its driver in the marketplace."""
+        page = self.page
+        page.get_by_role("button", name="More", exact=True).click()
+        page.get_by_role("menuitem", name=f"Close {self.type}").click()
+        page.get_by_role("heading", name="Connections").wait_for()
+        page.get_by_role("link", name="Drivers").click()
+        page.get_by_label("Search drivers").fill(self.type)
+        page.locator(".card-link", has_text=self.type).first.click()
+        manage = page.get_by_role("button", name="Manage")
+        manage.click()
+        page.get_by_role("menuitem", name="Verify the files").click()
+        page.locator(".toast", has_text="are intact").first.wait_for()
+        manage.click()
+        page.get_by_role("menuitem", name="Remove").click()
+        assert self.type in page.get_by_role("dialog").locator("p").inner_text()
+        page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+        page.get_by_role("button", name=re.compile("^Install ")).wait_for()
+
+    def open(self) -> str:
+        """P3: open the connection, whose driver installs itself with visible progress; returns the header's text."""
+        page = self.page
+        page.evaluate(PROGRESS)
+        page.get_by_role("navigation").get_by_role("link", name=self.type).first.click()
+        page.locator(".facts").wait_for()
+        seen = page.evaluate("window.seen")
+        assert any(f"Installing {self.type}" in text for text in seen), seen
+        return page.locator(".header").inner_text()
+
+    # objects and rows -------------------------------------------------------------------------------------------------
+
+    def find_the_object(self, others: str) -> str:
+        """Filter the sidebar as one types, and go to the rows; returns what the sidebar says of the object."""
+        listed = self.page.locator(".object")
+        listed.filter(has_text=others).wait_for()
+        self.page.get_by_label("Filter the objects").fill(self.object[:-1].lower())
+        listed.filter(has_text=others).wait_for(state="detached")
+        one = listed.filter(has_text=self.object)
+        said = f"{one.get_attribute('title')}"
+        one.click()
+        self.cell(1, 0).wait_for()
+        return said
+
+    def cell(self, row: int, column: str | int) -> Locator:
+        """A cell of a row, counted from 1, once it is there; column 0 is the first pinned one."""
+        at = column + 2 if isinstance(column, int) else self.head(column).get_attribute("aria-colindex")
+        drawn = f'[role=row][aria-rowindex="{row + 1}"] [role=gridcell][aria-colindex="{at}"]:not(.loading):visible'
+        return self.page.locator(drawn)
+
+    def head(self, column: str) -> Locator:
+        """The head of a column."""
+        name = self.page.locator(".head-name", has_text=re.compile(rf"^{re.escape(column)}$"))
+        return self.page.locator("[role=columnheader]:visible", has=name)
+
+    def sort(self, column: str, direction: str) -> None:
+        """Click a head until it sorts in a direction."""
+        for _ in range(3):
+            if self.head(column).get_attribute("aria-sort") == direction:
+                break
+            with self.page.expect_response("**/api/page"):
+                self.head(column).click()
+        assert self.head(column).get_attribute("aria-sort") == direction
+
+    def filter(self, column: str, operator: str, value: str) -> str:
+        """Fill in the first row of the filter; returns what the row says is sent for it."""
+        page = self.page
+        if not page.get_by_label("Column of row 1").count():
+            page.get_by_role("button", name="Filter", exact=True).click()
+        page.get_by_label("Column of row 1").select_option(column)
+        page.get_by_label("Operator of row 1").select_option(operator)
+        with page.expect_response("**/api/explain"):
+            page.get_by_label("Value of row 1").fill(value)
+        meaning = page.locator(".meaning.refused, .meaning:has(code)").first
+        meaning.wait_for()
+        return meaning.inner_text()
+
+    def apply_the_filter(self) -> int:
+        """Apply the filter; returns how many rows match."""
+        with self.page.expect_response("**/api/page") as answered:
+            self.page.get_by_role("button", name="Apply").click()
+        return int(answered.value.json()["total"])
+
+    # changes ----------------------------------------------------------------------------------------------------------
+
+    def edit(self, column: str, text: str) -> None:
+        """Edit the cell of the first row with the keyboard."""
+        self.cell(1, column).click()
+        self.page.keyboard.press("F2")
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Enter")
+
+    def review(self) -> str:
+        """Review the change list; returns the exact request."""
+        self.page.get_by_role("region", name="Changes").get_by_role("button", name="Review").click()
+        request = self.page.locator(".request").first
+        request.wait_for()
+        return request.inner_text()
+
+    def send(self) -> str:
+        """Send the reviewed requests; returns what became of the first."""
+        with self.page.expect_response("**/api/changes/apply") as applied:
+            self.page.get_by_role("button", name="Send 1 request").click()
+        return str(applied.value.json()["outcomes"][0]["status"])
+
+    def close_the_review(self) -> None:
+        """Close what says what became of the changes."""
+        self.page.get_by_role("dialog").get_by_role("button", name="Close", exact=True).last.click()
+        self.page.get_by_role("dialog").wait_for(state="detached")
+
+    def compare(self) -> list[str]:
+        """Ask for mine beside theirs; returns what was, mine, and theirs."""
+        self.page.get_by_role("button", name="Compare").click()
+        self.page.locator(".conflict").wait_for()
+        return self.page.locator(".conflict tbody td").all_inner_texts()
+
+    # console, exports, summaries --------------------------------------------------------------------------------------
+
+    def run(self, before: str, typed: str, completed: str, after: str) -> dict[str, Any]:
+        """Write a request whose middle is typed and completed by keyboard; returns its one answer."""
+        page = self.page
+        page.get_by_role("link", name="Console").click()
+        page.get_by_role("textbox", name=f"Console of {self.type}").wait_for()
+        page.keyboard.press("Control+a")
+        page.keyboard.insert_text(before)
+        page.keyboard.type(typed, delay=30)
+        page.get_by_role("option").filter(has_text=completed).first.wait_for()
+        page.wait_for_timeout(200)  # the editor takes no choice in the first moments of a list
+        page.keyboard.press("Enter")
+        page.keyboard.insert_text(after)
+        with page.expect_response("**/api/console/execute") as executed:
+            page.keyboard.press("Control+Enter")
+        [answer] = executed.value.json()["answers"]
+        page.locator(".answer", has_text=answer["request"]["path"]).wait_for()
+        return dict(answer)
+
+    def export(self, folder: Path) -> list[Any]:
+        """Export what the grid shows as documents into the folder; returns them."""
+        page, name = self.page, f"{self.type}.ndjson"
+        page.get_by_role("button", name="Export", exact=True).click()
+        page.get_by_role("dialog").get_by_label("File name").fill(name)
+        page.get_by_role("dialog").get_by_role("button", name="Export").click()
+        card = page.locator(".card", has_text=name)
+        card.locator(".badge", has_text="finished").wait_for()
+        page.go_back()
+        self.cell(1, 0).wait_for()
+        return [digits(line) for line in (folder / name).read_text().splitlines()]
+
+    def glance(self, column: str) -> dict[str, str]:
+        """Look at a column at a glance; returns its figures, and the most frequent values with their rows."""
+        page = self.page
+        strip = page.get_by_role("button", name="At a glance", exact=True)
+        if strip.get_attribute("aria-pressed") != "true":
+            strip.click()
+        page.get_by_role("button", name=re.compile(rf"^{re.escape(column)} at a glance: .*rows")).click()
+        panel = page.get_by_role("dialog")
+        panel.locator(".glance-figures").wait_for()
+        found = dict(
+            zip(*(panel.locator(f".glance-figures {tag}").all_inner_texts() for tag in ("dt", "dd")), strict=True)
+        )
+        for value in panel.locator(".glance-values .glance-value").all():
+            text, rows = (value.locator(part).inner_text() for part in (".glance-text", ".glance-count"))
+            found[text] = rows.partition(" ·")[0]
+        page.keyboard.press("Escape")
+        panel.wait_for(state="detached")
+        return found
