@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 SOURCE = Path(__file__).parents[2] / "plugins/workbench/page"
 SIDES = ("ours", "revogrid")
@@ -42,17 +42,23 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-def scrolled(browser: Browser, address: str) -> tuple[list[float], float, float]:
-    """Scroll a grid; return milliseconds between drawn frames, processor time of a step, and megabytes of heap."""
+def heap(page: Page) -> float:
+    """Return the megabytes of the page's heap that are in use after a collection."""
+    page.request_gc()
+    return float(page.evaluate("performance.memory.usedJSHeapSize")) / 1e6
+
+
+def scrolled(browser: Browser, address: str) -> tuple[list[float], float, tuple[float, float]]:
+    """Scroll a grid; return milliseconds between frames, processor time of a step, and the heap before and after."""
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(address)
     page.get_by_text("r5c1", exact=True).wait_for()
     page.wait_for_timeout(500)
+    before = heap(page)
     browser.start_tracing(page=page, categories=CATEGORIES)
     page.evaluate(SCROLL, STEPS)
     trace = json.loads(browser.stop_tracing())["traceEvents"]
-    page.request_gc()
-    heap = page.evaluate("performance.memory.usedJSHeapSize") / 1e6
+    after = heap(page)
     page.close()
     drawn = sorted(event["ts"] for event in trace if event["name"] == "DrawFrame")
     spent: dict[tuple[int, int], float] = {}
@@ -60,8 +66,8 @@ def scrolled(browser: Browser, address: str) -> tuple[list[float], float, float]
         if event["name"] == "RunTask":
             thread = (event["pid"], event["tid"])
             spent[thread] = spent.get(thread, 0.0) + event.get("tdur", 0) / 1000
-    gaps = [(after - before) / 1000 for before, after in itertools.pairwise(drawn)]
-    return gaps, max(spent.values()) / STEPS, heap
+    gaps = [(later - earlier) / 1000 for earlier, later in itertools.pairwise(drawn)]
+    return gaps, max(spent.values()) / STEPS, (before, after)
 
 
 def main() -> None:
@@ -83,7 +89,7 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         gaps: dict[str, list[float]] = {side: [] for side in SIDES}
         spent: dict[str, list[float]] = {side: [] for side in SIDES}
-        heaps: dict[str, float] = {}
+        heaps: dict[str, tuple[float, float]] = {}
         for _ in range(ROUNDS):
             for side in SIDES:
                 times, cost, heaps[side] = scrolled(browser, f"http://127.0.0.1:{server.server_port}/{side}.html")
@@ -93,11 +99,14 @@ def main() -> None:
         server.shutdown()
     print("300 columns x 100,000 rows, milliseconds; target: p95 of frames at most 0.7 of RevoGrid's")
     print("on a loaded machine, compare the processor time of the page's main thread for each step")
+    cuts = {side: statistics.quantiles(gaps[side], n=20) for side in SIDES}
+    costs = {side: statistics.median(spent[side]) for side in SIDES}
     for side in SIDES:
-        cuts = statistics.quantiles(gaps[side], n=20)
-        cost = statistics.median(spent[side])
-        frames = f"p50 {cuts[9]:6.1f}  p95 {cuts[18]:6.1f}"
-        print(f"  {side:9} {frames}  processor {cost:5.1f}  heap {heaps[side]:.1f} MB")
+        before, after = heaps[side]
+        frames = f"p50 {cuts[side][9]:6.1f}  p95 {cuts[side][18]:6.1f}  drawn {len(gaps[side]) / ROUNDS / STEPS:.2f}"
+        print(f"  {side:9} {frames}  processor {costs[side]:5.1f}  heap {before:.1f} to {after:.1f} MB")
+    ours, other = SIDES
+    print(f"  ratio     p95 {cuts[ours][18] / cuts[other][18]:.2f}  processor {costs[ours] / costs[other]:.2f}")
 
 
 if __name__ == "__main__":

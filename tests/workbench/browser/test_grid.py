@@ -109,7 +109,10 @@ def test_columns_stay_as_arranged_after_a_reload(orders: Page) -> None:
 
 
 def test_the_side_pane_shows_a_document_as_a_tree(orders: Page) -> None:
-    orders.locator(".cell.json:visible").first.click()
+    at = orders.locator("[role=columnheader]", has=orders.get_by_text("items", exact=True)).get_attribute(
+        "aria-colindex"
+    )
+    orders.locator(f'.line:not([aria-hidden]) .cell.json[aria-colindex="{at}"]').first.click()
     orders.keyboard.press("Space")
     pane = orders.get_by_role("complementary", name="Side pane")
     pane.get_by_role("treeitem").first.wait_for()
@@ -131,6 +134,43 @@ def test_nothing_moves_while_rows_load(orders: Page) -> None:
         orders.wait_for_timeout(400)
     row(orders, 1)
     assert orders.evaluate("window.shifts") == 0
+
+
+DRAWN = """() => {
+  const heads = [...document.querySelectorAll('.head-cell[aria-colindex]')];
+  const names = new Map(heads.map((head) => [head.ariaColIndex, head.querySelector('.head-name')?.textContent]));
+  const wrong = [], counts = new Set();
+  for (const line of document.querySelectorAll('.line:not([aria-hidden])')) {
+    const cells = [...line.querySelectorAll('.cell')];
+    counts.add(new Set(cells.map((cell) => cell.ariaColIndex)).size);
+    const id = cells.find((cell) => names.get(cell.ariaColIndex) === '_id').textContent;
+    for (const cell of cells) {
+      const name = names.get(cell.ariaColIndex);
+      if (name?.[0] !== '_' && cell.textContent !== `${id} ${name}`) wrong.push([id, name, cell.textContent]);
+    }
+  }
+  const { right, bottom } = document.querySelector('.grid-window').getBoundingClientRect();
+  const corner = document.elementFromPoint(right - 3, bottom - 3);
+  return [wrong, [...counts], corner.classList.contains('cell')];
+}"""
+
+
+def test_each_drawn_cell_shows_its_row_and_column_wherever_the_grid_is_scrolled(page: Page, cluster: Cluster) -> None:
+    names = [f"f{at:02}" + "x" * (at % 5 * 6) for at in range(60)]
+    rows = [{name: f"{at} {name}" for name in names} for at in range(400)]
+    cluster.put("plane", rows, {name: {"type": "keyword"} for name in names})
+    show(page, "plane")
+    grid = page.locator("[role=grid]")
+    counted = set()
+    for left, top in [(0, 0), (1_500, 0), (1_640, 280), (777, 301), (10_000_000, 5_000), (37, 5_280), (0, 0)]:
+        grid.evaluate("(grid, [left, top]) => grid.scrollTo({ left, top })", [left, top])
+        page.wait_for_timeout(200)
+        page.locator(".line:not([aria-hidden]) .cell.loading").first.wait_for(state="detached")
+        wrong, counts, covered = page.evaluate(DRAWN)
+        assert wrong == []
+        assert covered
+        counted |= set(counts)
+    assert len(counted) == 1
 
 
 def test_a_copied_selection_keeps_digits_and_columns(orders: Page) -> None:

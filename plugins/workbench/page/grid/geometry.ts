@@ -67,6 +67,12 @@ export class Places {
     return most;
   }
 
+  /** A range grown to so many columns, so that as many cells are drawn at each place; to the right if it can be. */
+  grown([first, last]: readonly [number, number], count: number): [number, number] {
+    const end = Math.min(this.all.length, Math.max(last + 1, first + count));
+    return [Math.max(this.pinned, Math.min(first, end - count)), end - 1];
+  }
+
   /** The scroll position that shows a column wholly, nearest to `x`. */
   reveal(column: number, x: number, view: number): number {
     const { left, width, pinned } = this.all[column];

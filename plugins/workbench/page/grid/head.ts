@@ -66,10 +66,9 @@ export class Head {
     };
     fit(this.#pinned, places.pinned, this.#fixed);
     this.#pinned.forEach(show);
-    const slots = Math.max(this.#cells.length, last - first + 1);
+    const slots = last - first + 1;
     fit(this.#cells, slots, this.#row);
     for (let at = first; at <= last; at += 1) show(this.#cells[at % slots], at);
-    for (const cell of this.#cells) if (cell.column < first || cell.column > last) cell.hide();
   }
 
   cell(column: number): HTMLElement | null {
@@ -90,6 +89,9 @@ class HeadCell {
   readonly element = box("head-cell", "columnheader");
   readonly #label = box("head-name");
   readonly #mark = box("head-sort");
+  #width = 0;
+  #look = "";
+  #sorted = "";
   column = -1;
 
   constructor() {
@@ -99,6 +101,7 @@ class HeadCell {
     const grip = box("head-grip");
     grip.setAttribute("aria-hidden", "true");
     this.element.tabIndex = -1;
+    this.#mark.hidden = true;
     this.element.append(this.#label, this.#mark, menu, grip);
   }
 
@@ -107,26 +110,29 @@ class HeadCell {
     const head = heads.get(placed.name);
     const at = sort.findIndex((key) => key.column === placed.name);
     this.column = column;
-    element.hidden = false;
-    element.className = `head-cell${head?.numeric ? " numeric" : ""}${head?.sortable ? " sortable" : ""}`;
+    const look = `head-cell${head?.numeric ? " numeric" : ""}${head?.sortable ? " sortable" : ""}`;
+    if (look !== this.#look) element.className = this.#look = look;
     element.style.transform = `translateX(${placed.left}px)`;
-    element.style.width = `${placed.width}px`;
+    if (placed.width !== this.#width) element.style.width = `${(this.#width = placed.width)}px`;
     element.title = head ? `${placed.name} · ${head.type}` : placed.name;
     element.setAttribute("aria-colindex", String(column + 2));
-    if (head?.sortable) element.setAttribute("aria-sort", at < 0 ? "none" : sort[at].descending ? "descending" : "ascending");
-    else element.removeAttribute("aria-sort");
-    this.#label.textContent = placed.name;
-    this.#mark.hidden = at < 0;
-    this.#mark.textContent = at < 0 ? "" : (sort[at].descending ? "↓" : "↑") + (sort.length > 1 ? String(at + 1) : "");
+    this.#label.textContent = placed.name; // a new node: a text that changes its place counts as a shift
+    this.#sort(!!head?.sortable, sort[at], at >= 0 && sort.length > 1 ? String(at + 1) : "");
+  }
+
+  #sort(sortable: boolean, key: SortKey | undefined, place: string): void {
+    const way = !key ? "none" : key.descending ? "descending" : "ascending";
+    const sorted = sortable ? `${way} ${place}` : "";
+    if (sorted === this.#sorted) return;
+    this.#sorted = sorted;
+    if (sortable) this.element.setAttribute("aria-sort", way);
+    else this.element.removeAttribute("aria-sort");
+    this.#mark.hidden = !key;
+    this.#mark.textContent = key ? (key.descending ? "↓" : "↑") + place : "";
   }
 
   focusable(active: boolean): void {
     if (this.element.tabIndex !== (active ? 0 : -1)) this.element.tabIndex = active ? 0 : -1;
-  }
-
-  hide(): void {
-    this.column = -1;
-    this.element.hidden = true;
   }
 }
 

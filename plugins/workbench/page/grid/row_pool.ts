@@ -1,6 +1,6 @@
 /** Rows and cells of the document, recycled while the grid scrolls. */
 
-import { ROW_HEIGHT, type Placed, type Places } from "./geometry.ts";
+import { ROW_HEIGHT, type Placed, Places } from "./geometry.ts";
 import { type Rectangle, within } from "./selection.ts";
 
 /** What a cell shows; `tone` is its class: how null, missing, empty and cut are told apart. */
@@ -29,6 +29,7 @@ class Cell {
   readonly #text = document.createTextNode("");
   column = -1;
   #drawn = "";
+  #width = 0;
   #tone = "";
   #name = "";
   #selected = false;
@@ -42,24 +43,18 @@ class Cell {
     this.element.append(this.#text);
   }
 
-  place(column: number, placed: Placed, offset: number): void {
+  place(column: number, { left, width }: Placed): void {
     this.column = column;
-    this.element.style.transform = `translateX(${placed.left - offset}px)`;
-    this.element.style.width = `${placed.width}px`;
+    this.element.style.transform = `translateX(${left}px)`;
+    if (width !== this.#width) this.element.style.width = `${(this.#width = width)}px`;
     this.element.setAttribute("aria-colindex", String(column + 2));
-    this.element.hidden = false;
-  }
-
-  hide(): void {
-    this.column = -1;
-    this.element.hidden = true;
   }
 
   show(shown: Shown, selected: boolean, active: boolean): void {
     if (this.#drawn !== shown.text) this.#text.data = this.#drawn = shown.text;
-    const tone = `cell ${shown.tone}${selected ? " selected" : ""}${active ? " active" : ""}`;
-    if (tone === this.#tone) return;
-    this.#tone = this.element.className = tone;
+    if (shown.tone === this.#tone && selected === this.#selected && active === this.#active) return;
+    this.#tone = shown.tone;
+    this.element.className = `cell ${shown.tone}${selected ? " selected" : ""}${active ? " active" : ""}`;
     if (selected !== this.#selected) {
       this.#selected = selected;
       this.element.setAttribute("aria-selected", String(selected));
@@ -83,7 +78,7 @@ class Line {
   readonly #fixed: HTMLDivElement;
   readonly #number = document.createElement("div");
   readonly #pinned: Cell[] = [];
-  #cells: Cell[] = [];
+  readonly #cells: Cell[] = [];
   row = -1;
   #state = "";
 
@@ -102,19 +97,11 @@ class Line {
   }
 
   /** Make as many cells as a view needs; all are placed anew. */
-  fit(pinned: number, cells: number, width: number): void {
-    this.#fixed.style.width = `${width}px`;
-    while (this.#pinned.length < pinned) this.#pinned.push(this.#add(this.#fixed));
-    for (const cell of this.#pinned) cell.hide();
-    while (this.#cells.length < cells) this.#cells.push(this.#add(this.element));
-    while (this.#cells.length > cells) this.#cells.pop()?.element.remove();
-    for (const cell of this.#cells) cell.hide();
-  }
-
-  #add(parent: HTMLElement): Cell {
-    const cell = new Cell();
-    parent.append(cell.element);
-    return cell;
+  fit({ pinned, pinnedWidth, width }: Places, cells: number): void {
+    this.element.style.width = `${width}px`;
+    this.#fixed.style.width = `${pinnedWidth}px`;
+    fit(this.#pinned, pinned, this.#fixed);
+    fit(this.#cells, cells, this.element);
   }
 
   move(row: number, origin: number): void {
@@ -129,25 +116,25 @@ class Line {
     this.#fixed.style.transform = x ? `translateX(${x}px)` : "";
   }
 
-  draw(view: Drawn): void {
-    const { data, places, columns } = view;
-    const state = data.state(this.row);
-    if (state !== this.#state) {
-      this.#state = state;
-      this.element.className = state ? `line ${state}` : "line";
-    }
-    for (let at = 0; at < places.pinned; at += 1) this.#show(this.#pinned[at], at, view);
-    const [first, last] = columns;
+  /** Draw all cells, or else only those that take the place of another column. */
+  draw(view: Drawn, all: boolean): void {
+    if (all) this.#tell(view.data.state(this.row));
+    for (let at = 0; at < this.#pinned.length; at += 1) this.#show(this.#pinned[at], at, view, all);
+    const [first, last] = view.columns;
     const slots = this.#cells.length;
-    for (let at = first; at <= last; at += 1) this.#show(this.#cells[at % slots], at, view);
-    if (last - first + 1 < slots) {
-      for (const cell of this.#cells) if (cell.column < first || cell.column > last) cell.hide();
-    }
+    for (let at = first; at <= last; at += 1) this.#show(this.#cells[at % slots], at, view, all);
   }
 
-  #show(cell: Cell, at: number, { data, places, selected, active }: Drawn): void {
+  #tell(state: string): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.element.className = state ? `line ${state}` : "line";
+  }
+
+  #show(cell: Cell, at: number, { data, places, selected, active }: Drawn, all: boolean): void {
     const placed = places.all[at];
-    if (cell.column !== at) cell.place(at, placed, 0);
+    if (cell.column !== at) cell.place(at, placed);
+    else if (!all) return;
     cell.show(
       data.shown(this.row, placed.name) ?? LOADING,
       within(selected, this.row, at),
@@ -157,6 +144,17 @@ class Line {
 
   cell(column: number): HTMLElement | undefined {
     return [...this.#pinned, ...this.#cells].find((cell) => cell.column === column)?.element;
+  }
+}
+
+/** Have so many cells in a row; all are to be placed anew. */
+function fit(cells: Cell[], count: number, parent: HTMLElement): void {
+  while (cells.length > count) cells.pop()?.element.remove();
+  for (const cell of cells) cell.column = -1;
+  while (cells.length < count) {
+    const cell = new Cell();
+    cells.push(cell);
+    parent.append(cell.element);
   }
 }
 
@@ -173,20 +171,20 @@ export class RowPool {
   readonly #body: HTMLElement;
   readonly #live = new Map<number, Line>();
   readonly #free: Line[] = [];
-  #pinned = 0;
+  #places = new Places([], 0);
   #cells = 0;
-  #width = 0;
   #x = 0;
   #origin = 0;
+  #columns: readonly [number, number] = [0, -1];
 
   constructor(body: HTMLElement) {
     this.#body = body;
   }
 
-  /** Begin anew for other columns or another width. */
-  fit(places: Places, view: number): void {
-    [this.#pinned, this.#cells, this.#width] = [places.pinned, places.most(view), places.pinnedWidth];
-    for (const line of [...this.#live.values(), ...this.#free]) line.fit(this.#pinned, this.#cells, this.#width);
+  /** Begin anew for other columns, or another number of those that are not pinned. */
+  fit(places: Places, cells: number): void {
+    [this.#places, this.#cells] = [places, cells];
+    for (const line of [...this.#live.values(), ...this.#free]) line.fit(places, cells);
   }
 
   slide(x: number): void {
@@ -195,8 +193,11 @@ export class RowPool {
     for (const line of this.#live.values()) line.slide(x);
   }
 
-  /** Draw rows `first` to `last`; with `all`, those too that were drawn before. */
+  /** Draw rows `first` to `last`; with `all`, those too that were drawn before and whose columns did not move. */
   draw(first: number, last: number, origin: number, all: boolean, view: Drawn): void {
+    const [from, to] = view.columns;
+    const across = all || from !== this.#columns[0] || to !== this.#columns[1];
+    this.#columns = [from, to];
     const moved = origin !== this.#origin;
     this.#origin = origin;
     for (const [row, line] of this.#live) {
@@ -213,7 +214,7 @@ export class RowPool {
         line.slide(this.#x);
       }
       if (fresh || moved) line.move(row, origin);
-      if (fresh || all) line.draw(view);
+      if (fresh || across) line.draw(view, fresh || all);
     }
     for (const line of this.#free) if (line.row !== -1) this.#park(line);
   }
@@ -226,7 +227,7 @@ export class RowPool {
 
   #make(): Line {
     const line = new Line();
-    line.fit(this.#pinned, this.#cells, this.#width);
+    line.fit(this.#places, this.#cells);
     this.#body.append(line.element);
     return line;
   }

@@ -51,7 +51,7 @@ export class GridView {
   #width = 0;
   #height = 0;
   #y = 0;
-  #range: [number, number] = [0, -1];
+  #slots = 0;
   #version = 0;
   #frame = 0;
   #stale = true;
@@ -163,7 +163,8 @@ export class GridView {
     // one surface behind all rows: else the browser keeps a layer for each of them
     this.#body.style.width = `${this.#places.width}px`;
     this.#body.style.height = `${this.#rows.reach}px`;
-    this.#pool.fit(this.#places, this.#width);
+    this.#slots = this.#places.most(this.#width);
+    this.#pool.fit(this.#places, this.#slots);
     this.#version += 1;
     this.#stale = true;
     this.#later();
@@ -203,17 +204,16 @@ export class GridView {
     const x = this.element.scrollLeft;
     const [first, last] = this.#rows.range(this.#y);
     const range = this.#places.range(x, this.#width);
-    const moved = range[0] !== this.#range[0] || range[1] !== this.#range[1];
-    this.#range = range;
+    const columns = this.#places.grown(range, this.#slots);
     const active = this.selection.active;
     const origin = Rows.origin(this.#y);
-    this.#head.draw(this.#places, range, this.#heads, this.#sort, active, this.#version);
+    this.#head.draw(this.#places, columns, this.#heads, this.#sort, active, this.#version);
     this.#head.slide(x);
     this.#pool.slide(x);
-    this.#pool.draw(first, last, origin, this.#stale || moved, {
+    this.#pool.draw(first, last, origin, this.#stale, {
       data: this.#data,
       places: this.#places,
-      columns: range,
+      columns,
       selected: this.selection.rectangle(this.#places.all.length),
       active,
     });

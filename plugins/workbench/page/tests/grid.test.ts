@@ -60,7 +60,17 @@ test("the columns in view are those that a scan finds", () => {
     );
     assert.deepEqual([first, last], [seen[0] ?? first, seen.at(-1) ?? last]);
     assert.ok(last - first + 1 <= places.most(700));
+    const [from, to] = places.grown([first, last], places.most(700));
+    assert.ok(from >= places.pinned && from <= first && to >= last && to < places.all.length);
+    assert.equal(to - from + 1, places.most(700));
   }
+});
+
+test("a view that has no columns to scroll draws none", () => {
+  const pinned = new Places([{ name: "id", width: 120, pinned: true }], 56);
+  assert.deepEqual(pinned.grown(pinned.range(0, 700), pinned.most(700)), [1, 0]);
+  const none = new Places([], 56);
+  assert.deepEqual(none.grown(none.range(0, 700), none.most(700)), [0, -1]);
 });
 
 test("the scroll bar reaches the last of any number of rows", () => {
