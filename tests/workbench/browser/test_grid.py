@@ -150,8 +150,8 @@ DRAWN = """() => {
     }
   }
   const { right, bottom } = document.querySelector('.grid-window').getBoundingClientRect();
-  const corner = document.elementFromPoint(right - 3, bottom - 3);
-  return [wrong, [...counts], corner.classList.contains('cell')];
+  const under = Array.from({ length: 28 }, (_, up) => document.elementFromPoint(right - 3, bottom - 3 - up));
+  return [wrong, [...counts], under.every((element) => element.classList.contains('cell'))];
 }"""
 
 
