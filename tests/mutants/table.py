@@ -95,6 +95,7 @@ _KIT = {
     "summaries": "test_summaries.py",
     "sign_in": "test_sign_in.py",
     "views": "test_views.py",
+    "json_comments": "test_console_text.py",
     "keyset_walks": "test_keyset_walks.py",
 }
 _REGISTRY = {

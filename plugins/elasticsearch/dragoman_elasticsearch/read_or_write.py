@@ -22,7 +22,8 @@ _ACTIONS = {"_flush", "_refresh", "_forcemerge", "_close", "_reindex", "_cache"}
 
 def segments(path: str) -> list[str]:
     """Return the decoded segments of a path, without its query string."""
-    return [unquote(part) for part in path.partition("?")[0].split("/") if part]
+    parts = [part for part in path.partition("?")[0].split("/") if part]
+    return [unquote(part) for part in parts] if "%" in path else parts
 
 
 def moves_on(path: str) -> bool:
@@ -49,6 +50,8 @@ def may_write(method: str, path: str, body: str = "") -> bool:
     >>> may_write("POST", "/books/_search"), may_write("POST", "/books/_doc/_search"), may_write("GET", "/books/_flush")
     (False, True, True)
     """
+    if method in ("PUT", "PATCH"):
+        return True
     parts = segments(path)
     if method in ("GET", "HEAD", "OPTIONS"):
         return not _ACTIONS.isdisjoint(parts)

@@ -6,12 +6,14 @@ import json
 import time
 from contextlib import suppress
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api.errors import ConsoleSyntaxError
+from dragoman_api.kit import console_text
 from dragoman_api.kit.console_text import ConsoleReader, ndjson, rest_requests
 
 ALL = ("#", "//", "/*")
@@ -81,6 +83,44 @@ def test_every_value_is_read_whatever_stands_between(made: tuple[str, list[tuple
         assert [same(value) for value in values] == [same(value) for value in wanted]
 
 
+MARKS = ["{", "}", "[", "]", '"a"', '"#', '"http://x"', ",", ":", "5", " # c\n", "// {\n", "/*\n*/", "/*"]
+MARKS += ['"""', "\n", "\nGET /"]
+
+
+@given(st.lists(st.sampled_from(MARKS), max_size=16).map("".join), st.sampled_from([1, 3, 20]))
+def test_no_value_and_no_fault_depends_on_where_a_stretch_ends(text: str, size: int) -> None:
+    """The reader removes comments stretch by stretch, and first tries a way that is quick and sometimes fails."""
+
+    def outcome(size: int) -> object:
+        with mock.patch.multiple(console_text, _SHORT=size, _STRETCH=size):
+            try:
+                return read("GET /\n" + text)
+            except ConsoleSyntaxError as error:
+                return error.message
+
+    assert outcome(size) == outcome(10_000)
+
+
+@pytest.mark.parametrize("size", [1, 10_000])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('["a # b"]', '["a # b"]'),
+        ('["a", # b"\n"c // d"]', '["a", \n"c // d"]'),
+        ('{"a": "http://b/ // c"}', '{"a": "http://b/ // c"}'),
+        ('["#", "//" // "\n]', '["#", "//" \n]'),
+    ],
+)
+def test_a_mark_in_a_string_begins_no_comment(
+    text: str, value: str, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console_text, "_SHORT", size)
+    assert read(f"PUT /a\n[ # c\n]\n{text}\nPUT /b\n{text}") == [
+        ("PUT", "/a", ["[ \n]", value], 1),
+        ("PUT", "/b", [value], 5 + text.count("\n")),
+    ]
+
+
 def same(value: str) -> Any:
     """Read JSON with every digit as it is written."""
     return json.loads(value, parse_float=str, parse_int=str, object_pairs_hook=list)
@@ -124,6 +164,8 @@ def test_a_literal_is_a_string_that_keeps_its_lines() -> None:
         ("GET /\n{} /* c", 2, 4),
         ('GET /\n[ # c\n"""', 3, 1),
         ("GET /\n# c\n5 x", 3, 3),
+        ('GET /\n[ # c\n"a" "b", /*', 3, 5),
+        ('GET /\n[ # c\n"a\n", /*', 3, 3),
     ],
 )
 def test_a_fault_behind_comments_has_its_own_place(text: str, line: int, column: int) -> None:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
-from operator import itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -18,17 +16,20 @@ from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
 from dragoman_api.errors import ConsoleSyntaxError
 
+from .json_comments import CommentSyntax, Stretch, after_blanks, bounded
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 _METHOD = r"(?i:GET|POST|PUT|DELETE|HEAD|PATCH|OPTIONS)"
 _HEAD = re.compile(rf"(?P<method>{_METHOD})(?:[^\S\n]+(?P<path>(?![#{{]|//\s)\S+))?(?=\s|\Z)")
-_SCALAR = re.compile(r"\S+")
-_COMMENTS = {"#": r"#[^\n]*+", "//": r"//[^\n]*+", "/*": r"/\*.*?\*/"}
+_NEXT_HEAD = re.compile(rf"\n[^\S\n]*+{_HEAD.pattern}")
 _ELSEWHERE = re.compile(r"//|[A-Za-z][A-Za-z0-9+.-]*://")
 _VISIBLE = "".join(map(chr, range(0x21, 0x7F))).replace("#", "")
 # Digits stay text: Python refuses integers of more than 4,300 digits.
 _decoder = json.JSONDecoder(parse_int=str, parse_float=str)
+_SHORT = 4_096
+_STRETCH = 16_384  # characters of which the comments are removed together, or twice as many until they hold a value
 
 
 class RestLine(NamedTuple):
@@ -74,31 +75,11 @@ class ConsoleReader:
         self.at = 0
         self.fresh = True
         self._literals = literals
-        self._blocks = "/*" in comments
+        self._syntax = CommentSyntax(comments, literals=literals)
         self._plain = True  # so far, no value held a comment or a literal
+        self._stretch: Stretch | None = None  # what follows, without comments, up to the next REST line at most
+        self._head: tuple[int, re.Match[str] | None] = -1, None  # the last REST line that was seen ahead, and where
         self._line = (0, 1)
-        comment = "|".join(_COMMENTS[each] for each in comments) or "(?!)"
-        literal = r'"{3}(?P<literal>.*?)"{3}|(?P<open>"{3})|' if literals else ""
-        block = r"|(?P<unclosed>/\*)" if self._blocks else ""
-        head, string = rf"\n[^\S\n]*+{_METHOD}(?=\s|\Z)", r'"(?:[^"\\\n]++|\\[^\n])*+"?'
-        starts = "".join(sorted({each[0] for each in comments}))
-        opened = "".join(each[1] for each in comments if each[0] == "/")  # behind a slash
-        inner = "|".join(
-            [
-                rf'[^"{{}}\[\]\n{starts}]++',
-                ('(?!"{3})' if literals else "") + string,
-                rf"\n(?!{head[2:]})",
-                *([rf"/(?![{opened}])"] if opened else []),
-            ]
-        )
-        self._gap = re.compile(rf"(?:\s++|{comment})*+", re.DOTALL)
-        pieces = (
-            rf"{literal}(?P<string>{string})|(?P<comment>{comment}){block}|(?P<begin>[{{\[])|(?P<end>[}}\]])"
-            rf"|(?P<head>{head})"
-        )
-        self._piece = re.compile(pieces, re.DOTALL)
-        # Inside a bracket, nothing else decides anything, nor do whole brackets that hold no other one.
-        self._inside = re.compile(rf"(?:{inner}|[{{\[](?:{inner})*+[}}\]])*+(?:{pieces})", re.DOTALL)
 
     def skip(self) -> bool:
         """Skip blanks and comments, and return whether anything is left.
@@ -106,22 +87,30 @@ class ConsoleReader:
         Raises:
             ConsoleSyntaxError: A comment has no end.
         """
-        gap = self._gap.match(self.text, self.at)
+        if self.fresh and self._head[0] == self.at:
+            return True
+        gap = self._syntax.gap.match(self.text, self.at)
         assert gap is not None  # nothing is a gap, too
         self.at = gap.end()
         self.fresh = self.fresh or "\n" in gap[0]
-        if self._blocks and self.text.startswith("/*", self.at):
+        if self._syntax.blocks and self.text.startswith("/*", self.at):
             raise self.error(self.at, "/* has no end")
         return self.at < len(self.text)
 
     def rest_line(self) -> RestLine | None:
         """Read a method and a path if the line begins with a method, after `skip`."""
-        head = _HEAD.match(self.text, self.at) if self.fresh else None
+        head = self._match_head()
         if head is None:
             return None
+        self._stretch = None
         self.at, self.fresh = head.end(), False
         path_at = head.end() if head["path"] is None else head.start("path")
-        return RestLine(head["method"].upper(), head["path"] or "", head.start(), path_at)
+        return RestLine(head["method"].upper(), head["path"] or "", head.start("method"), path_at)
+
+    def _match_head(self) -> re.Match[str] | None:
+        if self._head[0] == self.at:
+            return self._head[1]
+        return _HEAD.match(self.text, self.at) if self.fresh else None
 
     def values(self) -> list[str]:
         """Read the JSON values up to the next REST line, each in the digits and the order that were typed.
@@ -130,15 +119,17 @@ class ConsoleReader:
             ConsoleSyntaxError: A value is not JSON, or two stand on one line.
         """
         values: list[str] = []
-        while self.skip() and not (self.fresh and _HEAD.match(self.text, self.at)):
+        while self.skip() and self._match_head() is None:
             if values and not self.fresh:
                 raise self.error(self.at, "a second JSON value on one line")
             values.append(self.value())
+            if self.fresh:  # at the next REST line
+                break
         return values
 
     def take(self, end: int) -> str:
         """Read the text up to a place, whatever it is."""
-        start, self.at, self.fresh = self.at, end, False
+        start, self.at, self.fresh, self._stretch = self.at, end, False, None
         return self.text[start:end]
 
     def value(self) -> str:
@@ -147,10 +138,12 @@ class ConsoleReader:
         Raises:
             ConsoleSyntaxError: There is none.
         """
-        start = self.at
-        if (made := self._plain_value()) is None:
-            made = self._written_value()
-        self.fresh = False
+        start, self.fresh = self.at, False
+        made = self._plain_value()
+        if made is None and self._stretch is None:
+            made = self._lone_value()
+        if made is None:
+            made = self._commented_value()
         try:
             made.encode()
         except UnicodeEncodeError as error:
@@ -172,60 +165,55 @@ class ConsoleReader:
         self.at = end
         return self.text[start:end]
 
-    def _written_value(self) -> str:
-        """Read a value that may hold comments and literals."""
-        start = self.at
-        made, places, last = self._rewritten(start)
+    def _lone_value(self) -> str | None:
+        """Read a value up to the next REST line if it is short and its comments are easy to tell."""
+        end = bounded(self.text, self.at, _SHORT)
+        if (head := _NEXT_HEAD.search(self.text, self.at, end)) is not None:
+            end = head.start()
+        elif end < len(self.text):
+            return None
+        made = self._syntax.without_likely(self.text[self.at : end]).rstrip()
         try:
-            _, end = _decoder.raw_decode(made)
-        except json.JSONDecodeError as error:
-            raise self.error(_origin(places, error.pos), f"the body is not valid JSON: {error.msg}") from None
-        except RecursionError as error:
-            raise self.error(start, f"the body cannot be sent: {error}") from None
-        if end == len(made):
-            self.at = last
-            return made
-        self.at = _origin(places, end)
-        return made[:end]
+            _, whole = _decoder.raw_decode(made)
+        except (json.JSONDecodeError, RecursionError):
+            return None
+        if whole < len(made):
+            return None
+        self.at = end
+        self._go_to(head)
+        return made
 
-    def _rewritten(self, start: int) -> tuple[str, list[tuple[int, int]], int]:
-        """Return a value without comments, up to its last bracket or what cannot belong to it.
+    def _commented_value(self) -> str:
+        """Read a value that may hold comments and literals."""
+        start, size = self.at, _STRETCH
+        while True:
+            if anew := self._stretch is None:
+                self._stretch = self._syntax.stretch(self.text, start, size, until=_NEXT_HEAD)
+            stretch = self._stretch
+            begin = after_blanks(stretch.text, stretch.at)
+            try:
+                _, end = _decoder.raw_decode(stretch.text, begin)
+            except json.JSONDecodeError as error:
+                if not stretch.cut:
+                    raise self._not_json(stretch, error) from None
+                self._stretch, size = None, size * 2 if anew else size  # the value may end later
+                continue
+            except RecursionError as error:
+                raise self.error(start, f"the body cannot be sent: {error}") from None
+            stretch.at, self.at = end, stretch.origin(end)
+            if after_blanks(stretch.text, end) == len(stretch.text):
+                self._go_to(stretch.following)
+            return stretch.text[begin:end]
 
-        Returns:
-            The value; for each of its pieces where it begins there and in the text; and its end in the text.
-        """
-        text, places = self.text, [(0, start)]
-        parts: list[str] = []
-        if (scalar := _SCALAR.match(text, start)) and scalar[0][0] not in '{["':
-            return scalar[0], places, scalar.end()
-        size, at, end = 0, start, len(text)
-        depth = 1 if text.startswith(("{", "["), start) else 0
-        following = start + depth
-        while (piece := (self._inside.match if depth > 0 else self._piece.search)(text, following)) is not None:
-            kind = piece.lastgroup
-            assert kind is not None  # each alternative has a name
-            begins, following = piece.span(kind)
-            if kind == "end":
-                depth -= 1
-            elif kind == "begin":
-                depth += 1
-            elif kind in ("comment", "literal"):
-                whole = begins if kind == "comment" else begins - 3
-                following += 0 if kind == "comment" else 3
-                made, lines = _replacement(kind, text[whole:following])
-                parts += (text[at:whole], made, lines)
-                size += whole - at
-                places += ((size, whole), (size := size + len(made), following))
-                places.append((size := size + len(lines), at := following))
-            elif kind == "head":
-                end = begins
-                break
-            elif kind in ("open", "unclosed"):
-                raise self.error(begins, f"{piece[kind]} has no end")
-            if depth <= 0 and kind != "comment":
-                end = following
-                break
-        return "".join((*parts, text[at:end])), places, end
+    def _not_json(self, stretch: Stretch, error: json.JSONDecodeError) -> ConsoleSyntaxError:
+        if stretch.unended and error.pos >= len(stretch.text):
+            return self.error(stretch.end, f"{stretch.unended} has no end")
+        return self.error(stretch.origin(error.pos), f"the body is not valid JSON: {error.msg}")
+
+    def _go_to(self, head: re.Match[str] | None) -> None:
+        if head is not None:
+            self.at, self.fresh = head.start("method"), True
+            self._head = self.at, head
 
     def line(self, at: int) -> int:
         """Return the line of a place, from 1; quick if places are asked for in their order."""
@@ -254,20 +242,6 @@ class ConsoleReader:
         except UnicodeEncodeError:
             raise self.error(line.path_at, "the path is not valid Unicode") from None
         return encoded if encoded.startswith("/") else f"/{encoded}"
-
-
-def _origin(places: list[tuple[int, int]], at: int) -> int:
-    """Return where a place of a rewritten value is in the text."""
-    made, original = places[bisect_right(places, at, key=itemgetter(0)) - 1]
-    return original + at - made
-
-
-def _replacement(kind: str, written: str) -> tuple[str, str]:
-    """Return what stands for a comment or a literal, and its line breaks: a server's errors keep their line."""
-    lines = "\n" * written.count("\n")
-    if kind == "literal":
-        return json.dumps(written[3:-3], ensure_ascii=False), lines
-    return " " if written.startswith("/*") else "", lines
 
 
 def ndjson(reader: ConsoleReader, line: RestLine, values: Sequence[str]) -> str:

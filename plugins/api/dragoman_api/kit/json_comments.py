@@ -1,0 +1,166 @@
+"""JSON with comments and literals: a stretch of a text without them, and where each of its places stood before.
+
+Each character is looked at once, by regular expressions whose parts never give back what they matched.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_COMMENTS = {"#": r"#[^\n]*+", "//": r"//[^\n]*+", "/*": r"/\*.*?\*/"}
+_BLANKS = re.compile(r"\s*+")
+_STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"?'  # without an end it ends with its line, as JSON has it
+
+
+class Stretch:
+    """A stretch of a text without comments and literals.
+
+    Attributes:
+        end: Where the stretch ends in the original text.
+        cut: It ends there only because it is long enough.
+        unended: What has no end, a comment or a literal, if the stretch ends before one; else empty.
+        following: The match of what ended the stretch, if something did.
+        at: The place in `text` that is read next.
+    """
+
+    __slots__ = ("_made", "_origins", "_parts", "_size", "at", "cut", "end", "following", "unended")
+
+    def __init__(self, start: int) -> None:
+        self._made, self._origins = [0], [start]
+        self._parts: list[str] = []
+        self._size = 0
+        self.at, self.end = 0, start
+        self.cut, self.unended = False, ""
+        self.following: re.Match[str] | None = None
+
+    @property
+    def text(self) -> str:
+        """What is left."""
+        if len(self._parts) != 1:
+            self._parts = ["".join(self._parts)]
+        return self._parts[0]
+
+    def origin(self, at: int) -> int:
+        """Return where a place of `text` is in the original text."""
+        piece = bisect_right(self._made, at) - 1
+        return self._origins[piece] + at - self._made[piece]
+
+    def add(self, part: str) -> None:
+        """Add a part of the text."""
+        self._parts.append(part)
+        self._size += len(part)
+
+    def go_to(self, origin: int) -> None:
+        """Add what follows from a place of the original text."""
+        self._made.append(self._size)
+        self._origins.append(origin)
+
+
+class CommentSyntax:
+    """What a comment is, and whether there are literals.
+
+    Attributes:
+        gap: Matches blanks and comments.
+        blocks: A comment may begin with ``/*``.
+    """
+
+    def __init__(self, comments: Sequence[str], *, literals: bool) -> None:
+        """Begin with the comments: any of ``#`` and ``//``, which reach to the end of the line, and ``/*``.
+
+        Args:
+            comments: The comments.
+            literals: A text between three double quotes is a string, in which a backslash has no meaning.
+        """
+        self.blocks = "/*" in comments
+        comment = "|".join(_COMMENTS[each] for each in comments) or "(?!)"
+        block = rf"|(?P<block>{_COMMENTS['/*']})" if self.blocks else ""
+        ended = "|".join(_COMMENTS[each] for each in comments if each != "/*") or "(?!)"
+        starts = "".join(sorted({each[0] for each in comments}))
+        opened = "".join(each[1] for each in comments if each[0] == "/")  # behind a slash
+        inner = [('(?!"{3})' if literals else "") + _STRING, *([rf"/(?![{opened}])"] if opened else [])]
+        plain = rf'[^"{starts}]*+'
+        literal = r'|"{3}(?P<literal>.*?)"{3}' if literals else ""
+        special = rf"(?:(?P<comment>{ended}){block}{literal})"
+        marks = [each for each in comments if each != "/*"]
+        self._likely = [re.compile(rf"{each}(?<=[\s,{{}}\[\]]{each})[^\n]*+") for each in marks]
+        self.gap = re.compile(rf"\s*+(?:(?:{comment})\s*+)*+", re.DOTALL)
+        self._run = re.compile(rf"(?P<plain>{plain}(?:(?:{'|'.join(inner)}){plain})*+){special}?+", re.DOTALL)
+        self._special = re.compile(special, re.DOTALL)
+
+    def without_likely(self, text: str) -> str:
+        """Return a text without what most probably is a comment up to the end of its line.
+
+        The result is JSON only if each of them was one: a string that lost its end has none on its line.
+        """
+        for likely in self._likely:
+            text = likely.sub("", text)
+        return text
+
+    def stretch(self, text: str, start: int, size: int, *, until: re.Pattern[str]) -> Stretch:
+        """Return a text without comments and literals, from a place that is not inside of one.
+
+        Args:
+            text: The text.
+            start: The place.
+            size: The characters after which it ends, at the end of a line.
+            until: The stretch ends before it, unless that is in a comment or a literal. It begins with a line break.
+        """
+        made, at = Stretch(start), start
+        made.end = self._bound(made, text, at, size, until)
+        while True:
+            run = self._run.match(text, at, made.end)
+            assert run is not None  # nothing is a run, too
+            begins = run.end("plain")
+            made.add(text[at:begins])
+            if begins == made.end:
+                return made
+            found = run if run.end() > begins else self._special.match(text, begins)  # it may end behind the bound
+            if found is None:
+                made.unended = '"""' if text[begins] == '"' else "/*"
+                made.cut, made.following, made.end = False, None, begins
+                return made
+            at = found.end()
+            if found.lastgroup != "comment":
+                replaced, lines = _replacement(text[begins:at])
+                made.go_to(begins)
+                made.add(replaced)
+                made.go_to(at)
+                made.add(lines)
+            made.go_to(at)
+            if at > made.end:
+                made.end = self._bound(made, text, at, max(0, start + size - at), until)
+
+    def _bound(self, made: Stretch, text: str, at: int, size: int, until: re.Pattern[str]) -> int:
+        end = bounded(text, at, size)
+        made.following = until.search(text, at, end)
+        made.cut = made.following is None and end < len(text)
+        return made.following.start() if made.following else end
+
+
+def bounded(text: str, at: int, size: int) -> int:
+    """Return where the last line ends within some characters from a place, or else the line of that place."""
+    if at + size >= len(text):
+        return len(text)
+    line = text.rfind("\n", at, at + size)
+    line = line if line >= 0 else text.find("\n", at + size)
+    return line if line >= 0 else len(text)
+
+
+def after_blanks(text: str, at: int) -> int:
+    """Return the first place from another one that is not blank, or the end of the text."""
+    blanks = _BLANKS.match(text, at)
+    assert blanks is not None  # nothing is blank, too
+    return blanks.end()
+
+
+def _replacement(written: str) -> tuple[str, str]:
+    """Return what stands for a block comment or a literal, and its line breaks: a server's errors keep their line."""
+    if written.startswith('"'):
+        return json.dumps(written[3:-3], ensure_ascii=False), "\n" * written.count("\n")
+    return " ", "\n" * written.count("\n")
