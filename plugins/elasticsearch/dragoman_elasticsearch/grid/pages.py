@@ -6,6 +6,7 @@ import itertools
 import re
 import secrets
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import DragomanError, Note, Page, PageRequest
-from dragoman_api.cells import widened
+from dragoman_api.cells import Json, widened
 from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
@@ -35,7 +36,7 @@ from .sorting import SortKeys, compile_sort
 from .time_ranges import within
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from dragoman_api import Cell, CellRequest, CompiledFilter
     from dragoman_elasticsearch.connect import Features
@@ -44,6 +45,7 @@ WINDOW = 10_000
 """Rows that are reached by offset; deep pages start after them (E41). Fixed, whatever the index's setting."""
 
 _VOID = re.compile(r'MatchNoDocsQuery\("(.*?)"\)')
+_SPELLED = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
 _CAUSES = 3  # notes at most on why a query finds nothing
 
 
@@ -140,11 +142,18 @@ class PageQuery:
             raise QueryError(
                 f"the server returned rows of {', '.join(map(repr, strange))}, not of '{self.view.target}'"
             )
+        cells = reader.cells(hits)
+        sorted_by = {each.column for each in self.request.sort}
         return Page(
             columns=[self.view.columns.get(each.name) or column(each) for each in self.fields],
-            cells=reader.cells(hits),
+            cells=cells,
             keys=[hit.key for hit in hits],
-            notes=[*self.notes, *notes, *_row_notes(hits, source=reader.needs_source)],
+            notes=[
+                *self.notes,
+                *notes,
+                *_row_notes(hits, source=reader.needs_source),
+                *coerced_notes(self.fields, cells, sorted_by),
+            ],
             total=total,
             offset=self.request.offset,
         )
@@ -240,6 +249,27 @@ def _row_notes(hits: Sequence[DecodedHit], *, source: bool) -> list[Note]:
             Note(code="source-missing", reason="the index does not keep documents (_source), so only ids are shown")
         )
     return notes
+
+
+def coerced_notes(fields: Sequence[Field], cells: Sequence[Sequence[Cell]], sorted_by: Collection[str]) -> list[Note]:
+    """Return notes on columns of a sort whose cells show another value than the integer that the index holds."""
+    notes: list[Note] = []
+    for at, field in enumerate(fields):
+        if field.name in sorted_by and any(gap.name == "coerce" for gap in field.gaps):
+            reasons = sorted({reason for row in cells if (reason := _coerced(row[at]))})
+            notes += (Note(code="sort-approximate", column=field.name, reason=reason) for reason in reasons)
+    return notes
+
+
+def _coerced(cell: Cell) -> str:
+    if isinstance(cell, str):
+        spelled = not isinstance(cell, Json) and _SPELLED.fullmatch(cell)
+        return "a stored text counts as the integer that it spells (coerce)" if spelled else ""
+    if isinstance(cell, Decimal):
+        decimals = cell != cell.to_integral_value()
+    else:
+        decimals = isinstance(cell, float) and not cell.is_integer()
+    return "" if not decimals else "a stored number with decimals counts without them (coerce)"
 
 
 def window_setting(name: str) -> Exchange[int]:

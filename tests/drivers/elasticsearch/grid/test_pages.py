@@ -308,6 +308,22 @@ class PageRules:
             assert [row["_id"] for row in page.rows] == order
             assert [(note.code, note.column) for note in page.notes] == [("sort-approximate", column)]
 
+    async def test_E24_a_page_says_that_its_sort_takes_a_text_for_a_number(self, es: Rig) -> None:
+        """The index holds the integer, the cell shows what is stored; a page without such a cell has no note."""
+        rows = [{"n": "10"}, {"n": 9.7}, {"n": 8}, {"n": 7.0}, {"n": "2"}, {"n": [1.5]}, {}]
+        index = await es.index({"n": {"type": "long"}, "m": {"type": "long", "coerce": False}}, rows)
+        page = await es.page(index, sort=[Sort("n", descending=True)])
+        assert [row["n"] for row in page.rows][:5] == ["10", 9.7, 8, 7.0, "2"]
+        reasons = ["a stored number with decimals counts without them", "a stored text counts as the integer"]
+        assert [(note.code, note.column) for note in page.notes] == [("sort-approximate", "n")] * 2
+        assert all(note.reason.startswith(reason) for note, reason in zip(page.notes, reasons, strict=True))
+        for request in (
+            {"sort": [Sort("m")]},
+            {"sort": [Sort("n")], "columns": ["_id"]},
+            {"sort": [Sort("n", descending=True)], "offset": 2, "limit": 2},
+        ):
+            assert (await es.page(index, **request)).notes == []
+
     async def test_E24_nested_leaves_sort(self, es: Rig) -> None:
         """Without the array's name 7.17 sorts by nothing, 8.x refuses."""
         properties = {"n": {"type": "nested", "properties": {"q": {"type": "integer"}}}}
