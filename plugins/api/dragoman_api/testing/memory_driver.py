@@ -9,17 +9,15 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from dragoman_api.cells import Json, cut
+from dragoman_api.cells import Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role, TimeColumn, Written
-from dragoman_api.columns import Operator as Op
 from dragoman_api.completions import MAX_SUGGESTIONS, Completion, Suggestion, SuggestionKind
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import (
     ConnectionFailedError,
     ConsoleSyntaxError,
-    FilterNotSupportedError,
     ObjectNotFoundError,
     QueryError,
     RevisionGoneError,
@@ -27,13 +25,14 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
 )
 from dragoman_api.exports import ExportForm, ExportPart
-from dragoman_api.filters import CompiledFilter, Explanation, Filter, FilterRequest, RawQuery
+from dragoman_api.filters import CompiledFilter, Explanation, FilterRequest, RawQuery
 from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.kit import cursors
-from dragoman_api.kit.filter_meaning import holds, within
+from dragoman_api.kit.filter_meaning import within
 from dragoman_api.kit.summaries import summarize_cells
 
+from .memory_rows import OPERATORS, WHOLE, as_json, cell, column_of, ordered, satisfies, typed
 from .memory_server import MemoryServer
 
 if TYPE_CHECKING:
@@ -46,20 +45,10 @@ if TYPE_CHECKING:
     from dragoman_api.connections import Profile
     from dragoman_api.console import ConsoleText
     from dragoman_api.exports import ExportRequest
-    from dragoman_api.grid import CellRequest, CountRequest, PageRequest, Sort
+    from dragoman_api.grid import CellRequest, CountRequest, PageRequest
     from dragoman_api.http import Http
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
-_EQUALS = (Op.EQ, Op.NE, Op.NULL, Op.NOT_NULL)
-_TEXTS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS, Op.EMPTY, Op.NOT_EMPTY, Op.REGEX)
-_LISTS = (Op.IN, Op.NOT_IN, Op.BETWEEN)
-_OPERATORS = {
-    ColumnKind.TEXT: (*_EQUALS, Op.IN, Op.NOT_IN, *_TEXTS),
-    **dict.fromkeys((ColumnKind.INTEGER, ColumnKind.FLOAT), (*_EQUALS, *_LISTS, Op.GT, Op.GE, Op.LT, Op.LE)),
-    ColumnKind.BOOLEAN: _EQUALS,
-}
-_TIMED = "rows are chosen by a range of time"
-_WHOLE = "arrays have no order and are not compared"
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 _LINE = re.compile(r"(?P<method>GET|HEAD|POST|PUT|DELETE)\s+(?P<path>/\S*)(?:\s+(?P<body>\S.*))?")
 _KEY = "id"
@@ -122,10 +111,10 @@ class MemoryDriver:
             written=Written.INSERT,
             reasons={"edit": "the key of a row cannot be changed"},
             sortable=True,
-            operators=_OPERATORS[ColumnKind.TEXT],
+            operators=OPERATORS[ColumnKind.TEXT],
             path=(_KEY,),
         )
-        return [key, *(_column(name, kind) for name, kind in self.server.kinds.items())]
+        return [key, *(column_of(name, kind) for name, kind in self.server.kinds.items())]
 
     def _fetch(self, name: str, revision: str = "") -> list[dict[str, Any]]:
         status, rows = self.server.send("GET", _path(name) + (f"?revision={revision}" if revision else ""))
@@ -141,7 +130,7 @@ class MemoryDriver:
     async def compile_filter(self, request: FilterRequest) -> CompiledFilter:
         """Check every row against its column; the body is the request with typed values."""
         columns = {column.name: column for column in self._columns()}
-        rows = [row if isinstance(row, RawQuery) else _typed(row, columns.get(row.column)) for row in request.rows]
+        rows = [row if isinstance(row, RawQuery) else typed(row, columns.get(row.column)) for row in request.rows]
         explained = [
             Explanation(row=at, clause=f"any cell contains {row.text!r}", exact=False, approximations=["as a text"])
             if isinstance(row, RawQuery)
@@ -163,7 +152,7 @@ class MemoryDriver:
             return rows
         wanted = msgspec.json.decode(where.body, type=FilterRequest)
         test = all if wanted.match == "all" else any
-        return [each for each in rows if test(_satisfies(row, each["row"]) for row in wanted.rows)]
+        return [each for each in rows if test(satisfies(row, each["row"]) for row in wanted.rows)]
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
@@ -178,7 +167,7 @@ class MemoryDriver:
         notes = []
         for sort in reversed(request.sort):
             if (column := columns.get(sort.column)) is not None and column.sortable:
-                rows = _ordered(rows, sort)
+                rows = ordered(rows, sort)
             else:
                 reason = "there is no such column" if column is None else column.reasons["sort"]
                 notes.append(Note(code="sort-dropped", column=sort.column, reason=reason))
@@ -188,7 +177,7 @@ class MemoryDriver:
         end = offset + request.limit
         return Page(
             columns=chosen,
-            cells=[[_cell(each["row"].get(column.name)) for column in chosen] for each in rows[offset:end]],
+            cells=[[cell(each["row"].get(column.name)) for column in chosen] for each in rows[offset:end]],
             keys=[RowKey(request.object, each["id"], guard={"seq": each["seq"]}) for each in rows[offset:end]],
             notes=notes,
             total=len(rows) if request.total else None,
@@ -207,7 +196,7 @@ class MemoryDriver:
         if status == 410:
             raise RevisionGoneError(f"the server no longer has revision {request.revision}")
         value = {_KEY: row["id"], **row["row"]}.get(request.column)
-        return Json(_json(value)) if isinstance(value, list | dict) else value
+        return Json(as_json(value)) if isinstance(value, list | dict) else value
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
@@ -222,9 +211,7 @@ class MemoryDriver:
             reason = f"{request.object} has no column {request.column!r}"
             raise QueryError(reason, details={"column": request.column})
         if not column.operators:
-            raise UnsupportedOperationError(
-                f"{column.name!r} cannot be summarized: {_WHOLE}", hint="choose another one"
-            )
+            raise UnsupportedOperationError(f"{column.name!r} cannot be summarized: {WHOLE}", hint="choose another one")
         rows = self._rows(request, request.revision)
         return summarize_cells(request, column, [each["row"].get(column.name) for each in rows])
 
@@ -261,13 +248,13 @@ class MemoryDriver:
             return f"{fixed[0]} is read-only or does not exist"
         if isinstance(change, Insert):
             if change.id is None:
-                return HttpRequest("POST", _path(change.object), _json(_plain(change.values)))
+                return HttpRequest("POST", _path(change.object), as_json(_plain(change.values)))
             path = _path(change.object, text_id(change.id)) + ("" if change.replace else "?seq=0")
-            return HttpRequest("PUT", path, _json(_plain(change.values)))
+            return HttpRequest("PUT", path, as_json(_plain(change.values)))
         status, row = self.server.send("GET", path := _path(change.key.object, change.key.text))
         if status == 404:
             return "the row is gone"
-        return HttpRequest("PUT", path + _guard(change.key), _json({**row["row"], **_plain(change.values)}))
+        return HttpRequest("PUT", path + _guard(change.key), as_json({**row["row"], **_plain(change.values)}))
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
@@ -317,11 +304,11 @@ class MemoryDriver:
         """Show a list as a table and anything else as JSON."""
         status, answer = self._send(request.request)
         if not isinstance(answer, list):
-            return Answer(kind=AnswerKind.JSON, status=status, request=request.request, text=_json(answer))
+            return Answer(kind=AnswerKind.JSON, status=status, request=request.request, text=as_json(answer))
         names = list(dict.fromkeys(name for each in answer for name in each))
         page = Page(
             columns=[Column(name=name, type="mixed") for name in names],
-            cells=[[_cell(each.get(name)) for name in names] for each in answer],
+            cells=[[cell(each.get(name)) for name in names] for each in answer],
         )
         return Answer(kind=AnswerKind.TABLE, status=status, request=request.request, page=page)
 
@@ -333,11 +320,11 @@ class MemoryDriver:
         before = request.text[: request.position].rpartition("\n")[2]
         method, blank, path = before.partition(" ")
         if blank:
-            names, kind, typed = [f"/{name}" for name in self.server.objects], SuggestionKind.OBJECT, path
+            names, kind, word = [f"/{name}" for name in self.server.objects], SuggestionKind.OBJECT, path
         else:
-            names, kind, typed = list(_METHODS), SuggestionKind.METHOD, method
-        start = request.position - len(typed)
-        fitting = [name for name in names if name.startswith(typed)]
+            names, kind, word = list(_METHODS), SuggestionKind.METHOD, method
+        start = request.position - len(word)
+        fitting = [name for name in names if name.startswith(word)]
         return Completion(
             suggestions=[
                 Suggestion(text=name, kind=kind, start=start, end=request.position)
@@ -369,73 +356,8 @@ class MemoryDriver:
                 {_KEY: each["id"], "row": row} if request.form is ExportForm.ROWS else row
                 for each, row in zip(part, stored, strict=True)
             ]
-            data = "".join(f"{_json(line)}\n" for line in lines).encode()
+            data = "".join(f"{as_json(line)}\n" for line in lines).encode()
             yield ExportPart(data=data, rows=len(part), total=len(rows), checkpoint=cursors.seal(query, at + len(part)))
-
-
-def _column(name: str, kind: ColumnKind) -> Column:
-    operators = _OPERATORS.get(kind, ())
-    reason = _TIMED if kind is ColumnKind.TIMESTAMP else _WHOLE
-    reasons = {} if operators else {"sort": reason, "filter": reason}
-    return Column(
-        name=name,
-        type=kind,
-        kind=kind,
-        role=Role.TIME if kind is ColumnKind.TIMESTAMP else Role.NONE,
-        sortable=bool(operators),
-        operators=operators,
-        reasons=reasons,
-        path=("row", name),
-    )
-
-
-def _typed(row: Filter, column: Column | None) -> Filter:
-    """Check a filter row, and return it with a value of the column's kind."""
-    if column is None or row.op not in column.operators:
-        reason = "there is no such column" if column is None else column.reasons.get("filter", "no such comparison")
-        raise _refusal(row, reason)
-    if row.op in _LISTS:
-        values = row.value if isinstance(row.value, list) else str(row.value or "").split(",")
-        if row.op is Op.BETWEEN and len(values) != 2:
-            raise _refusal(row, "it takes two values")
-        return replace(row, value=[_value(row, each, column.kind) for each in values])
-    unary = row.op in (Op.NULL, Op.NOT_NULL, Op.EMPTY, Op.NOT_EMPTY)
-    return replace(row, value=None if unary else _value(row, row.value, column.kind))
-
-
-def _value(row: Filter, value: Any, kind: ColumnKind) -> Any:
-    wanted: Any = int | float if kind.numeric else {ColumnKind.TEXT: str, ColumnKind.BOOLEAN: bool}[kind]
-    try:
-        typed = value if kind is ColumnKind.TEXT or not isinstance(value, str) else msgspec.json.decode(value.strip())
-        typed = msgspec.convert(typed, wanted)
-        if row.op is Op.REGEX:
-            re.compile(typed)
-    except (msgspec.MsgspecError, re.error) as error:
-        raise _refusal(row, f"{value!r} does not fit: {error}") from error
-    return typed
-
-
-def _refusal(row: Filter, reason: str) -> FilterNotSupportedError:
-    details = {"column": row.column, "operator": str(row.op), "reason": reason}
-    return FilterNotSupportedError(f"{row.column} {row.op}: {reason}; nothing was sent", details=details)
-
-
-def _satisfies(row: Filter | RawQuery, values: dict[str, Any]) -> bool:
-    if isinstance(row, RawQuery):
-        return any(row.text in str(value) for value in values.values())
-    exact = replace(row, case=row.case is not False)  # letter case counts here if the row leaves it open
-    return holds(exact, _cell(values.get(row.column))) is True
-
-
-def _ordered(rows: list[dict[str, Any]], sort: Sort) -> list[dict[str, Any]]:
-    """Order rows by one column; rows without a value come last either way."""
-    held = [each for each in rows if each["row"].get(sort.column) is not None]
-    held.sort(key=lambda each: each["row"][sort.column], reverse=sort.descending)
-    return held + [each for each in rows if each["row"].get(sort.column) is None]
-
-
-def _cell(value: Any) -> Cell:
-    return cut(_json(value)) if isinstance(value, list | dict) else value
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
@@ -443,10 +365,6 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
         name: msgspec.json.decode(value.encode()) if isinstance(value, Json) else value
         for name, value in values.items()
     }
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
 
 
 def _path(*parts: str) -> str:
