@@ -78,7 +78,7 @@ def test_a_server_beside_the_connection_is_named(tree):
 
 def test_a_blocking_client_in_connect_is_named(tree):
     tree.driver(
-        ("import json\n", "import json\nimport urllib.request\n"),
+        ("from typing import Any\n", "from typing import Any\nimport urllib.request\n"),
         ("        self.http = http\n", "        urllib.request.urlopen(profile.base_url)\n"),
     )
     assert any(reason.startswith("During connect, it tried to reach '127.0.0.1'") for reason in undeclared(tree))
@@ -96,7 +96,7 @@ def test_reading_its_own_files_and_the_standard_library_is_no_fault(tree):
 
 
 def test_a_hook_that_is_claimed_and_not_there_is_a_fault(tree):
-    tree.change("dragoman_orbit/driver.json", ('"fetch_page"]', '"fetch_page", "ping"]'))
+    tree.change("dragoman_orbit/driver.json", ('"export_rows"]', '"export_rows", "ping"]'))
     [fault] = tree.check().faults
     assert (fault.code, "missing ping" in fault.reason) == ("hooks", True)
 
@@ -136,7 +136,7 @@ def test_a_slow_import_is_a_fault(tree):
 
 
 def test_a_capability_without_its_hook_is_a_fault(tree):
-    tree.change("dragoman_orbit/driver.json", ('["browse"]', '["browse", "console", "filter"]'))
+    tree.change("dragoman_orbit/driver.json", ('["browse", "export"]', '["browse", "console", "filter"]'))
     faults = tree.check().faults
     assert [fault.code for fault in faults] == ["capability", "capability"]
     assert "parse_console, execute_console" in faults[0].reason

@@ -29,7 +29,7 @@ def test_the_report_says_what_was_tested_where_and_how_far(tree, report):
     assert told["sandbox"].startswith(("full", "partial"))
     assert told["engines"]["fake"]["passed"] >= 12
     assert sum(told["skips"].values()) == told["engines"]["fake"]["skipped"]
-    assert set(told["hooks"]) >= {"compile_filter", "export_rows", "plan_change"}
+    assert set(told["hooks"]) >= {"compile_filter", "ping", "plan_change"}
     assert "fetch_page" not in told["hooks"]
     assert (told["failures"], told["denied"], told["deviations"]) == ([], [], [])
 

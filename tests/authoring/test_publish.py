@@ -117,7 +117,8 @@ def test_a_closed_set_is_resolved_written_down_published_and_installed_on_open(t
         lib.write(wheels)
     requires(tree, "tinylib~=1.0")
     tree.driver(
-        ("import json\n", "import json\n\nfrom tinylib import VALUE\n"), ('["version"])', '["version"] + f"+{VALUE}")')
+        ("from typing import Any\n", "from typing import Any\n\nfrom tinylib import VALUE\n"),
+        ('["version"])', '["version"] + f"+{VALUE}")'),
     )
     written = tree.manifest.read_text().splitlines()
     done = tree.publish(team, wheels=wheels)

@@ -166,12 +166,15 @@ def client(record: dict[str, Any]) -> aiohttp.ClientSession:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("checkout", type=Path)
-    parser.add_argument("records", type=Path)
+    parser.add_argument("checkout", type=Path, nargs="?")
+    parser.add_argument("records", type=Path, nargs="?")
     parser.add_argument("tasks", nargs="*")
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--rows", type=int, default=100_000)
     given = parser.parse_args()
+    if given.records is None:
+        print("bench_checkouts.py needs another checkout, and real servers: the file that tests/servers names")
+        return
     records = {each["type"]: each for each in reversed(json.loads(given.records.read_text(encoding="utf-8")))}
     for kind, record in records.items():
         if given.tasks and TASKS[kind].keys().isdisjoint(given.tasks):

@@ -92,6 +92,7 @@ _KIT = {
     "page_bounds": "test_page_bounds.py",
     "retries": "test_retries.py",
     "row_changes": "test_row_changes.py",
+    "sampled_columns": "test_sampled_columns.py",
     "summaries": "test_summaries.py",
     "sign_in": "test_sign_in.py",
     "views": "test_views.py",

@@ -45,12 +45,14 @@ from dragoman_api import (
     Written,
     hookimpl,
 )
-from dragoman_api.cells import cut, exact_number
+from dragoman_api.cells import exact_number
 from dragoman_api.errors import ObjectNotFoundError, RowNotFoundError, ServerNotSupportedError
+from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.column_choice import choose, sortable
 from dragoman_api.kit.outcomes import Outcomes, status_of, unknown_note, unsure
 from dragoman_api.kit.row_changes import NotSentError, PlanDraft, fold, typed
+from dragoman_api.kit.sampled_columns import cell_of, kinds_of
 
 from .console import parse
 from .filters import OPERATORS, compile_filter
@@ -61,12 +63,9 @@ if TYPE_CHECKING:
 SAMPLE = 200  # documents from which the columns of a database are learnt
 BATCH = 1_000  # ids per request while counting
 KEY, REVISION = "_id", "_rev"
-KINDS = {str: ColumnKind.TEXT, bool: ColumnKind.BOOLEAN, int: ColumnKind.INTEGER, float: ColumnKind.FLOAT}
 NO_SORT = "CouchDB sorts by an index only, and this driver makes none"
 
-# Every digit stays, in both directions.
-_decode = msgspec.json.Decoder(float_hook=exact_number).decode
-_encode = msgspec.json.Encoder(decimal_format="number").encode
+_decode = msgspec.json.Decoder(float_hook=exact_number).decode  # every digit stays
 
 
 class Driver:
@@ -140,7 +139,7 @@ class Driver:
         found = await self._find(request.object, selector, skip=request.offset, limit=request.limit)
         return Page(
             columns=shown,
-            cells=[[cell(document.get(column.name)) for column in shown] for document in found["docs"]],
+            cells=[[cell_of(document.get(column.name)) for column in shown] for document in found["docs"]],
             keys=[key_of(request.object, document) for document in found["docs"]],
             notes=sortable(request.sort, known.get, lambda column: NO_SORT)[1],
             offset=request.offset,
@@ -152,8 +151,7 @@ class Driver:
         response = await self.http.request("GET", path(request.key.object, request.key.id))
         if response.status == 404:
             raise RowNotFoundError(f"{request.key.object} has no document {request.key.id!r}")
-        value = _decode(self.http.check(response).body).get(request.column)
-        return Json(text_of(value)) if isinstance(value, list | dict) else value
+        return cell_of(_decode(self.http.check(response).body).get(request.column))
 
     @hookimpl
     async def count_rows(self, request: CountRequest) -> int:
@@ -174,7 +172,7 @@ class Driver:
         return _decode(self.http.check(response).body)
 
     async def _post(self, where: str, body: dict[str, Any]) -> Any:
-        return await self.http.request("POST", where, body=text_of(body), read=True)
+        return await self.http.request("POST", where, body=encode(body), read=True)
 
     # changes
 
@@ -205,13 +203,13 @@ class Driver:
             if change.replace and REVISION not in change.guard:
                 raise NotSentError("replacing a document needs its revision: update it instead")
             where = path(change.object, change.id) if change.id else path(change.object)
-            return HttpRequest("PUT" if change.id else "POST", where, text_of({**values, **change.guard}))
+            return HttpRequest("PUT" if change.id else "POST", where, encode({**values, **change.guard}))
         where = path(change.key.object, change.key.id)
         response = await self.http.request("GET", where)
         if response.status == 404:
             raise NotSentError(f"{change.key.id} is gone")
         document = {**_decode(self.http.check(response).body), **values, **change.key.guard}
-        return HttpRequest("PUT", where, text_of(document))
+        return HttpRequest("PUT", where, encode(document))
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
@@ -274,23 +272,12 @@ def key_of(name: str, document: dict[str, Any]) -> RowKey:
 
 def columns_of(documents: list[dict[str, Any]]) -> dict[str, Column]:
     """Name every column of some documents, the id first; the revision is the key's guard and no column."""
-    kinds: dict[str, set[ColumnKind]] = {KEY: {ColumnKind.TEXT}}
-    for document in documents:
-        for name, value in document.items():
-            if name == REVISION:
-                continue
-            found = kinds.setdefault(name, set())
-            if value is not None:
-                found.add(
-                    KINDS.get(type(value), ColumnKind.JSON if isinstance(value, list | dict) else ColumnKind.FLOAT)
-                )
-    return {name: column(name, found) for name, found in kinds.items()}
+    kinds = {KEY: ColumnKind.TEXT, **kinds_of(documents)}
+    return {name: column(name, kind) for name, kind in kinds.items() if name != REVISION}
 
 
-def column(name: str, kinds: set[ColumnKind]) -> Column:
-    """Describe a column by the kinds of its values."""
-    kinds = {ColumnKind.FLOAT} if kinds == {ColumnKind.INTEGER, ColumnKind.FLOAT} else kinds
-    kind = kinds.pop() if len(kinds) == 1 else ColumnKind.OTHER
+def column(name: str, kind: ColumnKind) -> Column:
+    """Describe a column by the kind of its values."""
     reasons = {"sort": NO_SORT}
     written = Written.INSERT if name == KEY else Written.NEVER if name.startswith("_") else Written.ALWAYS
     if written is not Written.ALWAYS:
@@ -306,13 +293,3 @@ def column(name: str, kinds: set[ColumnKind]) -> Column:
         operators=OPERATORS.get(kind, ()),
         reasons=reasons,
     )
-
-
-def cell(value: Any) -> Cell:
-    """Return a value as a cell: an array or an object is its JSON text, cut where it is long."""
-    return cut(text_of(value)) if isinstance(value, list | dict) else value
-
-
-def text_of(value: Any) -> str:
-    """Write JSON; numbers keep their digits."""
-    return _encode(value).decode()
