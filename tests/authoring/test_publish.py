@@ -85,7 +85,7 @@ def test_a_report_that_says_it_failed_is_not_believed_to_have_passed(ready, team
 
 def test_a_driver_with_faults_is_refused_with_all_of_them(ready, team):
     ready["dragoman_orbit/evil.pth"].write_text("import os")
-    ready.change("dragoman_orbit/driver.json", ('["browse"]', '["browse", "console"]'))
+    ready.change("dragoman_orbit/driver.json", ('["browse", "export"]', '["browse", "console"]'))
     with pytest.raises(WheelRejectedError) as caught:
         ready.publish(team)
     assert {code for code, _ in caught.value.faults} == {"pth-file", "capability"}
