@@ -1,7 +1,7 @@
 """Values on the wire: types that msgpack lacks, and results that travel in parts.
 
 msgpack has no Decimal and no integers beyond 64 bits. These, the raw JSON text of `Json`, and bytes in cells are
-extension types.
+extension types. `MISSING` is an empty array, which msgspec writes and reads by itself: a page may have a million.
 A result above 1 MiB is split at its lists and texts, and each part is decoded on its own, within bounds.
 """
 
@@ -18,7 +18,7 @@ from msgspec import Raw
 from msgspec.msgpack import Ext
 from msgspec.structs import replace
 
-from dragoman_api.cells import Cell, CutBytes, CutJson, CutText, Json
+from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import Insert, Plan, PlanRequest, Update
 from dragoman_api.columns import MAX_COLUMNS, MAX_OBJECTS, Description, ObjectList
 from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion
@@ -51,11 +51,11 @@ MAX_RESULT = 64 << 20
 MAX_ELEMENTS = 2_000_000
 """Maximum number of cells and list elements of one result: two bytes on the wire can take sixty in memory."""
 
-_JSON_KINDS = {Json, NoneType}
-_PLAIN_KINDS = {NoneType, bool, int, float, str}
-_THAWED_KINDS = {NoneType, bool, float, str, Json, CutJson, CutText}
+_JSON_KINDS = {Json, NoneType, tuple}
+_PLAIN_KINDS = {NoneType, bool, int, float, str, tuple}
+_THAWED_KINDS = {NoneType, bool, float, str, tuple, Json, CutJson, CutText}
 _Meta = msgspec.Meta
-_Plain = None | bool | int | float | str
+_Plain = None | bool | int | float | str | tuple[()]
 _PLAIN_CELLS: Any = Annotated[list[Annotated[list[_Plain], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
 _CELLS: Any = Annotated[list[Annotated[list[_Plain | Ext], _Meta(max_length=MAX_COLUMNS)]], _Meta(max_length=MAX_ROWS)]
 
@@ -211,7 +211,7 @@ def _encode_cells(cells: list[list[Cell]]) -> tuple[bytes, bool, tuple[int, ...]
         with suppress(ValueFaultError):
             return encode(cells, _textual), False, json
     for at in json:
-        columns[at] = [None if cell is None else str(cell) for cell in columns[at]]
+        columns[at] = [str(cell) if cell.__class__ is Json else cell for cell in columns[at]]
     for at in others:
         if not kinds[at] <= _THAWED_KINDS:
             columns[at] = [cell if cell.__class__ in _THAWED_KINDS else freeze(cell) for cell in columns[at]]
@@ -419,7 +419,7 @@ def _mark_texts(cells: list[list[Any]], at: int) -> None:
         cell = row[at]
         if cell.__class__ is str:
             row[at] = Json(cell)
-        elif cell is not None:
+        elif cell is not None and cell is not MISSING:
             raise ValueFaultError(f"a {type(cell).__name__} in a column of JSON texts")
 
 

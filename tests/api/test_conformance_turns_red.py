@@ -11,7 +11,7 @@ import pytest
 from api.test_memory_driver import memory_target, timed_server
 from msgspec.structs import replace
 
-from dragoman_api.cells import CutJson, CutText
+from dragoman_api.cells import MISSING, CutJson, CutText
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, OutcomeStatus, PlannedRequest
 from dragoman_api.columns import Object, ObjectList, Operator, TimeColumn, Written
 from dragoman_api.connections import Health
@@ -305,6 +305,27 @@ class MangledLongNumber(MemoryDriver):
     async def fetch_cell(self, request):
         value = await super().fetch_cell(request)
         return float(value) if type(value) is int else value
+
+
+@breaks("test_a_null_is_told_from_a_field_that_is_not_there")
+class ShowsMissingAsNull(Broken):
+    def page(self, request, page):
+        return replace(page, cells=[[None if cell is MISSING else cell for cell in row] for row in page.cells])
+
+
+@breaks("test_a_null_is_told_from_a_field_that_is_not_there")
+class ShowsMissingAsNullAlone(MemoryDriver):
+    @hookimpl
+    async def fetch_cell(self, request):
+        return (await super().fetch_cell(request)) or None
+
+
+@breaks("test_a_cell_alone_is_the_cell_of_the_page")
+@breaks("test_a_null_is_told_from_a_field_that_is_not_there")
+@breaks("test_an_exported_row_holds_each_column_where_its_path_says")
+class ShowsNullAsMissing(Broken):
+    def page(self, request, page):
+        return replace(page, cells=[[MISSING if cell is None else cell for cell in row] for row in page.cells])
 
 
 @breaks("test_a_cell_of_a_missing_row_is_told")
@@ -843,6 +864,12 @@ async def test_a_broken_driver_turns_its_promise_red(name, driver):
         target = dataclasses.replace(target, change={})
     with pytest.raises((AssertionError, DragomanError, pytest.fail.Exception)):
         await getattr(DriverConformance(), name)(target, **arguments)
+
+
+async def test_a_driver_that_tells_missing_fields_from_nulls_has_to_say_so():
+    target = dataclasses.replace(await memory_target(ShowsNullAsMissing()), tells_missing=False)
+    with pytest.raises(AssertionError, match="does not say"):
+        await DriverConformance().test_cells_match_columns_and_keys_match_rows(target)
 
 
 def test_every_promise_is_broken_by_some_driver():

@@ -25,6 +25,7 @@ async def memory_target(driver: MemoryDriver) -> Target:
         scratch="scratch",
         row={"title": "New", "price": 2**63 + 5, "stock": 1},
         change={"price": 3.5},
+        tells_missing=True,
         reads=["GET /books", "GET /books/1"],
         writes=['PUT /books/1 {"title": "x"}', "DELETE /books", "POST /books {}"],
         broken=[("nonsense", 1, 1), ("GET /\n\nPUT nowhere", 3, 5)],

@@ -7,7 +7,7 @@ import json
 import anyio
 
 from dragoman_api import hookimpl
-from dragoman_api.cells import CutJson, Json
+from dragoman_api.cells import MISSING, CutJson, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest, Update
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Operator, Role, Written
 from dragoman_api.connections import Health, Server
@@ -134,7 +134,7 @@ class Driver:
         cut = request.object == "orders"
         return Page(
             columns=[column for column in COLUMNS if column.name in names],
-            cells=[[_cell(row[name], cut=cut) for name in names] for row in shown],
+            cells=[[_kept(_cell(row[name], cut=cut), request.object) for name in names] for row in shown],
             keys=[RowKey("books", row["id"], guard={"seq_no": 41}) for row in shown],
             notes=notes,
             total=len(rows) if request.total else None,
@@ -145,7 +145,7 @@ class Driver:
     async def fetch_cell(self, request):
         for row in ROWS:
             if row["id"] == request.key.id:
-                return _cell(row[request.column])
+                return _kept(_cell(row[request.column]), request.key.object)
         raise RowNotFoundError(f"there is no row {request.key.id!r}")
 
     @hookimpl
@@ -241,6 +241,11 @@ class Driver:
             if request.object == "orders" and at:
                 raise QueryError("a shard failed")
             yield ExportPart(data=json.dumps(row).encode() + b"\n", rows=1, total=len(ROWS))
+
+
+def _kept(cell, name):
+    """The ledger stores no nulls."""
+    return MISSING if cell is None and name == "ledger" else cell
 
 
 def _cell(value, *, cut=False):

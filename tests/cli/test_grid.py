@@ -127,6 +127,22 @@ def test_a_cell_is_whole_and_exact(shop):
     assert "error[row-not-found]: there is no row '9'" in shop("cell", "shop", "books", "9", "tags", code=1).err
 
 
+def test_a_cell_that_is_not_there_prints_nothing_and_says_so(shop):
+    assert shop("cell", "shop", "orders", "3", "title").out == "null\n"
+    assert shop("cell", "shop", "orders", "3", "title", "--json").out == "null\n"
+    for more in ((), ("--json",)):
+        done = shop("cell", "shop", "ledger", "3", "title", *more)
+        assert (done.out, "'title'" in done.err) == ("", True)
+
+
+def test_a_field_that_is_not_there_is_told_from_a_null(shop):
+    columns = ("--columns", "id,title")
+    null, missing = (shop("page", "shop", name, *columns, "--json").json["rows"][2] for name in ("orders", "ledger"))
+    assert (null, missing) == ({"id": "3", "title": None}, {"id": "3"})
+    null, missing = (shop("page", "shop", name, *columns).out.splitlines()[3] for name in ("orders", "ledger"))
+    assert (null.split(), missing.split()) == (["3", "null"], ["3"])
+
+
 def test_a_description_says_what_can_be_done_and_why_not(shop):
     lines = shop("describe", "shop", "books").out.splitlines()
     assert lines[0].split() == ["COLUMN", "TYPE", "FLAGS", "OPERATORS"]

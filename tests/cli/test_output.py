@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dragoman.cli import output, streams
 from dragoman.cli.progress import Progress
 from dragoman_api import events
-from dragoman_api.cells import CutBytes, CutJson, Json
+from dragoman_api.cells import MISSING, CutBytes, CutJson, Json
 from dragoman_api.columns import Column, Note
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.grid import Page, RowKey
@@ -122,6 +122,31 @@ def test_a_piped_table_is_aligned_plain_and_whole(capsys):
     assert lines[0] == "_id    total  note"
     assert lines[1] == "8812  941.20  " + "x" * 300
     assert lines[2] == "7          3  null"
+
+
+def test_null_missing_and_empty_are_told_apart_in_every_format(capsys):
+    texts = [None, MISSING, "", "null", " ", '""', '"null"', "-"]
+    shown = page(["n", "a"], [[at, text] for at, text in enumerate(texts)])
+    output.write_page(shown, format="table")
+    lines = capsys.readouterr().out.splitlines()
+    assert [line[3:] for line in lines] == ["a", "null", "", '""', '"null"', '" "', r'"\"\""', r'"\"null\""', "-"]
+    output.write_page(shown, format="ndjson")
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows == [{"n": at} | ({} if text is MISSING else {"a": text}) for at, text in enumerate(texts)]
+    assert json.loads(output.dumps(output.page_document(shown)))["rows"] == rows
+    output.write_page(shown, format="csv")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["n,a", "0,", "1,", '2,""', "3,null", "4, ", '5,""""""', '6,"""null"""', "7,-"]
+
+
+def test_a_column_of_numbers_stays_aligned_where_some_are_missing(capsys):
+    output.write_page(page(["n", "a"], [[5, "x"], [MISSING, "y"], [123, "z"]]), format="table")
+    assert capsys.readouterr().out == "  n  a\n  5  x\n     y\n123  z\n"
+
+
+def test_a_csv_of_one_column_has_no_empty_line(capsys):
+    output.write_page(page(["a"], [[None], [MISSING], [""], ["x"]]), format="csv")
+    assert capsys.readouterr().out == 'a\n""\n""\n""\nx\n'
 
 
 def test_wide_characters_keep_the_columns_aligned(capsys):

@@ -134,6 +134,7 @@ class World(Protocol):
     """Mappings and documents on a server, and what only a driver's own kind of server knows."""
 
     rows: list[Stored]
+    tells_missing: bool
 
     def columns(self, name: str) -> list[Column]:
         """Return the columns of all that a name covers; two may have one name."""
@@ -475,7 +476,9 @@ def _same(world: World, row: Stored, column: Column, cell: Any, notes: Sequence[
     held = world.held(row, column)
     if is_cut(cell) and len(cell) > 10_000:
         return
-    if (held is MISSING or held is None) and cell is None:
+    if held is MISSING and cell is (MISSING if world.tells_missing else None):
+        return
+    if held is None and cell is None:
         return
     if held is MISSING or not world.same(cell, held):
         raise DifferenceError("cell", f"{row.id} {column.name}: {held!r}", repr(cell), notes=notes, column=column.name)

@@ -6,6 +6,10 @@ import json
 from decimal import Decimal
 from typing import Any
 
+from dragoman_api import cells
+
+MISSING: Any = cells.MISSING
+
 
 class Digits(str):
     """The text of a JSON number."""
@@ -49,9 +53,6 @@ def alike(one: Any, other: Any) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(alike, one, other))
     return type(one) is type(other) and bool(one == other)
-
-
-MISSING: Any = object()
 
 
 def at(document: Any, path: str, arrays: frozenset[str] = frozenset(), before: str = "") -> Any:

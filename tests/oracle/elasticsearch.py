@@ -364,6 +364,8 @@ class Index:
 class ElasticWorld:
     """One or two indices and an alias of both, with documents."""
 
+    tells_missing = True
+
     def __init__(self, indices: Sequence[Index], rows: Sequence[Stored], *, alias: str = "") -> None:
         self.indices, self.rows, self.alias = list(indices), list(rows), alias
         self.arrays = frozenset(each.nested for index in indices for each in index.columns.values() if each.nested)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from drivers.weaviate.rig import key
@@ -368,6 +368,7 @@ NUMBER = Amount(name="nr", type="int", mapping={"dataType": ["int"]}, operands=(
 class WeaviateWorld:
     """One collection with objects."""
 
+    tells_missing: ClassVar = False  # the server stores no nulls
     name: str
     properties: dict[str, Column]
     rows: list[Stored]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.msgpack import Ext
 
-from dragoman_api.cells import Cell, CutBytes, CutJson, CutText, Json
+from dragoman_api.cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
 from dragoman_api.changes import HttpRequest, Insert, PlanRequest
 from dragoman_api.columns import Column, Description, Note, Object, ObjectList
 from dragoman_api.console import Answer, AnswerKind
@@ -26,7 +26,7 @@ from dragoman_worker.wire import PART, Part
 decimals = st.decimals(allow_nan=False, allow_infinity=False).filter(lambda n: abs(n.adjusted()) < 4_000)
 texts = st.text(max_size=20)
 cells = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), texts, decimals,
+    st.none(), st.just(MISSING), st.booleans(), st.integers(), st.floats(allow_nan=False), texts, decimals,
     texts.map(Json), texts.map(CutJson), texts.map(CutText), st.binary(max_size=20),
     st.binary(max_size=20).map(CutBytes),
 )  # fmt: skip
@@ -189,7 +189,8 @@ def add(kind: Any, path: str, piece: bytes, *, extended: bool = False, json: tup
         ("cells", pack([[Ext(2, b"NaN")]]), True),
         ("cells", pack([[Ext(1, b"\x01" * 5_000)]]), True),
         ("cells", pack([[Ext(1, (10**4_300).to_bytes(1_786, signed=True))]]), True),  # 4,301 digits: none can print it
-        ("cells", pack([[[]]]), False),
+        ("cells", pack([[[None]]]), False),  # an empty array is MISSING
+        ("cells", pack([[{}]]), False),
         ("cells", pack([[None] * 4_097]), False),
         ("cells", b"\xdd\xff\xff\xff\xff", False),
         ("cells", pack([[b"bytes"]]), False),

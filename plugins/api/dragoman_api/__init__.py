@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .calls import Call
-    from .cells import Cell, CutBytes, CutJson, CutText, Json
+    from .cells import MISSING, Cell, CutBytes, CutJson, CutText, Json
     from .changes import (
         Delete,
         Drop,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _ROOMS = {
     "calls": "Call",
-    "cells": "Cell CutBytes CutJson CutText Json",
+    "cells": "Cell CutBytes CutJson CutText Json MISSING",
     "changes": "Delete Drop HttpRequest Insert Outcome OutcomeStatus Plan PlanRequest PlannedRequest Update",
     "columns": "Column ColumnKind Description Note Object ObjectList ObjectsRequest Operator Role TimeColumn Written",
     "connections": "Health Profile Server",
@@ -70,7 +70,7 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Answer", "AnswerKind", "AuthenticationError", "Call", "Cell", "CellRequest", "Column", "ColumnKind",
+    "MISSING", "Answer", "AnswerKind", "AuthenticationError", "Call", "Cell", "CellRequest", "Column", "ColumnKind",
     "CompiledFilter", "ConnectionFailedError", "ConsoleRequest", "ConsoleText", "CountRequest", "CutBytes", "CutJson",
     "CutText", "Delete", "Description", "DragomanError", "Drop", "Event", "Explanation", "ExportPart", "ExportRequest",
     "Filter", "FilterNotSupportedError", "FilterRequest", "Health", "Http", "HttpRequest", "Insert", "Json", "Note",

@@ -59,6 +59,14 @@ class CutBytes(bytes):
     __slots__ = ()
 
 
+MISSING = ()
+"""The cell of a field that a row does not hold, where None is a null that the row does hold.
+
+It is the empty tuple, and no other cell is a tuple: compare with ``is``. A driver whose server does not tell the two
+apart uses None for both. A change takes no `MISSING`: it leaves the column out.
+"""
+
+
 def is_cut(value: object) -> bool:
     """Check whether a cell holds only the beginning of its value."""
     return isinstance(value, CutJson | CutText | CutBytes)
@@ -67,12 +75,17 @@ def is_cut(value: object) -> bool:
 if TYPE_CHECKING:
     from decimal import Decimal
 
-    Cell = None | bool | int | float | str | bytes | Decimal
-    """One value of a grid. Integers have any size; Decimal is used where a float would lose digits; Json is a str.
+    Value = None | bool | int | float | str | bytes | Decimal
+    """One value as a row holds it. Integers have any size; Decimal is used where a float would lose digits; Json is a
+    str.
 
     A change may give bytes as base64 text, too, in a column of kind ``binary``; see `as_bytes`."""
+
+    Cell = Value | tuple[()]
+    """One value of a grid, or `MISSING`."""
 else:  # what msgspec decodes: big integers, Decimal, Json and bytes travel as extension types
-    Cell = None | bool | int | float | str | msgspec.msgpack.Ext
+    Value = None | bool | int | float | str | msgspec.msgpack.Ext
+    Cell = Value | tuple[()]
 
 
 MAX_DIGITS = 4_300

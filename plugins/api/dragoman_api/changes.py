@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from .cells import Cell
+from .cells import MISSING, Value
 from .columns import Note
 from .grid import RowId, RowKey, check_id
 
-Values = dict[str, Cell | list[object] | dict[str, object]]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Values = dict[str, Value | list[object] | dict[str, object]]
+
+
+def _check_values(values: Mapping[str, object]) -> None:
+    for name, value in values.items():
+        if value is MISSING:
+            raise ValueError(f"{name}: a change takes no MISSING; leave the column out, or store a null with None")
 
 
 class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=True):
@@ -37,6 +47,7 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
     document: str | None = None
 
     def __post_init__(self) -> None:
+        _check_values(self.values)
         if self.id is not None:
             check_id(self.id)
 
@@ -78,6 +89,9 @@ class Update(msgspec.Struct, frozen=True, tag="update", forbid_unknown_fields=Tr
 
     key: RowKey
     values: Values
+
+    def __post_init__(self) -> None:
+        _check_values(self.values)
 
 
 class Delete(msgspec.Struct, frozen=True, tag="delete", forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from .cells import Cell, is_cut
+from .cells import MISSING, Cell, Value, is_cut
 from .columns import MAX_COLUMNS, Column, Note
 from .errors import QueryError
 from .filters import CompiledFilter, TimeRange
@@ -131,7 +131,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Attributes:
         columns: The columns of the cells, in order.
-        cells: One list per row, as long as `columns`.
+        cells: One list per row, as long as `columns`. `MISSING` is a field that the row does not hold, None a null.
         keys: One per row; empty if rows have no keys (a console's table).
         notes: What was dropped, cut, partial or approximate.
         total: Number of rows in the whole result; None if not requested or unknown.
@@ -164,7 +164,10 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Row:
-    """One row of a page: a read-only mapping from column name to cell, with a key."""
+    """One row of a page: a read-only mapping from column name to value, with a key.
+
+    A field that the row does not hold is None, as a null is; `is_missing` tells them apart.
+    """
 
     __slots__ = ("_cells", "_index", "_key")
 
@@ -182,8 +185,9 @@ class Row:
             raise LookupError("the rows of this result have no keys")
         return self._key
 
-    def __getitem__(self, column: str) -> Cell:
-        return self._cells[self._index[column]]
+    def __getitem__(self, column: str) -> Value:
+        cell = self._cells[self._index[column]]
+        return None if isinstance(cell, tuple) else cell
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._index)
@@ -198,9 +202,18 @@ class Row:
         """Check whether the cell holds only the beginning of the value."""
         return is_cut(self[column])
 
-    def to_dict(self) -> dict[str, Cell]:
-        """Return the cells by column name."""
-        return dict(zip(self._index, self._cells, strict=True))
+    def is_missing(self, column: str) -> bool:
+        """Check whether the row does not hold the field; False for a null, and if the driver cannot tell."""
+        return self._cells[self._index[column]] is MISSING
+
+    def to_dict(self, *, missing: bool = True) -> dict[str, Value]:
+        """Return the values by column name.
+
+        Args:
+            missing: Whether fields that the row does not hold are included, as None.
+        """
+        cells = zip(self._index, self._cells, strict=True)
+        return {name: self[name] for name, cell in cells if missing or cell is not MISSING}
 
 
 class CellRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

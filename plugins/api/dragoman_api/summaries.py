@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from .cells import Cell
+from .cells import Value
 from .columns import Column, Note
 from .filters import CompiledFilter, TimeRange
 
@@ -65,7 +65,7 @@ class ValueCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         rows: Number of rows that hold it. A row with an array counts once for each different value in it.
     """
 
-    value: Cell
+    value: Value
     rows: int
 
 
@@ -78,8 +78,8 @@ class Bucket(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         rows: Number of rows with such a value. A row with an array counts in each bucket in which it has a value.
     """
 
-    lower: Cell
-    upper: Cell
+    lower: Value
+    upper: Value
     rows: int
 
 
@@ -107,8 +107,8 @@ class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     missing: int | None = None
     values: Annotated[list[ValueCount], msgspec.Meta(max_length=MAX_VALUES)] = []
     distinct: int | None = None
-    minimum: Cell = None
-    maximum: Cell = None
+    minimum: Value = None
+    maximum: Value = None
     buckets: Annotated[list[Bucket], msgspec.Meta(max_length=MAX_BUCKETS)] = []
     approximate: dict[Figure, str] = {}
     absent: dict[Figure, str] = {}

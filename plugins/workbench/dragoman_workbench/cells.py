@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def shown(value: Value) -> Cell:
     """Return a cell as the page sees it.
 
-    >>> shown(12345678901234567890), shown(Decimal("1.10")), shown(CutText("abc")), shown(None)
-    (('integer', '12345678901234567890'), ('decimal', '1.10'), ('cut-text', 'abc'), None)
+    >>> shown(12345678901234567890), shown(Decimal("1.10")), shown(CutText("abc")), shown(None), shown(())
+    (('integer', '12345678901234567890'), ('decimal', '1.10'), ('cut-text', 'abc'), None, ('missing', ''))
     """
     match value:
         case None | bool():
@@ -45,6 +45,8 @@ def shown(value: Value) -> Cell:
             return "integer", str(value)
         case float() | Decimal():
             return "decimal", str(value)
+        case tuple():  # MISSING
+            return "missing", ""
         case CutBytes():
             return "cut-bytes", base64.b64encode(value).decode()
     return "bytes", base64.b64encode(value).decode()
@@ -58,7 +60,8 @@ def entered(cell: Cell, *, column: str) -> Any:
         column: The column's name, for errors.
 
     Raises:
-        ConfigurationError: It is none: a cut value, or a text that is not what its tag says (code ``value-invalid``).
+        ConfigurationError: It is none: a cut or a missing value, or a text that is not what its tag says (code
+            ``value-invalid``).
     """
     if cell is None or isinstance(cell, bool | str):
         return cell
@@ -77,7 +80,8 @@ def entered(cell: Cell, *, column: str) -> Any:
     except ValueError as error:
         reason = f"{column}: {text[:80]!r} cannot be stored: {error}"
         raise ConfigurationError(reason, code="value-invalid", details={"column": column}) from error
-    reason = f"{column}: only the beginning of the value is here; fetch all of it first"
+    what = "only the beginning of the value is here; fetch all of it first"
+    reason = f"{column}: {'a change cannot remove a field; null stores a null' if tag == 'missing' else what}"
     raise ConfigurationError(reason, code="value-invalid", details={"column": column})
 
 

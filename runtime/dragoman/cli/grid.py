@@ -159,13 +159,15 @@ async def count(
 async def cell(
     options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None, revision: str
 ) -> None:
-    """Show the whole value of one cell, of any length."""
+    """Show the whole value of one cell, of any length; nothing if the row does not hold the field."""
     from dragoman.row_ids import read_id
     from dragoman_api.grid import RowKey
 
     async with suggesting_names(session, object):
         value = await session.cell(RowKey(object, read_id(id), routing), column, revision=revision)
-    if options.json:
+    if isinstance(value, tuple):
+        options.say(f"the row has no '{column}'; a null would be printed as null")
+    elif options.json:
         sys.stdout.write(output.dumps(value) + "\n")
     elif isinstance(value, str):
         output.write_text(value)

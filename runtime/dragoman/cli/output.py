@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-import csv
 import json
+import re
 import sys
 from contextlib import suppress
 from decimal import Decimal
@@ -31,6 +31,7 @@ SHOWN_BYTES = 64
 NARROWEST = 8
 """Minimum width of a column whose long values wrap."""
 
+_CSV_SPECIAL = re.compile(r'[",\r\n]')
 _SHORT = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _VISIBLE = {code: _SHORT.get(code, f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}") for code in UNSAFE}
 _IN_TEXT = {code: shown for code, shown in _VISIBLE.items() if code not in (0x09, 0x0A)}
@@ -69,19 +70,32 @@ def write_markdown(title: str, source: str) -> None:
 
 
 def show(value: object) -> str:
-    """Return a cell as text for a table."""
+    r"""Return a cell as text for a table: null as ``null``, nothing for a field that the row does not hold.
+
+    A text that could be mistaken for either is quoted.
+
+    >>> show(None), show(()), show(""), show("null"), show(" "), show('""'), show("any")
+    ('null', '', '""', '"null"', '" "', '"\\"\\""', 'any')
+    """
     match value:
         case None:
             return "null"
+        case tuple():
+            return ""
         case bool():
             return "true" if value else "false"
         case str():
-            return plain(_one_line(value) if _is_json(value, "CutJson") else value)
+            return plain(_one_line(value)) if _is_json(value, "CutJson") else _show_text(value)
         case bytes():
             return show_bytes(value)
         case list() | dict():
             return plain(dumps(value))
     return str(value)
+
+
+def _show_text(text: str) -> str:
+    quoted = text[:1] == '"' == text[-1:]
+    return plain(dumps(text) if quoted or text == "null" or not text.strip() else text)
 
 
 def show_bytes(value: bytes) -> str:
@@ -197,6 +211,8 @@ def write_records(
 ) -> None:
     """Write rows as newline-delimited JSON or CSV; report how many CSV cells begin like a formula.
 
+    In CSV an empty text is ``""``. Null is an empty field without quotes, and so is a column that a row lacks.
+
     Args:
         records: By column.
         columns: In order.
@@ -210,21 +226,22 @@ def write_records(
     from dragoman.spreadsheet_formulas import escaped, formula_notes, is_formula
 
     safe, formulas = sys.stdout.isatty(), 0
+    nothing = '""' if len(columns) == 1 else ""  # else the line would be empty, and readers would skip it
 
     def field(value: object) -> str:
         nonlocal formulas
         if value is None:
-            return ""
+            return nothing
         text = str(value) if isinstance(value, str) else base64_of(value) if isinstance(value, bytes) else show(value)
         if isinstance(value, str) and is_formula(text):
             formulas += 1
             text = escaped(text) if escape else text
-        return plain(text) if safe else text
+        text = plain(text) if safe else text
+        return '"' + text.replace('"', '""') + '"' if not text or _CSV_SPECIAL.search(text) else text
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(map(field, columns))
+    sys.stdout.write(",".join(map(field, columns)) + "\n")
     for record in records:
-        writer.writerow([field(record[name]) for name in columns])
+        sys.stdout.write(",".join([field(record.get(name)) for name in columns]) + "\n")
     say_notes(formula_notes(formulas, escaped=escape))
 
 
@@ -358,15 +375,22 @@ def write_page(page: Page, *, format: str, more: str = "use --json", escape: boo
     if format == "table":
         numbers = [
             any(isinstance(row[at], int | float | Decimal) for row in page.cells)
-            and all(row[at] is None or isinstance(row[at], int | float | Decimal) for row in page.cells)
+            and all(row[at] in (None, ()) or isinstance(row[at], int | float | Decimal) for row in page.cells)
             for at in range(len(names))
         ]
         if names:
             rows = [[*map(show, row)] for row in page.cells]
             write_table([plain(name) for name in names], rows, right=numbers, more=more)
         return
-    records = [dict(zip(names, row, strict=True)) for row in page.cells]
-    write_records(records, names, format=format, escape=escape)
+    write_records(_records(page), names, format=format, escape=escape)
+
+
+def _records(page: Page) -> list[dict[str, object]]:
+    """Return the rows by column name, without the fields that a row does not hold."""
+    names = [column.name for column in page.columns]
+    return [
+        {name: cell for name, cell in zip(names, row, strict=True) if not isinstance(cell, tuple)} for row in page.cells
+    ]
 
 
 def request_document(planned: PlannedRequest) -> dict[str, object]:
@@ -386,13 +410,12 @@ def write_request(planned: PlannedRequest) -> None:
 
 def page_document(page: Page) -> dict[str, object]:
     """Return a page as the document that ``--json`` writes."""
-    names = [column.name for column in page.columns]
     return {
         "columns": [
             {"name": column.name, "type": column.type, "kind": column.kind, "repeated": column.repeated}
             for column in page.columns
         ],
-        "rows": [dict(zip(names, row, strict=True)) for row in page.cells],
+        "rows": _records(page),
         "notes": list(page.notes),
         "total": page.total,
         "total_exact": page.total_exact,

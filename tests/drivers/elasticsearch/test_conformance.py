@@ -73,6 +73,7 @@ async def target_of(es: Rig) -> Target:
         scratch=scratch,
         row={"code": "N1", "pages": 12, "price": 2.5, "in_stock": True, "author.name": "Ada"},
         change={"pages": 13, "author.name": "Grace"},
+        tells_missing=True,
         reads=[
             "GET /_cat/indices?format=json",
             f'POST /{name}/_search\n{{"size": 1}}',

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dragoman_api.cells import Cell
+    from dragoman_api.cells import Value
 
     Number = int | float | Decimal
     Spaced = tuple[Callable[[int], int], Callable[[int], int]]  # instant to number of bucket, and that to its beginning
@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FINER = 10  # buckets that one bucket around everything is made of
 
 
-def number_bounds(low: Number, high: Number, *, most: int, whole: bool = False) -> list[Cell]:
+def number_bounds(low: Number, high: Number, *, most: int, whole: bool = False) -> list[Value]:
     """Return the bounds of equal buckets around numbers, in order: each is the lower bound of one and the upper before.
 
     Args:

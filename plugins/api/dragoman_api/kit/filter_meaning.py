@@ -7,7 +7,7 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from dragoman_api.cells import Json, as_bytes
+from dragoman_api.cells import MISSING, Json, as_bytes
 from dragoman_api.columns import Operator as Op
 
 from .operands import instant
@@ -68,6 +68,8 @@ def holds(row: Filter, cell: Cell) -> bool | None:
     >>> holds(Filter("price", ">=", 10), 12.5)
     True
     """
+    if cell is MISSING:
+        cell = None
     if row.op in (Op.NULL, Op.NOT_NULL):
         return (cell is None) is (row.op is Op.NULL)
     if isinstance(cell, Json):

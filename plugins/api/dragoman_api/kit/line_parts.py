@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman_api.cells import Json
+from dragoman_api.cells import MISSING, Json
 from dragoman_api.json_text import decode, encode
 
 if TYPE_CHECKING:
@@ -68,10 +68,12 @@ class RowLines:
     r"""Writes rows as lines of JSON, with each value at its path.
 
     A value whose path is the beginning of another one is the object or array that holds the other value. Members that
-    an object lacks are added to it; the elements of an array are not looked at.
+    an object lacks are added to it; the elements of an array are not looked at. A missing value leaves no member.
 
     >>> RowLines([("a", "b"), ("a",)]).line([1, Json('{"c": 1.10}')])
     b'{"a":{"c":1.10,"b":1}}\n'
+    >>> RowLines([("a", "b"), ("c",), ("d",)]).line([MISSING, MISSING, None])
+    b'{"d":null}\n'
     """
 
     def __init__(self, paths: Sequence[tuple[str, ...]]) -> None:
@@ -95,10 +97,12 @@ class RowLines:
             raise ValueError(f"{len(values)} values stand for {len(self._paths)} columns")
         row: dict[str, Any] = {}
         for first, at in self._same:
-            if None not in (values[first], values[at]) and values[first] != values[at]:
+            both = (values[first], values[at])
+            if not any(each is None or each is MISSING for each in both) and both[0] != both[1]:
                 raise ValueError(f"two different values lie at {'.'.join(self._paths[at])}")
         for at in self._order:
-            value = values[at]
+            if (value := values[at]) is MISSING:
+                continue
             _place(row, self._paths[at], msgspec.Raw(value.encode()) if isinstance(value, Json) else value)
         return encode(row).encode() + b"\n"
 

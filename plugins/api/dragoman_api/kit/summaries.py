@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from dragoman_api.cells import MISSING
 from dragoman_api.columns import ColumnKind
 from dragoman_api.summaries import Bucket, ColumnSummary, ValueCount
 
@@ -15,7 +16,7 @@ from .bucket_bounds import instant_bounds, instant_text, number_bounds
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dragoman_api.cells import Cell
+    from dragoman_api.cells import Cell, Value
     from dragoman_api.columns import Column
     from dragoman_api.summaries import SummaryRequest
 
@@ -23,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def summarize_cells(request: SummaryRequest, column: Column, cells: Iterable[Cell]) -> ColumnSummary:
-    """Summarize the cells of a column: one scalar or None for each row that the filter selects.
+    """Summarize the cells of a column: one scalar, None or `MISSING` for each row that the filter selects.
 
     Equal counts come in the order of the cells. Instants and days are ISO 8601 texts; those without an offset are taken
     as UTC.
@@ -36,7 +37,7 @@ def summarize_cells(request: SummaryRequest, column: Column, cells: Iterable[Cel
     held: list[Any] = []
     rows = 0
     for rows, cell in enumerate(cells, 1):  # noqa: B007 - the last number is the number of rows
-        if cell is not None:
+        if cell is not None and cell is not MISSING:
             held.append(cell)
     counts = Counter(held)
     return ColumnSummary(
@@ -51,7 +52,7 @@ def summarize_cells(request: SummaryRequest, column: Column, cells: Iterable[Cel
     )
 
 
-def buckets_of(bounds: Sequence[Cell], rows: Sequence[int]) -> list[Bucket]:
+def buckets_of(bounds: Sequence[Value], rows: Sequence[int]) -> list[Bucket]:
     """Return the buckets between bounds, from the number of rows in each.
 
     >>> buckets_of([0, 10, 20], [3, 4])
@@ -64,7 +65,7 @@ def _buckets(kind: ColumnKind, held: Sequence[Any], *, most: int) -> list[Bucket
     if kind in (ColumnKind.TIMESTAMP, ColumnKind.DATE):
         held = [_milliseconds(each) for each in held]
         places = instant_bounds(min(held), max(held), most=most)
-        shown: list[Cell] = [instant_text(each) for each in places]
+        shown: list[Value] = [instant_text(each) for each in places]
         return buckets_of(shown, _spread(places, held))
     if not kind.numeric:
         return []

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 from msgspec.structs import replace
 
-from dragoman_api.cells import Json
+from dragoman_api.cells import MISSING, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Role, TimeColumn, Written
 from dragoman_api.completions import MAX_SUGGESTIONS, Completion, Suggestion, SuggestionKind
@@ -177,7 +177,7 @@ class MemoryDriver:
         end = offset + request.limit
         return Page(
             columns=chosen,
-            cells=[[cell(each["row"].get(column.name)) for column in chosen] for each in rows[offset:end]],
+            cells=[[cell(each["row"].get(column.name, MISSING)) for column in chosen] for each in rows[offset:end]],
             keys=[RowKey(request.object, each["id"], guard={"seq": each["seq"]}) for each in rows[offset:end]],
             notes=notes,
             total=len(rows) if request.total else None,
@@ -195,7 +195,7 @@ class MemoryDriver:
             raise RowNotFoundError(f"{request.key.object} has no row {request.key.id!r}")
         if status == 410:
             raise RevisionGoneError(f"the server no longer has revision {request.revision}")
-        value = {_KEY: row["id"], **row["row"]}.get(request.column)
+        value = {_KEY: row["id"], **row["row"]}.get(request.column, MISSING)
         return Json(as_json(value)) if isinstance(value, list | dict) else value
 
     @hookimpl
@@ -308,7 +308,7 @@ class MemoryDriver:
         names = list(dict.fromkeys(name for each in answer for name in each))
         page = Page(
             columns=[Column(name=name, type="mixed") for name in names],
-            cells=[[cell(each.get(name)) for name in names] for each in answer],
+            cells=[[cell(each.get(name, MISSING)) for name in names] for each in answer],
         )
         return Answer(kind=AnswerKind.TABLE, status=status, request=request.request, page=page)
 

@@ -49,6 +49,8 @@ class Target:
         writes: Console texts of one writing request each, which are parsed only.
         broken: Console texts with a fault, and its line and column.
         values: Values to filter a column by, if those in its cells are unsuitable.
+        tells_missing: Whether the driver tells a field that a row does not hold (`MISSING`) from a null. Then a new
+            row may leave out the first column of `change`, and that column may be null.
     """
 
     driver: Any
@@ -64,6 +66,7 @@ class Target:
     writes: Sequence[str] = ()
     broken: Sequence[tuple[str, int, int]] = ()
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    tells_missing: bool = False
 
     def needs(self, *hooks: str) -> None:
         """Skip the test when the driver lacks a hook."""

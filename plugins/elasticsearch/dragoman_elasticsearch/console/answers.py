@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Answer, AnswerKind, Column, ColumnKind, Note, Page, Written
-from dragoman_api.cells import widened
+from dragoman_api.cells import MISSING, widened
 from dragoman_api.columns import MAX_COLUMNS
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, indented
@@ -197,7 +197,7 @@ def _page(rows: list[JsonRow], *, leading: Iterable[str] = ()) -> Page:
         del names[MAX_COLUMNS:]
     return Page(
         columns=[Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER) for name in names],
-        cells=show([[parse(widened(bytes(row[name]))) if name in row else None for name in names] for row in rows]),
+        cells=show([[parse(widened(bytes(row[name]))) if name in row else MISSING for name in names] for row in rows]),
         notes=notes,
     )
 

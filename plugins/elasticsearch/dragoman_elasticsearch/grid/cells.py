@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Cell, Json
-from dragoman_api.cells import CELL_CUT, cut, exact_number, narrowed
+from dragoman_api.cells import CELL_CUT, MISSING, cut, exact_number, narrowed
 from dragoman_api.json_text import decode
 from dragoman_elasticsearch.columns.field_types import Family, Field
 
@@ -82,7 +82,6 @@ def _filled(column: Sequence[Any], kinds: tuple[type, ...], values: Iterator[Any
     return list(values) if alone else [next(values) if each.__class__ in kinds else each for each in column]
 
 
-_MISSING: Any = object()
 _Way = tuple[tuple[str, bool, Any], ...]  # for each spelling of the next keys: key, nested, the paths behind it
 
 
@@ -121,7 +120,7 @@ class _Key:
             raise _IrregularError
         if key not in keys:
             return
-        values = [document.get(key) for document in documents]
+        values: list[Any] = [document.get(key, MISSING) for document in documents]
         for at in self.here:
             found[at] = values
         if not self.inner:
@@ -132,8 +131,7 @@ class _Key:
             each.read(name, flat, inner, found)
         if shape:
             for at in self.behind:
-                column = found[at] or [None] * len(flat)
-                found[at] = [None if where is None else column[where] for where in shape]
+                found[at] = _folded([MISSING] * len(flat) if found[at] is None else found[at], shape)
 
     def _flat(self, values: list[Any]) -> tuple[list[dict[str, Any]], list[int | slice | None]]:
         """Flatten arrays of objects into one list, with the slice that belongs to each value (E20)."""
@@ -157,6 +155,14 @@ class _Key:
         if kinds != {dict}:
             flat = [each if each.__class__ is dict else {} for each in flat]
         return flat, shape
+
+
+def _folded(column: list[Any], shape: list[int | slice | None]) -> list[Any]:
+    """Reverse `_Key._flat` for one column: an element that lacks the key is null in the array (E20)."""
+    elements = [None if value is MISSING else value for value in column]
+    return [
+        MISSING if where is None else elements[where] if where.__class__ is slice else column[where] for where in shape
+    ]
 
 
 class CellReader:
@@ -188,11 +194,15 @@ class CellReader:
         self.computed = [name for _, name in self._runtime]
 
     def cells(self, hits: Sequence[DecodedHit]) -> list[list[Cell]]:
-        """Return one cell per row and column; None if a document has no value."""
+        """Return one cell per row and column."""
         return _rows(map(_shown, self.columns(hits))) or [[] for _ in hits]
 
     def columns(self, hits: Sequence[DecodedHit]) -> list[list[Any]]:
-        """Return one list of uncut values per column."""
+        """Return one list of uncut values per column.
+
+        `MISSING` is a key that the stored document does not have. A document that was not stored, or a computed column
+        without a value, is None: nothing tells whether there is a null.
+        """
         found: list[Any] = [None] * self._width
         for at, name in self._special:
             found[at] = list(map(attrgetter(name), hits))
@@ -204,16 +214,20 @@ class CellReader:
             except _IrregularError:
                 for at in (*each.here, *each.behind):
                     ways = _ways(self._paths[at], "", self._arrays)
-                    values = (_follow(document, ways) for document in documents)
-                    found[at] = [None if value is _MISSING else value for value in values]
+                    found[at] = [_follow(document, ways) for document in documents]
         for at, name in self._runtime:
             computed = [hit.fields.get(name) or [None] for hit in hits]  # the API always answers arrays
             found[at] = [values[0] if len(values) == 1 else values for values in computed]
         for at, indices in self._within:
-            read = zip(hits, found[at] or [None] * len(hits), strict=True)
-            found[at] = [value if hit.index in indices else None for hit, value in read]
-        nothing = [None] * len(hits)
-        return [nothing if column is None else column for column in found]
+            read = zip(hits, found[at] or [MISSING] * len(hits), strict=True)
+            found[at] = [value if hit.index in indices else MISSING for hit, value in read]
+        nothing = [MISSING] * len(hits)
+        found = [nothing if column is None else column for column in found]
+        if any(hit.source is None for hit in hits):
+            for at in self._paths:
+                read = zip(hits, found[at], strict=True)
+                found[at] = [None if hit.source is None else value for hit, value in read]
+        return found
 
 
 def _ways(parts: list[str], before: str, arrays: frozenset[str]) -> _Way:
@@ -228,8 +242,8 @@ def _ways(parts: list[str], before: str, arrays: frozenset[str]) -> _Way:
 
 def _follow(document: Mapping[str, Any], ways: _Way) -> Any:
     for key, nested, behind in ways:
-        value = document.get(key, _MISSING)
-        if value is _MISSING:
+        value = document.get(key, MISSING)
+        if value is MISSING:
             continue
         if behind is None:
             return value
@@ -237,12 +251,12 @@ def _follow(document: Mapping[str, Any], ways: _Way) -> Any:
         if kind is dict:
             found = _follow(value, behind)
             if nested:  # a bare object under a nested mapping is an array of one
-                return [None if found is _MISSING else found]
-            if found is not _MISSING:
+                return [None if found is MISSING else found]
+            if found is not MISSING:
                 return found
         elif kind is list:
             return _gather(value, behind)
-    return _MISSING
+    return MISSING
 
 
 def _gather(values: list[Any], ways: _Way) -> list[Any]:
@@ -257,5 +271,5 @@ def _gather(values: list[Any], ways: _Way) -> list[Any]:
     for each in values:
         kind = each.__class__
         value = _follow(each, ways) if kind is dict else _gather(each, ways) if kind is list else None
-        found.append(None if value is _MISSING else value)
+        found.append(None if value is MISSING else value)
     return found

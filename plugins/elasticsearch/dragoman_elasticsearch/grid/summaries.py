@@ -32,7 +32,7 @@ from .sorting import compile_sort
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dragoman_api import Cell
+    from dragoman_api.cells import Value
 
 A = TypeVar("A", bound="SearchAnswer[Any]")
 
@@ -184,7 +184,7 @@ class _Summing:
             outer["missing"] = {"filter": {"bool": {"must_not": [has]}}}
         return {"size": 0, "track_total_hits": True, "query": self.query, "aggs": outer}
 
-    def _extreme(self, *, descending: bool) -> Exchange[Cell]:
+    def _extreme(self, *, descending: bool) -> Exchange[Value]:
         """Find the smallest or the greatest value by a sort, which keeps the digits that a `min` loses."""
         keys, _ = compile_sort([Sort(self.request.column, descending=descending)], self.view, self.features)
         if not keys:
@@ -256,14 +256,14 @@ class _Summing:
             self._add(Figure.VALUES, [f"{reason}a count may be too low {most}, and a value may be missing"])
         return listed[: self.request.values], distinct
 
-    def _value(self, term: _Term) -> Cell:
+    def _value(self, term: _Term) -> Value:
         if self.found.family is Family.BOOLEAN:
             return term.key_as_string == "true"
         if self.found.family is Family.DATE:
             return term.key_as_string or term.key
         return _number(self.found, term.key) if self.found.family is Family.NUMBER else term.key
 
-    def _extremes(self, figures: _Figures) -> tuple[Cell, Cell]:
+    def _extremes(self, figures: _Figures) -> tuple[Value, Value]:
         if self.found.family is Family.BOOLEAN:
             held = {self._value(each) for each in (figures.values.buckets if figures.values else ())}
             return (False not in held if held else None), (True in held if held else None)
@@ -271,7 +271,7 @@ class _Summing:
             return figures.low.value_as_string or None, figures.high.value_as_string or None
         return _number(self.found, figures.low.value), _number(self.found, figures.high.value)
 
-    def _is_finer(self, low: Cell, high: Cell) -> bool:
+    def _is_finer(self, low: Value, high: Value) -> bool:
         """Return whether values may have digits that a `min` or a `max` does not tell."""
         if "date_nanos" in self.found.types and low is not None:
             if not self.found.nested:
@@ -279,7 +279,7 @@ class _Summing:
             self.approximate |= dict.fromkeys(_EXTREMES, "the server tells it to the millisecond")
         return any(isinstance(each, int) and abs(each) >= _SAFE for each in (low, high))
 
-    def _bounds(self, figures: _Figures, low: Cell, high: Cell) -> list[Any]:
+    def _bounds(self, figures: _Figures, low: Value, high: Value) -> list[Any]:
         most = self.request.buckets
         if low is None or high is None or not most:
             return []
@@ -297,7 +297,7 @@ class _Summing:
             return list(number_bounds(low, high, most=most, whole=isinstance(low, int) and isinstance(high, int)))
         return []
 
-    def _tell(self, values: Sequence[ValueCount], low: Cell, high: Cell, bounds: Sequence[Any]) -> None:
+    def _tell(self, values: Sequence[ValueCount], low: Value, high: Value, bounds: Sequence[Any]) -> None:
         """Say where the index differs from the stored rows."""
         extremes = [each for each in (low, high) if each is not None]
         shown = [each.value for each in values]
@@ -391,5 +391,5 @@ def _same(short: float, value: float, packed: str) -> bool:
         return short == value
 
 
-def _shown(bound: Any, found: Field) -> Cell:
+def _shown(bound: Any, found: Field) -> Value:
     return instant_text(bound) if found.family is Family.DATE and isinstance(bound, int) else bound

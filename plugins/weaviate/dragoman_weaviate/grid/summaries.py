@@ -30,7 +30,7 @@ from .filters import where_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman_api import Cell
+    from dragoman_api.cells import Value
 
 SHARD_VALUES = 200
 """Values that each shard reports at least; with fewer different ones, every figure is counted from them."""
@@ -200,7 +200,7 @@ class _Summing:
         self.absent[Figure.MISSING] = self._against(Op.NULL) or "it is counted along with the values"
         return None
 
-    def _extremes(self, found: Found, every: list[ValueCount] | None) -> tuple[Cell, Cell]:
+    def _extremes(self, found: Found, every: list[ValueCount] | None) -> tuple[Value, Value]:
         family, figures = self.column.family, found.figures
         if every is not None:
             held = sorted((each.value for each in every), key=self._place)

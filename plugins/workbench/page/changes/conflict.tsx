@@ -1,8 +1,7 @@
 /** A row that somebody else changed meanwhile: mine beside theirs, and a choice. */
 
 import { useState } from "preact/hooks";
-import { tagOf } from "../grid/cells.ts";
-import { jsonOf } from "../grid/clipboard.ts";
+import { spelled } from "../grid/clipboard.ts";
 import type { Opened, RowAnswer } from "../messages.ts";
 import { Button, asFailure } from "../ui/controls.tsx";
 import { toast } from "../ui/toasts.tsx";
@@ -37,13 +36,12 @@ export function Conflict({ open, change }: { open: Opened; change: Change }) {
         <thead><tr><th scope="col">Column</th><th scope="col">Was</th><th scope="col">Mine</th><th scope="col">Theirs</th></tr></thead>
         <tbody>
           {Object.entries(change.values).map(([name, after]) => {
-            const other = value(name);
             return (
               <tr key={name}>
                 <th scope="row">{name}</th>
-                <td>{jsonOf(change.before[name] ?? null)}</td>
-                <td>{jsonOf(after)}</td>
-                <td>{tagOf(other) === "missing" ? "missing" : jsonOf(other)}</td>
+                <td>{spelled(change.before[name] ?? null)}</td>
+                <td>{spelled(after)}</td>
+                <td>{spelled(value(name))}</td>
               </tr>
             );
           })}

@@ -1,7 +1,7 @@
 /** The review of changes: the exact requests before they are sent, and what became of each row after. */
 
 import { useEffect, useState } from "preact/hooks";
-import { jsonOf } from "../grid/clipboard.ts";
+import { spelled } from "../grid/clipboard.ts";
 import type { Applied, Opened, OutcomeAnswer, Planned } from "../messages.ts";
 import { remedy } from "../shell/store.ts";
 import { Badge, Button, ErrorBox, Notes, Waiting } from "../ui/controls.tsx";
@@ -110,7 +110,7 @@ function Summary({ changes, refusals }: { changes: readonly Change[]; refusals: 
             <span class="grow">
               {Object.entries(change.values).map(([name, value]) => (
                 <span class="changed-cell" key={name}>
-                  {name}: {name in change.before && <del>{jsonOf(change.before[name])}</del>} <ins>{jsonOf(value)}</ins>
+                  {name}: {name in change.before && <del>{spelled(change.before[name])}</del>} <ins>{spelled(value)}</ins>
                 </span>
               ))}
             </span>

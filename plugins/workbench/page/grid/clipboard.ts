@@ -33,9 +33,19 @@ export function jsonOf(cell: Cell): string {
   return tag === "integer" || tag === "decimal" || tag === "json" || tag === "boolean" ? text : JSON.stringify(text);
 }
 
-/** Comma-separated values with a line of names; a text that a spreadsheet would run gets an apostrophe. */
+/** One cell beside another: as JSON, or the word for a value that the row does not have. */
+export function spelled(cell: Cell): string {
+  return tagOf(cell) === "missing" ? "missing" : jsonOf(cell);
+}
+
+/**
+ * Comma-separated values with a line of names; a text that a spreadsheet would run gets an apostrophe. Null and missing
+ * are empty, an empty text is "", as in an export.
+ */
 export function asCsv({ columns, rows }: Table): string {
-  const lines = rows.map((row) => row.map((cell) => quoted(harmless(cell), /[,\r\n"]/)).join(","));
+  const nothing = columns.length === 1 ? '""' : ""; // else the line would be empty, and readers would skip it
+  const field = (cell: Cell) => (textOf(cell) === null ? nothing : quoted(harmless(cell), /^$|[,\r\n"]/));
+  const lines = rows.map((row) => row.map(field).join(","));
   return [columns.map((name) => quoted(harmless(name), /[,\r\n"]/)).join(","), ...lines].join("\r\n") + "\r\n";
 }
 

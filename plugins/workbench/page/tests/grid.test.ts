@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isCut, line, show, typed } from "../grid/cells.ts";
-import { asCsv, asJson, asText } from "../grid/clipboard.ts";
+import { asCsv, asJson, asText, spelled } from "../grid/clipboard.ts";
 import { UNTOUCHED, arranged, moved, visible, withHidden } from "../grid/column_layout.ts";
 import { MAX_EXTENT, Places, ROW_HEIGHT, Rows } from "../grid/geometry.ts";
 import { BLOCK, PageRows, type PageOrder } from "../grid/page_rows.ts";
@@ -38,6 +38,9 @@ test("copies keep digits, and only CSV marks formulas", () => {
   assert.equal(asCsv(table), 'n,t,m\r\n1.10,"a,b",\r\n-5,\'=1+1,\r\n');
   assert.equal(asJson(table), '[\n  {"n": 1.10, "t": "a,b"},\n  {"n": -5, "t": "=1+1", "m": null}\n]');
   assert.equal(asText(table), "1.10\ta,b\t\n-5\t=1+1\t");
+  assert.equal(asCsv({ columns: ["a", "b"], rows: [["", null], [["missing", ""], ""]] }), 'a,b\r\n"",\r\n,""\r\n');
+  assert.equal(asCsv({ columns: ["a"], rows: [[null]] }), 'a\r\n""\r\n');
+  assert.deepEqual([["missing", ""], null, "", "null"].map((cell) => spelled(cell as Cell)), ["missing", "null", '""', '"null"']);
   assert.equal(asText({ columns: ["t"], rows: [['say "x"\n']] }), 'say "x"\n');
 });
 

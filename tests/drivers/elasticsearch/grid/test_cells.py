@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import CellRequest, CutJson, Json, RowKey, Sort
-from dragoman_api.cells import exact_number, narrowed, widened
+from dragoman_api.cells import MISSING, exact_number, narrowed, widened
 from dragoman_api.errors import ObjectNotFoundError, QueryError, RowNotFoundError
 from dragoman_elasticsearch.columns.mapping import SPECIAL
 from dragoman_elasticsearch.grid import pages
-from dragoman_elasticsearch.grid.cells import _MISSING, CellReader, _follow, _numbers, _ways, parse
+from dragoman_elasticsearch.grid.cells import CellReader, _follow, _numbers, _ways, parse
 from dragoman_elasticsearch.search import READ, mended, search
 from dragoman_elasticsearch.search_hits import DecodedHit
 
@@ -191,10 +191,50 @@ def test_the_literal_key_comes_first_where_a_document_has_both() -> None:
         assert cells(properties, document)["a.b"] == 1
 
 
-@pytest.mark.parametrize("document", ["{}", '{"o":null}', '{"o":[]}', '{"o":"text"}', '{"o":5}', '{"o":[null,1]}'])
-def test_what_is_not_there_is_no_value(document: str) -> None:
-    found = cells({"o": {"properties": {"a": {"type": "long"}}}}, document)["o.a"]
-    assert found in (None, "[]", "[null,null]")
+@pytest.mark.parametrize(
+    ("document", "leaf"),
+    [
+        ("{}", MISSING),
+        ('{"o":null}', MISSING),
+        ('{"o":{}}', MISSING),
+        ('{"o":"text"}', MISSING),
+        ('{"o":5}', MISSING),
+        ('{"o.b":1}', MISSING),
+        ('{"o":{"a":null}}', None),
+        ('{"o.a":null}', None),
+        ('{"o":{"a":""}}', ""),
+        ('{"o":{"a":[]}}', "[]"),
+        ('{"o":{"a":[null]}}', "[null]"),
+        ('{"o":[]}', "[]"),
+        ('{"o":[null,1]}', "[null,null]"),
+    ],
+)
+def test_a_key_that_is_not_there_is_told_from_a_null(document: str, leaf: Cell) -> None:
+    found = cells({"o": {"properties": {"a": {"type": "keyword"}}}}, document)["o.a"]
+    assert (type(found) is tuple, found) == (leaf is MISSING, leaf)
+
+
+@pytest.mark.parametrize(
+    ("document", "array", "leaf"),
+    [
+        ("{}", MISSING, MISSING),
+        ('{"n":null}', None, MISSING),
+        ('{"n":[]}', "[]", "[]"),
+        ('{"n":{}}', "{}", "[null]"),
+        ('{"n":[{"b":1},{"a":null},null]}', '[{"b":1},{"a":null},null]', "[null,null,null]"),
+        ('{"n.a":null}', MISSING, None),
+    ],
+)
+def test_a_nested_array_that_is_not_there_is_told_from_a_null(document: str, array: Cell, leaf: Cell) -> None:
+    found = cells(NESTED, document)
+    assert (found["n"], found["n.a"]) == (array, leaf)
+
+
+def test_a_document_that_was_not_stored_is_null_for_nothing_tells_what_it_held() -> None:
+    fields = view({"properties": {"a": {"type": "long"}}, "runtime": {"r": {"type": "long"}}}).fields
+    hits = [DecodedHit(index="x", id="1", source=source) for source in ({}, None, {"a": None})]
+    rows = [dict(zip(fields, row, strict=True)) for row in CellReader([*fields.values()]).cells(hits)]
+    assert [(row["a"], row["r"]) for row in rows] == [(MISSING, None), (None, None), (None, None)]
 
 
 def test_an_alias_shows_its_target() -> None:
@@ -236,10 +276,7 @@ def test_a_page_read_by_columns_holds_what_its_documents_hold_one_by_one(documen
     arrays = frozenset(each.name for each in fields if each.type == "nested")
     columns = CellReader(fields, arrays).columns([DecodedHit(source=document) for document in documents])
     ways = [_ways(each.field.split("."), "", arrays) for each in fields]
-    assert columns == [
-        [None if value is _MISSING else value for value in (_follow(document, way) for document in documents)]
-        for way in ways
-    ]
+    assert columns == [[_follow(document, way) for document in documents] for way in ways]
 
 
 @given(
@@ -289,10 +326,33 @@ class CellRules:
             "big": 123456789012345678901234567890, "huge": Decimal("1e400"), "a": "[1.0,2.50]",
         }  # fmt: skip
 
+    async def test_null_missing_and_empty_are_told_apart(self, es: Rig) -> None:
+        properties = NESTED | {"t": {"type": "keyword"}, "o": {"properties": {"a": {"type": "long"}}}}
+        documents = [
+            '{"t":null,"o":{"a":null},"n":null}',
+            '{"o":null}',
+            '{"t":"","n":[]}',
+            '{"t":[],"n":[{"b":1}]}',
+            "{}",
+        ]
+        name = await es.index(properties, documents)
+        page = await es.page(name, columns=["_id", "t", "o.a", "n", "n.a"])
+        found = {row[0]: row[1:] for row in page.cells}
+        assert found == {
+            "0": [None, None, None, MISSING], "1": [MISSING, MISSING, MISSING, MISSING],
+            "2": ["", MISSING, "[]", "[]"], "3": ["[]", MISSING, '[{"b":1}]', "[null]"],
+            "4": [MISSING, MISSING, MISSING, MISSING],
+        }  # fmt: skip
+        for key in page.keys:
+            for at, column in enumerate(("t", "o.a", "n", "n.a")):
+                cell = await es.driver.fetch_cell(CellRequest(key=key, column=column))
+                assert cell == found[key.text][at], (key.id, column)
+                assert (cell is MISSING) == (found[key.text][at] is MISSING)
+
     async def test_an_integer_zero_keeps_its_sign(self, es: Rig) -> None:
         name = await es.index({"x": {"type": "long"}, "a": {"type": "long"}}, ['{"x":-0,"a":[-0,0]}', '{"x":0}'])
         page = await es.page(name, columns=["_id", "x", "a"], sort=[Sort("_index")])
-        assert sorted((key, str(x), a) for key, x, a in page.cells) == [("0", "-0", "[-0,0]"), ("1", "0", None)]
+        assert sorted((key, str(x), a) for key, x, a in page.cells) == [("0", "-0", "[-0,0]"), ("1", "0", MISSING)]
         key = next(key for key in page.keys if key.id == "0")
         assert str(await es.driver.fetch_cell(CellRequest(key=key, column="x"))) == "-0"
 

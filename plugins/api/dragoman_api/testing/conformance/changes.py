@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from dragoman_api.cells import MISSING
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, PlanRequest, Update
 from dragoman_api.columns import Written
 from dragoman_api.errors import DragomanError
@@ -55,6 +56,23 @@ class ChangeConformance:
         """An insert is applied and reports the new id, and the row holds the given values."""
         async with _new_row(target) as row:
             assert {name: row[name] for name in target.row} == target.row
+
+    async def test_a_null_is_told_from_a_field_that_is_not_there(self, target: Target) -> None:
+        """If the driver tells them apart, what an insert leaves out is missing, and what is set to None is null."""
+        target.needs("describe_object", "fetch_page", "fetch_cell")
+        if not target.tells_missing:
+            pytest.skip("the driver does not tell missing fields from nulls")
+        target.given("change")
+        name = next(iter(target.change))
+        async with _new_row(target, without=name) as row:
+            assert row.is_missing(name), "a field that was not stored is shown as a null"
+            assert await target.driver.fetch_cell(CellRequest(key=row.key, column=name)) is MISSING
+            [outcome] = await _apply(target, Update(row.key, {name: None}))
+            assert outcome.status is OutcomeStatus.APPLIED, outcome.reason
+            now = await _find(target, row.key)
+            assert now is not None
+            assert (now[name], now.is_missing(name)) == (None, False), "a null that was stored is shown as missing"
+            assert await target.driver.fetch_cell(CellRequest(key=now.key, column=name)) is None
 
     async def test_a_revision_shows_the_rows_as_they_were(self, target: Target) -> None:
         """Pages, counts and cells at the `revision` of an earlier page are as they were then, despite later changes."""
@@ -284,10 +302,12 @@ async def _apply(target: Target, *changes: Change) -> list[Outcome]:
 
 
 @asynccontextmanager
-async def _new_row(target: Target) -> AsyncIterator[Row]:
+async def _new_row(target: Target, *, without: str = "") -> AsyncIterator[Row]:
     _needs(target)
     await target.describe(target.scratch)
-    [outcome] = await _apply(target, target.insert())
+    insert = target.insert()
+    values = {name: value for name, value in insert.values.items() if name != without}
+    [outcome] = await _apply(target, msgspec.structs.replace(insert, values=values))
     assert outcome.status is OutcomeStatus.APPLIED, outcome.reason
     assert outcome.id, "the outcome of an insert has no id"
     row = next((row for row in await target.all_rows(target.scratch) if row.key.id == outcome.id), None)
