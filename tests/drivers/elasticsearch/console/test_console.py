@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman_api import Answer, AnswerKind, ConsoleRequest, HttpRequest
+from dragoman_api.cells import MISSING
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_elasticsearch.console import answers
 from dragoman_elasticsearch.console.parser import NDJSON, parse
@@ -237,7 +238,7 @@ def test_E27_E38_an_array_of_objects_is_a_table() -> None:
     assert found.kind is AnswerKind.TABLE
     assert found.page is not None
     assert [column.name for column in found.page.columns] == ["index", "docs", "size"]
-    assert found.page.cells == [["a", "3", None], ["b", None, None]]
+    assert found.page.cells == [["a", "3", MISSING], ["b", MISSING, None]]
 
 
 @pytest.mark.parametrize(

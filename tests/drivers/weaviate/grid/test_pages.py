@@ -498,6 +498,19 @@ class Rules:
         assert [note.code for note in found.notes] == ["integers-repaired"]
         assert {row["i"] for row in found.rows} == {2**31, 1, None}
 
+    async def test_the_server_stores_no_null_so_every_absent_value_is_null(self, wv: Rig):
+        """An empty text and an empty array are stored, so the cells tell them from null by both ways of reading."""
+        objects = [{"t": None, "n": 1}, {"n": 2}, {"t": "", "many": [], "n": 3}]
+        name = await wv.collection({"t": "text", "many": "text[]", "n": "int"}, objects)
+        stored = [(await wv.stored(name, key(number)) or {})["properties"] for number in range(3)]
+        assert stored == [{"n": 1}, *objects[1:]]
+        for more in ([], [Filter("n", ">", 0)]):
+            rows = {row["n"]: row for row in (await wv.page(name, *more)).rows}
+            assert {n: (row["t"], row["many"]) for n, row in rows.items()} == {
+                1: (None, None), 2: (None, None), 3: ("", "[]"),
+            }  # fmt: skip
+            assert not any(row.is_missing("t") for row in rows.values())
+
     async def test_missing_integers_do_not_cost_a_request_each(self, wv: Rig):
         """One search tells which rows hold what GraphQL could not say."""
         rows = [{"t": "tea"} | ({"i": 2**40} if at == 7 else {} if at % 2 else {"i": at}) for at in range(60)]
