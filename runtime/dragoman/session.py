@@ -323,7 +323,7 @@ class Session:
         return msgspec.structs.replace(found, notes=[*changed, *found.notes])
 
     async def cell(self, key: RowKey, column: str, *, revision: str = "") -> Cell:
-        """Fetch the whole value of one cell, uncut."""
+        """Fetch the whole value of one cell, uncut; `MISSING` if the row does not hold the field."""
         self._reads.check(revision=revision)
         await self._reads.know(key.object)
         request = CellRequest(key=key, column=column, revision=revision)

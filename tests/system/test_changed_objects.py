@@ -10,7 +10,7 @@ from drivers.elasticsearch import rig as elasticsearch
 from drivers.weaviate import rig as weaviate
 
 from dragoman import Filter, Reference, Runtime, SavedConnection
-from dragoman_api import hookimpl
+from dragoman_api import MISSING, hookimpl
 from dragoman_api.errors import FilterNotSupportedError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class ElasticsearchRules:
         assert [column.name for column in page.columns][3:] == ["a", "b", "c"]
         assert ["new: 'c'" in note.reason for note in page.notes] == [True]
         await es.call("PUT", f"/{name}/_doc/3?refresh=true", {"d": 4})
-        assert await session.cell(page.rows[0].key, "d") is None
+        assert await session.cell(page.rows[0].key, "d") is MISSING
         assert "filter.rejected" not in watch.events
 
     async def test_a_filter_that_no_longer_fits_is_refused_with_its_reason(

@@ -159,7 +159,8 @@ class DriverSpec:
 
         Returns:
             The page, with a note for everything dropped, cut, partial or approximate. What exceeds the budgets of
-            `dragoman_api.cells` is cut and noted after the hook.
+            `dragoman_api.cells` is cut and noted after the hook. A driver that can tells fields that a row does not
+            hold (`MISSING`) from nulls.
 
         Raises:
             ObjectChangedError: The columns changed since they were read, or since the filter was compiled. The host
@@ -180,7 +181,7 @@ class DriverSpec:
             request: The row's key and the column.
 
         Returns:
-            The value; Json for an array or object.
+            The value; Json for an array or object, and `MISSING` as on the page.
 
         Raises:
             ObjectChangedError: As for `fetch_page`.
