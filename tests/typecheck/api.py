@@ -46,6 +46,7 @@ from dragoman_api import (
     Server,
     hookimpl,
 )
+from dragoman_api.cells import Value
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,7 +63,9 @@ async def script(target: Path) -> None:
         row = page.rows[0]
         assert_type(row, Row)
         assert_type(row.key, RowKey)
-        assert_type(row["price"], Cell)
+        assert_type(row["price"], Value)
+        assert_type(row.is_missing("price"), bool)
+        assert_type(page.cells[0][0], Cell)
         plan = await shop.plan(Update(row.key, {"price": 12.5}), Delete(row.key), Insert("books", {}), Drop("books"))
         assert_type(plan, Plan)
         assert_type(plan.requests, list[HttpRequest])
