@@ -24,6 +24,7 @@ from dragoman_api.errors import (
 from dragoman_api.exports import ExportPart
 from dragoman_api.filters import CompiledFilter, Explanation, RawQuery
 from dragoman_api.grid import Page, RowKey
+from dragoman_api.kit.column_choice import sortable
 
 ROWS = [
     {"id": "1", "title": "Oolong", "price": 12.5, "tags": ["a", None]},
@@ -120,11 +121,8 @@ class Driver:
         if unknown := [name for name in names if name not in [column.name for column in COLUMNS]]:
             raise QueryError(f"there is no column {unknown[0]!r}", details={"column": unknown[0]})
         rows = self._matching(request.filter)
-        notes = [
-            Note(code="sort-dropped", reason="a text field", column=key.column)
-            for key in request.sort
-            if key.column == "title"
-        ]
+        known = {column.name: column for column in COLUMNS}
+        _, notes = sortable(request.sort, known.get, lambda column: "a text field" if column.name == "title" else "")
         for key in request.sort:
             if key.column == "price":
                 rows = sorted(rows, key=lambda row: row["price"], reverse=key.descending)

@@ -34,9 +34,17 @@ def test_a_column_that_is_not_listed_may_be_found():
 
 
 @given(st.lists(st.builds(Sort, NAMES, st.booleans())))
-def test_a_sort_key_is_sent_or_said_to_be_dropped(sorts):
-    keys, notes = sortable(sorts, KNOWN.get, lambda column: "no order" if column == "B" else "")
+def test_a_sort_key_is_sent_or_said_to_be_dropped_or_unknown(sorts):
+    def reason(column):
+        return "no order" if column == "B" else ""
+
+    if unknown := [sort.column for sort in sorts if sort.column not in KNOWN]:
+        with pytest.raises(QueryError, match="no column") as caught:
+            sortable(sorts, KNOWN.get, reason)
+        assert caught.value.details == {"column": unknown[0]}
+        return
+    keys, notes = sortable(sorts, KNOWN.get, reason)
     assert [sort for sort, _ in keys] == [sort for sort in sorts if sort.column in "acd"]
     assert all(KNOWN[sort.column] == column for sort, column in keys)
-    assert [note.column for note in notes] == [sort.column for sort in sorts if sort.column in "bef"]
+    assert [note.column for note in notes] == [sort.column for sort in sorts if sort.column == "b"]
     assert all(note.code == "sort-dropped" and note.reason for note in notes)

@@ -83,6 +83,9 @@ class Rules:
         await es.call("PUT", f"/{name}/_doc/2?refresh=true", {"c": 3})
         with pytest.raises(ObjectChangedError, match="new: 'c'"):  # not: there is no such column
             await es.driver.fetch_page(PageRequest(object=name, columns=["c"]))
+        await es.call("PUT", f"/{name}/_doc/3?refresh=true", {"d": 4})
+        with pytest.raises(ObjectChangedError, match="new: 'd'"):
+            await es.driver.fetch_page(PageRequest(object=name, sort=[Sort("d")]))
 
     async def test_a_cell_of_a_column_that_came_later_is_read(self, es: Rig) -> None:
         name = await es.index(documents=[{"a": 1}])

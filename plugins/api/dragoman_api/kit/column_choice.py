@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 UNKNOWN = "there is no such column"
-"""The reason against a filter row or a sort key on a column that does not exist."""
+"""The reason against a filter row on a column that does not exist."""
 
 
 def choose(
@@ -64,14 +64,24 @@ def sortable(
 
     Returns:
         The sort keys to send, each with its column, and a note ``sort-dropped`` for each of the others.
+
+    Raises:
+        QueryError: A column does not exist; the detail ``column`` names the first.
     """
     keys: list[tuple[Sort, T]] = []
     notes: list[Note] = []
     for sort in sorts:
         found = find(sort.column)
-        against = UNKNOWN if found is None else reason(found)
-        if found is None or against:
+        if found is None:
+            raise unknown_sort(sort.column)
+        if against := reason(found):
             notes.append(Note(code="sort-dropped", column=sort.column, reason=against))
         else:
             keys.append((sort, found))
     return keys, notes
+
+
+def unknown_sort(column: str) -> QueryError:
+    """Return the error for a sort key on a column that does not exist."""
+    hint = "describe the object to see its columns"
+    return QueryError(f"there is no column {column!r} to sort by", hint=hint, details={"column": column})

@@ -26,6 +26,7 @@ from dragoman_api.hookspecs import hookimpl
 from dragoman_api.json_text import decode, encode
 
 from . import cursors
+from .column_choice import sortable
 from .line_parts import RowLines, split_lines
 
 if TYPE_CHECKING:
@@ -106,7 +107,8 @@ async def page_from_export(export_rows: ExportRows, request: PageRequest, column
         keep_alive=0,
     )
     reason = "rows come in the order of the export"
-    notes = [Note(code="sort-dropped", column=sort.column, reason=reason) for sort in request.sort]
+    known = {column.name: column for column in columns}
+    notes = sortable(request.sort, known.get, lambda _: reason)[1]
     rows: list[dict[str, Any]] = []
     at, ended = 0, True
     total: int | None = None

@@ -29,6 +29,7 @@ from dragoman_api.filters import CompiledFilter, Explanation, FilterRequest, Raw
 from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.kit import cursors
+from dragoman_api.kit.column_choice import unknown_sort
 from dragoman_api.kit.filter_meaning import within
 from dragoman_api.kit.summaries import summarize_cells
 
@@ -166,11 +167,12 @@ class MemoryDriver:
         rows = self._rows(request, revision)
         notes = []
         for sort in reversed(request.sort):
-            if (column := columns.get(sort.column)) is not None and column.sortable:
+            if (column := columns.get(sort.column)) is None:
+                raise unknown_sort(sort.column)
+            if column.sortable:
                 rows = ordered(rows, sort)
             else:
-                reason = "there is no such column" if column is None else column.reasons["sort"]
-                notes.append(Note(code="sort-dropped", column=sort.column, reason=reason))
+                notes.append(Note(code="sort-dropped", column=sort.column, reason=column.reasons["sort"]))
         if unknown := {*(request.columns or ())} - {*columns}:
             raise QueryError(f"{request.object} has no column {min(unknown)!r}")
         chosen = [columns[name] for name in request.columns or columns]

@@ -51,7 +51,7 @@ def test_E25_a_text_sorts_by_its_keyword() -> None:
 def test_E24_E37_what_does_not_sort_is_dropped_and_reported() -> None:
     nested = {"type": "nested", "properties": {"a": {"type": "long"}}}
     found = view(mapped(t={"type": "text"}, n=nested, o={"type": "object"}, k={"type": "keyword"}))
-    asked = [Sort(name) for name in ("_id", "t", "n", "o", "_score", "nope", "k")]
+    asked = [Sort(name) for name in ("_id", "t", "n", "o", "_score", "k")]
     compiled, notes = compile_sort(asked, found, MODERN)
     assert [next(iter(key)) for key in compiled] == ["k"]
     assert {note.code for note in notes} == {"sort-dropped"}
@@ -61,8 +61,13 @@ def test_E24_E37_what_does_not_sort_is_dropped_and_reported() -> None:
         "n": "JSON column of a nested array; sort by one of its leaves",
         "o": "its values have no order",
         "_score": "the score orders a page that has no sort",
-        "nope": "there is no such column",
     }
+
+
+def test_E37_a_sort_by_an_unknown_column_is_an_error_that_names_it() -> None:
+    with pytest.raises(QueryError) as caught:
+        compile_sort([Sort("k"), Sort("nope")], view(mapped(k={"type": "keyword"})), MODERN)
+    assert caught.value.details == {"column": "nope"}
 
 
 def test_rows_sort_by_their_index_in_both_directions() -> None:

@@ -462,10 +462,16 @@ def test_a_right_that_graphql_wants_is_named(wording):
 
 
 def test_columns_that_do_not_sort_are_dropped_and_said():
-    names = ["shelf", "tags", "sizes", "place", "phone", "cover", "author", "vector", "nope"]
+    names = ["shelf", "tags", "sizes", "place", "phone", "cover", "author", "vector"]
     page, requests = asked(sort=[Sort(name) for name in names])
     assert [note.column for note in page.notes if note.code == "sort-dropped"] == names
     assert requests[0].path.startswith("/v1/objects")
+
+
+def test_a_sort_by_an_unknown_column_is_an_error_that_names_it():
+    with pytest.raises(QueryError) as caught:
+        asked(sort=[Sort("pages"), Sort("nope")])
+    assert caught.value.details == {"column": "nope"}
 
 
 class Rules:

@@ -142,6 +142,14 @@ class GridConformance:
             assert [note.column for note in page.notes if note.code == "sort-dropped"] == [column.name]
             assert page.keys == plain.keys, column.name
 
+    async def test_a_sort_by_a_column_that_does_not_exist_is_refused(self, target: Target) -> None:
+        """A misspelt column in a sort is an error that names it in its detail ``column``, never another order."""
+        target.needs("describe_object", "fetch_page")
+        known = [column.name for column in (await target.describe()).columns]
+        with pytest.raises(QueryError) as caught:
+            await target.page(sort=[Sort(f"{known[0]}_no_such_column")], limit=5)
+        assert caught.value.details.get("column") == f"{known[0]}_no_such_column"
+
     async def test_a_cell_alone_is_the_cell_of_the_page(self, target: Target) -> None:
         """`fetch_cell` returns what the page shows; a cut cell is the beginning of the whole value, then ``...``.
 
