@@ -503,17 +503,18 @@ class Session:
         Args:
             object: Its name.
             to: A path, which appears only when the export is complete, or an open binary stream.
-            format: ``documents`` as they are stored, also called ``ndjson``; ``rows`` with id and metadata; ``csv``;
-                ``bulk`` for the server's own bulk endpoint; ``parquet``. None goes by the file's name.
-            compress: ``gzip`` or ``zstd``; None goes by the file's name.
+            format: ``documents`` as they are stored, also called ``ndjson``; ``json`` for one array of them; ``rows``
+                with id and metadata; ``csv``, ``tsv``; ``bulk`` for the server's own bulk endpoint; ``parquet``. None
+                goes by the file's ending; a name without one stands for documents.
+            compress: ``gzip``, ``bzip2`` or ``zstd``; None goes by the file's name.
             filters: Rows of the filter.
             match: ``all`` or ``any``.
-            columns: Of a CSV or Parquet file, in order; None for all.
+            columns: Of a CSV, TSV or Parquet file, in order; None for all.
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to export the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
             keep_alive: Seconds for which an interrupted export can be resumed; None for what `config.toml` says.
-            escape_formulas: Put an apostrophe before the texts of a CSV file that a spreadsheet would take for a
+            escape_formulas: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a
                 formula. If false, the texts stay unchanged and a note counts them.
             resume: Continue an interrupted export of the same rows into the same file; a span relative to now stays
                 relative to its first run.
@@ -523,7 +524,8 @@ class Session:
             The content of the manifest: rows, bytes, checksum and so on.
 
         Raises:
-            ConfigurationError: There is no such format or column, or a package for it is missing.
+            ConfigurationError: There is no such format or column, a package for it is missing, or the file's ending
+                names no format (code ``format-unknown``).
             ExportError: The target cannot be written or resumed.
             QueryError: The server's answer was partial; no file was created.
         """

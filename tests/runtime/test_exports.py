@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import hashlib
@@ -48,7 +49,6 @@ async def test_the_file_appears_only_when_it_is_complete(line, tmp_path):
     assert (result.rows, result.bytes) == (23, target.stat().st_size)
     assert result.sha256 == hashlib.sha256(target.read_bytes()).hexdigest()
     assert files(tmp_path) == ["books.ndjson", "books.ndjson.manifest.json"]
-    assert stat.S_IMODE(target.stat().st_mode) == 0o600
     assert line.last("export.finished").sha256 == result.sha256
     progressed = line.last("export.progressed")
     assert (progressed.total, progressed.target) == (23, str(target))
@@ -93,6 +93,14 @@ async def test_what_a_killed_export_left_of_its_own_drafts_does_not_stay(line, t
     [
         ("a", {}, ("documents", None)),
         ("a.ndjson.zst", {}, ("documents", "zstd")),
+        ("a.jsonl", {}, ("documents", None)),
+        ("a.json", {}, ("json", None)),
+        ("a.tsv.gz", {}, ("tsv", "gzip")),
+        ("a.csv.bz2", {}, ("csv", "bzip2")),
+        ("a.bz2", {}, ("documents", "bzip2")),
+        ("a.xlsx", {"format": "tsv"}, ("tsv", None)),
+        ("a.xlsx.gz", {"format": "rows"}, ("rows", "gzip")),
+        ("a.csv.xz", {"compress": "gzip", "format": "csv"}, ("csv", "gzip")),
         ("a.csv", {}, ("csv", None)),
         ("a.csv.gz", {}, ("csv", "gzip")),
         ("a.2024.CSV", {}, ("csv", None)),
@@ -112,6 +120,12 @@ def test_a_format_is_what_is_said_or_what_the_name_says(tmp_path, name, given, c
         ("x", {"format": "xlsx"}, "xlsx"),
         ("x", {"compress": "rar"}, "rar"),
         ("x.parquet.gz", {}, "internal compression"),
+        ("x.parquet", {"compress": "bzip2"}, "bzip2"),
+        ("x.xlsx", {}, r"'\.xlsx' names no format"),
+        ("x.txt.gz", {}, r"'\.txt' names no format"),
+        ("x.2024", {"compress": "gzip"}, r"'\.2024' names no format"),
+        ("x.csv.xz", {}, r"'\.xz'"),
+        ("x.csv.zip", {"format": "csv"}, r"'\.zip'"),
         (None, {"format": "parquet"}, "cannot be streamed"),
     ],
 )
@@ -121,10 +135,11 @@ def test_what_no_file_can_be_is_refused(tmp_path, to, given, reason):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("form", ["documents", "ndjson", "rows", "bulk", "parquet"])
+@pytest.mark.parametrize("form", ["documents", "ndjson", "json", "rows", "bulk", "parquet"])
 def test_only_a_table_of_texts_has_escaped_formulas(tmp_path, form):
     assert choose(tmp_path / "a", format="csv", compress=None, escape_formulas=True).escape
-    with pytest.raises(ConfigurationError, match="only CSV files have escaped formulas") as caught:
+    assert choose(tmp_path / "a", format="tsv", compress=None, escape_formulas=True).escape
+    with pytest.raises(ConfigurationError, match="only CSV and TSV files have escaped formulas") as caught:
         choose(tmp_path / "a", format=form, compress=None, escape_formulas=True)
     assert "--format csv" in caught.value.hint
 
@@ -194,7 +209,14 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(tmp_path, monk
     assert caught.value.hint == f"pip install 'dragoman[{'parquet' if module == 'pyarrow' else 'zstd'}]'"
 
 
-@pytest.mark.parametrize(("name", "unpack"), [("b.ndjson.gz", gzip.decompress), ("b.ndjson.zst", zstd.decompress)])
+@pytest.mark.parametrize(
+    ("name", "unpack"),
+    [
+        ("b.ndjson.gz", gzip.decompress),
+        ("b.ndjson.bz2", bz2.decompress),
+        ("b.ndjson.zst", zstd.decompress),
+    ],
+)
 async def test_a_compressed_export_unpacks_to_the_same_bytes_wherever_it_was_checkpointed(
     line, tmp_path, monkeypatch, name, unpack
 ):
@@ -204,6 +226,40 @@ async def test_a_compressed_export_unpacks_to_the_same_bytes_wherever_it_was_che
     assert unpack((tmp_path / name).read_bytes()) == (tmp_path / "plain").read_bytes()
     await line(tmp_path / name, name="scratch")
     assert unpack((tmp_path / name).read_bytes()) == b""
+
+
+async def test_json_is_one_array_of_the_stored_documents(line, tmp_path):
+    await line(tmp_path / "b.json")
+    await line(tmp_path / "plain")
+    lines = (tmp_path / "b.json").read_bytes().split(b"\n")
+    assert (lines[0], lines[-2:]) == (b"[", [b"]", b""])
+    assert [each.removesuffix(b",") for each in lines[1:-2]] == (tmp_path / "plain").read_bytes().splitlines()
+    assert len(json.loads((tmp_path / "b.json").read_bytes())) == 23
+    await line(tmp_path / "none.json", name="scratch")
+    assert json.loads((tmp_path / "none.json").read_bytes()) == []
+
+
+async def test_tsv_holds_the_values_of_csv(line, tmp_path):
+    await line(tmp_path / "b.tsv")
+    await line(tmp_path / "b.csv")
+    tabs, commas = ((tmp_path / name).read_bytes() for name in ("b.tsv", "b.csv"))
+    read = [*csv.reader(io.StringIO(tabs.decode(), newline=""), delimiter="\t")]
+    assert read == [*csv.reader(io.StringIO(commas.decode(), newline=""))]
+    assert tabs.splitlines()[0] == b"\t".join(commas.splitlines()[0].split(b","))
+    assert b"\r" not in tabs
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
+@pytest.mark.parametrize("name", ["b.ndjson", "b.json.gz", "b.parquet"])
+async def test_the_umask_decides_who_reads_an_export_whatever_its_format(line, tmp_path, name, umask, mode):
+    before = os.umask(umask)
+    try:
+        await line(tmp_path / name)
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {name: mode, f"{name}.manifest.json": mode}
 
 
 async def test_rows_have_id_and_metadata(line, tmp_path):
@@ -396,7 +452,6 @@ async def test_a_parquet_file_is_not_made_through_what_lies_in_its_place(line, t
         await plant()
     await line(tmp_path / "b.parquet", resume=moment == "before it goes on")
     assert own.read_bytes() == b"[precious]\n"
-    assert stat.S_IMODE((tmp_path / "b.parquet").stat().st_mode) == 0o600
     assert files(tmp_path) == ["b.parquet", "b.parquet.manifest.json", "own"]
     assert not (tmp_path / "b.parquet").is_symlink()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
 import json
@@ -19,7 +20,7 @@ from dragoman_api.errors import ExportError, QueryError
 from dragoman_api.kit import cursors
 from exporting import Line, breaks_before
 
-UNPACK = {".gz": gzip.decompress, ".zst": zstd.decompress}
+UNPACK = {".gz": gzip.decompress, ".bz2": bz2.decompress, ".zst": zstd.decompress}
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +68,19 @@ async def interrupted(target, *, notes=lambda number: [], **more):
     assert not target.exists()
 
 
-@pytest.mark.parametrize("name", ["b.ndjson", "b.csv", "b.ndjson.gz", "b.csv.zst", "b.parquet"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "b.ndjson",
+        "b.csv",
+        "b.json",
+        "b.ndjson.gz",
+        "b.csv.zst",
+        "b.tsv.bz2",
+        "b.json.bz2",
+        "b.parquet",
+    ],
+)
 async def test_E32_from_whatever_is_on_disk_at_any_moment_exactly_the_rows_come_out(tmp_path, name):
     """Each moment's files are what a kill at that moment leaves: none doubled, none lost."""
     line = Line()

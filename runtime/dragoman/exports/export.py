@@ -23,7 +23,8 @@ from dragoman_api.exports import ExportPart
 from .checkpoints import Checkpoint, checkpoint_due
 from .csv_lines import Csv
 from .driver_notes import add_notes
-from .formats import Compressor
+from .formats import SEPARATED, Compressor
+from .json_array import JsonArray
 from .results import ExportResult
 from .targets import FileTarget, StreamTarget
 from .values import UNREADABLE, unreadable
@@ -142,7 +143,7 @@ class Export:
             DragomanError: The driver failed; no file exists under the final name.
         """
         self._given = list(notes)
-        self._table = Csv(columns, escape=self._shape.escape) if self._shape.format == "csv" else None
+        self._converter = _converter(self._shape, columns)
         body = request.filter.body if request.filter else None
         about = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
         self._identity = {**self._identify(request), **about}
@@ -194,8 +195,8 @@ class Export:
         found = self._secured = self._target.resume(self._identity)
         self._rows, self._driver, self._started = found.rows, found.driver, found.started
         self._notes = list(found.notes)
-        if self._table:
-            self._table.formulas = found.formulas
+        if self._converter:
+            self._converter.go_on(found.rows, found.formulas)
         self._resumed = found.resumed + 1
         return None
 
@@ -206,7 +207,7 @@ class Export:
         self._begun = True
         if not self._resume:
             self._target.begin()
-            self._write(self._table.head() if self._table else b"")
+            self._write(self._converter.head() if self._converter else b"")
         self._marked = (self._target.bytes, time.perf_counter())
 
     # the stream -------------------------------------------------------------------------------------------------------
@@ -242,7 +243,7 @@ class Export:
         """Write one part; return a checkpoint when one is due."""
         self._begin()
         try:
-            self._write(self._table.convert(part.data) if self._table else part.data)
+            self._write(self._converter.convert(part.data) if self._converter else part.data)
         except UNREADABLE as error:
             raise unreadable(f"a row after the first {self._rows:,}", error) from error
         self._rows += part.rows
@@ -270,7 +271,7 @@ class Export:
             offset=self._target.bytes,
             sha256=self._target.sha256,
             rows=self._rows,
-            formulas=self._table.formulas if self._table else 0,
+            formulas=self._converter.formulas if self._converter else 0,
             notes=self._notes,
             driver=self._driver,
             started=self._started,
@@ -291,6 +292,8 @@ class Export:
 
     def _make(self, columns: Sequence[Column]) -> list[Note]:
         """Finish the bytes; a Parquet file is built only now, from the complete rows."""
+        if self._converter:
+            self._write(self._converter.tail())
         if self._compressor:
             # Even empty output needs a compression member, or it cannot be unpacked.
             self._target.write(self._compressor.compress(b"") + self._compressor.end())
@@ -326,8 +329,8 @@ class Export:
 
     def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:
         notes = [*self._given, *filter_notes(request.filter), *self._notes, *notes]
-        if self._table:
-            notes = [*notes, *formula_notes(self._table.formulas, escaped=self._shape.escape)]
+        if self._converter:
+            notes = [*notes, *formula_notes(self._converter.formulas, escaped=self._shape.escape)]
         if self._total is not None and self._total != self._rows:
             reason = f"{self._total:,} rows were counted beforehand, but {self._rows:,} arrived"
             notes = [*notes, Note(code="rows-differ", reason=reason)]
@@ -350,6 +353,13 @@ class Export:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _converter(shape: Shape, columns: Sequence[Column]) -> Csv | JsonArray | None:
+    """Return what makes the file's bytes of the driver's lines; None if they are the same, or made at the end."""
+    if shape.format in SEPARATED:
+        return Csv(columns, escape=shape.escape, tabs=shape.format == "tsv")
+    return JsonArray() if shape.format == "json" else None
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -18,16 +18,31 @@ if TYPE_CHECKING:
 FORMS = {
     "documents": ExportForm.DOCUMENTS,
     "rows": ExportForm.ROWS,
+    "json": ExportForm.DOCUMENTS,
     "csv": ExportForm.ROWS,
+    "tsv": ExportForm.ROWS,
     "bulk": ExportForm.BULK,
     "parquet": ExportForm.ROWS,
 }
 """What each format is made of."""
 
 FORMATS = (*FORMS, "ndjson")
-COMPRESSIONS = ("gzip", "zstd")
-_COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
-_TABLES = {".csv": "csv", ".parquet": "parquet"}
+COMPRESSIONS = ("gzip", "bzip2", "zstd")
+SEPARATED = ("csv", "tsv")
+"""Formats of lines of fields, which a spreadsheet opens."""
+
+_COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
+_ENDINGS = {
+    ".ndjson": "documents",
+    ".jsonl": "documents",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+}
+_TABLES = (*SEPARATED, "parquet")
+_PACKED = (".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".tgz")
+"""Endings of compressed files that an export cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +52,7 @@ class Shape:
     Attributes:
         format: One of `FORMS`.
         compression: One of `COMPRESSIONS`; None for no compression.
-        escape: Put an apostrophe before formulas; CSV only.
+        escape: Put an apostrophe before formulas; CSV and TSV only.
     """
 
     format: str
@@ -52,7 +67,7 @@ class Shape:
     @property
     def tabular(self) -> bool:
         """Whether the file has columns."""
-        return self.format in _TABLES.values()
+        return self.format in _TABLES
 
 
 def choose(
@@ -62,32 +77,48 @@ def choose(
     compress: str | None,
     escape_formulas: bool = False,
 ) -> Shape:
-    """Choose the shape: from the arguments, else from the file's name, else unchanged documents.
+    """Choose the shape: from the arguments, else from the file's name; unchanged documents if that has no ending.
 
     Raises:
-        ConfigurationError: The format is unknown, does not fit the target, or needs a missing package.
+        ConfigurationError: The format is unknown, does not fit the target, or needs a missing package; or the file's
+            name has an unknown ending, and the arguments do not say the format.
     """
     suffixes = [each.lower() for each in to.suffixes] if isinstance(to, Path) else []
     outer = _COMPRESSED.get(suffixes[-1]) if suffixes else None
     inner = suffixes[:-1] if outer else suffixes
-    chosen = format or _TABLES.get(inner[-1] if inner else "", "documents")
+    if not compress and suffixes and suffixes[-1] in _PACKED:
+        text = f"an export cannot be compressed as {suffixes[-1]!r} says"
+        raise ConfigurationError(text, hint=f"end the file's name in {' or '.join(_COMPRESSED)}", code="format-unknown")
+    chosen = format or _by_name(inner)
     chosen = "documents" if chosen == "ndjson" else chosen
     if chosen not in FORMS:
         raise ConfigurationError(f"unknown format {chosen!r}", hint=f"use one of: {', '.join(FORMATS)}")
     if compress is not None and compress not in COMPRESSIONS:
         raise ConfigurationError(f"unknown compression {compress!r}", hint=f"use {' or '.join(COMPRESSIONS)}")
     shape = Shape(chosen, compress or outer, escape_formulas)
-    if escape_formulas and chosen != "csv":
+    if escape_formulas and chosen not in SEPARATED:
         hint = "omit it, or export with --format csv"
-        raise ConfigurationError(f"only CSV files have escaped formulas, but the format is {chosen}", hint=hint)
+        raise ConfigurationError(f"only CSV and TSV files have escaped formulas, but the format is {chosen}", hint=hint)
     if chosen == "parquet":
         if outer or not isinstance(to, Path):
             text = "a Parquet file has internal compression and cannot be streamed"
             raise ConfigurationError(text, hint="use a file name that ends in .parquet")
+        if shape.compression == "bzip2":
+            raise ConfigurationError("a Parquet file is not compressed with bzip2", hint="use gzip or zstd")
         _need("pyarrow", extra="parquet")
     if shape.compression == "zstd" and chosen != "parquet":
         zstd()
     return shape
+
+
+def _by_name(suffixes: Sequence[str]) -> str:
+    if not suffixes:
+        return "documents"
+    if (found := _ENDINGS.get(suffixes[-1])) is None:
+        known = f"{', '.join(_ENDINGS)} and {', '.join(_COMPRESSED)} after them"
+        text = f"the ending {suffixes[-1]!r} names no format of an export; known are {known}"
+        raise ConfigurationError(text, hint="say the format, as --format documents does", code="format-unknown")
+    return found
 
 
 def _need(module: str, *, extra: str) -> None:
@@ -115,7 +146,7 @@ def zstd() -> Callable[[], Compressing]:
 
 
 class Compressing(Protocol):
-    """The interface that zlib and zstd compressors share."""
+    """The interface that the compressors of zlib, bz2 and zstd share."""
 
     def compress(self, data: bytes, /) -> bytes:
         """Compress bytes; return the output that is ready."""
@@ -124,12 +155,25 @@ class Compressing(Protocol):
         """End the member or frame; return the remaining output."""
 
 
+def _gzip() -> Callable[[], Compressing]:
+    # 31: a gzip member with its own header; its time stays 0, so equal exports are equal files
+    return lambda: zlib.compressobj(wbits=31)
+
+
+def _bzip2() -> Callable[[], Compressing]:
+    from bz2 import BZ2Compressor
+
+    return BZ2Compressor
+
+
+_COMPRESSORS = {"gzip": _gzip, "bzip2": _bzip2, "zstd": zstd}
+
+
 class Compressor:
     """Compresses in members that can end anywhere, so that a file can be truncated after each of them."""
 
     def __init__(self, compression: str) -> None:
-        # 31: a gzip member with its own header; its time stays 0, so equal exports are equal files
-        self._make = zstd() if compression == "zstd" else lambda: zlib.compressobj(wbits=31)
+        self._make = _COMPRESSORS[compression]()
         self._member: Compressing | None = None
 
     def compress(self, data: bytes) -> bytes:

@@ -29,7 +29,7 @@ GROUP_BYTES = 16 << 20
 def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], compression: str | None) -> list[Note]:
     """Write a Parquet file from a file of rows in constant memory: one pass for the types, one for the values.
 
-    Like the rows, only its owner can read it. An existing file of that name is removed.
+    An existing file of that name is removed.
 
     Returns:
         The columns that lack the type of their kind, and why.
@@ -54,7 +54,7 @@ def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], comp
     schema = pa.schema(fields)
     target.unlink(missing_ok=True)
     with (
-        open_new(target, mode=0o600) as file,
+        open_new(target, mode=0o666) as file,
         ParquetWriter(file, schema, compression=compression or "snappy") as writer,
     ):
         for group in _groups(source, len(columns)):

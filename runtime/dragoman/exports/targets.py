@@ -101,7 +101,7 @@ class StreamTarget:
 
 
 class FileTarget(StreamTarget):
-    """A file that appears only when it is complete; the unfinished part is beside it.
+    """A file that appears only when it is complete; the unfinished part is beside it. The umask decides who reads them.
 
     The lock is on the unfinished part, so it ends with the process in every case.
     """
@@ -136,7 +136,7 @@ class FileTarget(StreamTarget):
             while self._stream is None:
                 if self.part.is_symlink():
                     raise self._foreign()
-                if (handle := files.try_lock(self.part, mode=0o600)) is None:
+                if (handle := files.try_lock(self.part, mode=0o666)) is None:
                     hint = "wait for it, or choose another file"
                     raise ExportError(f"another export is writing {self.name}", hint=hint, code="export-running")
                 if sys.platform != "win32" and os.fstat(handle).st_uid != os.geteuid():
@@ -238,7 +238,7 @@ class FileTarget(StreamTarget):
     def tell(self, result: ExportResult) -> None:
         """Write the manifest beside the file."""
         with self.guarding():
-            files.write(self.manifest, msgspec.json.format(msgspec.json.encode(result)) + b"\n", mode=0o600)
+            files.write(self.manifest, msgspec.json.format(msgspec.json.encode(result)) + b"\n")
 
     def leave(self) -> None:
         """Restore the state before the lock was taken."""
