@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from dragoman_api.kit import operands
+from dragoman_elasticsearch.columns import dates
 from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family
 
 if TYPE_CHECKING:
@@ -49,7 +50,16 @@ def typed(field: Field, value: object, *, pattern: bool = False) -> Scalar:
     text = operands.text(value)
     if not text and (pattern or (field.family not in (Family.KEYWORD, Family.KEYED) and not field.keyword)):
         raise ValueError("an empty value matches nothing here")
+    if field.family is Family.DATE and not pattern:
+        _date(text, field.formats)
     return _address(text) if field.family is Family.IP else text
+
+
+def _date(text: str, formats: Iterable[str]) -> None:
+    """Refuse a date that no format of the column reads; date maths (`now-1d`, `2024-01-01||/M`) is the server's."""
+    anchor = text.partition("||")[0]
+    if not anchor.startswith("now"):
+        dates.check(anchor, formats)
 
 
 def _number(value: object, types: Iterable[str]) -> int | Decimal:

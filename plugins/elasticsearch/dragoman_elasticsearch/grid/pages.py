@@ -312,7 +312,7 @@ def why_nothing(name: str, query: Raw) -> Exchange[list[Note]]:
     texts = [each.explanation or each.error for each in error_answers.decode(reply, _Validated).explanations]
     causes = list(dict.fromkeys(cause for text in texts for cause in _causes(text)))
     return [
-        Note(code="raw-query-void", column="Raw SQL", reason=f"a part of it can match nothing: {cause}")
+        Note(code="raw-query-void", reason=f"a part of the query text can match nothing: {cause}")
         for cause in causes[:_CAUSES]
     ]
 

@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from dragoman_api import Json
 from dragoman_api.json_text import decode, encode
+from dragoman_elasticsearch.columns import dates
 from dragoman_elasticsearch.columns.field_types import Family
 from dragoman_elasticsearch.grid import filter_values
 from dragoman_elasticsearch.grid.cells import parse
@@ -53,6 +54,8 @@ def edited(field: Field, value: object) -> object:
         if isinstance(value, list) and all(isinstance(each, dict) or each is None for each in value):
             return _sendable(value)
         raise ValueError("a nested array takes a JSON array of objects")
+    if field.family is Family.DATE and all(gap.name != "ignore_malformed" for gap in field.gaps):
+        dates.check(value, field.formats)
     if isinstance(value, list) or (isinstance(value, dict) and field.family in _OBJECTS):
         return _sendable(value)
     if field.family in (Family.OBJECT, Family.FLATTENED) or isinstance(value, dict):

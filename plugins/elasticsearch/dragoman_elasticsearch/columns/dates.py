@@ -1,0 +1,78 @@
+"""Dates: whether a value fits the formats of a date column, so far as that can be told without the server."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from typing import TYPE_CHECKING
+
+from msgspec import Raw
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_CLOCK = r"T(?:(?:[01]?[0-9]|2[0-4])(?::?[0-5]?[0-9](?::?[0-5]?[0-9](?:[.,][0-9]{1,9})?)?)?)?"
+_ZONE = r"(?:Z|[+-][0-9:]{1,9}|[A-Za-z][A-Za-z_/+0-9:-]*)"
+_DAY = rf"(?:{_CLOCK}{_ZONE}?|Z|[+-][0-9:]{{1,9}})?"
+_ISO = re.compile(rf"[+-]?(?P<y>[0-9]{{4,9}})(?:Z|-(?P<M>[0-9]{{2}})(?:Z|-(?P<d>[0-9]{{2}}){_DAY})?)?")
+_LOOSE = re.compile(rf"[+-]?(?P<y>[0-9]{{1,9}})(?:Z|-(?P<M>[0-9]{{1,2}})(?:Z|-(?P<d>[0-9]{{1,2}}){_DAY})?)?")
+_EPOCH = re.compile(r"-?[0-9]+(?:\.[0-9]*)?")
+_NAMED = {
+    "strict_date_optional_time": _ISO,
+    "strict_date_optional_time_nanos": _ISO,
+    "date_optional_time": _LOOSE,
+    "epoch_millis": _EPOCH,
+    "epoch_second": _EPOCH,
+}
+_PATTERN = re.compile(r"(y{4}|u{4}|MM|dd|HH|mm|ss|SSS)|([-/.: ])")
+_PARTS = {"yyyy": r"(?P<y>[0-9]{4})", "uuuu": r"(?P<y>[0-9]{4})", "MM": r"(?P<M>[0-9]{2})", "dd": r"(?P<d>[0-9]{2})",
+          "HH": r"[0-9]{2}", "mm": r"[0-9]{2}", "ss": r"[0-9]{2}", "SSS": r"[0-9]{3}"}  # fmt: skip
+
+
+def check(value: object, formats: Iterable[str]) -> None:
+    """Refuse a value that no format of a column reads as a date.
+
+    Args:
+        value: The value to be stored: a text or a number, or a list of them.
+        formats: The column's formats, one per mapping, each with its alternatives.
+
+    Raises:
+        ValueError: It is no date; the message names the formats. A value that only the server can judge passes.
+    """
+    names = list(dict.fromkeys(name for each in formats for name in each.split("||")))
+    readers = [_reader(name) for name in names]
+    if None in readers:
+        return
+    for each in value if isinstance(value, list) else [value]:
+        if each is None or isinstance(each, dict | list):
+            continue
+        text = each if isinstance(each, str) else _digits(each)
+        if not any(reader and _reads(reader, text) for reader in readers):
+            shown = text if len(text) <= 80 else f"{text[:80]}…"
+            raise ValueError(f"'{shown}' is no date in the format {' or '.join(names)}")
+
+
+def _digits(value: object) -> str:
+    return bytes(value).decode() if isinstance(value, Raw) else str(value).lower()
+
+
+def _reader(name: str) -> re.Pattern[str] | None:
+    """Return the pattern of a format; None for one that only the server knows."""
+    name = name.removeprefix("8")
+    if name in _NAMED:
+        return _NAMED[name]
+    parts = [*_PATTERN.finditer(name)]
+    fields = [part[1] for part in parts if part[1]]
+    if "".join(part[0] for part in parts) != name or len(fields) != len({*fields}) or not {"yyyy", "uuuu"} & {*fields}:
+        return None
+    return re.compile("".join(_PARTS[part[1]] if part[1] else re.escape(part[2]) for part in parts), re.ASCII)
+
+
+def _reads(reader: re.Pattern[str], text: str) -> bool:
+    found = reader.fullmatch(text)
+    if found is None:
+        return False
+    named = found.groupdict()
+    month, day = int(named.get("M") or 1), int(named.get("d") or 1)
+    year = int(named.get("y") or 2000)
+    return 1 <= month <= 12 and 1 <= day <= (monthrange(2000 + year % 400, month)[1])

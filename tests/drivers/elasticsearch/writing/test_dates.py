@@ -1,0 +1,79 @@
+"""Dates that do not fit their column are refused before they are sent; what the server takes is never refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.elasticsearch.rig import OnFake, OnServer
+
+from dragoman_api import Insert, Json, OutcomeStatus
+from dragoman_elasticsearch.columns.dates import check
+
+if TYPE_CHECKING:
+    from drivers.elasticsearch.rig import Rig
+
+DEFAULT = "strict_date_optional_time||epoch_millis"
+FITTING: list[tuple[str, Any]] = [
+    (DEFAULT, "2024"), (DEFAULT, "2024-02"), (DEFAULT, "2024-02-29"), (DEFAULT, "2024-01-31T12:00:00Z"),
+    (DEFAULT, "2024-01-31T12:00:00.123456789+02:00"), (DEFAULT, "2024-01-31T12"), (DEFAULT, 1706702400000),
+    (DEFAULT, "1706702400000"), (DEFAULT, "-1"), ("yyyy-MM-dd", "2024-01-31"), ("yyyy/MM/dd HH:mm:ss||yyyy", "2024"),
+    ("epoch_second", 17), ("yyyy'.'MM", "2024.01"),
+]  # fmt: skip
+MISFITS: list[tuple[str, Any]] = [
+    (DEFAULT, "soon"), (DEFAULT, "31.01.2024"), (DEFAULT, "2024-13-01"), (DEFAULT, "2023-02-29"), (DEFAULT, "2024-1-1"),
+    (DEFAULT, "2024-01-31 12:00"), (DEFAULT, "2024-01-31T25:00:00Z"), (DEFAULT, True), (DEFAULT, ""),
+    ("yyyy-MM-dd", "2024-01-31T12:00:00Z"), ("yyyy-MM-dd", 1706702400000), ("strict_date_optional_time", "1.5"),
+    ("yyyy/MM/dd HH:mm:ss||yyyy", "2024-01"), (DEFAULT, ["2024", "soon"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("formats", "value"), FITTING)
+def test_a_date_that_a_format_reads_passes(formats: str, value: Any) -> None:
+    check(value, [formats])
+    check([value, None], [formats])
+
+
+@pytest.mark.parametrize(("formats", "value"), MISFITS)
+def test_a_value_that_no_format_reads_is_refused_with_the_formats(formats: str, value: Any) -> None:
+    with pytest.raises(ValueError, match="is no date in the format ") as caught:
+        check(value, [formats])
+    assert " or ".join(formats.split("||")) in str(caught.value)
+
+
+@pytest.mark.parametrize("formats", ["dd.MM.yy", "basic_week_date", "yyyy-MM-dd||EEE", "yyyyMMyyyy"])
+def test_a_format_that_only_the_server_knows_refuses_nothing(formats: str) -> None:
+    check("soon", [formats])
+    check("soon", ["yyyy", formats])
+
+
+class Rules:
+    """Run on the fake and on real servers."""
+
+    async def test_the_server_takes_what_fits_and_refuses_what_does_not(self, es: Rig) -> None:
+        for formats in dict.fromkeys(formats for formats, _ in [*FITTING, *MISFITS]):
+            name = await es.index({"d": {"type": "date", "format": formats}})
+            for values, fits in ((FITTING, True), (MISFITS, False)):
+                for value in (value for each, value in values if each == formats):
+                    answer = await es.raw("POST", f"/{name}/_doc", {"d": value})
+                    assert (answer.status < 300) is fits, (formats, value, answer.text)
+
+    async def test_a_misfit_is_refused_in_the_plan_and_an_index_that_ignores_them_takes_it(self, es: Rig) -> None:
+        name = await es.index({"d": {"type": "date"}})
+        [refused] = await es.apply(Insert(name, {"d": "31.01.2024"}))
+        assert (refused.status, "strict_date_optional_time or epoch_millis" in refused.reason) == (
+            OutcomeStatus.REFUSED, True,
+        )  # fmt: skip
+        [refused] = await es.apply(Insert(name, {"d": Json('["2024", "soon"]')}))
+        assert refused.status is OutcomeStatus.REFUSED
+        lenient = await es.index({"d": {"type": "date", "ignore_malformed": True}})
+        [applied] = await es.apply(Insert(lenient, {"d": "31.01.2024"}))
+        assert applied.status is OutcomeStatus.APPLIED, applied.reason
+
+
+class TestOnFake(Rules, OnFake):
+    """On the fake."""
+
+
+class TestOnServer(Rules, OnServer):
+    """On a real server."""
