@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Self, TypeGuard
 import anyio
 
 from dragoman_api.calls import Call, ConnectionInfo
-from dragoman_api.errors import DragomanError, DriverCrashedError, DriverFaultError, PermissionDeniedError
+from dragoman_api.errors import (
+    ConnectionFailedError,
+    DeadlineExceededError,
+    DragomanError,
+    DriverCrashedError,
+    DriverFaultError,
+    PermissionDeniedError,
+)
 from dragoman_api.events import ConnectionDenied, PluginCrashed, PluginRestarted
 from dragoman_registry.client.trees import leasing
 from dragoman_registry.ip_addresses import canonical
@@ -199,6 +206,13 @@ class LiveDriver:
         self._nearer = None
         try:
             server: Server | None = await self._hooks.call("connect", deadline=HOOKS["connect"].seconds)
+        except DeadlineExceededError as error:
+            where, seconds = f"{self.info.host}:{self.info.port}", HOOKS["connect"].seconds
+            raise ConnectionFailedError(
+                f"{where} gave no answer within {seconds:g} s",
+                hint="check Host and Port, and whether the server hangs",
+                details=error.details,
+            ) from error
         except DragomanError:
             if self._nearer is None:
                 raise
@@ -214,9 +228,9 @@ def _refused(error: NearerError, info: ConnectionInfo) -> PermissionDeniedError:
     if error.now is None:
         hint = "enter such an address itself, as Host" if own else "tell the driver's author"
     elif own:
-        hint = f"if it should: dragoman connections edit {name} --host {shlex.quote(info.host)}"
+        hint = f"dragoman connections edit {name} --host {shlex.quote(info.host)}\nonly if it should lead there"
     else:
-        hint = f"to be asked, at a terminal: dragoman connections test {name}"
+        hint = f"dragoman connections test {name}\nat a terminal, it asks whether the name may lead there"
     return PermissionDeniedError(
         f"{error.strerror}; nothing was sent there",
         code="address-refused",

@@ -18,16 +18,18 @@ if TYPE_CHECKING:
 
 _SKIP = "set SSL Mode to Required (skip verify) or turn on Skip TLS Verification"
 _CLIENT = "configure a client certificate that the server's CA has signed, or ask the server's operator"
+_CA_FILE = "dragoman connections edit NAME --ca-file PATH"
+_TRUST_CA = "save that CA's certificate to a file and trust it: " + _CA_FILE
 _DATES = "renew the server's certificate and compare the clocks; to connect without the check, " + _SKIP
 
 # OpenSSL's verify codes, stable since 1.0 (x509_vfy.h).
 _UNVERIFIED = {
     9: ("its certificate is not valid yet", _DATES),
     10: ("its certificate has expired", _DATES),
-    18: ("its certificate is self-signed", "set it as the CA file, or " + _SKIP),
-    19: ("its certificate chain ends in a CA that is not trusted here", "set that CA's certificate as the CA file"),
-    20: ("its certificate was signed by a CA that is not trusted here", "set that CA's certificate as the CA file"),
-    21: ("its certificate was signed by a CA that is not trusted here", "set that CA's certificate as the CA file"),
+    18: ("its certificate is self-signed", "if it is the right one, save it to a file and trust it: " + _CA_FILE),
+    19: ("its certificate chain ends in a CA that is not trusted here", _TRUST_CA),
+    20: ("its certificate was signed by a CA that is not trusted here", _TRUST_CA),
+    21: ("its certificate was signed by a CA that is not trusted here", _TRUST_CA),
     **dict.fromkeys((24, 79), ("its certificate was signed by a certificate that is not a CA", _SKIP)),
     62: ("its certificate was made for another host name", "use the name in the certificate as Host"),
     64: ("its certificate was made for another address", "use the name in the certificate as Host"),
@@ -124,6 +126,7 @@ def _certificate(chain: list[BaseException], profile: Profile) -> tuple[str, str
     for error in chain:
         if isinstance(error, ssl.SSLCertVerificationError) and hasattr(error, "verify_code"):
             reason, hint = _UNVERIFIED.get(error.verify_code, (f"TLS: {error.verify_message}", _SKIP))
+            hint = hint.replace("edit NAME", f"edit {shlex.quote(profile.name)}")
             if error.verify_code in (62, 64):
                 hint += f", or skip the check of the name: {mode_command(profile, SslMode.VERIFY_CA)}"
             elif _SKIP not in hint:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from .errors import ConnectionFailedError
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from .connections import Profile
 
 _DIGITS = 9  # of a number of seconds
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -35,6 +39,23 @@ def redirection(reply: Reply) -> str:
         if to
         else ""
     )
+
+
+def turned_away(reply: Reply, profile: Profile) -> ConnectionFailedError | None:
+    """Return the error for a first request that something on the way answered: a redirect, or too many requests.
+
+    Returns:
+        The error; None for any other answer.
+    """
+    where = f"{profile.host}:{profile.port}"
+    if hint := redirection(reply):
+        return ConnectionFailedError(f"{where} redirects (HTTP {reply.status})", hint=hint)
+    if reply.status != 429:
+        return None
+    seconds = seconds_asked(reply)
+    wait = f"wait {seconds:,} s, then try again" if seconds else "wait a minute, then try again"
+    reason = f"{where} takes no more requests at the moment (HTTP 429)"
+    return ConnectionFailedError(reason, hint=wait, details={"status": 429, "retry_after": seconds})
 
 
 def seconds_asked(reply: Reply) -> int:

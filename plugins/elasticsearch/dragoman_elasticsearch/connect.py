@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dragoman_api import AuthenticationError, Health, Profile, Server
+from dragoman_api import AuthenticationError, Health, Profile, Server, replies
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ConfigurationError, ServerNotSupportedError
 from dragoman_api.json_text import decode
@@ -69,9 +69,12 @@ def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
 
     Raises:
         AuthenticationError: 401.
+        ConnectionFailedError: The answer redirects, or the server takes no more requests.
         ServerNotSupportedError: Another product or version.
     """
     reply = yield get("/")
+    if error := replies.turned_away(reply, profile):
+        raise error
     if reply.status == 403:
         return (yield from _limited())
     found, number, flavor = _product(reply)

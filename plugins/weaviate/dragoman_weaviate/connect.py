@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman_api import AuthenticationError, DragomanError, Health, Profile, QueryError, Server
+from dragoman_api import AuthenticationError, DragomanError, Health, Profile, QueryError, Server, replies
 from dragoman_api.connections import AuthScheme
 from dragoman_api.errors import ServerNotSupportedError
 
@@ -92,14 +92,17 @@ class _Own(msgspec.Struct, frozen=True):
     roles: list[_Role] | None = None
 
 
-def identify() -> Exchange[tuple[Server, Features]]:
+def identify(profile: Profile) -> Exchange[tuple[Server, Features]]:
     """Check, with a request that needs the credentials, that Weaviate answers (W25).
 
     Raises:
         AuthenticationError: 401.
+        ConnectionFailedError: The answer redirects, or the server takes no more requests.
         ServerNotSupportedError: Something else answered.
     """
     meta, own = yield [get("/v1/meta"), OWN_INFO]
+    if error := replies.turned_away(meta, profile):
+        raise error
     if meta.status in (401, 403):
         raise error_answers.exception(meta)
     number, found = _version(meta)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +32,7 @@ from dragoman_api import (
     Plan,
     PlanRequest,
     Profile,
+    QueryError,
     Server,
     hookimpl,
 )
@@ -76,7 +78,7 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.connect`."""
         self._http, self._profile = http, profile
         try:
-            found, self._features = await self._run(connect.identify())
+            found, self._features = await self._run(connect.identify(profile))
         except (AuthenticationError, ConnectionFailedError) as error:
             raise connect.advise(error, profile) from error
         return found
@@ -113,7 +115,7 @@ class Driver:
     async def fetch_page(self, request: PageRequest) -> Page:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
         return await self._views.use(
-            request.object, lambda view: self._run(pages.page(request, view)), given=request.filter
+            request.object, lambda view: self._rows(request, view, pages.page(request, view)), given=request.filter
         )
 
     @hookimpl
@@ -125,14 +127,16 @@ class Driver:
     async def count_rows(self, request: CountRequest) -> int:
         """See `dragoman_api.hookspecs.DriverSpec.count_rows`."""
         return await self._views.use(
-            request.object, lambda view: self._run(pages.count(request, view)), given=request.filter
+            request.object, lambda view: self._rows(request, view, pages.count(request, view)), given=request.filter
         )
 
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
         """See `dragoman_api.hookspecs.DriverSpec.summarize_column`."""
         return await self._views.use(
-            request.object, lambda view: self._run(summaries.summarize(request, view)), given=request.filter
+            request.object,
+            lambda view: self._rows(request, view, summaries.summarize(request, view)),
+            given=request.filter,
         )
 
     # changes
@@ -198,6 +202,18 @@ class Driver:
 
     async def _revision(self, view: View) -> str:
         return await self._run(objects.current_revision(view))
+
+    async def _rows(self, request: PageRequest | CountRequest | SummaryRequest, view: View, exchange: Exchange[T]) -> T:
+        """Carry out an exchange about rows; the error for an unknown tenant names the ones that resemble it."""
+        try:
+            return await self._run(exchange)
+        except QueryError as error:
+            if not request.tenant or not error_answers.UNKNOWN_TENANT.search(error.message):
+                raise
+            known: list[str] = []
+            with suppress(DragomanError):  # the key may not list them
+                known = await self._run(objects.tenants(view.target))
+            raise error_answers.tenant_unknown(request.tenant, view.name, known) from error
 
     async def _run(
         self, exchange: Exchange[T], *, budget: float = retries.BUDGET, pauses: Sequence[float] = retries.PAUSES

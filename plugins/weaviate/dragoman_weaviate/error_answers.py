@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dragoman_api import AuthenticationError, ConnectionFailedError, DragomanError, QueryError, json_text, replies
@@ -10,7 +11,7 @@ from dragoman_api.errors import AccessDeniedError, WindowExceededError
 from dragoman_api.kit import outcomes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import msgspec
     from msgspec import Raw
@@ -19,12 +20,16 @@ if TYPE_CHECKING:
     from dragoman_api.replies import Reply
 
 T = TypeVar("T")
+_NAME, _TENANTS = 100, 1_000  # characters of a tenant's name, and tenants, that are compared
 _LIMIT = 1_000  # characters of a server's text in one message
 _PROXY = "check Host and Port: a proxy may have answered instead of the database"
 _WINDOW = re.compile(r"query maximum results exceeded.*offset '(\d+)' and limit '(\d+)'.*'(\d+)'", re.DOTALL)
 _NO_GRAPHQL = ("graphql api is disabled", "graphql api is not supported")
 _RATE = "429 Too many requests"  # GraphQL's answer to a search beyond MAXIMUM_CONCURRENT_GET_REQUESTS, status 200
 _SHORT = 4_096  # bytes of such an answer
+UNKNOWN_TENANT = re.compile(r"tenant not found")
+"""The server's words about a tenant that a collection does not have."""
+
 _TENANT = re.compile(r"multi-tenancy enabled, but request was without tenant")
 
 GRAPHQL_OFF = "graphql-unavailable"
@@ -179,4 +184,14 @@ def tenant_required(text: str) -> QueryError:
     """Build the error for a collection with tenants of which none was named."""
     return QueryError(
         text, code="tenant-required", hint="name one with --tenant; to list them: GET /v1/schema/COLLECTION/tenants"
+    )
+
+
+def tenant_unknown(name: str, collection: str, known: Sequence[str]) -> QueryError:
+    """Build the error for a tenant that a collection does not have."""
+    near = get_close_matches(name[:_NAME], known[:_TENANTS], n=3)
+    meant = f" (did you mean {' or '.join(near)}?)" if near else ""
+    hint = f"to list them: GET /v1/schema/{collection}/tenants"
+    return QueryError(
+        f"'{collection}' has no tenant {name!r}{meant}", code="tenant-unknown", hint=hint, details={"tenant": name}
     )

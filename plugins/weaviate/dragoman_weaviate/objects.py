@@ -104,6 +104,16 @@ def view(name: str, features: Features) -> Exchange[View]:
     return View(name, collection, _text(reply.body), features)
 
 
+class _Tenant(msgspec.Struct, frozen=True):
+    name: str
+
+
+def tenants(name: str) -> Exchange[list[str]]:
+    """List the names of a collection's tenants."""
+    reply = yield from ask(get(f"/v1/schema/{name}/tenants"))
+    return [each.name for each in error_answers.decode(reply, list[_Tenant])]
+
+
 def current_revision(view: View) -> Exchange[str]:
     """Ask for the revision that a collection has now; empty if there is no such collection any more."""
     reply = yield from ask(_definition_of(view.name))

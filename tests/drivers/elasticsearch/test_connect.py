@@ -317,6 +317,23 @@ async def test_E40_nothing_listens(wording: Wording) -> None:
     wording(caught.value.message)
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "said", "advised"),
+    [
+        (302, {"Location": "https://login.example/"}, "h:9200 redirects (HTTP 302)", "https://login.example/"),
+        (429, {"Retry-After": "20"}, "h:9200 takes no more requests", "wait 20 s"),
+        (429, {}, "h:9200 takes no more requests", "wait a minute"),
+    ],
+)
+def test_E40_what_turns_a_connection_away_is_named_with_the_host(
+    status: int, headers: dict[str, str], said: str, advised: str
+) -> None:
+    with pytest.raises(ConnectionFailedError) as caught:
+        identified(reply("", status, headers))
+    assert said in caught.value.message
+    assert advised in caught.value.hint
+
+
 async def test_a_ping_does_not_wait_as_long_as_a_busy_server_asks() -> None:
     async with on_fake("8.19.21") as es:
         assert es.fake is not None

@@ -100,12 +100,28 @@ def test_what_it_cannot_do_is_not_claimed():
     assert {"raw-filter", "drop"}.isdisjoint(MANIFEST["capabilities"])
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "said", "advised"),
+    [
+        (302, {"Location": "https://login.example/"}, "h:1 redirects (HTTP 302)", "https://login.example/"),
+        (429, {"Retry-After": "20"}, "h:1 takes no more requests", "wait 20 s"),
+    ],
+)
+def test_W37_what_turns_a_connection_away_is_named_with_the_host(
+    status: int, headers: dict[str, str], said: str, advised: str
+) -> None:
+    with pytest.raises(ConnectionFailedError) as caught:
+        Answers(reply("", status, headers), reply("", 401)).run(connect.identify(profile("http://h:1")))
+    assert said in caught.value.message
+    assert advised in caught.value.hint
+
+
 # identifying ----------------------------------------------------------------------------------------------------------
 
 
 def identified(meta: Any, own: Any = None) -> Any:
     answers = Answers(reply(meta), own or reply("", status=401))
-    found = answers.run(connect.identify())
+    found = answers.run(connect.identify(profile("http://h:1")))
     assert [each.path for each in answers.asked] == ["/v1/meta", "/v1/users/own-info"]
     return found
 
@@ -460,6 +476,15 @@ async def hold_tenants(wv: Rig) -> None:
         await wv.page(shared, tenant="nobody")
     [only] = (await wv.page(plain)).rows  # the routes without a collection are broken on such a server
     assert [each.status for each in await wv.apply(Delete(only.key))] == ["applied"]
+    for tenant, said in (("anna", "has no tenant 'anna' (did you mean ann?)"), ("zoe", "has no tenant 'zoe'")):
+        for asked in (
+            wv.driver.fetch_page(PageRequest(object=shared, tenant=tenant)),
+            wv.driver.count_rows(CountRequest(object=shared, tenant=tenant)),
+        ):
+            with pytest.raises(QueryError) as caught:
+                await asked
+            assert caught.value.code == "tenant-unknown"
+            assert caught.value.message.endswith(said)
 
 
 async def test_a_tenant_is_named_wherever_rows_are():

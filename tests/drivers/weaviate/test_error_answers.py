@@ -113,7 +113,7 @@ def test_a_write_may_have_happened_by_status(status: int, doubt: bool) -> None:
     [("1.19.0", (1, 19, 0), 0), ("1.18.9", (1, 18, 9), 1), ("1.38", (1, 38, 0), 0), ("2.0.0-rc.1", (2, 0, 0), 0)],
 )
 def test_a_version_has_two_or_three_numbers(version: str, found: tuple[int, int, int], noted: int) -> None:
-    server, features = Answers(reply({"version": version}), reply("", 401)).run(connect.identify())
+    server, features = Answers(reply({"version": version}), reply("", 401)).run(connect.identify(profile("http://h:1")))
     assert (features.version, len(server.notes), server.version) == (found, noted, version)
 
 
@@ -136,20 +136,22 @@ def test_a_feature_begins_with_a_release(feature: str, last_without: Any, first_
 def test_credentials_that_are_refused_are_no_other_product(status: int) -> None:
     kind = AuthenticationError if status == 401 else AccessDeniedError
     with pytest.raises(kind) as caught:
-        Answers(reply({"error": [{"message": "no"}]}, status), reply("", 401)).run(connect.identify())
+        Answers(reply({"error": [{"message": "no"}]}, status), reply("", 401)).run(
+            connect.identify(profile("http://h:1"))
+        )
     assert str(status) in str(caught.value.details.get("status", caught.value.message))
 
 
 def test_another_product_is_named_by_what_it_answered():
     with pytest.raises(ServerNotSupportedError) as caught:
-        Answers(reply("<html>", 404), reply("", 401)).run(connect.identify())
+        Answers(reply("<html>", 404), reply("", 401)).run(connect.identify(profile("http://h:1")))
     assert "HTTP 404" in caught.value.message
 
 
 def test_rights_are_noted_only_where_none_of_them_writes():
     def noted(*actions: str) -> list[str]:
         roles = {"roles": [{"permissions": [{"action": each}]} for each in actions]}
-        return Answers(reply({"version": "1.38.0"}), reply(roles)).run(connect.identify())[0].notes
+        return Answers(reply({"version": "1.38.0"}), reply(roles)).run(connect.identify(profile("http://h:1")))[0].notes
 
     assert len(noted("read_data")) == len(noted("read_data", "read_roles")) == 1
     assert noted("read_data", "create_data") == noted("manage_backups", "read_data") == []

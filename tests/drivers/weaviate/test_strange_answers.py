@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from drivers.replies import Answers, reply
-from drivers.weaviate.rig import key
+from drivers.weaviate.rig import key, profile
 from drivers.weaviate.views import view
 
 from dragoman_api import (
@@ -211,13 +211,15 @@ def test_a_limit_that_is_none_ends_an_export(limit: int) -> None:
 @pytest.mark.parametrize("version", [f"{DIGITS}.1", "٣.٤"])
 def test_a_version_is_bounded_before_it_is_read(wording: Wording, version: str) -> None:
     with pytest.raises(DragomanError) as caught:
-        Answers(reply({"version": version}), reply({})).run(connect.identify())
+        Answers(reply({"version": version}), reply({})).run(connect.identify(profile("http://h:1")))
     wording(caught.value.message)
 
 
 @pytest.mark.parametrize("roles", [[{"permissions": ["x"]}], [{"permissions": 5}], ["x"], 5])
 def test_what_an_odd_answer_says_of_rights_is_nothing(roles: Any) -> None:
-    found, _ = Answers(reply({"version": "1.38.11"}), reply({"roles": roles})).run(connect.identify())
+    found, _ = Answers(reply({"version": "1.38.11"}), reply({"roles": roles})).run(
+        connect.identify(profile("http://h:1"))
+    )
     assert found.notes == []
 
 

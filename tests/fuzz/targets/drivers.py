@@ -374,7 +374,7 @@ def _wv_operations() -> dict[str, Callable[[], Exchange]]:
         "page": lambda: wv_paging.page(PageRequest(object="Article", total=True, limit=1), view),
         "sorted": lambda: wv_paging.page(PageRequest(object="Article", sort=[Sort("title")], total=True), view),
         "describe": _wv_described,
-        "identify": wv_connect.identify,
+        "identify": lambda: wv_connect.identify(_PROFILE),
         "list": lambda: wv_objects.list_objects(features),
         "cell": lambda: wv_paging.fetch_cell(CellRequest(key=key, column="vector"), view),
         "count": lambda: wv_paging.count(CountRequest(object="Article"), view),

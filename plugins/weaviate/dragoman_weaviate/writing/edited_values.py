@@ -7,7 +7,7 @@ import binascii
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from dragoman_api.cells import is_cut
+from dragoman_api.cells import Json, is_cut
 from dragoman_api.json_text import decode
 from dragoman_api.kit import operands
 from dragoman_weaviate.columns.field_types import Family, family_of
@@ -41,6 +41,10 @@ def edited(spec: PropertyBase, value: object) -> Any:
         return None
     if isinstance(value, bytes) and family is not Family.BLOB:
         raise _misfit("it takes no bytes")
+    if isinstance(value, Json) and value.lstrip()[:1] == '"':  # a JSON text is the text that it spells
+        value = str(_parsed(value))
+        if array or family in _STRUCTURED:
+            raise _misfit(f"a property of type {spec.data_type[0]} takes JSON, not a text")
     if (array or family in _STRUCTURED) and isinstance(value, str):
         value = _parsed(value)
     if not array:

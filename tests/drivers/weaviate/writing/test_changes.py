@@ -99,6 +99,7 @@ def test_an_edit_patches_the_changed_properties_with_class_and_id_in_the_body():
     [
         ("title", "tea", "tea"),
         ("title", Json('["a"]'), '["a"]'),
+        ("title", Json('"[\\"a\\"]"'), '["a"]'),
         ("pages", "12", 12),
         ("pages", 12.0, 12),
         ("price", "2", 2.0),
