@@ -13,6 +13,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_registry.names import TYPE
 
 from .file_ownership import Exposure, expect_own, find_exposure
+from .near_names import did_you_mean, near_names
 from .sandbox.reach.address_history import AddressHistory
 from .secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
 from .settings import Paths, read_toml, write_atomically
@@ -253,9 +254,9 @@ def _holds_texts(values: object) -> bool:
 def _unknown(name: str, saved: Sequence[str]) -> ConfigurationError:
     more = f" and {len(saved) - SHOWN:,} more" if len(saved) > SHOWN else ""
     known = f"{', '.join(each[:64] for each in saved[:SHOWN])}{more}" if saved else "none yet"
-    return ConfigurationError(
-        f"no connection is called {name!r} (saved: {known})", hint=f"dragoman connections add {quote(name)}"
-    )
+    near = near_names(name, saved)
+    hint = "dragoman connections list" if near else f"dragoman connections add {quote(name)}"
+    return ConfigurationError(f"no connection is called {name!r}{did_you_mean(near)} (saved: {known})", hint=hint)
 
 
 def _check(name: str) -> None:

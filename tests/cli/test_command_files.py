@@ -22,7 +22,7 @@ def test_events_are_not_written_into_what_an_export_writes(shop, tmp_path, name)
     (tmp_path / "y").mkdir()
     done = shop(*words, code=2)
     assert f"--events {tmp_path / 'y/..' / name} is written by -o {tmp_path / 'x.ndjson'} too" in done.err
-    assert "\n  try: name another file" in done.err
+    assert "\n  hint: name another file" in done.err
     assert names(tmp_path) == ["y"]
 
 
@@ -81,7 +81,7 @@ def test_neither_events_nor_an_export_take_the_file_of_stdout(furnished, tmp_pat
         )
     assert done.returncode == 2
     assert f"{option} {tmp_path / name} is also the file of standard output" in done.stderr
-    assert f"  try: {'use --events - ' if option == '--events' else 'omit -o'}" in done.stderr
+    assert f"  hint: {'use --events - ' if option == '--events' else 'omit -o'}" in done.stderr
     assert names(tmp_path) == ["out", "stdout"]
     assert (tmp_path / "stdout").is_symlink()
     assert (tmp_path / "out").read_bytes() == b""

@@ -92,7 +92,7 @@ def test_a_refused_resume_does_not_suggest_itself(shop, tmp_path):
     before = {name: (tmp_path / name).read_bytes() for name in names(tmp_path)}
     done = shop("export", "shop", "books", "-o", target, "--format", "rows", "--resume", code=1)
     assert f"error[resume-refused]: the unfinished export of {target} has another object, another format" in done.err
-    assert "\n  try: export without --resume " in done.err
+    assert "\n  hint: export without --resume " in done.err
     assert {name: (tmp_path / name).read_bytes() for name in names(tmp_path)} == before
     done = shop("export", "shop", "books", "--resume", code=1)
     assert "error[resume-refused]: only a file " in done.err

@@ -28,6 +28,13 @@ def test_a_page_has_its_rows_on_stdout_and_the_rest_on_stderr(shop):
     assert done.err == "  rows 1\N{EN DASH}1 of 2\n"
 
 
+def test_a_sort_by_an_unknown_column_is_an_error_with_the_near_name(shop):
+    done = shop("page", "shop", "books", "--sort", "-prise", code=1)
+    assert done.out == ""
+    assert "error[query-failed]: there is no column 'prise' to sort by (did you mean price?)" in done.err
+    assert "  try: dragoman describe shop books\n" in done.err
+
+
 def test_what_a_server_says_cannot_drive_the_terminal(shop):
     done = shop("page", "shop", "books")
     assert "\x1b" not in done.out
@@ -73,7 +80,7 @@ def test_a_filter_that_cannot_run_sends_nothing_and_suggests_the_near_column(sho
 
 def test_a_filter_that_cannot_be_read_is_a_usage_error(shop):
     done = shop("count", "shop", "books", "--filter", "price>=10", code=2)
-    assert done.err.splitlines()[-1] == "  try: --filter 'price >= 10'"
+    assert done.err.splitlines()[-1] == "  hint: --filter 'price >= 10'"
 
 
 def test_near_names_are_suggested_for_objects_columns_and_commands(shop):
@@ -161,6 +168,27 @@ def test_the_console_formats_json_with_its_digits_untouched(shop):
     answer = shop("console", "shop", "GET /x", "--json")
     assert '"body":{"n":1.10000000000000000001,' in answer.out
     assert shop("console", "shop", "GET /x", "--format", "ndjson").out == '{"n":1.10000000000000000001,"path":"/x"}\n'
+
+
+def test_an_answer_that_is_no_table_is_no_csv(shop):
+    """Whether it is JSON, text or several parts; what an error says is not CSV either."""
+    for path in ("/x", "/text"):
+        done = shop("console", "shop", f"GET {path}", "--format", "csv", code=1)
+        assert done.out == ""
+        assert "no table, so it cannot be CSV" in done.err
+    done = shop("console", "shop", "GET /missing", "--format", "csv", code=1)
+    assert done.out == ""
+    assert "no such thing" in done.err
+    assert shop("console", "shop", "GET /several", "--format", "csv", code=1).out.startswith("id\n1\n")
+
+
+def test_what_reads_like_an_expectation_and_is_none_is_said(shop):
+    text = "GET /x\n# expects status 404\n"
+    done = shop("console", "shop", text)
+    assert "note[expectation-like]: line 2: '# expects status 404' is a comment that checks nothing" in done.err
+    [note] = shop("console", "shop", text, "--json").json["notes"]
+    assert note["code"] == "expectation-like"
+    assert "note" not in shop("console", "shop", "GET /x\n# expect status 200\n").err
 
 
 def test_an_answer_of_plain_text_is_piped_as_it_is(shop):

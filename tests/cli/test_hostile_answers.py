@@ -126,7 +126,7 @@ def test_cells_of_an_export_that_begin_a_formula_are_counted_and_guarded_if_aske
     assert sorted(cells) == sorted([*((f"'{each}" if escape else each) for each in FORMULAS), *OTHERS])
     code = "formulas-escaped" if escape else "formulas-kept"
     assert f"note[{code}]: 4 cells begin like a formula" in done.err
-    assert ("try: --escape-formulas" in done.err) is not escape
+    assert ("hint: --escape-formulas" in done.err) is not escape
     notes = json.loads((tmp_path / "out.csv.manifest.json").read_text())["notes"]
     assert [note["code"] for note in notes] == [code]
 

@@ -45,14 +45,14 @@ def test_an_error_is_taken_out_of_the_groups_around_it(capsys):
     inner = DragomanError("what happened", hint="do this", code="some-code")
     group = BaseExceptionGroup("tasks", [RuntimeError("noise"), BaseExceptionGroup("more", [inner])])
     assert report(group, as_json=False) == 1
-    assert capsys.readouterr().err == "error[some-code]: what happened\n  try: do this\n"
+    assert capsys.readouterr().err == "error[some-code]: what happened\n  hint: do this\n"
 
 
 def test_an_unexpected_error_is_one_line_without_a_traceback(capsys, monkeypatch):
     monkeypatch.delenv("DRAGOMAN_DEBUG", raising=False)
     assert report(ValueError("odd \x1b[31m"), as_json=False) == 1
     err = capsys.readouterr().err
-    assert err.startswith("error[internal]: unexpected ValueError: odd \\x1b[31m\n  try: ")
+    assert err.startswith("error[internal]: unexpected ValueError: odd \\x1b[31m\n  hint: ")
     monkeypatch.setenv("DRAGOMAN_DEBUG", "1")
     with pytest.raises(ValueError, match="odd"):
         report(ValueError("odd"), as_json=False)
@@ -96,7 +96,7 @@ def test_an_automation_of_a_file_vetoes_a_write_and_not_a_read(shop, tmp_path):
     guard = tmp_path / "guard.py"
     guard.write_text(GUARD)
     done = shop("--use", guard, "update", "shop", "books", "1", "--set", "price=0", code=1)
-    assert done.err == ("error[refused]: guard.py: apply_change on shop; nothing was sent\n  try: use a change file\n")
+    assert done.err == ("error[refused]: guard.py: apply_change on shop; nothing was sent\n  hint: use a change file\n")
     assert shop("--use", guard, "count", "shop", "books").out == "3\n"
 
 
@@ -142,7 +142,7 @@ def test_limits_hold_on_the_command_line_and_say_what_to_do(own, tmp_path):
         config.write("\n[guards.limits]\nrows = 2\n")
     done = own("page", "shop", "books", "--limit", "3", code=1)
     assert "error[limit-exceeded]: limits: fetch_page of books on shop may have 2 rows, and 3 rows were" in done.err
-    assert "try: --limit 2, or raise rows below [guards.connections.shop.limits] in config.toml" in done.err
+    assert "hint: --limit 2, or raise rows below [guards.connections.shop.limits] in config.toml" in done.err
     assert own("page", "shop", "books", "--limit", "2", "--json").json["rows"]
     done = own("export", "shop", "books", "-o", tmp_path / "books.ndjson", code=1)
     assert "error[limit-exceeded]: limits: export_rows of books on shop may have 2 rows, and there are 3" in done.err
@@ -261,7 +261,7 @@ def test_a_script_that_takes_too_long_is_ended_with_124(shop, tmp_path):
     process = waiting(shop, tmp_path, "x", "--timeout", "3s")
     out, err = process.communicate(timeout=40)
     assert (process.returncode, out) == (124, "cleaned\n")
-    assert err == "error[timed-out]: the time limit was reached\n  try: allow more time: --timeout 2h\n"
+    assert err == "error[timed-out]: the time limit was reached\n  hint: allow more time: --timeout 2h\n"
     assert "error[usage]: --timeout 'soon' is not a time" in shop("run", "--timeout", "soon", "x.py", code=2).err
 
 
@@ -364,5 +364,5 @@ def test_a_command_imports_only_what_it_needs(shop, words, unwanted):
 def test_whatever_fails_is_told_in_one_way(shop, line):
     words = line.split(" ")
     done = shop(*words, code=2 if words[0] in ("page", "run", "connections") or "pin" in words else 1)
-    assert done.err.splitlines()[-1].startswith(("error[", "  try: "))
+    assert done.err.splitlines()[-1].startswith(("error[", "  try: ", "  hint: "))
     assert "\x1b" not in done.err

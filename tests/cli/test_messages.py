@@ -15,6 +15,7 @@ GOLDEN = Path(__file__).with_name("messages.golden")
 READING = [
     "page shop boks",
     "page shop books --columns prize",
+    "page shop books --sort -prise",
     "page shop books --last --offset 3",
     "page shop books --filter 'price ~~ 3'",
     "cell shop books 9 title",

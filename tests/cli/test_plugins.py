@@ -44,7 +44,7 @@ def test_every_wrong_field_is_told_at_once():
 def test_a_secret_on_the_command_line_is_refused_and_not_repeated(own):
     done = own("connections", "add", "x", "--type", "demo", "--auth", "api-key", "--api-key", "hunter2", code=2)
     assert "hunter2" not in done.out + done.err
-    assert "  try: --api-key env:NAME" in done.err
+    assert "  hint: --api-key env:NAME" in done.err
 
 
 def test_P4_the_browsable_list_carries_the_label(empty):
@@ -197,7 +197,7 @@ def test_a_field_of_another_kind_names_the_command_that_sets_it_anew(own):
     saved_text(own, '{ path = "/etc/hostname" }')
     done = own("connections", "test", "old", code=2)
     assert "api_key: is saved as file, and the form's field is of kind secret" in done.err
-    assert done.err.endswith("  try: dragoman connections edit old --api-key env:NAME\n")
+    assert done.err.endswith("  hint: dragoman connections edit old --api-key env:NAME\n")
     assert "is saved as file" in own("connections", "edit", "old", "--port", "7701", code=2).err
     own("connections", "edit", "old", "--api-key", "env:DEMO_KEY", DEMO_KEY="open sesame")
 

@@ -202,7 +202,7 @@ def test_one_generation_that_cannot_be_read_stops_no_other_and_is_fetched_again(
         statement(f"UPDATE generations SET {renamed} WHERE plugin = 'demo' AND version = '1.1.0'")(data / name)
     listed = house("plugins", "list")
     assert "off" in listed.out
-    assert "demo 1.1.0 cannot be read; try: dragoman plugins repair" in listed.err
+    assert "demo 1.1.0 cannot be read\n  try: dragoman plugins repair" in listed.err
     house("plugins", "enable", "off")
     done = house("objects", "shop", code=1)
     assert "error[state-damaged]" in done.err

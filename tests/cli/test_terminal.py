@@ -226,7 +226,7 @@ def test_piped_lines_run_until_the_first_failure(furnished):
     assert lines[3] == '{"count":3}'
     assert lines[-1] == "3"
     assert any(line.startswith("describe ") for line in lines)
-    assert done.err.endswith("(did you mean books?)\n  try: dragoman objects shop\n  stopped at line 7\n")
+    assert done.err.endswith("(did you mean books?)\n  try: objects\n  stopped at line 7\n")
     assert furnished.process("open", "shop", typed="cuont books\n", code=2).out == ""
     assert furnished("open", "shop", typed="quit\npgae\n").out == ""
     assert furnished("open", "nope", code=2).out == ""
@@ -245,7 +245,7 @@ def test_a_script_is_never_asked_anything_even_on_a_terminal(terminal, own, tmp_
         "        print(outcome.status)\n"
     )
     code, shown = terminal(own, "run", script).end()
-    assert (code, "error[refused]" in shown and "not a terminal; nothing was sent\n  try: add --yes" in shown) == (
+    assert (code, "error[refused]" in shown and "not a terminal; nothing was sent\n  hint: add --yes" in shown) == (
         1,
         True,
     ), shown

@@ -47,7 +47,7 @@ def test_a_line_is_a_change(line, change):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("1.10", Decimal("1.10")), ("-0", Decimal("-0")), ("0", 0), ("-0.0", -0.0),
+        ("165.0", 165.0), ("1.10", Decimal("1.10")), ("-0", Decimal("-0")), ("0", 0), ("-0.0", -0.0),
         ("123456789012345678901234567890", 123456789012345678901234567890),
         ("null", None), ("true", True), ('"ä"', "ä"), ('["a", 1.10]', Json('["a", 1.10]')), ("{}", Json("{}")),
     ],
@@ -62,6 +62,8 @@ def test_values_keep_their_digits_and_bytes(text, value):
 def test_a_text_that_looks_like_an_array_stays_a_text():
     [value] = read_line(b'{"op":"update","object":"b","id":"1","set":{"a":"[1]"}}').values.values()
     assert value == Json('"[1]"')
+    [value] = read_line(b'{"op":"update","object":"b","id":"1","set":{"a":"[draft] ..."}}').values.values()
+    assert (value, type(value)) == ("[draft] ...", str)
 
 
 @pytest.mark.parametrize(

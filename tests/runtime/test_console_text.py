@@ -39,6 +39,39 @@ def test_E26_variables_are_filled_in_and_escaped_inside_strings(text: str, fille
     assert fill(text, VALUES) == filled
 
 
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# expects status 200",
+        "# Expect status 200",
+        "#EXPECT: status 200",
+        "// expected hits.total.value >= 5",
+        "/* expect status 200 */",
+        "/*\n * expect status 200\n */",
+        "# expct status 200",
+        "# expectation: status 200",
+    ],
+)
+def test_a_comment_that_reads_like_an_expectation_is_noted_with_its_line(comment: str) -> None:
+    [note] = expectations.near_misses(f"GET /\n{comment}\nGET /_cat")
+    assert (note.code, note.reason.partition(":")[0]) == ("expectation-like", "line 2")
+    assert "# expect status 200" in note.hint
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# expect status 200",
+        "# export the orders, as an expert would",
+        "# now status 200 is expected",
+        '{"note": "# expects status 200"}',
+        "GET /a#expects",
+    ],
+)
+def test_other_comments_and_expectations_are_not_noted(text: str) -> None:
+    assert expectations.near_misses(text) == []
+
+
 @pytest.mark.parametrize("text", ['"""${b"""', '"""x ${b """ ', 'GET /${b}\n"""${index}"""'])
 def test_an_unknown_variable_in_a_long_string_is_named_too(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:

@@ -295,7 +295,7 @@ def test_a_guard_vetoes_a_write_from_the_command_line(shop):
     (shop.cwd / "guard.py").write_text(GUARD)
     result = shop("dragoman --use guard.py update shop books 17 --set price=0", code=1)
     assert "error[refused]: guard.py: apply_change on shop; nothing was sent" in result.err
-    assert "try: use a change file and the release job" in result.err
+    assert "hint: use a change file and the release job" in result.err
 
 
 @pytest.mark.slow

@@ -79,7 +79,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = f"{error.strerror or error}: {error.filename or path}"
-        hint = "dragoman registry verify FOLDER, then build again"
+        hint = "dragoman registry verify FOLDER\nthen build again"
         raise RegistryError(f"{path} cannot be written: {reason}", code="registry-not-written", hint=hint) from error
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, ClassVar
 
 from dragoman.row_ids import spell_id
@@ -36,8 +37,8 @@ class CutCells:
                 if is_cut(value) or _looks_cut(value):
                     key = change.key.id if isinstance(change, Update) else change.id
                     row = spell_id(key) if key else "a new row"
-                    where = f"{call.connection.name} {call.object} ID {column}"
-                    hint = f"fetch the whole value first: dragoman cell {where}"
+                    words = ["cell", call.connection.name, str(call.object), spell_id(key) if key else "ID", column]
+                    hint = f"fetch the whole value first, and edit that\n{shlex.join(['dragoman', *words])}"
                     raise Refused(f"{column} of {row} is the beginning of a longer value", hint=hint)
 
 

@@ -126,8 +126,24 @@ def _value(data: bytes) -> Any:
     if data[:1] in (b"[", b"{"):
         return Json(data.decode())
     value = exact_number("-0") if data == b"-0" else _scalar.decode(data)  # no integer has a sign of zero
-    # Typed input parses a text that looks like an array; here it stays a text.
-    return Json(data.decode()) if isinstance(value, str) and value.lstrip()[:1] in ("[", "{") else value
+    return literal(value) if isinstance(value, str) else value
+
+
+def literal(text: str) -> str:
+    r"""Return a text as a value that stays a text, although a driver may read what is typed in a grid as JSON.
+
+    A text that is not JSON stays as it is, so that the beginning of a cut cell can be told.
+
+    >>> literal("[draft]"), literal('["a"]')
+    ('[draft]', '"[\\\\"a\\\\"]"')
+    """
+    if text.lstrip()[:1] not in ("[", "{"):
+        return text
+    try:
+        decode(text, Raw)
+    except ValueError:
+        return text
+    return Json(json.dumps(text, ensure_ascii=False))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -214,6 +230,7 @@ class ChangeFile:
         self.chunks: list[array[int]] = []
         self._spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed with this one
         self._faults: list[str] = []
+        self._unreadable = False
         try:
             if stdin is not None:
                 self._take(stdin)
@@ -232,11 +249,18 @@ class ChangeFile:
         self._spool.close()
 
     def fault(self, line: int, reason: str) -> None:
-        """Record a fault of a line."""
+        """Record a fault of a line that can be read."""
         self._faults.append(f"{self.name}:{line}: {reason}")
 
-    def check(self) -> None:
+    def _misread(self, line: int, reason: str) -> None:
+        self._unreadable = True
+        self.fault(line, reason)
+
+    def check(self, hint: str = "") -> None:
         """Refuse a file with bad lines.
+
+        Args:
+            hint: The hint of the error if every line can be read; else it shows what a line looks like.
 
         Raises:
             ConfigurationError: Some lines are bad; the error names all of them.
@@ -246,7 +270,8 @@ class ChangeFile:
         more = len(self._faults) - _SHOWN
         told = "\n".join(self._faults[:_SHOWN]) + (f"\n… and {more:,} more" if more > 0 else "")
         count = f"{len(self._faults):,} bad line{'s' if len(self._faults) > 1 else ''}"
-        hint = 'one change a line: {"op":"update","object":"books","id":"17","set":{"price":12.5}}'
+        if self._unreadable or not hint:
+            hint = 'one change a line: {"op":"update","object":"books","id":"17","set":{"price":12.5}}'
         details = {"lines": len(self._faults)}
         raise ConfigurationError(f"{count}; nothing was applied\n{told}", hint=hint, code="change-file-invalid",
                                  details=details)  # fmt: skip
@@ -256,12 +281,12 @@ class ChangeFile:
         size = 0
         for number, data in _split(source):
             if len(data) > LINE_BYTES:
-                self.fault(number, f"the line is longer than {LINE_BYTES:,} bytes")
+                self._misread(number, f"the line is longer than {LINE_BYTES:,} bytes")
                 continue
             try:
                 change = read_line(data)
             except ValueError as error:
-                self.fault(number, str(error))
+                self._misread(number, str(error))
                 continue
             self.lines += 1
             if self.lines > MAX_LINES:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import tempfile
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import anyio
 import msgspec
 from anyio import to_thread
 
+from dragoman.near_names import did_you_mean, near_names
 from dragoman.row_ids import spell_id
 from dragoman.unknown_outcomes import reason_of, unknown
 from dragoman_api.changes import Outcome, OutcomeStatus, Plan
@@ -167,10 +169,16 @@ class ChangeSet:
             try:
                 await self._session.describe(name)
             except ObjectNotFoundError as error:
-                self.file.fault(line, error.message)
-        self.file.check()
+                self.file.fault(line, error.message + did_you_mean(near_names(name, await self._objects())))
+        self.file.check(shlex.join(["dragoman", "objects", self._session.name]))
         for places in self.file.chunks:
             await self._plan(await self._read(places), depth=0)
+
+    async def _objects(self) -> list[str]:
+        try:
+            return [each.name for each in await self._session.objects()]
+        except DragomanError:  # the line's own fault is told
+            return []
 
     async def _read(self, places: array[int]) -> Lines:
         return await to_thread.run_sync(self.file.read, places, limiter=self._one)

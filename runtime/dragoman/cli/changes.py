@@ -13,7 +13,7 @@ from .errors import NOT_APPLIED
 from .global_options import CONNECTION, OBJECT, Command
 from .opening import opens
 from .option_values import parse_values, take_pairs
-from .output import plain, request_document, say, say_notes, write_json, write_request, write_table
+from .output import plain, request_document, say, say_hint, say_notes, write_json, write_request, write_table
 from .read_options import TENANT
 from .streams import attended
 
@@ -211,4 +211,4 @@ def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
             spell_id(change.key.id),
             next(iter(change.values)),
         ]
-        say(f"  try: {shlex.join(words)}")
+        say_hint(shlex.join(words), indent="  ")

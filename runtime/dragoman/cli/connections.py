@@ -138,7 +138,7 @@ async def _form_of(options: Options, runtime: Runtime, kind: str, *, asks: bool)
         label = f"{plain(marked(listing.label))} {plain(listing.version)}"
         if not options.yes:
             if not (asks or attended()):
-                hint = f"add --yes, or first: dragoman plugins install {listing.id}"
+                hint = f"dragoman plugins install {listing.id}\nor repeat the command with --yes"
                 raise Refused(
                     f"{label} ({listing.id}) is not installed; cannot ask to download it: not a terminal", hint=hint
                 )

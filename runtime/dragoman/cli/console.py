@@ -13,7 +13,18 @@ from .command_files import command_file
 from .errors import FAILED
 from .global_options import CONNECTION, Command
 from .opening import opens
-from .output import dumps, page_document, plain, plain_lines, safe_json, say_notes, write_json, write_page, write_text
+from .output import (
+    dumps,
+    page_document,
+    plain,
+    plain_lines,
+    safe_json,
+    say,
+    say_notes,
+    write_json,
+    write_page,
+    write_text,
+)
 from .read_options import formatted
 
 if TYPE_CHECKING:
@@ -68,13 +79,16 @@ async def console(
     shape = options.format_or(format)
     filled = fill(await _read(text, file), _variables(pairs))
     requests = await session.parse(filled)
-    expected = expectations.read(filled, requests)
+    expected, notes = expectations.read(filled, requests), expectations.near_misses(filled)
+    if shape != "json":
+        say_notes(notes)
     ended: list[_Ended] = []
     try:
         for number, request in enumerate(requests, 1):
             answer = await session.execute(request)
             verdicts = expectations.judge(answer, expected[number - 1])
-            ended.append(_Ended(number, request.line, answer, verdicts, [*_failures(request, answer, verdicts)]))
+            failures = [*_failures(request, answer, verdicts), *_misshapen(request, answer, shape)]
+            ended.append(_Ended(number, request.line, answer, verdicts, failures))
             if shape != "json":
                 _tell(options, ended[-1], shape, file, alone=len(requests) == 1)
             if ended[-1].failures and stop_on_error:
@@ -82,7 +96,8 @@ async def console(
     finally:
         failed = sum(bool(each.failures) for each in ended)
         if shape == "json" and (ended or not requests):  # report the answers received, whatever ended the rest
-            write_json({"answers": [_document(each) for each in ended], "requests": len(requests), "failed": failed})
+            told: dict[str, Any] = {"answers": [_document(each) for each in ended], "requests": len(requests)}
+            write_json(told | {"failed": failed} | ({"notes": notes} if notes else {}))
     return FAILED if failed else None
 
 
@@ -124,6 +139,13 @@ def _failures(request: ConsoleRequest, answer: Answer, verdicts: Sequence[Verdic
     yield from ((str(each), each.expectation.line) for each in verdicts if each.got)
 
 
+def _misshapen(request: ConsoleRequest, answer: Answer, shape: str) -> Iterator[tuple[str, int]]:
+    """Yield that an answer without rows was asked for as CSV; an answer that reports an error fails for that."""
+    if shape == "csv" and answer.status < ERRORS and any(part.page is None and part.text for part in _parts(answer)):
+        reason = "the answer is no table, so it cannot be CSV: leave out --format csv, or use --json"
+        yield reason, request.line
+
+
 def _shortened(text: str) -> str:
     text = " ".join(text.split())
     return text if len(text) <= 120 else f"{text[:120]}…"
@@ -139,8 +161,10 @@ def _tell(options: Options, ended: _Ended, shape: str, file: str | None, *, alon
     if ended.failures or not alone:
         options.say(f"{ended.number} {answer.request.method} {answer.request.path}  {answer.status}")
     for reason, line in ended.failures:
-        if answer.status < ERRORS or line != ended.line:  # the error's own text was shown already
-            options.say(f"failed: {reason}   line {line}")
+        if (
+            answer.status < ERRORS or line != ended.line or shape == "csv"
+        ):  # else the error's own text was shown already
+            say(f"failed: {reason}   line {line}")
 
 
 def _summarise(ended: _Ended, file: str) -> None:
@@ -165,6 +189,10 @@ def _show(answer: Answer, format: str, *, escape: bool) -> None:
             write_text(plain(part.title))
         if part.page is not None:
             write_page(part.page, format=format, escape=escape)
+            if format == "table" and not part.page.cells:
+                say("no rows")
+        elif format == "csv":
+            pass  # it is no table, which `_failures` or `_misshapen` says
         elif part.kind == "json" and format == "ndjson":
             sys.stdout.write(dumps(_body(part)) + "\n")
         elif part.kind == "json":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .advice import lines
 from .errors import FAILED
 from .global_options import Command
 
@@ -43,9 +44,9 @@ def doctor(options: Options) -> int | None:
     with suppress(DragomanError):
         document["sandbox"] = _measured(options)
     options.listing(document, [], [[*finding[:3]] for finding in findings])
-    for subject, _, _, remedy in findings:
-        if remedy and not options.json:
-            options.say(f"{subject}: try: {remedy}")
+    for subject, _, _, remedy in findings if not options.json else ():
+        for line in lines(remedy):
+            options.say(f"{subject}: {line}")
     return FAILED if any(state == "fault" for _, state, _, _ in findings) else None
 
 

@@ -14,7 +14,8 @@ from dragoman_api.errors import (
     WheelRejectedError,
 )
 
-from .output import advice, plain, plain_lines, write_json
+from .advice import advice
+from .output import plain, plain_lines, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -107,8 +108,7 @@ def _tell(error: DragomanError) -> None:
     lines = [f"{red}error[{plain(error.code)}]{off}: {bold}{message}{off}"]
     if isinstance(error, WheelRejectedError):
         lines += [f"  {plain(code)}: {plain(reason)}" for code, reason in error.faults]
-    if error.hint:
-        lines.append(f"  {advice(error)}")
+    lines += [f"  {plain(line)}" for line in advice(error)]
     sys.stderr.write("\n".join(lines) + "\n")
 
 

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import click
 
+from .advice import command
 from .command_files import command_file
 from .global_options import CONNECTION, OBJECT, Command
 from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
-from .read_options import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_names, suggesting_names, timed
+from .read_options import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_names, timed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -57,9 +58,9 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @filtered
 @click.option("-o", "--output", metavar="FILE", callback=command_file(written=True, beside=_beside),
               help="The file, which appears only when it is complete; by default stdout.")  # fmt: skip
-@click.option("--format", type=click.Choice(["documents", "ndjson", "rows", "csv", "bulk", "parquet"]),
-              help="By default chosen by the file's name, else documents.")  # fmt: skip
-@click.option("--compress", type=click.Choice(["gzip", "zstd"]), help="By default chosen by the file's name.")
+@click.option("--format", type=click.Choice(["documents", "ndjson", "json", "rows", "csv", "tsv", "bulk", "parquet"]),
+              help="By default chosen by the file's ending, else documents.")  # fmt: skip
+@click.option("--compress", type=click.Choice(["gzip", "bzip2", "zstd"]), help="By default chosen by the file's name.")
 @ESCAPE
 @COLUMNS
 @TENANT
@@ -81,7 +82,7 @@ async def export(
         raise click.UsageError("--events - reserves stdout; name a file for the export: -o FILE")
     rows = parse_rows(filters, raw)
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)
-    async with suggesting_names(session, object), _resumable(options, Path(output) if output else None):
+    async with _resumable(options, Path(output) if output else None):
         result = await session.export(
             object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
             match=match, columns=parse_names(columns), tenant=tenant, revision=revision, span=span, resume=resume,
@@ -115,5 +116,5 @@ async def _resumable(options: Options, file: Path | None) -> AsyncIterator[None]
             if known:
                 known.advise(shlex.join(words))
             else:
-                say(f"to continue: {shlex.join(words)}")
+                say(f"to continue: {command(*words)}")
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from .read_options import (
     formatted,
     parse_names,
     range_words,
-    suggesting_names,
     timed,
 )
 
@@ -74,21 +74,20 @@ async def page(
     rows, sorts = parse_rows(filters, raw), parse_sort(sort)
     shape = options.format_or(format)
     compiled = None
-    async with suggesting_names(session, object):
-        if explain and rows:
-            compiled = await session.compile(object, filters=rows, match=match, residual=residual)
-            if shape != "json":
-                _explain(rows, compiled)
-        if last:
-            number = await session.count(object, filters=rows, match=match, tenant=tenant, revision=revision, span=span)
-            offset, span = max(0, number - limit), Span.of(number.time)  # the same rows, though time goes on
-        found = await session.page(
-            object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
-            columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
-            revision=revision, span=span, residual=residual,
-        )  # fmt: skip
-        if last:
-            found = replace(found, notes=[*(note for note in number.notes if note not in found.notes), *found.notes])
+    if explain and rows:
+        compiled = await session.compile(object, filters=rows, match=match, residual=residual)
+        if shape != "json":
+            _explain(rows, compiled)
+    if last:
+        number = await session.count(object, filters=rows, match=match, tenant=tenant, revision=revision, span=span)
+        offset, span = max(0, number - limit), Span.of(number.time)  # the same rows, though time goes on
+    found = await session.page(
+        object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
+        columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
+        revision=revision, span=span, residual=residual,
+    )  # fmt: skip
+    if last:
+        found = replace(found, notes=[*(note for note in number.notes if note not in found.notes), *found.notes])
     options.shown = found, limit
     if shape == "json":
         output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
@@ -100,7 +99,7 @@ async def page(
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
     options.say(f"rows {first:,}–{end:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
     if found.next:
-        words = " ".join([*range_words(found.time), "--cursor", found.next])
+        words = shlex.join([*range_words(found.time), "--cursor", found.next])
         options.say(f"next: {words}" if len(found.next) < 200 else "more: --json gives `next`")
 
 
@@ -134,13 +133,12 @@ async def count(
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)
-    async with suggesting_names(session, object):
-        asked: dict[str, Any] = {"filters": rows, "match": match, "tenant": tenant, "revision": revision, "span": span}
-        number = await session.count(object, **asked)
-        notes = number.notes
-        if raw and not number:  # only a page explains why it is empty
-            empty = await session.page(object, limit=1, total=False, **asked)
-            notes = empty.notes
+    asked: dict[str, Any] = {"filters": rows, "match": match, "tenant": tenant, "revision": revision, "span": span}
+    number = await session.count(object, **asked)
+    notes = number.notes
+    if raw and not number:  # only a page explains why it is empty
+        empty = await session.page(object, limit=1, total=False, **asked)
+        notes = empty.notes
     output.say_notes(notes)
     if options.json:
         output.write_json({"count": number} | ({"notes": notes} if notes else {}))
@@ -163,8 +161,7 @@ async def cell(
     from dragoman.row_ids import read_id
     from dragoman_api.grid import RowKey
 
-    async with suggesting_names(session, object):
-        value = await session.cell(RowKey(object, read_id(id), routing), column, revision=revision)
+    value = await session.cell(RowKey(object, read_id(id), routing), column, revision=revision)
     if isinstance(value, tuple):
         options.say(f"the row has no '{column}'; a null would be printed as null")
     elif options.json:

@@ -64,7 +64,8 @@ def list_(options: Options) -> None:
     head = ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REGISTRY", "PIN"]
     options.listing({"plugins": records}, head, rows, nothing=nothing)
     for plugin, version in store.unreadable().items():
-        options.say(f"{plugin} {version} cannot be read; try: dragoman plugins repair")
+        options.say(f"{plugin} {version} cannot be read")
+        options.say("try: dragoman plugins repair")
     for notice in [notice for one in records for notice in one["notices"]] if not options.json else ():
         say(plain(notice))
 
@@ -225,7 +226,7 @@ async def repair(options: Options, plugins: Plugins, *, id_: str | None) -> int 
         options.say("no intact copy of the state was found; plugins.lock was followed instead")
         options.say("pins, disabled drivers and the versions to roll back to were lost")
     for error in done.left.values():
-        options.say(f"try: {error.hint}") if error.hint else None
+        options.hint(error.hint)
     return FAILED if done.left else None
 
 
@@ -243,7 +244,7 @@ async def sync(options: Options, plugins: Plugins, *, frozen: bool) -> int | Non
     rows += [["skipped", f"{plugin}: {error.message}"] for plugin, error in skipped.items()]
     options.listing(document, [], rows, nothing="The installed drivers match plugins.lock.")
     for hint in dict.fromkeys(error.hint for error in skipped.values() if error.hint):
-        options.say(f"try: {hint}")
+        options.hint(hint)
     return FAILED if skipped or (differences and frozen) else None
 
 

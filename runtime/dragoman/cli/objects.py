@@ -9,7 +9,7 @@ import click
 from . import output
 from .global_options import CONNECTION, OBJECT, Command
 from .opening import opens
-from .read_options import formatted, suggesting_names
+from .read_options import formatted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -77,8 +77,7 @@ def _reasons(columns: Sequence[Column]) -> Iterator[str]:
 @opens
 async def describe(options: Options, session: Session, *, object: str, structure: bool) -> None:
     """Describe the columns of an object: their types, what each supports, and why something is not supported."""
-    async with suggesting_names(session, object):
-        description = await session.describe(object)
+    description = await session.describe(object)
     if options.json:
         output.write_json(description)
         return

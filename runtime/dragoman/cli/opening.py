@@ -27,7 +27,7 @@ def opens(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
     @wraps(work)
     def start(options: Options, connection: str, **arguments: Any) -> Coroutine[Any, Any, int | None]:
         if options.shared is not None:
-            return work(options, options.shared, **arguments)
+            return _suggesting(options, options.shared, work, arguments)
         return _with_session(options, warm_runtime(options), connection, work, arguments)
 
     return click.pass_obj(start)
@@ -52,6 +52,13 @@ async def _with_session(
 ) -> int | None:
     async with runtime, runtime.open(connection) as session:
         tell_warnings(session)
+        return await _suggesting(options, session, work, arguments)
+
+
+async def _suggesting(options: Options, session: Session, work: Work, arguments: dict[str, Any]) -> int | None:
+    from .near_misses import suggesting_names
+
+    async with suggesting_names(session, arguments.get("object", "")):
         return await work(options, session, **arguments)
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _TEXTS = ("text", "timestamp", "date", "time", "binary")
 """Kinds of columns whose values are typed as they stand."""
 
+_JSON = ("json", "range", "geo", "other")
+"""Kinds of columns whose values are JSON."""
+
 
 def parse_time(text: str | None, *, option: str) -> int | None:
     """Return the seconds of a time such as 90s, 30m or 2h."""
@@ -54,7 +57,9 @@ def take_pairs(args: Iterable[str], *, known: Callable[[str], bool]) -> tuple[li
 
 
 def parse_values(pairs: Iterable[str], columns: Mapping[str, Column]) -> Values:
-    """Read assignments: ``COL=VALUE`` according to the column's kind, text unchanged, and ``COL:=JSON`` as JSON.
+    """Read assignments: ``COL=VALUE`` by the column's kind alone, ``COL:=JSON`` as JSON.
+
+    A text stays the text it is, even if it looks like an array; a column of arrays or objects takes JSON either way.
 
     Raises:
         ConfigurationError: One is not of that form, or a column is named twice.
@@ -76,12 +81,13 @@ def parse_values(pairs: Iterable[str], columns: Mapping[str, Column]) -> Values:
 def _value(text: str, *, column: str, must: bool, about: Column | None) -> object:
     import msgspec
 
+    from dragoman.changes.files import literal
     from dragoman_api.cells import Json, exact_number
     from dragoman_api.errors import ConfigurationError
     from dragoman_api.json_text import decode
 
-    if not must and about is not None and about.kind in _TEXTS and not about.repeated:
-        return text
+    if not must and (about is None or (about.kind in _TEXTS and not about.repeated)):
+        return literal(text)
     if text.strip() == "-0":  # no integer has a sign of zero
         return exact_number("-0")
     try:
@@ -90,7 +96,9 @@ def _value(text: str, *, column: str, must: bool, about: Column | None) -> objec
         if must:
             reason = f"--set {column}:= has the value {text!r}, which is not JSON"
             raise ConfigurationError(reason, hint=f"for a text: --set {column}={text}") from error
-        return text
+        return literal(text)
     if not must and about is not None and about.kind == "decimal" and type(value) in (int, float):
         return Decimal(text.strip())
-    return Json(text) if isinstance(value, list | dict) else value
+    if not isinstance(value, list | dict):
+        return value
+    return Json(text) if must or about is None or about.repeated or about.kind in _JSON else literal(text)

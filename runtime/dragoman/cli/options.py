@@ -142,6 +142,11 @@ class Options:
         if not self.quiet:
             output.say(text)
 
+    def hint(self, text: str) -> None:
+        """Show a hint, unless ``--quiet`` is set."""
+        if not self.quiet:
+            output.say_hint(text)
+
     def format_or(self, format: str) -> str:
         """Return the output format: ``--json`` wins."""
         return "json" if self.json else format

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from dragoman_api.masking import UNSAFE, escaped
 
+from .advice import advice, lines
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman_api.changes import PlannedRequest
     from dragoman_api.columns import Note
-    from dragoman_api.errors import DragomanError
     from dragoman_api.grid import Page
 
 FORMATS = ("table", "json", "ndjson", "csv")
@@ -262,6 +263,7 @@ def write_table(
         more: How to see the columns that a terminal has no room for.
         wrap: Wrap long values instead of hiding columns.
     """
+    head, rows = [*map(_encodable, head)], [[*map(_encodable, row)] for row in rows]
     aligned = list(right) or [False] * max(map(len, [head, *rows]))
     if sys.stdout.isatty():
         _write_rich(head, rows, aligned, more, wrap)
@@ -276,6 +278,14 @@ def write_table(
             for text, width, at_right in zip(line, widths, aligned, strict=True)
         ]
         sys.stdout.write(GAP.join(cells).rstrip() + "\n")
+
+
+def _encodable(text: str) -> str:
+    """Return a text as stdout will show it: what its encoding lacks is escaped before columns are measured."""
+    encoding = sys.stdout.encoding or "ascii"
+    if text.isascii() or encoding.lower().startswith("utf"):
+        return text
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def width_of(text: str) -> int:
@@ -360,13 +370,14 @@ def say_notes(notes: Sequence[Note]) -> None:
     """Show a result's notes, always, since the rows alone would mislead."""
     for note in notes:
         say(f"note[{note.code}]: {f'{note.column}: ' if note.column else ''}{note.reason}")
-        if note.hint:
-            say(f"  {advice(note)}")
+        for line in advice(note):
+            say(f"  {line}")
 
 
-def advice(about: Note | DragomanError) -> str:
-    """Return a hint with its source: a driver's hint is not the host's."""
-    return f"{'the driver suggests' if about.hint_from else 'try'}: {plain(about.hint)}"
+def say_hint(hint: str, *, indent: str = "") -> None:
+    """Show the lines of a hint of the host's own on stderr."""
+    for line in lines(hint):
+        say(f"{indent}{line}")
 
 
 def write_page(page: Page, *, format: str, more: str = "use --json", escape: bool = False) -> None:
@@ -378,7 +389,7 @@ def write_page(page: Page, *, format: str, more: str = "use --json", escape: boo
             and all(row[at] in (None, ()) or isinstance(row[at], int | float | Decimal) for row in page.cells)
             for at in range(len(names))
         ]
-        if names:
+        if names and page.cells:
             rows = [[*map(show, row)] for row in page.cells]
             write_table([plain(name) for name in names], rows, right=numbers, more=more)
         return

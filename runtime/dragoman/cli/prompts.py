@@ -12,6 +12,8 @@ import click
 
 from dragoman_api.errors import ConfigurationError
 
+from .output import say
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -30,6 +32,7 @@ async def confirm(text: str, *, default: bool = False) -> bool:
         answer = (await _line(text)).strip().lower()
         if answer in ("", "y", "yes", "n", "no"):
             return default if not answer else answer.startswith("y")
+        say(f"{answer!r} is neither yes nor no")
 
 
 async def choose(text: str, labels: Sequence[str], *, default: int | None = None) -> int:
@@ -43,6 +46,16 @@ async def choose(text: str, labels: Sequence[str], *, default: int | None = None
         near = exact or [at for at, label in enumerate(labels) if label.lower().startswith(answer.lower())]
         if answer and len(near) == 1:
             return near[0]
+        say(_misfit(answer, [labels[at] for at in near], len(labels)))
+
+
+def _misfit(answer: str, near: Sequence[str], count: int) -> str:
+    """Return why an answer chooses nothing."""
+    if not answer:
+        return f"choose one by its number, 1 to {count}, or by the beginning of its name"
+    if answer.isdecimal():
+        return f"there is no choice {answer}: the numbers are 1 to {count}"
+    return f"{answer!r} fits {' and '.join(near)}" if near else f"{answer!r} is none of them"
 
 
 def _show(prompt: str) -> None:

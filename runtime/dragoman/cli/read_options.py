@@ -1,22 +1,17 @@
-"""Options that commands which read rows share: format, filter, span of time, columns; and names as suggestions."""
+"""Options that commands which read rows share: format, filter, span of time, columns."""
 
 from __future__ import annotations
 
-import shlex
-from contextlib import asynccontextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from dragoman.near_names import did_you_mean, near_names
-
 from . import output
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
-    from dragoman.session import Session
     from dragoman_api.filters import TimeRange
 
 
@@ -83,32 +78,3 @@ def timed(function: F) -> F:
 def parse_names(text: str | None) -> list[str] | None:
     """Read the names of columns; None if the option is absent."""
     return [name.strip() for name in text.split(",")] if text else None
-
-
-@asynccontextmanager
-async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]:
-    """Add near names to an error about an unknown column or object."""
-    from dragoman_api.errors import DragomanError, ObjectNotFoundError
-
-    try:
-        yield
-    except DragomanError as error:
-        wanted = str(error.details.get("column") or (object if isinstance(error, ObjectNotFoundError) else ""))
-        if wanted:
-            known = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
-            if wanted not in known:
-                error.message += did_you_mean(near_names(wanted, known))
-                look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
-                error.advise(shlex.join(["dragoman", look[0], session.name, *look[1:]]))
-        raise
-
-
-async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
-    from dragoman_api.errors import DragomanError
-
-    try:
-        if objects:
-            return [one.name for one in await session.objects()]
-        return [column.name for column in (await session.describe(object)).columns]
-    except DragomanError:  # report the first error
-        return []

@@ -13,6 +13,8 @@ import click
 from dragoman.near_names import did_you_mean, near_names
 
 from . import app
+from .advice import LINES as COMMANDS
+from .advice import inside
 from .errors import USAGE
 from .global_options import CONNECTION, Command
 from .opening import tell_warnings, warm_runtime
@@ -28,20 +30,6 @@ if TYPE_CHECKING:
 
     from .options import Options
 
-COMMANDS = (
-    "objects",
-    "describe",
-    "page",
-    "count",
-    "summarize",
-    "cell",
-    "console",
-    "export",
-    "insert",
-    "update",
-    "delete",
-    "drop",
-)
 LEAVE = ("quit", "exit")
 MOVES = ("next", "prev")
 
@@ -64,7 +52,8 @@ def open_(options: Options, connection: str) -> int:
         session = stack.enter_context(portal.wrap_async_context_manager(runtime.open(connection)))
         tell_warnings(session)
         options.say(f"connected: {session.server.product} {session.server.version} · sandbox {session.sandbox}")
-        return _Shell(options, session, portal).run()
+        with inside(session.name):
+            return _Shell(options, session, portal).run()
 
 
 class _Shell:
@@ -83,7 +72,7 @@ class _Shell:
                 continue
             if words[0] in LEAVE:
                 break
-            code = self._one(words)
+            code = self._one(words, line)
             if code and not self._attended:
                 sys.stderr.write(f"  stopped at line {number}\n")
                 break
@@ -115,15 +104,17 @@ class _Shell:
         except ValueError:
             return [line]
 
-    def _one(self, words: list[str]) -> int:
+    def _one(self, words: list[str], line: str) -> int:
         if words[0] == "help":
             return self._help(words[1:])
         if words[0] in MOVES:
             return self._move(back=words[0] == "prev")
         if words[0] not in COMMANDS:
             meant = did_you_mean(near_names(words[0], COMMANDS, most=1))
-            instead = f"console {' '.join(words)}" if words[0].isupper() else "help"  # GET: the server's own language
-            say(f"unknown command {words[0]!r}{meant}; try: {instead}")
+            # GET: the server's own language
+            instead = f"console {line.strip()}" if words[0].isupper() else "help"
+            say(f"unknown command {words[0]!r}{meant}")
+            say(f"try: {instead}")
             return USAGE
         code = self._execute(words)
         if words[0] == "page" and not code:

@@ -11,7 +11,7 @@ import click
 from . import output
 from .global_options import CONNECTION, OBJECT, Command
 from .opening import opens
-from .read_options import REVISION, TENANT, filtered, suggesting_names, timed
+from .read_options import REVISION, TENANT, filtered, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +47,7 @@ async def summarize(
 
     rows = parse_rows(filters, raw)
     more: dict[str, Any] = {"match": match, "tenant": tenant, "revision": revision, "span": span}
-    async with suggesting_names(session, object):
-        found = await session.summarize(object, column, filters=rows, values=values, buckets=buckets, **more)
+    found = await session.summarize(object, column, filters=rows, values=values, buckets=buckets, **more)
     if options.json:
         output.write_json(found)
     else:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from dragoman.near_names import near_names
+from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError
 
 from .variables import EXPECT, tokens
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 STATUS = "status"
 _ROW = re.compile(r"(?P<subject>\S+)\s+(?:(?P<alone>exists|missing)|(?P<op>=|!=|>=|<=|>|<|contains)\s+(?P<value>\S.*))")
 _SHORT = re.compile(rf"{STATUS}\s+(?P<value>\d+)")
+_FIRST = re.compile(r"(?:\#|//|/\*)[\s*]*(?P<word>[^\W\d_]+)(?P<rest>[^\n]*)")
+_WORD = "expect"
+_NOTES = 20  # near misses that are noted at most
 _SHOWN = 80  # characters shown of an actual value
 _ABSENT: Any = object()
 
@@ -89,6 +94,33 @@ def read(text: str, requests: Sequence[ConsoleRequest]) -> list[list[Expectation
         hint = "write it below its request: # expect status 200, # expect hits.total.value >= 5"
         raise ConfigurationError(f"{'; '.join(faults)}; nothing was sent", hint=hint, code="expectation-syntax")
     return found
+
+
+def near_misses(text: str) -> list[Note]:
+    r"""Return a note ``expectation-like`` for each comment that reads like an expectation and is none.
+
+    >>> [note.reason for note in near_misses("GET /\n# Expects status 200\n# now the orders")]
+    ["line 2: '# Expects status 200' is a comment that checks nothing"]
+    """
+    notes = []
+    for token in tokens(text):
+        if token.lastgroup not in ("comment", "spread") or EXPECT.match(token[0]):
+            continue
+        first = _FIRST.match(token[0])
+        if first and _resembles(first["word"].lower()):
+            line = text.count("\n", 0, token.start()) + 1
+            shown = " ".join(first[0].split())
+            shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+            hint = "an expectation is written so: # expect status 200"
+            reason = f"line {line}: '{shown}' is a comment that checks nothing"
+            notes.append(Note(code="expectation-like", reason=reason, hint=hint))
+            if len(notes) == _NOTES:
+                break
+    return notes
+
+
+def _resembles(word: str) -> bool:
+    return word.startswith(_WORD) or bool(word[:2] == _WORD[:2] and near_names(word, [_WORD], least=0.9))
 
 
 def judge(answer: Answer, expectations: Sequence[Expectation]) -> list[Verdict]:

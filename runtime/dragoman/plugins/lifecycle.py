@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ import anyio.to_thread
 
 from dragoman.form_values import effective
 from dragoman.installed_versions import installed_version
+from dragoman.near_names import did_you_mean, near_names
 from dragoman_api import events
 from dragoman_api.calls import Call
 from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoundError
@@ -23,7 +25,7 @@ from .driver_views import DriverDetails, DriverListing, listing_of
 from .install_steps import AvailableUpdate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from dragoman.hook_manager import Hooks
     from dragoman_api.events import Event
@@ -129,9 +131,12 @@ class Plugins:
         Raises:
             PluginNotFoundError: No registry has it and it is not installed.
         """
-        return await anyio.to_thread.run_sync(
-            lambda: describe(self._store, self._registries.open(), id, self._installer.resolve)
-        )
+        try:
+            return await anyio.to_thread.run_sync(
+                lambda: describe(self._store, self._registries.open(), id, self._installer.resolve)
+            )
+        except PluginNotFoundError as error:
+            raise await self._nearer(error, id, lambda each: [each.id]) from None
 
     async def for_type(self, type: str) -> DriverListing:  # noqa: A002 - the field's word
         """Return the driver of a database type, installed or offered (P2).
@@ -141,7 +146,16 @@ class Plugins:
         """
         if listings := await self.browse(type=type):
             return listings[0]
-        raise unknown_type(type)
+        raise await self._nearer(unknown_type(type), type, lambda each: each.types)
+
+    async def _nearer(
+        self, error: PluginNotFoundError, wanted: str, names: Callable[[DriverListing], Iterable[str]]
+    ) -> PluginNotFoundError:
+        """Add the names of known drivers that resemble an unknown one."""
+        with suppress(DragomanError):  # the first error is reported
+            known = {name for each in await self.browse() for name in names(each)}
+            error.message += did_you_mean(near_names(wanted, sorted(known)))
+        return error
 
     async def form(self, type: str) -> tuple[FormField, ...]:  # noqa: A002 - the field's word
         """Return a database type's form from the installed driver, else from the registry; no code runs.

@@ -1,0 +1,109 @@
+"""What to do about an error or a note: commands that can be pasted where they are printed, and advice in words.
+
+A hint has one command or one sentence a line. Inside `dragoman open`, a command is written as it is typed there.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dragoman_api.columns import Note
+    from dragoman_api.errors import DragomanError
+
+PROGRAMS = ("dragoman", "pip", "python", "chmod")
+"""Programs whose commands are printed for pasting."""
+
+PLACEHOLDERS = re.compile(
+    r"(?:ANOTHER-)?(?:COLUMN|CONNECTION|DIR|FILE|FOLDER|HOST|ID|KEY|LOCATION|NAME|NUMBER|OBJECT|PATH|PORT|ROOT|SHA256"
+    r"|SOURCE|TEXT|TOKEN|TYPE|VALUE|VERSION|WHEELS)(?:\.\w+)?[,;:]?|env:NAME|\S*(?:=VALUE|=NAME)|…"
+)
+"""Words that a person replaces before a command can run."""
+
+LINES = (
+    "objects",
+    "describe",
+    "page",
+    "count",
+    "summarize",
+    "cell",
+    "console",
+    "export",
+    "insert",
+    "update",
+    "delete",
+    "drop",
+)
+"""Commands of a line inside `dragoman open`, which leave out the connection's name."""
+
+_place: list[str] = []  # the connection that `dragoman open` has open
+
+
+@contextmanager
+def inside(connection: str) -> Iterator[None]:
+    """Print commands as the lines of a connection that `dragoman open` has open."""
+    _place.append(connection)
+    try:
+        yield
+    finally:
+        _place.pop()
+
+
+def command(*words: str) -> str:
+    """Return a command line to paste here, from the words of the one in a shell: `dragoman`, then its arguments."""
+    return _here([*words]) or shlex.join(words)
+
+
+def lines(hint: str) -> Iterator[str]:
+    """Yield the lines that show a hint: `try:` and one command, or `hint:` and words; not yet safe for a terminal."""
+    for line in hint.splitlines():
+        text = line.strip()
+        if not text:
+            continue
+        words = _words(text)
+        if not words:
+            yield f"hint: {text}"
+        elif not _place:
+            yield f"try: {text}"
+        elif here := _here(words):
+            yield f"try: {here}"
+        else:
+            yield f"hint: outside of this shell: {text}"
+
+
+def advice(about: Note | DragomanError) -> Iterator[str]:
+    """Yield the lines that show a hint with its source: a driver's hint is not the host's."""
+    if about.hint_from:
+        return iter([f"the driver suggests: {about.hint}"])
+    return lines(about.hint)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a command that can be pasted; none for anything else."""
+    if text.partition(" ")[0] not in PROGRAMS:
+        return []
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return []
+    return [] if any(PLACEHOLDERS.fullmatch(word) for word in words) else words
+
+
+def _here(words: list[str]) -> str:
+    """Return a command as a line of the open connection; empty if it is none."""
+    if words == ["dragoman", "--help"]:
+        return "help" if _place else ""
+    if not _place or words[0] != "dragoman" or not {*words[1:2]} & {*LINES}:
+        return ""
+    if words[2:3] == ["--help"]:
+        return f"help {words[1]}"
+    if words[2:3] != [_place[-1]]:
+        return ""
+    if words[1] == "console" and len(words) == 4 and not words[3].startswith("-"):
+        return f"console {words[3]}"  # a request is typed without quotes around it
+    return shlex.join([words[1], *words[3:]])

@@ -1,0 +1,45 @@
+"""Near misses: the known names beside an unknown one, in every command that names an object."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from dragoman.near_names import did_you_mean, near_names
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from dragoman.session import Session
+
+
+@asynccontextmanager
+async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]:
+    """Add near names to an error about an unknown column or object; an empty object is none."""
+    from dragoman_api.errors import DragomanError, ObjectNotFoundError
+
+    try:
+        yield
+    except DragomanError as error:
+        wanted = object and str(
+            error.details.get("column") or (object if isinstance(error, ObjectNotFoundError) else "")
+        )
+        if wanted:
+            known = await _known_names(session, object, objects=isinstance(error, ObjectNotFoundError))
+            if wanted not in known:
+                error.message += did_you_mean(near_names(wanted, known))
+                look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
+                error.advise(shlex.join(["dragoman", look[0], session.name, *look[1:]]))
+        raise
+
+
+async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
+    from dragoman_api.errors import DragomanError
+
+    try:
+        if objects:
+            return [one.name for one in await session.objects()]
+        return [column.name for column in (await session.describe(object)).columns]
+    except DragomanError:  # report the first error
+        return []
