@@ -158,7 +158,7 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
     hint = f"dragoman connections edit {profile.name}     check Auth Method and credentials"
     if not profile.ssl_mode.https:
         edit = f"dragoman connections edit {profile.name} --ssl-mode verify-identity"
-        hint = f"{edit}     8.x serves HTTPS; '{profile.name}' uses plain HTTP"
+        hint = f"check Auth Method and credentials; 8.x serves HTTPS, and '{profile.name}' uses plain HTTP: {edit}"
     return AuthenticationError(message, hint=hint, details=error.details)
 
 

@@ -159,6 +159,7 @@ async def _carry_out(
     plan = plan or await session.plan(change)
     if dry_run:
         _preview(options, plan)
+        await _suggest(options, session, change, plan.refusals)
         return NOT_APPLIED if plan.refusals else None
     outcomes = await session.apply(plan)
     failed = [outcome for outcome in outcomes if outcome.status != "applied"]
@@ -170,7 +171,18 @@ async def _carry_out(
         _show(outcomes)
         say_notes(plan.notes)
         _advise(session, change, failed)
+    await _suggest(options, session, change, failed)
     return NOT_APPLIED if failed else None
+
+
+async def _suggest(options: Options, session: Session, change: Change, failed: list[Outcome]) -> None:
+    from dragoman_api.changes import Insert, Update, object_of
+
+    from .near_misses import near_columns
+
+    if failed and isinstance(change, Insert | Update) and not options.json:
+        for line in await near_columns(session, object_of(change), change.values):
+            say(line)
 
 
 def _preview(options: Options, plan: Plan) -> None:

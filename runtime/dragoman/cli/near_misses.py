@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dragoman.near_names import did_you_mean, near_names
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable
 
     from dragoman.session import Session
 
@@ -32,6 +32,13 @@ async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]
                 look = ["objects"] if isinstance(error, ObjectNotFoundError) else ["describe", object]
                 error.advise(shlex.join(["dragoman", look[0], session.name, *look[1:]]))
         raise
+
+
+async def near_columns(session: Session, object: str, names: Iterable[str]) -> list[str]:
+    """Return a line for each name that is no column of an object and resembles one."""
+    known = await _known_names(session, object, objects=False)
+    found = {name: near_names(name, known) for name in names if name not in known}
+    return [f"there is no column {name!r}{did_you_mean(near)}" for name, near in found.items() if near]
 
 
 async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
