@@ -8,6 +8,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = ("runtime", "registry", "plugins/api", "plugins/elasticsearch", "plugins/weaviate", "plugins/workbench")
 
 _ELASTICSEARCH = {
+    "columns.dates": "writing/test_dates.py grid/test_filters.py",
     "columns.exactness": "grid test_conformance.py",
     "columns.field_types": "grid test_objects.py writing/test_changes.py writing/test_mixed_changes.py",
     "columns.mapping": "test_objects.py grid test_conformance.py",
@@ -143,6 +144,7 @@ _HOST = {
     "exports.driver_notes": "runtime/test_exports_checked.py",
     "exports.export": _EXPORTS,
     "exports.formats": _EXPORTS,
+    "exports.json_array": "runtime/test_exports.py runtime/test_exports_resumed.py",
     "exports.part_checks": "runtime/test_exports_checked.py",
     "exports.targets": _EXPORTS,
     "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_exports_parquet.py",

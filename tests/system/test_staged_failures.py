@@ -129,7 +129,9 @@ def house(tmp_path_factory):
     folder = tmp_path_factory.mktemp("house")
     own, elsewhere = make_certificates(folder / "own"), make_certificates(folder / "elsewhere", "db.example")
     keys = [ApiKey("id1", "old", state="expired"), ApiKey("id2", "gone", state="revoked")]
-    secured = FakeElasticsearch(users={"ada": User("open-sesame"), "few": User("open-sesame", indices={})}, api_keys=keys)
+    secured = FakeElasticsearch(
+        users={"ada": User("open-sesame"), "few": User("open-sesame", indices={})}, api_keys=keys
+    )
     shop, busy, redirects, hangs, proxied = (FakeElasticsearch() for _ in range(5))
     library, locked = FakeWeaviate(), FakeWeaviate(keys={"k": Person("u", admin=True)})
     tls, named = FakeElasticsearch(tls=own), FakeElasticsearch(tls=elsewhere)

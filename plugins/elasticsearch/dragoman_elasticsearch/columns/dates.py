@@ -52,6 +52,11 @@ def check(value: object, formats: Iterable[str]) -> None:
             raise ValueError(f"'{shown}' is no date in the format {' or '.join(names)}")
 
 
+def is_iso(text: str) -> bool:
+    """Return whether a text is a date or a part of one as ISO 8601 writes it: `2024`, `2024-01-31T12:00:00Z`."""
+    return _reads(_ISO, text)
+
+
 def _digits(value: object) -> str:
     return bytes(value).decode() if isinstance(value, Raw) else str(value).lower()
 

@@ -56,9 +56,12 @@ def typed(field: Field, value: object, *, pattern: bool = False) -> Scalar:
 
 
 def _date(text: str, formats: Iterable[str]) -> None:
-    """Refuse a date that no format of the column reads; date maths (`now-1d`, `2024-01-01||/M`) is the server's."""
+    """Refuse a date that is no ISO date and that no format of the column reads.
+
+    Date maths (`now-1d`, `2024-01-01||/M`) is the server's.
+    """
     anchor = text.partition("||")[0]
-    if not anchor.startswith("now"):
+    if not anchor.startswith("now") and not dates.is_iso(anchor):
         dates.check(anchor, formats)
 
 

@@ -508,9 +508,12 @@ class FilterRules:
             await es.page(books, Filter("k", "contains", "x" * 2000))
         assert "pattern is too long" in caught.value.hint
 
-    async def test_a_bad_date_names_the_servers_reason(self, es: Rig, books: str) -> None:
-        with pytest.raises(QueryError, match="failed to parse date field"):
-            await es.page(books, Filter("d", "=", "soon"))
+    async def test_a_bad_date_is_refused_with_the_formats_before_it_is_sent(self, es: Rig, books: str) -> None:
+        for operator, value in (("=", "soon"), (">", "31.01.2024"), ("in", "2024-01-01,2024-13-01")):
+            with pytest.raises(FilterNotSupportedError, match="no date in the format strict_date_optional_time or ep"):
+                await es.page(books, Filter("d", operator, value))
+        for value in ("now-1d", "2024-01-01||/M", "2024", "1706702400000"):
+            await es.page(books, Filter("d", ">=", value))
 
     async def test_a_count_is_of_the_filter(self, es: Rig, books: str) -> None:
         from dragoman_api import CountRequest
