@@ -77,8 +77,11 @@ def test_a_syntax_error_names_the_line_and_the_file_is_never_overwritten(connect
 def test_an_unknown_name_says_what_is_saved_and_how_to_add_one(connections):
     connections.save(saved())
     with pytest.raises(ConfigurationError, match="shop") as caught:
+        connections.get("library")
+    assert caught.value.hint == "dragoman connections add library"
+    with pytest.raises(ConfigurationError, match=r"'shpo' \(did you mean shop\?\)") as caught:
         connections.get("shpo")
-    assert caught.value.hint == "dragoman connections add shpo"
+    assert caught.value.hint == "dragoman connections list"
 
 
 def test_a_name_that_is_taken_or_unusable_is_refused(connections):
