@@ -138,9 +138,9 @@ def test_cells_of_a_page_that_begin_a_formula_are_counted_and_guarded_if_asked(e
     assert f"note[{'formulas-escaped' if escape else 'formulas-kept'}]: 1 cell begins like a formula" in done.err
 
 
-def test_formulas_are_escaped_in_csv_alone(evil, tmp_path):
+def test_formulas_are_escaped_in_csv_and_tsv_alone(evil, tmp_path):
     err = evil("export", "evil", "formulas", "-o", tmp_path / "x.ndjson", "--escape-formulas", code=2).err
-    assert "error[configuration-invalid]: only CSV files " in err
+    assert "error[configuration-invalid]: only CSV and TSV files " in err
     assert "the format is documents" in err
 
 
