@@ -3,7 +3,7 @@
 import { render } from "preact";
 import { App } from "./shell/app.tsx";
 import { follow } from "./shell/route.ts";
-import { begin } from "./shell/store.ts";
+import { begin, entry } from "./shell/store.ts";
 import { recallTheme } from "./shell/theme.ts";
 import "./style/index.css";
 
@@ -12,4 +12,8 @@ if (root) {
   render(<App />, root);
   follow();
   void begin().then(recallTheme);
+  // a new address in a tab whose secret has expired: no reload, and what was not sent is still there
+  addEventListener("hashchange", () => {
+    if (entry.value === "closed" && location.hash.startsWith("#token=")) void begin();
+  });
 }

@@ -63,6 +63,11 @@ export class ChangeList {
     this.list.value = this.list.value.filter((change) => !numbers.has(change.number));
   }
 
+  /** Drop all changes of an object. */
+  discard(object: string): void {
+    this.list.value = this.list.value.filter((change) => change.object !== object);
+  }
+
   /** Give a change the row's present key, so that it is sent over what somebody else wrote meanwhile. */
   rebase(number: number, key: string): void {
     this.list.value = this.list.value.map((change) => (change.number === number ? { ...change, key } : change));
@@ -107,10 +112,18 @@ export function changesOf(connection: string): ChangeList {
   return list;
 }
 
+/** How many changes wait, of all connections of this tab. */
 export function unsent(): number {
   return [...lists.values()].reduce((sum, { list }) => sum + list.value.length, 0);
 }
 
+/** Drop what waits for a connection that is removed, or for all when the tab is signed out. */
+export function forgetChanges(connection?: string): void {
+  for (const [name, { list }] of lists) if (connection === undefined || name === connection) list.value = [];
+}
+
 globalThis.addEventListener?.("beforeunload", (event) => {
-  if (unsent()) event.preventDefault();
+  if (!unsent()) return;
+  event.preventDefault();
+  event.returnValue = true; // what browsers of before 2024 ask for
 });

@@ -1,6 +1,7 @@
 /** Removing a saved connection, after a question. */
 
 import { useState } from "preact/hooks";
+import { forgetChanges } from "../changes/change_list.ts";
 import { go } from "../shell/route.ts";
 import { loadConnections } from "../shell/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
@@ -12,6 +13,7 @@ export function RemoveConnection({ name, close }: { name: string; close: () => v
   const remove = async () => {
     try {
       await call("connections/remove", { name });
+      forgetChanges(name);
       await loadConnections();
       close();
       go({ view: "home" });

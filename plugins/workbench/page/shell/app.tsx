@@ -13,6 +13,7 @@ import { CopyCommand, Empty, Waiting } from "../ui/controls.tsx";
 import { MenuHost } from "../ui/menu.tsx";
 import { Toasts } from "../ui/toasts.tsx";
 import { Header } from "./header.tsx";
+import { LeaveQuestion } from "./leaving.tsx";
 import { Questions } from "./questions.tsx";
 import { route } from "./route.ts";
 import { WhenOpen } from "./when_open.tsx";
@@ -33,6 +34,7 @@ export function App() {
           <View />
         </main>
       </div>
+      <LeaveQuestion />
       <Questions />
       <MenuHost />
       <Toasts />

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { forgetChanges, unsent } from "../changes/change_list.ts";
 import type { Opened } from "../messages.ts";
 import { Badge, Button, asFailure } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -9,7 +10,8 @@ import { Icon } from "../ui/icons.tsx";
 import { openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call, leave } from "../wire/client.ts";
-import { go, route } from "./route.ts";
+import { askToLeave } from "./leaving.tsx";
+import { go, mayLeave, route } from "./route.ts";
 import { broken, close, entry, link, opened, state, unlocking } from "./store.ts";
 import { sidebarOpen } from "./sidebar.tsx";
 import { flipTheme, theme } from "./theme.ts";
@@ -177,15 +179,39 @@ function more(event: MouseEvent, open: Opened | undefined): void {
         label: open ? `Close ${name}` : "No connection is open",
         icon: "close",
         disabled: !open,
-        run: () => void close(name).then(() => go({ view: "home" }), failed),
+        run: () => void closeAndGo(name),
       },
       { label: "Edit this connection", icon: "edit", disabled: !open, run: () => go({ view: "edit", connection: name }) },
       "line",
       { label: "Open another tab", icon: "add", run: () => void another() },
-      { label: "Sign out", icon: "lock", run: () => void leave().then(() => (entry.value = "closed"), failed) },
+      { label: "Sign out", icon: "lock", run: () => void signOut() },
     ],
     anchor,
   );
+}
+
+async function closeAndGo(name: string): Promise<void> {
+  if (!(await mayLeave())) return;
+  try {
+    await close(name);
+    go({ view: "home" });
+  } catch (error) {
+    failed(error);
+  }
+}
+
+async function signOut(): Promise<void> {
+  const count = unsent();
+  const what = count === 1 ? "A change is not sent" : `${count} changes are not sent`;
+  const out = [{ label: "Sign out", tone: "danger" as const }];
+  if (count && !(await askToLeave(what, <p>Signing out of this tab loses what is not sent.</p>, out))) return;
+  try {
+    await leave();
+    forgetChanges();
+    entry.value = "closed";
+  } catch (error) {
+    failed(error);
+  }
 }
 
 function failed(error: unknown): void {

@@ -57,23 +57,55 @@ function decoded(part: string): string {
 export const route = signal<Route>(globalThis.location ? read(location.hash) : { view: "home" });
 
 /** Asked before a view is left; false stays. */
-let mayLeave: (to: Route) => boolean = () => true;
+type Guard = () => boolean | Promise<boolean>;
+let guard: Guard | null = null;
 
-export function beforeLeaving(ask: (to: Route) => boolean): () => void {
-  mayLeave = ask;
+/** Have `ask` decide whether the view is left, until the returned function is called. */
+export function beforeLeaving(ask: Guard): () => void {
+  guard = ask;
   return () => {
-    mayLeave = () => true;
+    if (guard === ask) guard = null;
   };
+}
+
+/** Whether the view may be left; a person may be asked. */
+export async function mayLeave(): Promise<boolean> {
+  return guard === null || (await guard());
 }
 
 export function go(to: Route): void {
   location.hash = write(to); // which `follow` hears
 }
 
+/** Where a history entry stands among those of this tab, kept in its state; null for a new one. */
+const place = (): number | null => (history.state as { place?: number } | null)?.place ?? null;
+
+function mark(at: number): void {
+  history.replaceState({ place: at }, "");
+}
+
+/** Show what the address says, also after Back and Forward. */
 export function follow(): void {
-  addEventListener("hashchange", () => {
-    const to = read(location.hash);
-    if (mayLeave(to)) route.value = to;
-    else history.replaceState(null, "", write(route.value));
+  let here = place() ?? 0;
+  let asking = false;
+  let passing = false;
+  mark(here);
+  addEventListener("hashchange", async () => {
+    const there = place() ?? here + 1;
+    mark(there);
+    if (there === here) return;
+    if (passing || !guard) {
+      [here, passing] = [there, false];
+      route.value = read(location.hash);
+      return;
+    }
+    // back to the view that is shown, so that the address and the history stay as they are until a person has chosen
+    const way = there - here;
+    history.go(-way);
+    if (asking) return;
+    asking = true;
+    passing = await mayLeave();
+    asking = false;
+    if (passing) history.go(way);
   });
 }

@@ -2,6 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { changesOf } from "../changes/change_list.ts";
 import type { ConnectionSummary, Note, Object as Entry } from "../messages.ts";
 import { Badge, Button, ErrorBox } from "../ui/controls.tsx";
 import { compact, fileSize } from "../ui/figures.ts";
@@ -79,11 +80,19 @@ function ConnectionItem({ connection, current }: { connection: ConnectionSummary
       >
         <span class={`dot ${state}`} role="img" aria-label={state} />
         <span class="grow">{name}</span>
+        {!current && <Unsent connection={name} />}
         {connection.production && <Badge tone="bad">production</Badge>}
       </a>
       {current && open && <Objects connection={name} console={open.hooks.includes("parse_console")} />}
     </li>
   );
+}
+
+/** How many changes wait for a connection, or for one of its objects. */
+function Unsent({ connection, object }: { connection: string; object?: string }) {
+  const list = changesOf(connection);
+  const count = object === undefined ? list.list.value.length : list.of(object).length;
+  return count ? <Badge tone="warn" title={`${count} not sent`}>{count}<span class="unseen"> not sent</span></Badge> : null;
 }
 
 function Objects({ connection, console: offered }: { connection: string; console: boolean }) {
@@ -142,6 +151,7 @@ function Objects({ connection, console: offered }: { connection: string; console
               onClick={() => (sidebarOpen.value = false)}
             >
               <span class="grow">{one.name}</span>
+              <Unsent connection={connection} object={one.name} />
               <span class="figure">{one.rows == null ? "" : compact(one.rows)}</span>
             </a>
           </li>

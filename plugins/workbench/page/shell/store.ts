@@ -39,7 +39,8 @@ export async function begin(): Promise<void> {
     entry.value = "closed";
   });
   const token = /^#token=([^&]+)/.exec(location.hash)?.[1];
-  if (token) history.replaceState(null, "", `${location.pathname}#/`);
+  if (token) history.replaceState(history.state, "", `${location.pathname}#/`);
+  failure.value = null;
   try {
     if (token) await enter(decodeURIComponent(token));
     if (!hasSecret()) {
@@ -83,6 +84,12 @@ export async function loadConnections(): Promise<void> {
   connections.value = await call("connections", {});
 }
 
+/** Keep what is now known about an export, in its place in the list. */
+export function heardOfExport(now: Export): void {
+  const known = exports.value.some((one) => one.id === now.id);
+  exports.value = known ? exports.value.map((one) => (one.id === now.id ? now : one)) : [...exports.value, now];
+}
+
 let greeted = false;
 
 function heard(event: ServerEvent): void {
@@ -95,7 +102,7 @@ function heard(event: ServerEvent): void {
   const { question, export: export_ } = event;
   if (question) questions.value = [...questions.value.filter((one) => one.id !== question.id), question];
   if (event.answered) questions.value = questions.value.filter((one) => one.id !== event.answered);
-  if (export_) exports.value = [...exports.value.filter((one) => one.id !== export_.id), export_];
+  if (export_) heardOfExport(export_);
   if (event.kind === "lost") void reload();
   if (event.kind === "hello") {
     if (greeted) void reload(); // what was said while the stream was lost is unknown
