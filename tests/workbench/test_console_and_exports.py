@@ -144,6 +144,21 @@ async def test_two_exports_of_one_object_tell_their_own_progress(shop_home, tmp_
         tasks.cancel_scope.cancel()
 
 
+async def test_only_an_export_that_ended_early_can_be_resumed(shop_home, tmp_path):
+    async with signed_in(shop_home, export_folder=tmp_path) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
+        await tab("open", connection="shop")
+        asked = {"connection": "shop", "object": "books"}
+        done = await tab("exports/start", **asked, to="folder", file="books.ndjson")
+        await tab.told("export", id=done["id"], state="finished")
+        waiting = await tab("exports/start", **asked, to="download", file="books.ndjson")
+        await tab("exports/cancel", id=waiting["id"])
+        for number in (done["id"], waiting["id"], "nothing"):
+            assert (await tab.failure("exports/resume", id=number))["code"] == "export-not-resumable"
+        assert [each["state"] for each in (await tab("exports"))["exports"]] == ["finished", "cancelled"]
+        tasks.cancel_scope.cancel()
+
+
 @pytest.mark.parametrize(
     "name",
     [

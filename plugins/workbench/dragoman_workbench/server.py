@@ -53,8 +53,8 @@ HEADERS = {
 """Headers of every answer, errors included."""
 
 WRITES = {
-    "changes/apply", "connections/remove", "connections/save", "console/execute", "exports/start", "plugins/disable",
-    "plugins/enable", "plugins/pin", "plugins/remove", "plugins/rollback",
+    "changes/apply", "connections/remove", "connections/save", "console/execute", "exports/resume", "exports/start",
+    "plugins/disable", "plugins/enable", "plugins/pin", "plugins/remove", "plugins/rollback",
 }  # fmt: skip
 """Routes that go on when the browser aborts the request: half of a change helps no person."""
 

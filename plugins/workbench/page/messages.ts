@@ -398,7 +398,7 @@ export interface Explanation {
  *     ticket: For ``/download/TICKET``, while `state` is ``waiting``.
  *     total: Rows to export; null if unknown.
  *     error: Why it failed.
- *     resumable: It can continue: the same request with `resume`.
+ *     resumable: It can go on where it ended: ``exports/resume``.
  */
 export interface Export {
   readonly id: string;
@@ -428,7 +428,6 @@ export interface Export {
  *     compress: Its compression.
  *     columns: Of a CSV or Parquet file; null for all.
  *     escape_formulas: Keep a spreadsheet from running texts of a CSV file.
- *     resume: Continue an interrupted export into the same file of the folder.
  */
 export interface ExportAsked {
   readonly connection: string;
@@ -444,7 +443,6 @@ export interface ExportAsked {
   readonly compress?: "gzip" | "zstd" | null;
   readonly columns?: readonly string[] | null;
   readonly escape_formulas?: boolean;
-  readonly resume?: boolean;
 }
 
 /** An export by id. */
@@ -1218,6 +1216,7 @@ export interface Routes {
   "exports": [Empty, Exports];
   "exports/start": [ExportAsked, Export];
   "exports/cancel": [ExportNamed, Done];
+  "exports/resume": [ExportNamed, Export];
   "plugins/browse": [BrowseAsked, Browsed];
   "plugins/show": [DriverNamed, DriverPage];
   "plugins/install": [DriverNamed, Installed];

@@ -178,6 +178,7 @@ ROUTES: dict[str, tuple[type[Request], type[Message]]] = {
     "exports": (Empty, Exports),
     "exports/start": (ExportAsked, Export),
     "exports/cancel": (ExportNamed, Done),
+    "exports/resume": (ExportNamed, Export),
     "plugins/browse": (BrowseAsked, Browsed),
     "plugins/show": (DriverNamed, DriverPage),
     "plugins/install": (DriverNamed, Installed),  # takes a version; progress by events

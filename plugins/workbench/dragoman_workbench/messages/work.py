@@ -123,7 +123,6 @@ class ExportAsked(Selection, frozen=True, kw_only=True):
         compress: Its compression.
         columns: Of a CSV or Parquet file; null for all.
         escape_formulas: Keep a spreadsheet from running texts of a CSV file.
-        resume: Continue an interrupted export into the same file of the folder.
     """
 
     to: Literal["download", "folder"]
@@ -132,7 +131,6 @@ class ExportAsked(Selection, frozen=True, kw_only=True):
     compress: Literal["gzip", "zstd"] | None = None
     columns: Annotated[list[ColumnName], Meta(max_length=4_096)] | None = None
     escape_formulas: bool = True
-    resume: bool = False
 
 
 class Export(Message, frozen=True, kw_only=True):
@@ -143,7 +141,7 @@ class Export(Message, frozen=True, kw_only=True):
         ticket: For ``/download/TICKET``, while `state` is ``waiting``.
         total: Rows to export; null if unknown.
         error: Why it failed.
-        resumable: It can continue: the same request with `resume`.
+        resumable: It can go on where it ended: ``exports/resume``.
     """
 
     id: str

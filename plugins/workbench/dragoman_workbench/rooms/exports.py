@@ -55,6 +55,7 @@ class ExportRoom:
         self._open, self._stream, self._work = connections, stream, work
         self._downloads, self._folder = downloads, folder
         self._exports: dict[str, Export] = {}
+        self._asked: dict[str, ExportAsked] = {}
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._targets: dict[str, str] = {}
         runtime.add_sink(self._progressed)
@@ -62,7 +63,12 @@ class ExportRoom:
     @property
     def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
         """The routes by name."""
-        return {"exports": self.list, "exports/start": self.start, "exports/cancel": self.cancel}
+        return {
+            "exports": self.list,
+            "exports/start": self.start,
+            "exports/cancel": self.cancel,
+            "exports/resume": self.resume,
+        }
 
     @property
     def all(self) -> list[Export]:
@@ -80,16 +86,14 @@ class ExportRoom:
         """Start an export into the folder, or offer one as a download."""
         await self._open.session(asked.connection)
         chosen(asked)  # an unknown operator is told now
-        running = [each for each in self.all if each.state not in _ENDED]
-        if len(running) >= MAX_RUNNING:
-            raise ExportError(f"{MAX_RUNNING} exports are running", hint="wait for one, or cancel it", code="too-many")
+        self._expect_room()
         _check_name(asked.file)
         if asked.to == "folder" and self._folder is None:
             hint = "dragoman workbench --export-to FOLDER"
             raise ConfigurationError("no folder for exports was given at the start; download it instead", hint=hint)
         ended = [each.id for each in self._exports.values() if each.state in _ENDED]
         for number in ended[: max(0, len(self._exports) - MAX_KEPT)]:
-            del self._exports[number]
+            del self._exports[number], self._asked[number]
         number = secrets.token_urlsafe(8)
         about = {"connection": asked.connection, "object": asked.object, "file": asked.file, "to": asked.to}
         export = Export(id=number, state="running", **about)  # type: ignore[arg-type]
@@ -100,10 +104,29 @@ class ExportRoom:
         else:
             assert self._folder is not None
             target = self._folder / asked.file
-            if not asked.resume and await anyio.Path(target).exists():
+            if await anyio.Path(target).exists():
                 raise ExportError(f"{target} exists already", hint="choose another name", code="file-exists")
             self._tell(export)
-            self._work.start(lambda: self._to_folder(number, asked, target))
+            self._work.start(lambda: self._run(number, asked, target, named=str(target)))
+        self._asked[number] = asked
+        return export
+
+    def _expect_room(self) -> None:
+        running = [each for each in self.all if each.state not in _ENDED]
+        if len(running) >= MAX_RUNNING:
+            raise ExportError(f"{MAX_RUNNING} exports are running", hint="wait for one, or cancel it", code="too-many")
+
+    async def resume(self, named: ExportNamed) -> Export:
+        """Go on with an export into the folder that was cancelled or failed; any tab may, also after a reload."""
+        export, asked = self._exports.get(named.id), self._asked.get(named.id)
+        if export is None or asked is None or not export.resumable or self._folder is None:
+            raise ExportError("this export cannot be resumed", hint="start it again", code="export-not-resumable")
+        self._expect_room()
+        await self._open.session(asked.connection)
+        target = self._folder / asked.file
+        export = replace(export, state="running", error=None, resumable=False)
+        self._tell(export)
+        self._work.start(lambda: self._run(export.id, asked, target, named=str(target), resume=True))
         return export
 
     async def cancel(self, asked: ExportNamed) -> Done:
@@ -124,10 +147,7 @@ class ExportRoom:
         if self._exports[number].state != "finished":
             raise ExportError("the export did not finish")
 
-    async def _to_folder(self, number: str, asked: ExportAsked, target: Path) -> None:
-        await self._run(number, asked, target, named=str(target))
-
-    async def _run(self, number: str, asked: ExportAsked, target: Any, *, named: str) -> None:
+    async def _run(self, number: str, asked: ExportAsked, target: Any, *, named: str, resume: bool = False) -> None:
         scope = self._scopes[number] = anyio.CancelScope()
         self._targets.setdefault(named, number)  # a second export into one file is refused
         try:
@@ -140,7 +160,7 @@ class ExportRoom:
                     compress=asked.compress,
                     columns=asked.columns,
                     escape_formulas=asked.escape_formulas and asked.format == "csv",
-                    resume=asked.resume,
+                    resume=resume,
                     **chosen(asked),
                 )
                 self._tell(
@@ -154,7 +174,7 @@ class ExportRoom:
                     )
                 )
         except DragomanError as error:
-            resumable = asked.to == "folder" and error.code not in _FINAL
+            resumable = self._begun(number, asked) and error.code not in _FINAL
             failed = replace(self._exports[number], state="failed", error=failure_of(error), resumable=resumable)
             self._tell(failed)
         except OSError as error:  # the browser is gone
@@ -165,8 +185,12 @@ class ExportRoom:
             if self._targets.get(named) == number:
                 del self._targets[named]
             if self._exports[number].state == "running":
-                resumable = asked.to == "folder"
+                resumable = self._begun(number, asked)
                 self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))
+
+    def _begun(self, number: str, asked: ExportAsked) -> bool:
+        """Return whether a file in the folder holds rows already; without them, nothing is there to go on with."""
+        return asked.to == "folder" and self._exports[number].rows > 0
 
     def _progressed(self, event: Event) -> None:
         if isinstance(event, ExportProgressed):

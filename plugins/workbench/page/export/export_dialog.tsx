@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Query } from "../grid/controller.ts";
 import type { Column, Export, ExportAsked, Opened } from "../messages.ts";
 import { go } from "../shell/route.ts";
-import { exports, remedy, state } from "../shell/store.ts";
+import { heardOfExport, remedy, state } from "../shell/store.ts";
 import { Button, ErrorBox } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { call } from "../wire/client.ts";
@@ -50,7 +50,7 @@ export function ExportDialog({ open, object, query, columns, close }: {
       escape_formulas: escape,
     };
     try {
-      begin(await call("exports/start", asked), asked);
+      begin(await call("exports/start", asked));
       close();
     } catch (error) {
       setFailed(error);
@@ -109,19 +109,9 @@ export function ExportDialog({ open, object, query, columns, close }: {
   );
 }
 
-const requests = new Map<string, ExportAsked>();
-
-/** What continues an interrupted export of this tab into the folder; null if it cannot continue. */
-export function resume({ id, resumable, to }: Export): (() => Promise<void>) | null {
-  const asked = requests.get(id);
-  if (!asked || !resumable || to !== "folder") return null;
-  return async () => begin(await call("exports/start", { ...asked, resume: true }), asked);
-}
-
 /** Show an export in the list; a download begins when the browser goes to its ticket. */
-function begin(started: Export, asked: ExportAsked): void {
-  requests.set(started.id, asked);
-  exports.value = [...exports.value.filter((one) => one.id !== started.id), started];
+function begin(started: Export): void {
+  heardOfExport(started);
   if (started.ticket) {
     const link = document.createElement("a");
     link.href = `download/${encodeURIComponent(started.ticket)}`;

@@ -6,7 +6,6 @@ import { Badge, Button, CopyCommand, Empty, ErrorBox, Notes, asFailure } from ".
 import { fileSize, whole } from "../ui/figures.ts";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
-import { resume } from "./export_dialog.tsx";
 
 export function ExportsView() {
   const all = [...exports.value].reverse();
@@ -39,8 +38,8 @@ function Item({ export_ }: { export_: Export }) {
   const [rows, bytes, total] = [export_.rows ?? 0, export_.bytes ?? 0, export_.total ?? null];
   const cancel = () =>
     call("exports/cancel", { id }).catch((failed: unknown) => toast(asFailure(failed).message, "bad"));
-  const goOn = resume(export_);
-  const again = () => goOn?.().catch((failed: unknown) => toast(asFailure(failed).message, "bad"));
+  const resume = () =>
+    call("exports/resume", { id }).catch((failed: unknown) => toast(asFailure(failed).message, "bad"));
   return (
     <li class="card">
       <div class="card-link">
@@ -60,7 +59,7 @@ function Item({ export_ }: { export_: Export }) {
       {export_.sha256 && <p class="muted digest">SHA-256 <code>{export_.sha256}</code></p>}
       <Notes notes={export_.notes ?? []} />
       {error && <ErrorBox error={error} />}
-      {goOn && <Button icon="play" label="Resume" onClick={() => void again()} />}
+      {export_.resumable && <Button icon="play" label="Resume" onClick={() => void resume()} />}
     </li>
   );
 }

@@ -1,0 +1,133 @@
+"""Exports into the folder as a person does them: cancelled and resumed, on a full disk, and under names that lie."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
+from workbench.browser.slow_line import SlowLine
+from workbench.browser.test_flows import SAVE, command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, Locator, Page
+
+pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(300)]
+
+ROWS = 12_003
+
+
+@pytest.fixture
+def line(cluster: Cluster) -> Iterator[SlowLine]:
+    """A line to the sample cluster that the test can hold up."""
+    line = SlowLine(cluster.port)
+    yield line
+    line.close()
+
+
+@pytest.fixture
+def far(line: SlowLine, tmp_path: Path) -> Path:
+    """A home whose connection goes over that line."""
+    command(tmp_path / "home", *SAVE, "--port", line.port)
+    return tmp_path / "home"
+
+
+def export(page: Page, file: str) -> Locator:
+    """Export the rows of the grid into the folder, and return the card of the export."""
+    page.get_by_role("button", name="Export", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("File name").fill(file)
+    dialog.get_by_role("button", name="Export").click()
+    return page.locator(".card", has_text=file)
+
+
+def state(card: Locator, name: str) -> None:
+    """Wait until an export is in a state."""
+    card.locator(".badge", has_text=name).wait_for(timeout=120_000)
+
+
+@pytest.mark.parametrize("again", ["at once", "after a reload"])
+def test_an_export_is_cancelled_and_resumed(
+    chromium: Browser, far: Path, line: SlowLine, tmp_path: Path, again: str
+) -> None:
+    folder = tmp_path / "exports"
+    folder.mkdir()
+    with serving(far, "--export-to", folder) as file, browsing(chromium, read_address(file)) as page:
+        page.get_by_role("link", name="shop").first.click()
+        page.locator(".facts").wait_for()
+        show(page, "orders")
+        before = line.passed
+        state(export(page, "whole.ndjson"), "finished")
+        whole = line.passed - before
+        show(page, "orders")
+        line.allow(whole // 2)
+        card = export(page, "parts.ndjson")
+        card.get_by_text("of 12,003 rows").wait_for()
+        while not line.held:
+            page.wait_for_timeout(50)
+        card.get_by_role("button", name="Cancel").click()
+        state(card, "cancelled")
+        assert not (folder / "parts.ndjson").exists()
+        line.allow(None)
+        if again == "after a reload":
+            page.reload()
+        before = line.passed
+        card.get_by_role("button", name="Resume").press("Enter")
+        state(card, "finished")
+        assert line.passed - before < 0.8 * whole  # it has not begun again
+        assert card.get_by_role("button").count() == 0
+        digest = hashlib.sha256((folder / "parts.ndjson").read_bytes()).hexdigest()
+        assert digest in card.inner_text()
+    lines = [(folder / name).read_text().splitlines() for name in ("whole.ndjson", "parts.ndjson")]
+    assert sorted(lines[0]) == sorted(lines[1])  # slices are read in parallel, so their order is no promise
+    assert len(lines[0]) == len(set(lines[0])) == ROWS
+
+
+def test_a_full_disk_is_said_and_the_export_goes_on_once_there_is_room(
+    chromium: Browser, home: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "none", str(folder)]
+    if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
+        pytest.skip("a small disk needs the right to mount one")
+    try:
+        with serving(home, "--export-to", folder) as file, browsing(chromium, read_address(file)) as page:
+            page.get_by_role("link", name="shop").first.click()
+            page.locator(".facts").wait_for()
+            show(page, "orders")
+            card = export(page, "orders.ndjson")
+            state(card, "failed")
+            told = card.get_by_role("alert").inner_text()
+            assert "cannot be written: No space left on device" in told
+            assert "free some space" in told
+            assert not (folder / "orders.ndjson").exists()
+            show(page, "books")  # everything else works
+            page.get_by_role("link", name="Exports").click()
+            subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
+            card.get_by_role("button", name="Resume").click()
+            state(card, "finished")
+            rows = (folder / "orders.ndjson").read_text().splitlines()
+            assert (len(rows), len(set(rows))) == (ROWS, ROWS)
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+def test_a_file_is_not_replaced_and_no_name_leads_elsewhere(orders: Page, exported: Path) -> None:
+    state(export(orders, "once.ndjson"), "finished")
+    assert len((exported / "once.ndjson").read_text().splitlines()) == ROWS
+    orders.go_back()
+    dialog = orders.get_by_role("dialog")
+    export(orders, "once.ndjson")
+    dialog.get_by_text("exists already").wait_for()
+    for name in ("../x", "<img src=x onerror=alert(1)>"):
+        dialog.get_by_label("File name").fill(name)
+        dialog.get_by_role("button", name="Export").click()
+        dialog.get_by_text("cannot name a file").wait_for()
+    assert orders.locator("main img").count() == 0
