@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import shlex
+import urllib.request
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
+import anyio
 import msgspec
 import pytest
 from hypothesis import given
@@ -48,6 +52,46 @@ async def test_a_page_is_filtered_sorted_and_counted(shop_tab):
     assert len(page["rows"]) == 5
     assert page["total"] == int((await shop_tab("count", **asked))["rows"])
     assert [each["id"] for each in page["rows"]] == [each["cells"][0] for each in page["rows"]]
+
+
+def logs(port, name, moments):
+    """Put an index of log lines into the sample cluster."""
+    lines = [
+        json.dumps(part) for at, when in enumerate(moments) for part in ({"index": {}}, {"@timestamp": when, "n": at})
+    ]
+    mapping = json.dumps({"mappings": {"properties": {"@timestamp": {"type": "date"}, "n": {"type": "integer"}}}})
+    bodies = [("PUT", f"/{name}", mapping, "json"), ("POST", f"/{name}/_bulk", "\n".join(lines) + "\n", "x-ndjson")]
+    bodies.append(("POST", f"/{name}/_refresh", "", "json"))
+    for method, path, body, kind in bodies:
+        kind = {"Content-Type": f"application/{kind}"}
+        request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", body.encode(), kind, method=method)
+        urllib.request.urlopen(request).close()
+
+
+async def test_rows_of_a_relative_span_go_on_in_the_range_that_was_read(shop_tab, sample_port):
+    now = datetime.now(UTC)
+    moments = [(now - timedelta(seconds=20 * at)).isoformat() for at in range(300)]
+    name = f"logs-{now.timestamp():.0f}"
+    await anyio.to_thread.run_sync(logs, sample_port, name, moments)
+    about = await shop_tab("describe", connection="shop", object=name)
+    assert about["time"] == {"column": "@timestamp", "window": None}
+    asked = {"connection": "shop", "object": name, "limit": 20, "sort": [{"column": "n"}]}
+    whole = await shop_tab("page", **asked)
+    assert (whole["time"], whole["total"]) == (None, 300)
+    first = await shop_tab("page", **asked, span={"since": "-1h"})
+    assert 170 <= first["total"] <= 180
+    time = first["time"]
+    assert time["since"].startswith((now - timedelta(hours=1)).strftime("%Y-%m-%dT%H:"))
+    assert time["until"] is None
+    span = {"since": time["since"], "until": time["until"]}
+    if first["next"]:
+        second = await shop_tab("page", **asked, span=span, cursor=first["next"])
+        assert [row["cells"] for row in second["rows"]] != [row["cells"] for row in first["rows"]]
+    rows = {"connection": "shop", "object": name, "span": span}
+    assert int((await shop_tab("count", **rows))["rows"]) == first["total"]
+    told = await shop_tab("explain", **rows)
+    assert f"--since {time['since']}" in told["command"]
+    assert f"Span(since='{time['since']}'" in told["python"]
 
 
 async def test_a_page_continues_at_its_cursor(shop_tab):

@@ -139,6 +139,7 @@ def answer_page(page: Page, *, seconds: float) -> PageAnswer:
         next=page.next,
         revision=page.revision,
         seconds=seconds,
+        time=page.time,
     )
 
 

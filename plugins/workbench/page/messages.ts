@@ -769,6 +769,8 @@ export interface OutcomeAnswer {
  *     next: The cursor of the next page; null at the end, or if paging is by offset only.
  *     revision: The state of the data; empty if unknown.
  *     seconds: How long it took.
+ *     time: The range of time that was read, with absolute instants: further pages, counts and exports of the same
+ *         rows name it as their span; null for all rows.
  */
 export interface PageAnswer {
   readonly columns: readonly Column[];
@@ -780,6 +782,7 @@ export interface PageAnswer {
   readonly next: string | null;
   readonly revision: string;
   readonly seconds: number;
+  readonly time: TimeRange | null;
 }
 
 /**
@@ -1116,6 +1119,21 @@ export interface Tested {
 export interface TimeColumn {
   readonly column: string;
   readonly window: number | null;
+}
+
+/**
+ * The rows of a span of time, beside the filter: a row must satisfy both. A row without a time is not in any range.
+ *
+ * Attributes:
+ *     column: The time column, as `Description.time` names it.
+ *     since: The first instant, RFC 3339 in UTC with at most nine digits of a fraction (``2026-11-23T12:00:00Z``);
+ *         None for no lower bound.
+ *     until: The instant after the last one; None for no upper bound.
+ */
+export interface TimeRange {
+  readonly column: string;
+  readonly since: string | null;
+  readonly until: string | null;
 }
 
 /** A span of time: ISO 8601, or relative to now (``-1h``); `all_time` for all rows. */

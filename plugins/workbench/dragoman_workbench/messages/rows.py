@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from dragoman_api.changes import HttpRequest
 from dragoman_api.columns import Column, Note
-from dragoman_api.filters import Explanation
+from dragoman_api.filters import Explanation, TimeRange
 
 from .base import Cell, ColumnName, Key, Message, Name, ObjectName, Request, Text, Ticket
 
@@ -113,6 +113,8 @@ class PageAnswer(Message, frozen=True, kw_only=True):
         next: The cursor of the next page; null at the end, or if paging is by offset only.
         revision: The state of the data; empty if unknown.
         seconds: How long it took.
+        time: The range of time that was read, with absolute instants: further pages, counts and exports of the same
+            rows name it as their span; null for all rows.
     """
 
     columns: list[Column]
@@ -124,6 +126,7 @@ class PageAnswer(Message, frozen=True, kw_only=True):
     next: str | None
     revision: str
     seconds: float
+    time: TimeRange | None = None
 
 
 class CountAsked(Selection, frozen=True, kw_only=True):

@@ -100,12 +100,12 @@ interface Explanation {
 
 /** Ask what would be sent, a moment after the last change. */
 function useExplanation(grid: GridController, rows: readonly FilterRow[], match: "all" | "any"): Explanation {
+  const { sort, span, tenant } = grid.query.value;
   const [found, setFound] = useState<Explanation>({ explained: null, failure: null, numbers: [] });
   useEffect(() => {
     const numbers = rows.flatMap((row, at) => (complete(row) && row.value !== "" ? [at] : []));
     const stop = new AbortController();
     const { connection, object } = grid;
-    const { sort, span, tenant } = grid.query.peek();
     const filters = numbers.map((at) => rows[at]);
     const timer = setTimeout(async () => {
       try {
@@ -119,7 +119,7 @@ function useExplanation(grid: GridController, rows: readonly FilterRow[], match:
       clearTimeout(timer);
       stop.abort();
     };
-  }, [JSON.stringify(rows), match]);
+  }, [JSON.stringify([rows, sort, span, tenant]), match]);
   return found;
 }
 

@@ -3,7 +3,18 @@
 import { effect, signal } from "@preact/signals";
 import { changesOf } from "../changes/change_list.ts";
 import { Summaries } from "../glance/summaries.ts";
-import type { Cell, Column, FilterRow, Note, PageAnswer, PageAsked, SortKey, Summarized } from "../messages.ts";
+import type {
+  Cell,
+  Column,
+  FilterRow,
+  Note,
+  PageAnswer,
+  PageAsked,
+  SortKey,
+  Summarized,
+  TimeRange,
+  TimeSpan,
+} from "../messages.ts";
 import { recall, remember } from "../shell/preferences.ts";
 import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
@@ -26,9 +37,20 @@ export interface Status {
   readonly exact: boolean;
   readonly seconds: number;
   readonly walking: number | null;
+  /** The range of time that the rows are from. */
+  readonly time: TimeRange | null;
 }
 
-const NOTHING: Status = { loading: true, failed: null, notes: [], total: null, exact: true, seconds: 0, walking: null };
+const NOTHING: Status = {
+  loading: true,
+  failed: null,
+  notes: [],
+  total: null,
+  exact: true,
+  seconds: 0,
+  walking: null,
+  time: null,
+};
 const MOST_COPIED = 10_000;
 /** What a card above a column can show. */
 const SMALL = { values: 3, buckets: 16 };
@@ -60,6 +82,10 @@ export class GridController {
   readonly version = signal(0);
   readonly view: GridView;
   #rows: PageRows;
+  /** What the rows shown were asked for with; `query` may be ahead of it. */
+  #asked: Query = EVERYTHING;
+  /** Their span with absolute instants: time goes on, and they stay the same. */
+  #span: TimeSpan | null = null;
   #end: () => void;
 
   constructor(connection: string, object: string, surroundings: Surroundings) {
@@ -82,8 +108,7 @@ export class GridController {
   }
 
   /** Recall how the columns were arranged, and fetch. */
-  async start(query: Query): Promise<void> {
-    this.query.value = query;
+  async start(): Promise<void> {
     this.#rows.start();
     const kept = await recall<Arrangement>(this.#key);
     if (kept) this.#arrange({ ...UNTOUCHED, ...kept }, false);
@@ -113,17 +138,20 @@ export class GridController {
 
   /** Summarize a column over the rows that are shown. */
   summary(column: string, most: { values: number; buckets: number }, signal: AbortSignal): Promise<Summarized> {
+    const { sort: _, ...rows } = this.shown;
+    return call("summarize", { ...rows, column, ...most }, signal);
+  }
+
+  /** The rows that are shown, for requests about just these: a relative span is the one that was read. */
+  get shown(): Query & { connection: string; object: string } {
     const { connection, object } = this;
-    const { sort: _, ...rows } = this.query.peek();
-    return call("summarize", { connection, object, ...rows, column, ...most }, signal);
+    return { connection, object, ...this.#asked, span: this.#span ?? this.#asked.span };
   }
 
   #newRows(): PageRows {
+    [this.#asked, this.#span] = [this.query.peek(), null];
     const rows: PageRows = new PageRows(
-      (order, signal) => {
-        const { connection, object } = this;
-        return call("page", { connection, object, ...this.query.peek(), ...order }, signal);
-      },
+      (order, signal) => call("page", { ...this.shown, ...order }, signal),
       {
         arrived: (page) => this.#arrived(rows, page),
         failed: (failed) => this.#set({ loading: false, failed }),
@@ -140,7 +168,9 @@ export class GridController {
   #arrived(rows: PageRows, page: PageAnswer): void {
     if (rows !== this.#rows) return;
     const { notes, total, totalExact: exact, columns } = rows;
-    this.#set({ loading: false, failed: null, notes, total, exact, seconds: page.seconds });
+    const time = page.time ?? null;
+    this.#span ??= time ? { since: time.since, until: time.until } : { all_time: true };
+    this.#set({ loading: false, failed: null, notes, total, exact, seconds: page.seconds, time });
     if (columns !== this.columns.peek()) {
       this.columns.value = columns;
       this.#lay();

@@ -20,7 +20,7 @@ import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { editCell } from "./cell_editor.ts";
 import { isCut, textOf, typed } from "./cells.ts";
-import { EVERYTHING, GridController, type Query } from "./controller.ts";
+import { GridController, type Query } from "./controller.ts";
 import { copyArea } from "./copying.ts";
 import { type Place, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
@@ -51,7 +51,7 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
   }, [connection, object]);
   useEffect(() => {
     host.current?.append(grid.view.element);
-    void grid.start(EVERYTHING);
+    void grid.start();
     return () => grid.close();
   }, [grid]);
   useEffect(() => {
@@ -75,7 +75,7 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
           pressed={filtering}
           onClick={() => setFiltering(!filtering)}
         />
-        <Scope open={open} time={time} query={query} ask={ask} />
+        <Scope open={open} time={time} range={status.time} query={query} ask={ask} />
         <Button icon="refresh" label="Refresh" bare busy={status.loading} onClick={() => ask({})} />
         {summarizes && (
           <Button icon="bars" label="At a glance" bare pressed={glancing} onClick={() => setGlancing(!glancing)} />
@@ -118,7 +118,7 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
       {glanced && <GlancePanel grid={grid} column={glanced} close={() => setGlanced("")} />}
       {adding && <NewRow grid={grid} close={() => setAdding(false)} />}
       {exporting && (
-        <ExportDialog open={open} object={object} query={query} columns={grid.columns.value} close={() => setExporting(false)} />
+        <ExportDialog open={open} object={object} query={grid.shown} columns={grid.columns.value} close={() => setExporting(false)} />
       )}
     </div>
   );
@@ -137,15 +137,14 @@ function StatusLine({ grid, open }: { grid: GridController; open: Opened }) {
   const [counted, setCounted] = useState("");
   const { total, exact, seconds, walking, loading } = grid.status.value;
   const selection = grid.selection.value;
-  const query = grid.query.value;
   useSignalEffect(() => {
     grid.query.value;
     setCounted("");
   });
   const count = async () => {
     try {
-      const { sort: _, ...rows } = query;
-      const answer = await call("count", { connection: grid.connection, object: grid.object, ...rows });
+      const { sort: _, ...rows } = grid.shown;
+      const answer = await call("count", rows);
       setCounted(whole(answer.rows));
       for (const note of answer.notes) toast(note.reason);
     } catch (error) {
