@@ -8,6 +8,7 @@ import time
 import anyio
 import pytest
 
+import wheelhouse
 from browsing import shop, signed_in, tab_of
 from dragoman import Runtime, SavedConnection
 
@@ -215,8 +216,62 @@ async def test_P6_a_driver_that_excludes_phones_and_tablets_is_refused_there(hom
             assert (status, answer["error"]["code"]) == (422, "surface-excluded")
             assert surface in answer["error"]["message"]
         _, shown = await tab.send("plugins/show", {"id": "weaviate"}, **{"User-Agent": agent})
-        assert shown["driver"]["unavailable_here"] is True
+        assert shown["driver"]["unavailable_here"] == f"weaviate is not available on a {surface}"
         _, shown = await tab.send("plugins/show", {"id": "elasticsearch"}, **{"User-Agent": agent})
-        assert shown["driver"]["unavailable_here"] is False
-        assert (await tab("plugins/show", id="weaviate"))["driver"]["unavailable_here"] is False
+        assert shown["driver"]["unavailable_here"] == ""
+        assert (await tab("plugins/show", id="weaviate"))["driver"]["unavailable_here"] == ""
         assert (await tab.failure("open", connection="library"))["code"] == "connection-failed"
+
+
+async def test_P6_the_registries_are_asked_once_for_the_requests_of_a_phone(shop_home, monkeypatch):
+    async with signed_in(shop_home) as tab:
+        plugins = tab.place.runtime.plugins
+        asked, for_type = [], plugins.for_type
+
+        async def counted(kind):
+            asked.append(kind)
+            return await for_type(kind)
+
+        monkeypatch.setattr(plugins, "for_type", counted)
+
+        async def use():
+            for route in ("open", "objects", "ping"):
+                status, answer = await tab.send(route, {"connection": "shop"}, **{"User-Agent": PHONE})
+                assert status == 200, answer
+
+        await tab("open", connection="shop")
+        await tab("objects", connection="shop")
+        assert asked == []
+        await use()
+        await use()
+        assert asked == ["elasticsearch"]
+        await tab("close", connection="shop")
+        await tab("plugins/remove", id="elasticsearch")
+        await use()  # asks before the driver is installed, and once after
+        await use()
+        assert asked == ["elasticsearch"] * 3
+
+
+async def test_P6_no_route_brings_new_code_of_a_driver_that_is_not_for_phones(home, tmp_path):
+    paths = []
+    for version in ("1.0.0", "1.1.0"):
+        (tmp_path / version).mkdir()
+        driver = wheelhouse.Driver("demo", version=version, excluded_surfaces=["phone"])
+        paths.append(driver.write(tmp_path / version))
+    folder = await anyio.to_thread.run_sync(lambda: wheelhouse.registry(tmp_path / "registry", paths))
+    await anyio.to_thread.run_sync(lambda: Runtime(home, spare=False).registries.add(str(folder)))
+    async with signed_in(home) as tab:
+        await tab("plugins/install", id="demo", version="1.0.0")
+        await tab("plugins/pin", id="demo")
+        reasons = {}
+        for surface, agent in (("phone", PHONE), ("tablet", TABLET)):
+            _, told = await tab.send("plugins/updates", {}, **{"User-Agent": agent})
+            [offer] = [each for each in told["updates"] if each["id"] == "demo"]
+            reasons[surface] = offer["unavailable_here"]
+        assert reasons == {"phone": "demo is not available on a phone", "tablet": ""}
+        for route in ("plugins/install", "plugins/update", "plugins/rollback", "plugins/repair"):
+            status, answer = await tab.send(route, {"id": "demo"}, **{"User-Agent": PHONE})
+            assert (status, answer["error"]["code"]) == (422, "surface-excluded"), route
+        assert (await tab("plugins/show", id="demo"))["kept"] == ["1.0.0"]
+        await tab("plugins/update", id="demo")
+        assert (await tab("plugins/show", id="demo"))["kept"][0] == "1.1.0"

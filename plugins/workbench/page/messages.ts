@@ -295,7 +295,7 @@ export interface DriverPage {
  *     state: ``available``, ``installed``, ``update``, ``disabled``, ``linked``, ``incompatible`` or ``unreadable``.
  *     reaches: What it can reach, in words.
  *     size: Bytes of its wheel, 0 if unknown.
- *     unavailable_here: It does not work on this kind of device (P6).
+ *     unavailable_here: Why it is not available on the device that asks (P6); empty if it is.
  */
 export interface DriverSummary {
   readonly id: string;
@@ -308,7 +308,7 @@ export interface DriverSummary {
   readonly registry: string;
   readonly size: number;
   readonly capabilities: readonly string[];
-  readonly unavailable_here: boolean;
+  readonly unavailable_here: string;
 }
 
 /** A request without parameters: ``{}``. */
@@ -1167,7 +1167,12 @@ export interface Unlock {
   readonly minutes?: number;
 }
 
-/** What an update changes; `permissions` and `publisher` are what it asks beyond the installed version. */
+/**
+ * What an update changes; `permissions` and `publisher` are what it asks beyond the installed version.
+ *
+ * Attributes:
+ *     unavailable_here: As of `DriverSummary`.
+ */
 export interface UpdateOffer {
   readonly id: string;
   readonly before: string;
@@ -1176,6 +1181,7 @@ export interface UpdateOffer {
   readonly publisher: string;
   readonly state: string;
   readonly reason: string;
+  readonly unavailable_here: string;
 }
 
 /** Available, or carried out, updates. */

@@ -16,7 +16,7 @@ class DriverSummary(Message, frozen=True, kw_only=True):
         state: ``available``, ``installed``, ``update``, ``disabled``, ``linked``, ``incompatible`` or ``unreadable``.
         reaches: What it can reach, in words.
         size: Bytes of its wheel, 0 if unknown.
-        unavailable_here: It does not work on this kind of device (P6).
+        unavailable_here: Why it is not available on the device that asks (P6); empty if it is.
     """
 
     id: str
@@ -29,7 +29,7 @@ class DriverSummary(Message, frozen=True, kw_only=True):
     registry: str
     size: int
     capabilities: list[str]
-    unavailable_here: bool = False
+    unavailable_here: str = ""
 
 
 class BrowseAsked(Request, frozen=True, kw_only=True):
@@ -84,7 +84,7 @@ class DriverPage(Message, frozen=True, kw_only=True):
 
     Attributes:
         permissions: In plain words.
-        readme: Markdown, to be shown as text.
+        readme: Markdown of a stranger.
         changelog: Alike.
         skipped: Newer versions that do not fit, and why.
         kept: Versions to which one can roll back, the active one first.
@@ -117,7 +117,11 @@ class Installed(Message, frozen=True, kw_only=True):
 
 
 class UpdateOffer(Message, frozen=True, kw_only=True):
-    """What an update changes; `permissions` and `publisher` are what it asks beyond the installed version."""
+    """What an update changes; `permissions` and `publisher` are what it asks beyond the installed version.
+
+    Attributes:
+        unavailable_here: As of `DriverSummary`.
+    """
 
     id: str
     before: str
@@ -126,6 +130,7 @@ class UpdateOffer(Message, frozen=True, kw_only=True):
     publisher: str
     state: str
     reason: str
+    unavailable_here: str = ""
 
 
 class Updates(Message, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ from dragoman_api.errors import ConfigurationError
 from dragoman_workbench.downloads import Downloads
 from dragoman_workbench.messages import ROUTES, Done, Pinged, Preferences, State
 from dragoman_workbench.remembered import Remembered
-from dragoman_workbench.surfaces import DESKTOP, check_surface, surface
+from dragoman_workbench.surfaces import SurfaceRules
 
 from .changes import ChangeRoom
 from .connections import ConnectionRoom
@@ -76,14 +76,14 @@ def make_routes(
     export_folder: Path | None,
 ) -> Rooms:
     """Make every room."""
-    downloads = Downloads(work)
+    downloads, rules = Downloads(work), SurfaceRules(runtime)
     remembered = Remembered(runtime.paths.state / "workbench")
     exports = ExportRoom(runtime, connections, stream=stream, work=work, downloads=downloads, folder=export_folder)
     front = _Front(runtime, connections, lock=lock, questions=questions, exports=exports, remembered=remembered)
     front.files, front.first, front.folder = files, first, str(export_folder or "")
     rooms: tuple[Any, ...] = (
         front,
-        ConnectionRoom(runtime, connections),
+        ConnectionRoom(runtime, connections, rules),
         GridRoom(connections),
         ChangeRoom(connections, downloads),
         ConsoleRoom(connections, remembered, front.address),
@@ -92,7 +92,7 @@ def make_routes(
     )
     routes: dict[str, Route] = {}
     for room in rooms:
-        routes |= {name: _available(_busy(route, connections), runtime) for name, route in room.routes.items()}
+        routes |= {name: _available(_busy(route, connections), rules) for name, route in room.routes.items()}
     assert routes.keys() == ROUTES.keys() - {"enter", "leave", "token"}
     return Rooms(routes, downloads.answer)
 
@@ -107,15 +107,12 @@ def _busy(route: Route, connections: OpenConnections) -> Route:
     return answer
 
 
-def _available(route: Route, runtime: Runtime) -> Route:
+def _available(route: Route, rules: SurfaceRules) -> Route:
     """Refuse what is about a connection whose driver excludes the surface that asks (P6)."""
 
     async def answer(asked: Any) -> Message:
-        name = getattr(asked, "connection", "")
-        if name and surface.get() != DESKTOP:
-            saved = await run_sync(runtime.connections.get, name)
-            listing = await runtime.plugins.for_type(saved.type)
-            check_surface(listing.id, listing.excluded_surfaces)
+        if name := getattr(asked, "connection", ""):
+            await rules.check_connection(name)
         return await route(asked)
 
     return answer

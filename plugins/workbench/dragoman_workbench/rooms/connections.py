@@ -22,7 +22,6 @@ from dragoman_workbench.messages import (
     TypeList,
     TypeOffer,
 )
-from dragoman_workbench.surfaces import DESKTOP, check_surface, surface
 
 from .marketplace import summary
 
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
         TestConnection,
     )
     from dragoman_workbench.open_connections import OpenConnections
+    from dragoman_workbench.surfaces import SurfaceRules
 
     Saved = FieldValue | Reference
 
@@ -53,8 +53,8 @@ _FITTING = {"secret": ("env", "file", "command", "keyring"), "file": ("path",)}
 class ConnectionRoom:
     """Routes about saved connections."""
 
-    def __init__(self, runtime: Runtime, connections: OpenConnections) -> None:
-        self._runtime, self._open = runtime, connections
+    def __init__(self, runtime: Runtime, connections: OpenConnections, rules: SurfaceRules) -> None:
+        self._runtime, self._open, self._rules = runtime, connections, rules
         self._saved = runtime.connections
 
     @property
@@ -162,9 +162,7 @@ class ConnectionRoom:
         Raises:
             ConfigurationError: An entry is not of its field's kind, or names a reference that no connection holds.
         """
-        if surface.get() != DESKTOP:
-            listing = await self._runtime.plugins.for_type(asked.type)
-            check_surface(listing.id, listing.excluded_surfaces)
+        await self._rules.check_type(asked.type)
         form = {field.name: field for field in await self._runtime.plugins.form(asked.type)}
         saved = await run_sync(self._saved.get, asked.replace) if asked.replace else None
         if saved is None:

@@ -20,7 +20,7 @@ from dragoman_workbench.messages import (
     Verified,
     VersionSummary,
 )
-from dragoman_workbench.surfaces import DESKTOP, check_surface, surface
+from dragoman_workbench.surfaces import DESKTOP, check_surface, surface, why_not_here
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -48,7 +48,7 @@ def summary(listing: DriverListing) -> DriverSummary:
         registry=listing.registry,
         size=listing.size,
         capabilities=[*listing.capabilities],
-        unavailable_here=surface.get() in listing.excluded_surfaces,
+        unavailable_here=why_not_here(listing.id, listing.excluded_surfaces),
     )
 
 
@@ -148,10 +148,14 @@ class MarketplaceRoom:
 
     async def install(self, asked: DriverNamed) -> Installed:
         """Install a driver; the button is the consent, except to wider permissions."""
-        if surface.get() != DESKTOP:
-            check_surface(asked.id, (await self._plugins.show(asked.id)).listing.excluded_surfaces)
+        await self._expect_here(asked.id)
         made = await self._plugins.install(asked.id, version=asked.version)
         return Installed(id=made.plugin, version=made.version)
+
+    async def _expect_here(self, plugin: str) -> None:
+        """Refuse code of a driver that excludes the surface that asks (P6)."""
+        if surface.get() != DESKTOP:
+            check_surface(plugin, (await self._plugins.show(plugin)).listing.excluded_surfaces)
 
     async def updates(self, _: Empty) -> Updates:
         """Return what could be updated."""
@@ -159,10 +163,14 @@ class MarketplaceRoom:
 
     async def update(self, asked: DriverNamed) -> Updates:
         """Update one driver."""
+        await self._expect_here(asked.id)
         return await self._updates(asked.id, dry_run=False)
 
     async def _updates(self, plugin: str | None, *, dry_run: bool) -> Updates:
         found = await self._plugins.update(plugin, dry_run=dry_run)
+        excluded: dict[str, tuple[str, ...]] = {}
+        if found and surface.get() != DESKTOP:
+            excluded = {each.id: each.excluded_surfaces for each in await self._plugins.browse()}
         return Updates(
             updates=[
                 UpdateOffer(
@@ -173,6 +181,7 @@ class MarketplaceRoom:
                     publisher=each.publisher,
                     state=each.state,
                     reason=each.reason,
+                    unavailable_here=why_not_here(each.plugin, excluded.get(each.plugin, ())),
                 )
                 for each in found
             ]
@@ -180,6 +189,7 @@ class MarketplaceRoom:
 
     async def rollback(self, asked: DriverNamed) -> Installed:
         """Go back to an earlier version."""
+        await self._expect_here(asked.id)
         made = await self._plugins.rollback(asked.id, version=asked.version)
         return Installed(id=made.plugin, version=made.version)
 
@@ -210,5 +220,6 @@ class MarketplaceRoom:
 
     async def repair(self, asked: DriverNamed) -> Installed:
         """Fetch a damaged driver again."""
+        await self._expect_here(asked.id)
         made = await self._plugins.repair(asked.id)
         return Installed(id=made.plugin, version=made.version)

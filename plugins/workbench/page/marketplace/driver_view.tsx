@@ -58,12 +58,18 @@ export function DriverView({ id }: { id: string }) {
             label={`Install ${driver.version}`}
             tone="primary"
             busy={busy}
-            disabled={driver.unavailable_here}
+            why={driver.unavailable_here}
             onClick={() => void run(() => call("plugins/install", { id }))}
           />
         )}
         {driver.state === "update" && (
-          <Button label={`Update to ${driver.version}`} tone="primary" busy={busy} onClick={() => void run(() => call("plugins/update", { id }))} />
+          <Button
+            label={`Update to ${driver.version}`}
+            tone="primary"
+            busy={busy}
+            why={driver.unavailable_here}
+            onClick={() => void run(() => call("plugins/update", { id }))}
+          />
         )}
         {installed && (
           <Button
@@ -83,7 +89,7 @@ export function DriverView({ id }: { id: string }) {
       </p>
       <p>{driver.summary}</p>
       {quarantined && <p class="banner bad" role="alert"><strong>Quarantined:</strong> {quarantined.reason}</p>}
-      {driver.unavailable_here && <p class="banner warn">This driver does not work on this kind of device.</p>}
+      {driver.unavailable_here && <p class="banner warn">{driver.unavailable_here}. Use a browser of a computer.</p>}
       {failed !== null && <ErrorBox error={failed} act={(wanted) => void remedy(wanted, load)} />}
       <InstallProgress />
       <dl class="facts">
@@ -163,6 +169,7 @@ function manage(event: MouseEvent, page: DriverPage, run: Run, remove: () => voi
     toast(faults.length ? `${faults.length} files differ: ${faults.slice(0, 3).join(", ")}` : "The installed files are intact.", faults.length ? "bad" : "good");
   };
   const disabled = state === "disabled";
+  const elsewhere = { disabled: !!page.driver.unavailable_here, hint: page.driver.unavailable_here };
   openMenu(
     "Manage",
     [
@@ -170,12 +177,13 @@ function manage(event: MouseEvent, page: DriverPage, run: Run, remove: () => voi
         label: `Roll back to ${version}`,
         icon: "back" as const,
         run: () => void run(() => call("plugins/rollback", { id, version }), `${version} is active`),
+        ...elsewhere,
       })),
       page.pin
         ? { label: "Unpin", run: () => void run(() => call("plugins/pin", { id, version: null }), "Unpinned") }
         : { label: `Pin to ${active}`, run: () => void run(() => call("plugins/pin", { id, version: active }), `Pinned to ${active}`) },
       { label: "Verify the files", icon: "check", run: () => void run(verify) },
-      { label: "Repair", icon: "refresh", run: () => void run(() => call("plugins/repair", { id }), "Repaired") },
+      { label: "Repair", icon: "refresh", run: () => void run(() => call("plugins/repair", { id }), "Repaired"), ...elsewhere },
       {
         label: disabled ? "Enable" : "Disable",
         run: () => void run(() => call(disabled ? "plugins/enable" : "plugins/disable", { id })),
@@ -197,7 +205,9 @@ function Versions({ page, install }: { page: DriverPage; install: (version: stri
             <tr><th scope="col">Version</th><th scope="col">State</th><th scope="col">Published</th><th scope="col">Size</th><th scope="col">Needs</th><th scope="col"><span class="unseen">Install</span></th></tr>
           </thead>
           <tbody>
-            {page.versions.map((one) => <VersionRow key={one.version} one={one} install={install} />)}
+            {page.versions.map((one) => (
+              <VersionRow key={one.version} one={one} why={page.driver.unavailable_here ?? ""} install={install} />
+            ))}
           </tbody>
         </table>
       </div>
@@ -205,7 +215,7 @@ function Versions({ page, install }: { page: DriverPage; install: (version: stri
   );
 }
 
-function VersionRow({ one, install }: { one: VersionSummary; install: (version: string) => void }) {
+function VersionRow({ one, why, install }: { one: VersionSummary; why: string; install: (version: string) => void }) {
   return (
     <tr>
       <th scope="row">{one.version}</th>
@@ -216,7 +226,7 @@ function VersionRow({ one, install }: { one: VersionSummary; install: (version: 
       <td>{one.uploaded.slice(0, 10)}</td>
       <td>{one.size ? fileSize(one.size) : ""}</td>
       <td><code>{one.host_api}</code></td>
-      <td>{!one.installed && one.state === "offered" && <Button label="Install" onClick={() => install(one.version)} title={`Install ${one.version}`} />}</td>
+      <td>{!one.installed && one.state === "offered" && <Button label="Install" why={why} onClick={() => install(one.version)} title={`Install ${one.version}`} />}</td>
     </tr>
   );
 }

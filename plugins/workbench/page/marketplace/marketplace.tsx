@@ -121,7 +121,7 @@ function Updates({ version }: { version: number }) {
             {offer.publisher && <p><Badge tone="warn">publisher</Badge> {offer.publisher}</p>}
             {offer.reason && <p class="muted">{offer.reason}</p>}
           </div>
-          <Button label="Update" tone="primary" busy={busy === offer.id} onClick={() => void update(offer.id)} />
+          <Button label="Update" tone="primary" busy={busy === offer.id} why={offer.unavailable_here} onClick={() => void update(offer.id)} />
           <Button label="Details" onClick={() => go({ view: "drivers", driver: offer.id })} />
         </div>
       ))}

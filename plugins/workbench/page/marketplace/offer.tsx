@@ -52,6 +52,7 @@ export function Offer({ id, done, later }: { id: string; done: () => void; later
           label={page?.driver.size ? `Install ${page.driver.version} (${fileSize(page.driver.size)})` : "Install"}
           tone="primary"
           busy={busy}
+          why={page?.driver.unavailable_here}
           onClick={() => void install()}
         />
         <Button label="Fill in the form first" onClick={later} />

@@ -1,7 +1,7 @@
 /** Small controls that every view uses. */
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Failure as FailureMessage, Note, Remedy } from "../messages.ts";
 import { Failure } from "../wire/client.ts";
 import { Icon, type IconName } from "./icons.tsx";
@@ -20,16 +20,20 @@ interface ButtonProps {
   readonly expanded?: boolean;
   readonly title?: string;
   readonly submit?: boolean;
+  /** Why it cannot be used; it is then disabled, and the reason stands beside it. */
+  readonly why?: string;
 }
 
 export function Button(props: ButtonProps) {
-  const { icon, label, onClick, tone = "plain", bare, disabled, busy, pressed, expanded, title, submit } = props;
-  return (
+  const { icon, label, onClick, tone = "plain", bare, disabled, busy, pressed, expanded, title, submit, why } = props;
+  const reason = useId();
+  const button = (
     <button
       type={submit ? "submit" : "button"}
       class={`button ${tone}${bare ? " bare" : ""}`}
       onClick={onClick}
-      disabled={disabled || busy}
+      disabled={disabled || busy || !!why}
+      aria-describedby={why ? reason : undefined}
       aria-pressed={pressed}
       aria-expanded={expanded}
       aria-busy={busy}
@@ -39,6 +43,13 @@ export function Button(props: ButtonProps) {
       {busy ? <span class="spinner" aria-hidden="true" /> : icon && <Icon name={icon} />}
       {!bare && <span>{label}</span>}
     </button>
+  );
+  if (!why) return button;
+  return (
+    <span class="with-why">
+      {button}
+      <span id={reason} class="muted">{why}</span>
+    </span>
   );
 }
 
