@@ -263,7 +263,7 @@ export interface DriverNamed {
  *
  * Attributes:
  *     permissions: In plain words.
- *     readme: Markdown, to be shown as text.
+ *     readme: Markdown of a stranger.
  *     changelog: Alike.
  *     skipped: Newer versions that do not fit, and why.
  *     kept: Versions to which one can roll back, the active one first.

@@ -81,6 +81,26 @@ for _way, _texts in WAYS.items():
     ATTEMPTS += [(_way, text % (len(ATTEMPTS) + at)) for at, text in enumerate(_texts)]
 TEXTS = [text for _, text in ATTEMPTS]
 
+_ADDRESSES = [text for way, text in ATTEMPTS if way == "address"]
+_AWAY = [text.partition("//")[2].partition(">")[0].partition("'")[0] for way, text in ATTEMPTS if way == "request"]
+MARKDOWN = [
+    *(f"[an address](<{text}>)".replace("\n", "%0a") for text in _ADDRESSES),
+    *(f"<{text.strip()}>".replace("\n", "%0a") for text in _ADDRESSES),
+    *(
+        f"[a reference][{at}]\n\n[{at}]: <{text}> 'title'".replace("java\n", "java")
+        for at, text in enumerate(_ADDRESSES)
+    ),
+    *(f"![an image](//{text})" for text in _AWAY),
+    *(f"![an image][away{at}]\n\n[away{at}]: //{text}" for at, text in enumerate(_AWAY)),
+    *(f"| a | b |\n| - | - |\n| {text} | `x` |" for way, text in ATTEMPTS if way == "markup" and "|" not in text),
+    "[data](data:text/html,<script>attacked(0)</script>)",
+    "&lt;img src=x onerror=attacked(0)&gt; &#60;script>attacked(1)&#60;/script>",
+    "```html\n<script>attacked(0)</script>\n```",
+    "> " * 200 + "<img src=x onerror=attacked(0)>",
+    "- " * 200 + "<img src=x onerror=attacked(0)>",
+]
+"""The attempts as a readme may hold them: links, references, images, tables, entities, and deep ones."""
+
 UNPROTECTED = """
 async ([way, text]) => {
   const frame = document.createElement('iframe');

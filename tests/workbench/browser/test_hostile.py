@@ -59,13 +59,14 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
         summary=corpus.TEXTS[0],
         server_versions=corpus.TEXTS[:3],
     )
-    driver.readme = "\n\n".join(corpus.TEXTS)
+    readme = "\n\n".join([*corpus.TEXTS, *corpus.MARKDOWN])
+    driver.readme = readme
     path = driver.write(folder)
     publish.build(
         [path],
         to=folder / "registry",
         now=wheelhouse.NOW,
-        beside={path.name: {"CHANGELOG.md": "\n\n".join(corpus.TEXTS).encode()}},
+        beside={path.name: {"CHANGELOG.md": readme.encode()}},
     )
     home = folder / "home"
     command(home, "registry", "add", folder / "registry")
@@ -114,6 +115,11 @@ def shown(page: Page) -> str:
     """The text of the page."""
     text: str = page.locator("body").inner_text()
     return text
+
+
+def plain(text: str) -> str:
+    """A text without what Markdown takes out of it: space, and the quotes of code."""
+    return " ".join(text.replace("`", "").split())
 
 
 def test_objects_and_what_the_server_says_of_itself(bad: Page) -> None:
@@ -208,8 +214,13 @@ def test_a_readme_a_changelog_and_a_definition(bad: Page) -> None:
     bad.locator(".tab-panel").wait_for()
     for name in ("Readme", "Changelog"):
         bad.get_by_role("tab", name=name).click()
-        told = bad.locator(".tab-panel").inner_text()
-        assert all(" ".join(one.split()) in " ".join(told.split()) for one in corpus.TEXTS), name
+        panel = bad.locator(".tab-panel .markdown")
+        panel.wait_for()
+        told = plain(panel.inner_text())
+        assert all(plain(one) in told for one in corpus.TEXTS), name
+        assert panel.locator("a, img, [href], [src], [style]").count() == 0
+        for address in ("javascript:attacked", "//attacker.invalid/", "data:text/html"):
+            assert address in told
         unharmed(bad)
     for name in ("Versions", "Permissions", "Report"):
         bad.get_by_role("tab", name=name).click()
@@ -220,6 +231,33 @@ def test_a_readme_a_changelog_and_a_definition(bad: Page) -> None:
     go(bad, "#/connection/bad/structure/fine")
     bad.locator("table").first.wait_for()
     bad.get_by_role("treeitem").first.wait_for()
+
+
+def test_a_readme_that_no_parser_is_quick_with_stays_text(bad: Page) -> None:
+    """The parser of Markdown takes minutes for some texts; it runs apart from the page, and is ended."""
+    slow = "> - " * 20_000
+
+    def answer(route: Route) -> None:
+        real = route.fetch()
+        route.fulfill(response=real, json={**real.json(), "readme": slow, "changelog": "# It *changed*"})
+
+    bad.route("**/api/plugins/show", answer)
+    go(bad, "#/drivers/demo")
+    bad.locator("pre.prose").wait_for()
+    frames = bad.evaluate("""new Promise((done) => {
+      const began = performance.now();
+      let [most, last] = [0, began];
+      const next = (now) => {
+        [most, last] = [Math.max(most, now - last), now];
+        now - began < 2000 ? requestAnimationFrame(next) : done(most);
+      };
+      requestAnimationFrame(next);
+    })""")
+    assert frames < 2_000  # milliseconds between two frames; the parser would hold the page for a minute
+    bad.get_by_text("Shown as it is written: it takes too long.").wait_for()
+    assert bad.locator("pre.prose").inner_text().startswith("> - > - ")
+    bad.get_by_role("tab", name="Changelog").click()
+    bad.locator(".markdown h2 em", has_text="changed").wait_for()
 
 
 def test_addresses_of_views(bad: Page) -> None:

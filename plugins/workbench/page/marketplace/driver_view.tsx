@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import type { DriverPage, Report, VersionSummary } from "../messages.ts";
+import { Prose } from "../markdown/prose.tsx";
 import { changes, remedy } from "../shell/store.ts";
 import { Badge, Button, ErrorBox, Waiting } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
@@ -117,8 +118,8 @@ export function DriverView({ id }: { id: string }) {
         ))}
       </div>
       <div role="tabpanel" id="driver-tab" aria-labelledby={`tab-${tab}`} class="tab-panel" tabIndex={0}>
-        {tab === "Readme" && <pre class="prose">{page.readme || "This driver has no readme."}</pre>}
-        {tab === "Changelog" && <pre class="prose">{page.changelog || "This driver has no changelog."}</pre>}
+        {tab === "Readme" && <Prose text={page.readme} empty="This driver has no readme." />}
+        {tab === "Changelog" && <Prose text={page.changelog} empty="This driver has no changelog." />}
         {tab === "Versions" && <Versions page={page} install={(version) => void run(() => call("plugins/install", { id, version }))} />}
         {tab === "Permissions" && (
           <ul class="plain-list">{page.permissions.map((text) => <li key={text}>{text}</li>)}</ul>
