@@ -139,7 +139,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def browsing(chromium: Browser, address: str, **options: Any) -> Iterator[Page]:
+def browsing(chromium: Browser, address: str, *, wait: bool = True, **options: Any) -> Iterator[Page]:
     """A tab in a workbench. The test fails if the page breaks its policy or raises an error."""
     usual = {"viewport": {"width": 1280, "height": 800}, "permissions": ["clipboard-read", "clipboard-write"]}
     context = chromium.new_context(**usual | options)
@@ -149,7 +149,8 @@ def browsing(chromium: Browser, address: str, **options: Any) -> Iterator[Page]:
     tab.on("pageerror", lambda error: faults.append(str(error)))
     tab.on("console", lambda said: "Content Security Policy" in said.text and faults.append(said.text))
     tab.goto(address)
-    tab.get_by_role("navigation", name="Connections").wait_for(state="attached")
+    if wait:
+        tab.get_by_role("navigation", name="Connections").wait_for(state="attached")
     yield tab
     context.close()
     assert not faults
