@@ -21,7 +21,7 @@ VIEWS = {
     "#/new/weaviate": ".offer",
     "#/new/elasticsearch": "form.page",
     "#/drivers": ".card",
-    "#/drivers/elasticsearch": ".tab-panel",
+    "#/drivers/elasticsearch": ".tab-panel .markdown",
     "#/exports": "h1",
     "#/connection/shop": ".facts",
     "#/connection/shop/edit": "form.page",
@@ -80,6 +80,56 @@ def test_dialogs_and_menus_have_no_serious_finding(orders: Page) -> None:
         orders.keyboard.press("Escape")
         dialog.wait_for(state="detached")
         assert orders.evaluate("document.activeElement.ariaLabel") == name
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_columns_at_a_glance_have_no_serious_finding_and_fit(orders: Page, width: int, theme: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: python plugins/workbench/build.py")
+    orders.set_viewport_size({"width": width, "height": 800})
+    orders.evaluate("theme => { document.documentElement.dataset.theme = theme }", theme)
+    orders.get_by_role("button", name="At a glance", exact=True).click()
+    card = orders.get_by_role("button", name="customer.city at a glance: 12,003 rows")
+    card.locator(".glance-share").first.wait_for()
+    assert not findings(orders)
+    assert orders.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    strip, grid = (orders.locator(part).bounding_box() for part in (".glance", ".grid"))
+    assert strip
+    assert grid
+    assert strip["width"] <= grid["width"] <= width
+    assert grid["height"] > 200  # the cards leave room for rows
+    card.click()
+    orders.get_by_role("region", name="Most frequent values").wait_for()
+    assert not findings(orders)
+    box = orders.get_by_role("dialog").bounding_box()
+    assert box
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+
+
+def test_the_active_cell_stays_in_view_beside_the_side_pane(orders: Page) -> None:
+    host = orders.locator(".grid-host")
+    last = orders.locator('[role=row][aria-rowindex="9"] .cell:visible').last
+    last.click()
+    orders.keyboard.press("End")
+    before = orders.locator("[role=gridcell][tabindex='0']").get_attribute("aria-colindex")
+    orders.get_by_role("button", name="Side pane").click()
+    orders.get_by_role("complementary", name="Side pane").wait_for()
+    for key in ("", "ArrowDown", "Control+End", "Control+Home", "PageDown", "End"):
+        if key:
+            orders.locator("[role=gridcell][tabindex='0']").focus()
+            orders.keyboard.press(key)
+        orders.wait_for_timeout(300)
+        cell = orders.locator("[role=gridcell][tabindex='0']")
+        place, room = cell.bounding_box(), host.bounding_box()
+        assert place
+        assert room
+        assert place["x"] >= room["x"], key
+        assert place["x"] + place["width"] <= room["x"] + room["width"] + 1, key
+        assert place["y"] + place["height"] <= room["y"] + room["height"] + 1, key
+        if not key:
+            assert cell.get_attribute("aria-colindex") == before
 
 
 def test_a_dialog_holds_the_focus(orders: Page) -> None:

@@ -61,6 +61,13 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
       () => setTime(null), // the grid says why the object cannot be read
     );
   }, [connection, object]);
+  useEffect(() => {
+    if (!pane) return;
+    // the pane takes room from the grid: the cell that it tells of stays in view
+    const reveal = new ResizeObserver(() => grid.view.select(grid.view.selection, false));
+    reveal.observe(grid.view.element);
+    return () => reveal.disconnect();
+  }, [grid, pane]);
   const ask = (part: Partial<Query>) => grid.ask({ ...grid.query.peek(), ...part });
   const status = grid.status.value;
   const query = grid.query.value;
