@@ -51,37 +51,37 @@ function Card({ placed, glance, show }: {
       class="glance-card"
       style={{ left: `${left}px`, width: `${width}px` }}
       title={`${name}: ${said}`}
-      aria-label={`${name} at a glance: ${said}`}
       onClick={() => show(name)}
     >
-      {!glance && <span class="glance-wait" />}
-      {failed && <span class="glance-why">{failed}</span>}
+      <span class="unseen">{`${name} at a glance: ${said}`}</span>
+      {!glance && <span class="glance-wait" aria-hidden="true" />}
+      {failed && <span class="glance-why" aria-hidden="true">{failed}</span>}
       {glance && "summary" in glance && <Drawn summary={glance.summary} />}
     </button>
   );
 }
 
-/** A histogram over the extremes, or the most frequent values over their shares. */
+/** A histogram over the extremes, or the most frequent values over their shares; the card's name says it all. */
 function Drawn({ summary }: { summary: Summarized }) {
   const { bars, values, rows, missing, minimum, maximum } = summary;
-  if (missing !== null && missing === rows) return <span class="glance-why">{rows ? "no values" : "no rows"}</span>;
+  if (missing !== null && missing === rows) return <span class="glance-why" aria-hidden="true">{rows ? "no values" : "no rows"}</span>;
   if (bars.length > 1) {
     return (
       <>
         <Histogram summary={summary} />
-        <span class="glance-ends">
+        <span class="glance-ends" aria-hidden="true">
           <span>{about(summary, "minimum")}{shownText(minimum)}</span>
           <span>{about(summary, "maximum")}{shownText(maximum)}</span>
         </span>
       </>
     );
   }
-  if (!values.length) return <span class="glance-why">{sentence(summary)}</span>;
+  if (!values.length) return <span class="glance-why" aria-hidden="true">{sentence(summary)}</span>;
   const most = Math.max(1, rows);
   return (
     <>
       {values.slice(0, MOST_VALUES).map((value) => (
-        <span class="glance-value" key={shownText(value.cell)}>
+        <span class="glance-value" aria-hidden="true" key={shownText(value.cell)}>
           <span class="glance-share" style={{ width: `${(100 * Math.min(value.rows, most)) / most}%` }} />
           <span class="glance-text">{shownText(value.cell)}</span>
           <span class="glance-count">{about(summary, "values")}{share(value.rows, rows)}</span>
