@@ -39,7 +39,7 @@ NUMBERS = count()
 MAY_BLOCK = {
     # plain functions, documented as such: a host with a loop to protect calls them in a thread
     "dragoman/plugins/registries.py": {"add", "remove", "list", "open"},
-    "dragoman/saved_connections.py": {
+    "dragoman/connections/saved_connections.py": {
         "list",
         "get",
         "save",

@@ -58,7 +58,7 @@ def loaded_by(statement: str) -> set[str]:
         ("from dragoman import Filter, Sort", HEAVY | {"anyio", "asyncio", "click", "pluggy"}),
         ("import dragoman.__main__", HEAVY | {"anyio", "asyncio", "click", "msgspec", "pluggy"}),
         ("import dragoman.cli.app", HEAVY | {"anyio", "asyncio", "msgspec", "pluggy"}),
-        ("import dragoman.runtime, dragoman.session", HEAVY | {"click"}),
+        ("import dragoman.runtime, dragoman.sessions.session", HEAVY | {"click"}),
         ("import dragoman_api", HEAVY | {"anyio", "asyncio", "msgspec", "pluggy"}),
         ("from dragoman_api import hookimpl, PageRequest, QueryError", HEAVY | {"anyio", "asyncio"}),
         ("import dragoman_worker.main", HOST_ONLY | {"aiohttp", "anyio", "asyncio", "msgspec", "dragoman_api"}),

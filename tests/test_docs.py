@@ -270,7 +270,7 @@ def sample_port():
 @pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "tutorial/first-page.md"], ids=lambda page: page.name)
 def test_the_example_of_the_front_page_runs(page, sample_port, home):
     """P3: from a saved connection whose driver is missing to printed rows."""
-    from dragoman.saved_connections import Connections, SavedConnection
+    from dragoman.connections.saved_connections import Connections, SavedConnection
     from dragoman.settings import find_paths
 
     values = {"host": "127.0.0.1", "port": sample_port}

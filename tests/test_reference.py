@@ -105,7 +105,7 @@ OTHER_NUMBERS = {  # what else is numbered like that, and where
     "docs/how-to/use-the-workbench.md": {"F2", "F10"},  # keys
     "plugins/api/dragoman_api/masking.py": {"C0", "C1"},  # sets of control characters
     "registry/dragoman_registry/publisher/pages/escaping.py": {"C0", "C1"},
-    "runtime/dragoman/spreadsheet_formulas.py": {"A1"},  # a cell of a spreadsheet
+    "runtime/dragoman/exports/spreadsheet_formulas.py": {"A1"},  # a cell of a spreadsheet
 }
 
 

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Page, Row, RowKey, Sort
 
     from .changes import undo_lines
-    from .counts_and_rows import Count, Rows
+    from .connections.saved_connections import SavedConnection
     from .exports import ExportResult
     from .plugins import DriverListing
     from .questions import Question
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
-    from .saved_connections import SavedConnection
     from .secret_references import Reference
-    from .session import Session
-    from .time_spans import Span
+    from .sessions.counts_and_rows import Count, Rows
+    from .sessions.session import Session
+    from .sessions.time_spans import Span
 
 _ROOMS = {
     "dragoman_api.changes": "Delete Drop Insert Outcome Plan Update",
@@ -30,15 +30,15 @@ _ROOMS = {
     "dragoman_api.filters": "Filter RawQuery",
     "dragoman_api.grid": "Page Row RowKey Sort",
     "dragoman.changes": "undo_lines",
-    "dragoman.saved_connections": "SavedConnection",
-    "dragoman.counts_and_rows": "Count Rows",
+    "dragoman.connections.saved_connections": "SavedConnection",
+    "dragoman.sessions.counts_and_rows": "Count Rows",
     "dragoman.exports": "ExportResult",
     "dragoman.secret_references": "Reference",
     "dragoman.plugins": "DriverListing",
     "dragoman.questions": "Question",
     "dragoman.runtime": "Runtime open",
-    "dragoman.session": "Session",
-    "dragoman.time_spans": "Span",
+    "dragoman.sessions.session": "Session",
+    "dragoman.sessions.time_spans": "Span",
 }
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

@@ -16,26 +16,26 @@ from dragoman_registry.names import called
 
 from .automations import named, shipped
 from .background import background
+from .connections.form_values import check_values, to_save
+from .connections.profiles import make_profile, open_files
+from .connections.reference_migration import find_texts, record
+from .connections.saved_connections import Connections
 from .event_bus import Bus
-from .form_values import check_values, to_save
 from .hook_manager import Hooks
-from .live_driver import LiveDriver
 from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
 from .plugins.install_steps import PluginInstaller
-from .profiles import make_profile, open_files
 from .questions import Question
-from .reference_migration import find_texts, record
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
 from .sandbox.levels import achievable_level
 from .sandbox.reach.address_resolver import NearerError
 from .sandbox.reach.grants import granted
 from .sandbox.spare import Spare
-from .saved_connections import Connections
 from .secret_references import Reference
-from .session import Session
+from .sessions.live_driver import LiveDriver
+from .sessions.session import Session
 from .settings import find_paths, read_settings
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
 
+    from .connections.saved_connections import SavedConnection
     from .event_bus import Subscription
     from .hook_manager import Observer
     from .questions import Confirm
     from .sandbox.levels import Policy
-    from .saved_connections import SavedConnection
 
 AUDIT_LOG = "audit.ndjson"
 """File name of the audit log."""

@@ -13,8 +13,8 @@ from anyio import to_thread
 
 import wheelhouse
 from command_line import Machine
+from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
-from dragoman.saved_connections import SavedConnection
 from dragoman_registry.trust.keys import beside
 from fakes.lossy import serving
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from dragoman.changes import ChangeSet, UndoFile
 from dragoman.changes import files as changefiles
 from dragoman.hook_manager import Hooks
-from dragoman.session import Session
+from dragoman.sessions.session import Session
 from dragoman_api.calls import ConnectionInfo
 from dragoman_api.errors import (
     ConfigurationError,

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 import wheelhouse
-from dragoman.form_values import check_values
-from dragoman.saved_connections import SavedConnection
+from dragoman.connections.form_values import check_values
+from dragoman.connections.saved_connections import SavedConnection
 from dragoman.secret_references import Reference
 from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError, DriverCrashedError, Refused

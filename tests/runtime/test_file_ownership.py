@@ -11,8 +11,8 @@ import pytest
 
 import dragoman
 from dragoman.cli.python_files import load_file
+from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.file_ownership import find_exposure
-from dragoman.saved_connections import Connections, SavedConnection
 from dragoman.secret_references import Reference
 from dragoman.settings import change_settings, find_paths, read_settings
 from dragoman_api.errors import ConfigurationError

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 import wheelhouse
-from dragoman.saved_connections import SavedConnection
+from dragoman.connections.saved_connections import SavedConnection
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, PermissionDeniedError
 from fake_network import CODE, Names
 

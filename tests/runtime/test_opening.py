@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 import wheelhouse
+from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
-from dragoman.saved_connections import SavedConnection
 from dragoman_api.errors import (
     ConfigurationError,
     DriverCrashedError,
@@ -293,7 +293,7 @@ async def test_a_connection_that_fails_keeps_no_driver_from_being_collected(make
     async with make_runtime(driver) as runtime:
         [tree] = (await runtime.plugins.install("demo")).trees
         if step == "start":
-            monkeypatch.setattr("dragoman.live_driver.LiveDriver._start", fail)
+            monkeypatch.setattr("dragoman.sessions.live_driver.LiveDriver._start", fail)
         with pytest.raises(OSError if step == "start" else DriverFaultError):
             async with runtime.open("demo"):
                 pass

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 import wheelhouse
-from dragoman.saved_connections import SavedConnection
+from dragoman.connections.saved_connections import SavedConnection
 from dragoman.secret_references import Reference
 from dragoman_api.errors import ConfigurationError, DriverCrashedError, Refused
 from dragoman_registry.wheels import manifest_checks

@@ -6,9 +6,9 @@ import resource
 
 import pytest
 
-from dragoman.form_values import check_values
-from dragoman.profiles import make_profile
-from dragoman.saved_connections import Connections, SavedConnection
+from dragoman.connections.form_values import check_values
+from dragoman.connections.profiles import make_profile
+from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.secret_references import Reference, typed
 from dragoman.settings import find_paths
 from dragoman_api.connections import AuthScheme, SslMode

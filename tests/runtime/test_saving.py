@@ -8,7 +8,7 @@ import pytest
 import wheelhouse
 from dragoman import Delete, Plan, Reference, SavedConnection, Update, undo_lines
 from dragoman.changes.files import read_line
-from dragoman.form_values import effective
+from dragoman.connections.form_values import effective
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, PlannedRequest
 from dragoman_api.errors import AuthenticationError, ConfigurationError
 from dragoman_api.forms import FieldKind, FormField

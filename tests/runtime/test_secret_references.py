@@ -10,8 +10,8 @@ import tomllib
 import pytest
 
 from dragoman import secret_references
-from dragoman.reference_migration import find_texts, record
-from dragoman.saved_connections import Connections, SavedConnection
+from dragoman.connections.reference_migration import find_texts, record
+from dragoman.connections.saved_connections import Connections, SavedConnection
 from dragoman.secret_references import MAX_SECRET, STORED, Reference, resolve, typed
 from dragoman.settings import find_paths
 from dragoman_api.errors import ConfigurationError

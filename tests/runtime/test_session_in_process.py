@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from dragoman import Delete, Drop, Filter, Insert, RawQuery, Sort, Update
+from dragoman.sessions.time_spans import Span
 from dragoman.settings import Limit
-from dragoman.time_spans import Span
 from dragoman_api.changes import HttpRequest, Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Column, ColumnKind, Note, TimeColumn
 from dragoman_api.connections import Health

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from dragoman.connections.saved_connections import Connections
 from dragoman.plugins import Registries
-from dragoman.saved_connections import Connections
 from dragoman.settings import find_paths, read_settings, read_toml
 from dragoman_api.errors import ConfigurationError
 

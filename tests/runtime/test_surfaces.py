@@ -12,11 +12,11 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import wheelhouse
+from dragoman.connections.saved_connections import SavedConnection
 from dragoman.plugins import Plugins
 from dragoman.runtime import Runtime
 from dragoman.sandbox.driver_process import Worker
-from dragoman.saved_connections import SavedConnection
-from dragoman.session import Session
+from dragoman.sessions.session import Session
 from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
 from dragoman_worker.hook_types import HOOKS
 

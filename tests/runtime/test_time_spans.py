@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import wheelhouse
 from dragoman import Span
-from dragoman.instants import parse_instant
-from dragoman.time_spans import resolve
+from dragoman.sessions.instants import parse_instant
+from dragoman.sessions.time_spans import resolve
 from dragoman_api.columns import TimeColumn
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError, UnsupportedOperationError
 from dragoman_api.filters import TimeRange

@@ -6,12 +6,12 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 from dragoman.hook_manager import Hooks
-from dragoman.session import Session
+from dragoman.sessions.session import Session
 from dragoman_api.calls import ConnectionInfo
 from dragoman_api.connections import Server
 
 if TYPE_CHECKING:
-    from dragoman.live_driver import LiveDriver
+    from dragoman.sessions.live_driver import LiveDriver
     from dragoman.settings import Limit
 
 

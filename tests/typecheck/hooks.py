@@ -9,7 +9,7 @@ from dragoman_api.grid import CountRequest, Page, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 
 if TYPE_CHECKING:
-    from dragoman.driver_calls import Calls
+    from dragoman.sessions.driver_calls import Calls
 
 
 async def calls(calls: Calls, page: PageRequest, count: CountRequest) -> None:

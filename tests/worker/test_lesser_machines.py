@@ -21,7 +21,7 @@ HOST = """
 import json, sys
 from pathlib import Path
 import anyio
-from dragoman.saved_connections import SavedConnection
+from dragoman.connections.saved_connections import SavedConnection
 from dragoman.runtime import Runtime
 from dragoman.sandbox import Launch, Worker, achievable_level, measured_level
 from dragoman_api.errors import DragomanError

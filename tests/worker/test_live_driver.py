@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from dragoman import live_driver as module
 from dragoman.hook_manager import Hooks
-from dragoman.live_driver import LiveDriver
 from dragoman.sandbox import Launch
+from dragoman.sessions import live_driver as module
+from dragoman.sessions.live_driver import LiveDriver
 from dragoman_api.connections import Profile
 from dragoman_api.errors import DriverCrashedError, DriverFaultError
 from dragoman_api.events import PluginRestarted

@@ -15,13 +15,13 @@ import msgspec
 from anyio.abc import SocketAttribute
 
 from dragoman.background import background
-from dragoman.profiles import make_profile
+from dragoman.connections.profiles import make_profile
+from dragoman.connections.saved_connections import SavedConnection
 from dragoman.sandbox.driver_process import Launch, Worker
 from dragoman.sandbox.host_imports import find_host_imports
 from dragoman.sandbox.launch import configure
 from dragoman.sandbox.reach.grants import granted
 from dragoman.sandbox.smoke import smoke_test
-from dragoman.saved_connections import SavedConnection
 from dragoman_api.errors import DragomanError
 from dragoman_api.forms import FieldKind
 from dragoman_registry.validation import Fault, Unreadable, decode

@@ -15,7 +15,7 @@ from anyio import to_thread
 
 from dragoman.near_names import did_you_mean, near_names
 from dragoman.row_ids import spell_id
-from dragoman.unknown_outcomes import reason_of, unknown
+from dragoman.sessions.unknown_outcomes import reason_of, unknown
 from dragoman_api.changes import Outcome, OutcomeStatus, Plan
 from dragoman_api.columns import Note
 from dragoman_api.errors import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import BinaryIO
 
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
     from dragoman_api.changes import PlannedRequest
     from dragoman_api.grid import RowKey
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from dragoman.changes import ChangeReport, ChangeSet, LineOutcome
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
 
     from .options import Options
 

@@ -18,7 +18,7 @@ from .read_options import TENANT
 from .streams import attended
 
 if TYPE_CHECKING:
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
     from dragoman_api.changes import Change, Outcome, Plan, Values
 
     from .options import Options
@@ -207,7 +207,7 @@ def _show(outcomes: list[Outcome]) -> None:
 
 
 def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
-    from dragoman.unknown_outcomes import HINT
+    from dragoman.sessions.unknown_outcomes import HINT
     from dragoman_api.changes import Update
 
     if any(outcome.status == "unknown" for outcome in failed):

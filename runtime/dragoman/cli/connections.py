@@ -16,10 +16,10 @@ from .streams import attended
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dragoman.connections.saved_connections import Connections, SavedConnection
     from dragoman.runtime import Runtime
-    from dragoman.saved_connections import Connections, SavedConnection
     from dragoman.secret_references import Reference, Saved, Scheme
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
     from dragoman_api.forms import FormField
 
     from .options import Options
@@ -161,7 +161,7 @@ def _known(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
 
 def _fitting(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
     """Drop values that were saved when their field was of another kind."""
-    from dragoman.form_values import misfit
+    from dragoman.connections.form_values import misfit
 
     return {
         field.name: values[field.name]
@@ -222,7 +222,7 @@ async def _ask_form(
     typed: Secrets, name: str, form: Sequence[FormField], given: Values, *, current: Values, only: Sequence[str] = ()
 ) -> dict[str, Saved]:
     """Ask for every visible field without a value (E7), or for some of them; for advanced ones on request."""
-    from dragoman.form_values import usual, visible
+    from dragoman.connections.form_values import usual, visible
 
     from .prompts import confirm
 
@@ -243,7 +243,7 @@ async def _ask_form(
 
 
 async def _ask_field(typed: Secrets, name: str, field: FormField, current: Saved) -> Saved:
-    from dragoman.form_values import check_values
+    from dragoman.connections.form_values import check_values
     from dragoman.secret_references import entered_path
     from dragoman_api.errors import ConfigurationError
 
@@ -301,8 +301,8 @@ def _keep(typed: Secrets, store: Connections, name: str) -> None:
 
 
 def _saved(name: str, kind: str, form: Sequence[FormField], values: Values) -> SavedConnection:
-    from dragoman.form_values import to_save
-    from dragoman.saved_connections import SavedConnection
+    from dragoman.connections.form_values import to_save
+    from dragoman.connections.saved_connections import SavedConnection
 
     return SavedConnection(name=name, type=kind, values=to_save(form, values, name=name))
 
@@ -328,7 +328,7 @@ def _connected(options: Options, session: Session, begin: str, about: dict[str, 
 
 
 def _store(options: Options) -> Connections:
-    from dragoman.saved_connections import Connections
+    from dragoman.connections.saved_connections import Connections
 
     return Connections(options.paths())
 
@@ -383,7 +383,7 @@ def show(options: Options, connection: str) -> None:
 @click.pass_obj
 async def migrate(options: Options, *, connection: str) -> None:
     """Convert texts of an older file, such as "env:NAME", to references; shows what each one does, and asks first."""
-    from dragoman.reference_migration import find_texts, record
+    from dragoman.connections.reference_migration import find_texts, record
 
     async with options.runtime() as runtime:
         saved = runtime.connections.get(connection)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from dragoman.console.expectations import Verdict
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
     from dragoman_api.console import Answer, ConsoleRequest
 
     from .options import Options

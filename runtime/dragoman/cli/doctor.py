@@ -60,7 +60,7 @@ def _host(options: Options) -> Iterator[Finding]:
 
 
 def _connections(options: Options) -> Iterator[Finding]:
-    from dragoman.saved_connections import Connections
+    from dragoman.connections.saved_connections import Connections
 
     connections = Connections(options.paths())
     saved, hidden = connections.sifted()

@@ -21,8 +21,8 @@ from .read_options import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_nam
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from dragoman.session import Session
-    from dragoman.time_spans import Span
+    from dragoman.sessions.session import Session
+    from dragoman.sessions.time_spans import Span
 
     from .options import Options
 

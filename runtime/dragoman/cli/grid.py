@@ -23,8 +23,8 @@ from .read_options import (
 )
 
 if TYPE_CHECKING:
-    from dragoman.session import Session
-    from dragoman.time_spans import Span
+    from dragoman.sessions.session import Session
+    from dragoman.sessions.time_spans import Span
     from dragoman_api.filters import CompiledFilter, Filter, RawQuery
 
     from .options import Options
@@ -63,7 +63,7 @@ async def page(
     from msgspec.structs import replace
 
     from dragoman.filter_notes import APPROXIMATE
-    from dragoman.time_spans import Span
+    from dragoman.sessions.time_spans import Span
 
     from .filters import parse_rows, parse_sort
 

@@ -11,7 +11,7 @@ from dragoman.near_names import did_you_mean, near_names
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from .read_options import formatted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
     from dragoman_api.columns import Column
 
     from .options import Options
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @opens
 async def objects(options: Options, session: Session, *, parent: str | None, contains: str, format: str) -> None:
     """List the objects of a connection, each above what it contains."""
-    from dragoman.object_lists import walk
+    from dragoman.sessions.object_lists import walk
 
     top = await session.objects(parent=parent, contains=contains)
     tree = [each async for each in walk(top, lambda name: session.objects(parent=name))]

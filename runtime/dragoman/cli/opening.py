@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from dragoman.runtime import Runtime
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
 
     from .options import Options
 

@@ -224,7 +224,7 @@ def write_records(
         for record in records:
             sys.stdout.write(dumps(record) + "\n")
         return
-    from dragoman.spreadsheet_formulas import escaped, formula_notes, is_formula
+    from dragoman.exports.spreadsheet_formulas import escaped, formula_notes, is_formula
 
     safe, formulas = sys.stdout.isatty(), 0
     nothing = '""' if len(columns) == 1 else ""  # else the line would be empty, and readers would skip it

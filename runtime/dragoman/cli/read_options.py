@@ -62,7 +62,7 @@ def timed(function: F) -> F:
 
     @wraps(function)
     def run(*args: Any, since: str | None, until: str | None, all_time: bool, **more: Any) -> Any:
-        from dragoman.time_spans import Span
+        from dragoman.sessions.time_spans import Span
 
         return function(*args, span=Span(since=since, until=until, all_time=all_time), **more)
 

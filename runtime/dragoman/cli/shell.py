@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from anyio.from_thread import BlockingPortal
 
-    from dragoman.session import Session
+    from dragoman.sessions.session import Session
 
     from .options import Options
 

@@ -16,8 +16,8 @@ from .read_options import REVISION, TENANT, filtered, timed
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dragoman.session import Session
-    from dragoman.time_spans import Span
+    from dragoman.sessions.session import Session
+    from dragoman.sessions.time_spans import Span
     from dragoman_api.summaries import ColumnSummary
 
     from .options import Options

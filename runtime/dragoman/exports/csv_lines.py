@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dragoman.spreadsheet_formulas import escaped, is_formula
-
+from .spreadsheet_formulas import escaped, is_formula
 from .values import ValueReader, text_of
 
 if TYPE_CHECKING:

@@ -14,7 +14,6 @@ import msgspec
 from anyio.to_thread import run_sync
 
 from dragoman.filter_notes import filter_notes
-from dragoman.spreadsheet_formulas import formula_notes
 from dragoman_api import events
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
@@ -26,6 +25,7 @@ from .driver_notes import add_notes
 from .formats import SEPARATED, Compressor
 from .json_array import JsonArray
 from .results import ExportResult
+from .spreadsheet_formulas import formula_notes
 from .targets import FileTarget, StreamTarget
 from .values import UNREADABLE, unreadable
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.to_thread
 
-from dragoman.form_values import effective
+from dragoman.connections.form_values import effective
 from dragoman.installed_versions import installed_version
 from dragoman.near_names import did_you_mean, near_names
 from dragoman_api import events

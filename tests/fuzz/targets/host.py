@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from dragoman.authoring.wheel_build import read_project
 from dragoman.changes.files import ChangeFile, read_line, write_line
 from dragoman.changes.undo import UndoFile, _at
+from dragoman.connections.form_values import check_values
+from dragoman.connections.reference_migration import find_texts
+from dragoman.connections.saved_connections import Connections
 from dragoman.exports.checkpoints import checkpoint_path, unfinished
 from dragoman.exports.csv_lines import Csv
 from dragoman.exports.parquet import write_parquet
 from dragoman.exports.targets import FileTarget
 from dragoman.exports.values import UNREADABLE
-from dragoman.form_values import check_values
-from dragoman.reference_migration import find_texts
-from dragoman.saved_connections import Connections
 from dragoman.secret_references import Reference
 from dragoman.settings import find_paths, read_settings, read_toml
 from dragoman_api.columns import Column, ColumnKind
@@ -269,9 +269,8 @@ def _checkpoint(folder: Path) -> Callable[[bytes], object]:
 
 _MEANT = (ConfigurationError,)
 TARGETS = (
-    Target(name="connections-toml", parses="dragoman.saved_connections:Connections", make=_connections, grammar=_toml,
-    allowed=_MEANT,
-           bounds=Bounds(seconds_per_kb=0.03)),
+    Target(name="connections-toml", parses="dragoman.connections.saved_connections:Connections", make=_connections,
+           grammar=_toml, allowed=_MEANT, bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="config-toml", parses="dragoman.settings:read_settings", make=_settings, grammar=_toml, allowed=_MEANT,
            bounds=Bounds(seconds_per_kb=0.03)),
     Target(name="pyproject-toml", parses="dragoman.authoring.wheel_build:read_project", make=_project, grammar=_toml,

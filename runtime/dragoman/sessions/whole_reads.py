@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
+from dragoman.exports import add_notes, choose_columns, read_row
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm, ExportRequest
-
-from .exports import add_notes, choose_columns, read_row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from dragoman.exports import Export, ExportResult, Shape
     from dragoman_api.columns import Note
 
     from .driver_calls import Calls
-    from .exports import Export, ExportResult, Shape
     from .prepared_reads import Preparation, Prepared, Scope
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
+from dragoman.filter_notes import filter_notes
 from dragoman_api import events
 from dragoman_api.columns import Note, TimeColumn
 from dragoman_api.errors import (
@@ -21,7 +22,6 @@ from dragoman_api.filters import CompiledFilter, Filter, FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.hookspecs import DriverSpec
 
-from .filter_notes import filter_notes
 from .match_any import check_any, excluded
 from .time_spans import DEFAULT, Span, resolve
 

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Self, TypeGuard
 
 import anyio
 
+from dragoman.background import background
+from dragoman.sandbox.driver_process import Worker
+from dragoman.sandbox.proxy import DriverProxy
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
     ConnectionFailedError,
@@ -24,25 +27,20 @@ from dragoman_registry.client.trees import leasing
 from dragoman_registry.ip_addresses import canonical
 from dragoman_worker.hook_types import HOOKS
 
-from .background import background
-from .sandbox.driver_process import Worker
-from .sandbox.proxy import DriverProxy
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from anyio.abc import TaskStatus
 
+    from dragoman.hook_manager import Hooks
+    from dragoman.sandbox.driver_process import Launch
+    from dragoman.sandbox.reach.address_history import AddressHistory
+    from dragoman.sandbox.reach.address_resolver import NearerError
+    from dragoman.sandbox.spare import Spare
     from dragoman_api.connections import Server
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
-
-    from .hook_manager import Hooks
-    from .sandbox.driver_process import Launch
-    from .sandbox.reach.address_history import AddressHistory
-    from .sandbox.reach.address_resolver import NearerError
-    from .sandbox.spare import Spare
 
 RESTARTS = 3
 """Restarts within `WINDOW_SECONDS` at most."""

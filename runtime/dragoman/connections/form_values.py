@@ -6,19 +6,17 @@ from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING
 
+from dragoman.secret_references import Reference
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FormField
 from dragoman_registry.ip_addresses import MAX_HOST, canonical
 from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL
 
-from .secret_references import Reference
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dragoman.secret_references import Saved
     from dragoman_api.forms import FieldValue
-
-    from .secret_references import Saved
 
 
 def usual(field: FormField) -> FieldValue:

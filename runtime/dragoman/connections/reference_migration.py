@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from dragoman.questions import Question
+from dragoman.secret_references import STORED, Reference, entered_path, typed
 from dragoman_api.forms import FieldKind
 
 from .form_values import usual, visible
-from .questions import Question
 from .saved_connections import SavedConnection
-from .secret_references import STORED, Reference, entered_path, typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

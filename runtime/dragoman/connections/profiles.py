@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dragoman.secret_references import MAX_PEM, Reference, read_file, regular_file
 from dragoman_api.connections import AuthScheme, Profile, Secrets, SslMode
 from dragoman_api.errors import ConfigurationError
-
-from .secret_references import MAX_PEM, Reference, read_file, regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dragoman.secret_references import NamedFile, Saved
     from dragoman_api.forms import FieldValue
 
     from .saved_connections import SavedConnection
-    from .secret_references import NamedFile, Saved
 
 
 def open_files(values: Mapping[str, Saved]) -> dict[str, NamedFile]:

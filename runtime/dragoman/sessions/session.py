@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from anyio.to_thread import run_sync
 
+from dragoman.console.variables import fill
+from dragoman.exports import Export, ExportSource, choose
+from dragoman.settings import Limit
 from dragoman_api import events
 from dragoman_api.changes import Drop, Insert, PlanRequest, object_of
 from dragoman_api.columns import ObjectsRequest
@@ -28,14 +31,11 @@ from dragoman_api.summaries import SummaryRequest
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
 from .change_events import event_of, untold
-from .console.variables import fill
 from .counts_and_rows import Count, Rows
 from .driver_calls import Calls
-from .exports import Export, ExportSource, choose
 from .object_lists import matching, whole_level
 from .prepared_reads import Preparation, Scope, until_unchanged
 from .result_checks import check_position, check_summary, inside, within
-from .settings import Limit
 from .time_spans import DEFAULT
 from .whole_reads import read_rows, run_export
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
+    from dragoman.exports import ExportResult
     from dragoman_api.cells import Cell
     from dragoman_api.changes import Change, HttpRequest, Outcome, Plan
     from dragoman_api.columns import Description, ObjectList
@@ -55,7 +56,6 @@ if TYPE_CHECKING:
     from dragoman_api.grid import Page, RowKey, Sort
     from dragoman_api.summaries import ColumnSummary
 
-    from .exports import ExportResult
     from .live_driver import LiveDriver
     from .time_spans import Span
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dragoman.row_ids import spell_id
 from dragoman_api import events
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, object_of
-
-from .row_ids import spell_id
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change

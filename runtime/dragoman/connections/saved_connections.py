@@ -9,14 +9,13 @@ from typing import Any
 
 import msgspec
 
+from dragoman.file_ownership import Exposure, expect_own, find_exposure
+from dragoman.near_names import did_you_mean, near_names
+from dragoman.sandbox.reach.address_history import AddressHistory
+from dragoman.secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
+from dragoman.settings import Paths, read_toml, write_atomically
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.names import TYPE
-
-from .file_ownership import Exposure, expect_own, find_exposure
-from .near_names import did_you_mean, near_names
-from .sandbox.reach.address_history import AddressHistory
-from .secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
-from .settings import Paths, read_toml, write_atomically
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_TEXT = 16_384

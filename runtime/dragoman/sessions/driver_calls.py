@@ -5,23 +5,23 @@ from __future__ import annotations
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from dragoman.automations import Meter
+from dragoman.exports.part_checks import counted
 from dragoman_api.calls import Call
 from dragoman_api.errors import DragomanError
 from dragoman_worker.hook_types import EXPORT, HOOKS
 
-from .automations import Meter
-from .exports.part_checks import counted
 from .unknown_outcomes import tell_unknown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
+    from dragoman.settings import Limit
     from dragoman_api.events import Event
     from dragoman_api.exports import ExportPart, ExportRequest
     from dragoman_api.hookspecs import DriverSpec
 
     from .live_driver import LiveDriver
-    from .settings import Limit
 
     Result = TypeVar("Result")
     Request = TypeVar("Request")

@@ -1,0 +1,1 @@
+"""Saved connections, and what becomes of one before a driver receives it."""

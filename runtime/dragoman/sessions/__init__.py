@@ -1,0 +1,1 @@
+"""Open connections: a typed method for each operation, and the way of a call to its driver."""
