@@ -35,7 +35,7 @@ _ROOMS = {
     "export": "export:export",
     "insert": "changes:insert",
     "objects": "objects:objects",
-    "open": "shell:open_",
+    "open": "open_prompt:open_",
     "page": "grid:page",
     "plugins": "plugins:plugins",
     "registry": "registry:registry",

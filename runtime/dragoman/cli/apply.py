@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from .command_files import command_file
+from .common_arguments import CONNECTION
 from .errors import NOT_APPLIED
-from .global_options import CONNECTION, Command
+from .global_options import Command
 from .opening import opens
 from .output import dumps, plain, request_document, say, say_notes, write_json, write_request, write_table
 from .streams import attended

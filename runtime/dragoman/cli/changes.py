@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .common_arguments import CONNECTION, OBJECT
 from .errors import NOT_APPLIED
-from .global_options import CONNECTION, OBJECT, Command
+from .global_options import Command
 from .opening import opens
 from .option_values import parse_values, take_pairs
 from .output import plain, request_document, say, say_hint, say_notes, write_json, write_request, write_table

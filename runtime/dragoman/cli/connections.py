@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .global_options import CONNECTION, Command, Group
+from .common_arguments import CONNECTION
+from .global_options import Command, Group
 from .opening import opens, tell_warnings
 from .option_values import take_pairs
 from .output import plain, say, show_size

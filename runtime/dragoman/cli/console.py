@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from .command_files import command_file
+from .common_arguments import CONNECTION
 from .errors import FAILED
-from .global_options import CONNECTION, Command
+from .global_options import Command
 from .opening import opens
 from .output import (
     dumps,

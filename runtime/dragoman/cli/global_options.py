@@ -1,4 +1,4 @@
-"""Commands and groups that accept the global options at any position, and arguments that many commands share."""
+"""Commands and groups that accept the global options at any position."""
 
 from __future__ import annotations
 
@@ -8,19 +8,6 @@ from typing import Any
 import click
 
 from .command_files import CommandFile, check_apart, note_files
-from .options import Options
-
-
-def complete_connection(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
-    """Return the saved connections that begin with what was typed."""
-    from dragoman.settings import read_toml
-
-    saved = read_toml((context.obj or Options()).paths().connections)
-    return [name for name in sorted(saved) if name.startswith(incomplete)]
-
-
-CONNECTION = click.argument("connection", metavar="NAME", shell_complete=complete_connection)
-OBJECT = click.argument("object", metavar="OBJECT")
 
 
 def _globals(*, hidden: bool) -> list[click.Option]:

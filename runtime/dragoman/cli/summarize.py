@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import output
-from .global_options import CONNECTION, OBJECT, Command
+from .common_arguments import CONNECTION, OBJECT
+from .global_options import Command
 from .opening import opens
 from .read_options import REVISION, TENANT, filtered, timed
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .global_options import Command, complete_connection
+from .common_arguments import complete_connection
+from .global_options import Command
 from .output import say
 
 if TYPE_CHECKING:

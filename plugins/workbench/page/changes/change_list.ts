@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 import { sameCell } from "../grid/cells.ts";
-import type { Overlay } from "../grid/page_rows.ts";
+import type { Overlay } from "../grid/row_blocks.ts";
 import type { Cell, ChangeEntry, Row } from "../messages.ts";
 
 export interface Change {

@@ -20,7 +20,7 @@ import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type Arrangement, UNTOUCHED, moved, resized, visible, withHidden, withPinned } from "./column_layout.ts";
 import { copyArea } from "./copying.ts";
-import { PageRows } from "./page_rows.ts";
+import { RowBlocks } from "./row_blocks.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { type GridActions, GridView } from "./view.ts";
 
@@ -81,7 +81,7 @@ export class GridController {
   /** Counts up when rows have arrived or changed. */
   readonly version = signal(0);
   readonly view: GridView;
-  #rows: PageRows;
+  #rows: RowBlocks;
   /** What the rows shown were asked for with; `query` may be ahead of it. */
   #asked: Query = EVERYTHING;
   /** Their span with absolute instants: time goes on, and they stay the same. */
@@ -103,7 +103,7 @@ export class GridController {
     });
   }
 
-  get rows(): PageRows {
+  get rows(): RowBlocks {
     return this.#rows;
   }
 
@@ -148,9 +148,9 @@ export class GridController {
     return { connection, object, ...this.#asked, span: this.#span ?? this.#asked.span };
   }
 
-  #newRows(): PageRows {
+  #newRows(): RowBlocks {
     [this.#asked, this.#span] = [this.query.peek(), null];
-    const rows: PageRows = new PageRows(
+    const rows: RowBlocks = new RowBlocks(
       (order, signal) => call("page", { ...this.shown, ...order }, signal),
       {
         arrived: (page) => this.#arrived(rows, page),
@@ -165,7 +165,7 @@ export class GridController {
     this.status.value = { ...this.status.peek(), ...part };
   }
 
-  #arrived(rows: PageRows, page: PageAnswer): void {
+  #arrived(rows: RowBlocks, page: PageAnswer): void {
     if (rows !== this.#rows) return;
     const { notes, total, totalExact: exact, columns } = rows;
     const time = page.time ?? null;

@@ -54,13 +54,15 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
     void grid.start();
     return () => grid.close();
   }, [grid]);
+  const arrived = grid.columns.value.length > 0 || grid.status.value.failed !== null;
   useEffect(() => {
-    if (!open.capabilities.includes("time-range")) return;
+    // only the columns that tell time are asked for here: the rows come first
+    if (!arrived || !open.capabilities.includes("time-range")) return;
     call("describe", { connection, object }).then(
       (described) => setTime(described.time ?? null),
       () => setTime(null), // the grid says why the object cannot be read
     );
-  }, [connection, object]);
+  }, [connection, object, arrived]);
   useEffect(() => {
     if (!pane) return;
     // the pane takes room from the grid: the cell that it tells of stays in view

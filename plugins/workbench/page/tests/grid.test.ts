@@ -4,7 +4,7 @@ import { isCut, line, show, typed } from "../grid/cells.ts";
 import { asCsv, asJson, asText, spelled } from "../grid/clipboard.ts";
 import { UNTOUCHED, arranged, moved, visible, withHidden } from "../grid/column_layout.ts";
 import { MAX_EXTENT, Places, ROW_HEIGHT, Rows } from "../grid/geometry.ts";
-import { BLOCK, PageRows, type PageOrder } from "../grid/page_rows.ts";
+import { BLOCK, RowBlocks, type BlockOrder } from "../grid/row_blocks.ts";
 import { HEAD, Selection, step } from "../grid/selection.ts";
 import type { Cell, Column, PageAnswer } from "../messages.ts";
 
@@ -98,8 +98,8 @@ test("keys move within the rows and into the head", () => {
 
 /** A server with so many rows, which counts offsets up to `reach` and goes on by cursors. */
 function server(total: number, reach = Infinity) {
-  const orders: PageOrder[] = [];
-  const fetch = async (order: PageOrder): Promise<PageAnswer> => {
+  const orders: BlockOrder[] = [];
+  const fetch = async (order: BlockOrder): Promise<PageAnswer> => {
     orders.push(order);
     const offset = order.cursor ? Number(order.cursor) : order.offset;
     if (!order.cursor && offset + order.limit > reach) throw { code: "window-exceeded", message: "too far" };
@@ -116,7 +116,7 @@ function server(total: number, reach = Infinity) {
   return { orders, fetch };
 }
 
-async function settled(rows: PageRows, place: number): Promise<string | undefined> {
+async function settled(rows: RowBlocks, place: number): Promise<string | undefined> {
   rows.wanted(place, Math.min(place + 20, rows.count - 1));
   for (let wait = 0; wait < 2_000 && !rows.row(place); wait += 1) await new Promise((done) => setImmediate(done));
   return rows.row(place)?.id;
@@ -126,7 +126,7 @@ const silent = { arrived: () => {}, failed: (error: unknown) => assert.fail(Stri
 
 test("rows are fetched where they are seen, and only so many are kept", async () => {
   const { orders, fetch } = server(1_000_000);
-  const rows = new PageRows(fetch, silent);
+  const rows = new RowBlocks(fetch, silent);
   rows.start();
   assert.equal(await settled(rows, 0), "0");
   assert.equal(await settled(rows, 999_990), "999990");
@@ -138,7 +138,7 @@ test("rows are fetched where they are seen, and only so many are kept", async ()
 
 test("rows past a server's offsets are reached by cursors, forwards and backwards", async () => {
   const { orders, fetch } = server(50_000, 10_000);
-  const rows = new PageRows(fetch, silent);
+  const rows = new RowBlocks(fetch, silent);
   rows.start();
   await settled(rows, 0);
   assert.equal(await settled(rows, 43_210), "43210");

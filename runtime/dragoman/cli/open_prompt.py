@@ -15,8 +15,9 @@ from dragoman.near_names import did_you_mean, near_names
 from . import app
 from .advice import LINES as COMMANDS
 from .advice import inside
+from .common_arguments import CONNECTION
 from .errors import USAGE
-from .global_options import CONNECTION, Command
+from .global_options import Command
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
 from .signals import asked

@@ -11,14 +11,14 @@ const MOST_BLOCKS = 200;
 const STRIDE = 1_000;
 const MOST_NOTES = 100;
 
-export interface PageOrder {
+export interface BlockOrder {
   readonly offset: number;
   readonly limit: number;
   readonly cursor?: string;
   readonly total: boolean;
 }
 
-export type FetchPage = (order: PageOrder, signal: AbortSignal) => Promise<PageAnswer>;
+export type FetchPage = (order: BlockOrder, signal: AbortSignal) => Promise<PageAnswer>;
 
 /** Told when rows have arrived, and when a fetch failed; the next fetch in view tries again. */
 export interface Listener {
@@ -36,7 +36,7 @@ export interface Overlay {
 
 const BARE: Overlay = { cell: () => undefined, state: () => "" };
 
-export class PageRows implements GridData {
+export class RowBlocks implements GridData {
   readonly #fetch: FetchPage;
   readonly #listener: Listener;
   readonly #blocks = new Map<number, readonly Row[]>();
