@@ -135,7 +135,7 @@ def literal(text: str) -> str:
     A text that is not JSON stays as it is, so that the beginning of a cut cell can be told.
 
     >>> literal("[draft]"), literal('["a"]')
-    ('[draft]', '"[\\\\"a\\\\"]"')
+    ('[draft]', '"[\\"a\\"]"')
     """
     if text.lstrip()[:1] not in ("[", "{"):
         return text

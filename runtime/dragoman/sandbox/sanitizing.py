@@ -51,9 +51,9 @@ CROSSING = frozenset({*tree(DriverError), ConfigurationError, UnsupportedOperati
 
 RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CROSSING) | {
     "address-refused", "build-failed", "bundle-damaged", "change-file-invalid", "conformance-failed",
-    "dependency-missing", "expectation-syntax", "export-running", "extra-missing", "filter-syntax", "inbox-full",
-    "internal", "key-exposed", "key-missing", "length-required", "limit-exceeded", "link-broken", "not-signed",
-    "path-refused", "registry-not-written", "registry-stale", "registry-unreachable", "repair-needed",
+    "dependency-missing", "expectation-syntax", "export-running", "extra-missing", "filter-syntax", "format-unknown",
+    "inbox-full", "internal", "key-exposed", "key-missing", "length-required", "limit-exceeded", "link-broken",
+    "not-signed", "path-refused", "registry-not-written", "registry-stale", "registry-unreachable", "repair-needed",
     "resume-refused", "rollback", "root-mismatch", "root-unknown", "sandbox-insufficient", "script-failed",
     "server-ends", "source-missing", "state-damaged", "state-newer", "state-unreadable", "stopped", "system",
     "terminated", "tests-not-run", "timed-out", "token-unknown", "undo-unfinished", "upload-conflict",

@@ -10,7 +10,6 @@ from dragoman_api import (
     Column,
     ColumnKind,
     Description,
-    Note,
     Object,
     ObjectList,
     ObjectsRequest,
@@ -25,6 +24,7 @@ from dragoman_api.cells import cut
 from dragoman_api.errors import ObjectNotFoundError, QueryError, RowNotFoundError, UnsupportedOperationError
 from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
 from dragoman_api.kit import cursors
+from dragoman_api.kit.column_choice import sortable
 from dragoman_api.kit.derived_hooks import CountFromExport, CountFromPages, ExportFromPages, PageFromExport
 from dragoman_api.testing.memory_server import MemoryServer
 
@@ -109,7 +109,7 @@ class PagingDriver(ExportFromPages, CountFromPages, _Base):
             columns=chosen,
             cells=[[_cell(row.get(column.name)) for column in chosen] for row in rows],
             keys=[RowKey(request.object, row["id"]) for row in rows],
-            notes=[_dropped(sort.column) for sort in request.sort],
+            notes=sortable(request.sort, columns.get, lambda _: REASONS["sort"])[1],
             offset=offset,
         )
 
@@ -146,7 +146,3 @@ class CursorDriver(PagingDriver):
 
 def _cell(value: Any) -> Any:
     return cut(msgspec.json.encode(value).decode()) if isinstance(value, list) else value
-
-
-def _dropped(column: str) -> Note:
-    return Note(code="sort-dropped", column=column, reason=REASONS["sort"])
