@@ -1,4 +1,4 @@
-"""The deadline of each hook: after it, the host gives up the call."""
+"""The deadline of each hook: after it, the host gives up on the call."""
 
 from __future__ import annotations
 

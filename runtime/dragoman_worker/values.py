@@ -434,7 +434,7 @@ def _put(value: Any, path: list[str], pieces: list[Any]) -> Any:
         return type(value)("".join(pieces)) if isinstance(value, str) else type(value)(b"".join(pieces))
     if isinstance(value, list):
         return pieces
-    raise ValueFaultError("parts of a value that is no list, text or bytes")
+    raise ValueFaultError("parts of a value that is not a list, text or bytes")
 
 
 def _check_elements(elements: int) -> None:
@@ -475,7 +475,7 @@ def _check_summary(summary: ColumnSummary) -> None:
     numbers += [value.rows for value in summary.values]
     numbers += [bucket.rows for bucket in summary.buckets]
     if not all(0 <= number < 1 << 64 for number in numbers):
-        raise ValueFaultError("a figure of a summary is no number of rows")
+        raise ValueFaultError("a figure of a summary is not a number of rows")
 
 
 def _check_completion(completion: Completion) -> None:

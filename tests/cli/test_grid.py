@@ -175,7 +175,7 @@ def test_an_answer_that_is_no_table_is_no_csv(shop):
     for path in ("/x", "/text"):
         done = shop("console", "shop", f"GET {path}", "--format", "csv", code=1)
         assert done.out == ""
-        assert "no table, so it cannot be CSV" in done.err
+        assert "not a table, so it cannot be CSV" in done.err
     done = shop("console", "shop", "GET /missing", "--format", "csv", code=1)
     assert done.out == ""
     assert "no such thing" in done.err

@@ -37,13 +37,13 @@ class SuggestionKind(StrEnum):
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One way to go on: `text` takes the place of the characters from `start` to `end`.
+    """One way to continue: `text` takes the place of the characters from `start` to `end`.
 
     Attributes:
         text: Without line breaks and control characters.
         kind: What it is.
         start: Number of characters before the replaced ones.
-        end: Number of characters before the first one behind them; at least `start`.
+        end: Number of characters before the first one after them; at least `start`.
         detail: A few words beside it, such as a field's type; may be empty.
     """
 

@@ -122,7 +122,7 @@ class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 
     @property
     def text(self) -> str:
-        """The id, for a database whose keys are texts; QueryError if it is none."""
+        """The id, for a database whose keys are texts; QueryError if it is not a text."""
         return text_id(self.id)
 
 

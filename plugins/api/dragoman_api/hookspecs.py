@@ -298,7 +298,7 @@ class DriverSpec:
 
     @hookspec(firstresult=True)
     async def complete_console(self, request: CompletionRequest) -> Completion | None:
-        """Suggest how a console text goes on at the cursor: methods, paths, keywords, names of objects and fields.
+        """Suggest how to continue a console text at the cursor: methods, paths, keywords, names of objects and fields.
 
         A driver answers from what it keeps. It may read names and columns the first time that it needs them, and if
         that fails, it suggests without them: no request goes out for each key that a person types. Time and memory grow

@@ -152,7 +152,7 @@ class Mask:
     def find(self, text: str) -> Iterator[tuple[int, int]]:
         """Find all secrets in a text without line breaks, overlapping ones included.
 
-        A secret that repeats itself (``abab``) would be found at each repetition: these are one find.
+        A secret that repeats itself (``abab``) would be found at each repetition: these count as one find.
         """
         for form in self._forms:
             at = text.find(form)

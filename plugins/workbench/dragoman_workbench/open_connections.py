@@ -62,7 +62,7 @@ class OpenConnections:
         self._running = Counter[str]()
 
     def names(self) -> set[str]:
-        """Return the connections that are open, or were closed only because nobody used them."""
+        """Return the connections that are open, or were closed only because they were not used."""
         return {name for name, held in self._held.items() if held.session is not None} | self._idle
 
     def all(self) -> list[Opened]:
@@ -91,7 +91,7 @@ class OpenConnections:
         if held.error is not None:
             raise held.error
         if held.session is None:
-            raise DragomanError(f"the opening of {name} was cancelled", code="cancelled")
+            raise DragomanError(f"opening {name} was cancelled", code="cancelled")
         return self.about(name)
 
     async def _hold(self, name: str, held: _Held) -> None:

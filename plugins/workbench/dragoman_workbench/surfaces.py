@@ -38,7 +38,7 @@ def why_not_here(plugin: str, excluded: Collection[str]) -> str:
 def check_surface(plugin: str, excluded: Collection[str]) -> None:
     """Refuse a driver on a surface that it excludes; raises ConfigurationError."""
     if reason := why_not_here(plugin, excluded):
-        raise ConfigurationError(reason, hint="use a browser of a computer", code="surface-excluded")
+        raise ConfigurationError(reason, hint="use a browser on a computer", code="surface-excluded")
 
 
 KNOWN_SECONDS = 900.0

@@ -147,7 +147,7 @@ export interface Column {
 
 export type ColumnKind = "binary" | "boolean" | "date" | "decimal" | "float" | "geo" | "integer" | "json" | "other" | "range" | "text" | "time" | "timestamp" | "unsigned";
 
-/** How a console text goes on behind that many characters (code points). */
+/** How to continue a console text after that many characters (code points). */
 export interface CompleteAsked {
   readonly connection: string;
   readonly text: string;
@@ -1020,13 +1020,13 @@ export interface State {
 }
 
 /**
- * One way to go on: `text` takes the place of the characters from `start` to `end`.
+ * One way to continue: `text` takes the place of the characters from `start` to `end`.
  *
  * Attributes:
  *     text: Without line breaks and control characters.
  *     kind: What it is.
  *     start: Number of characters before the replaced ones.
- *     end: Number of characters before the first one behind them; at least `start`.
+ *     end: Number of characters before the first one after them; at least `start`.
  *     detail: A few words beside it, such as a field's type; may be empty.
  */
 export interface Suggestion {

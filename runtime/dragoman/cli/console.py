@@ -143,7 +143,7 @@ def _failures(request: ConsoleRequest, answer: Answer, verdicts: Sequence[Verdic
 def _misshapen(request: ConsoleRequest, answer: Answer, shape: str) -> Iterator[tuple[str, int]]:
     """Yield that an answer without rows was asked for as CSV; an answer that reports an error fails for that."""
     if shape == "csv" and answer.status < ERRORS and any(part.page is None and part.text for part in _parts(answer)):
-        reason = "the answer is no table, so it cannot be CSV: leave out --format csv, or use --json"
+        reason = "the answer is not a table, so it cannot be CSV: leave out --format csv, or use --json"
         yield reason, request.line
 
 
@@ -193,7 +193,7 @@ def _show(answer: Answer, format: str, *, escape: bool) -> None:
             if format == "table" and not part.page.cells:
                 say("no rows")
         elif format == "csv":
-            pass  # it is no table, which `_failures` or `_misshapen` says
+            pass  # it is not a table, which `_failures` or `_misshapen` says
         elif part.kind == "json" and format == "ndjson":
             sys.stdout.write(dumps(_body(part)) + "\n")
         elif part.kind == "json":

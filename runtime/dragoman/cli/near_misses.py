@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]:
-    """Add near names to an error about an unknown column or object; an empty object is none."""
+    """Add similar names to an error about an unknown column or object; an empty object names none."""
     from dragoman_api.errors import DragomanError, ObjectNotFoundError
 
     try:

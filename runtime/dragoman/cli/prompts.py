@@ -55,7 +55,7 @@ def _misfit(answer: str, near: Sequence[str], count: int) -> str:
         return f"choose one by its number, 1 to {count}, or by the beginning of its name"
     if answer.isdecimal():
         return f"there is no choice {answer}: the numbers are 1 to {count}"
-    return f"{answer!r} fits {' and '.join(near)}" if near else f"{answer!r} is none of them"
+    return f"{answer!r} fits {' and '.join(near)}" if near else f"{answer!r} is not one of them"
 
 
 def _show(prompt: str) -> None:

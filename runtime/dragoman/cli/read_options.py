@@ -67,7 +67,7 @@ def timed(function: F) -> F:
         return function(*args, span=Span(since=since, until=until, all_time=all_time), **more)
 
     for option in (
-        click.option("--all-time", is_flag=True, help="All rows, also where only the newest are read by default."),
+        click.option("--all-time", is_flag=True, help="All rows, even where only the newest are read by default."),
         click.option("--until", metavar="TIME", help="Only rows before this time, written as for --since."),
         click.option("--since", metavar="TIME", help="Only rows from this time on: 2026-11-23T12:00:00Z, -1h, now-7d."),
     ):

@@ -33,7 +33,9 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 @OBJECT
 @click.argument("column")
 @filtered
-@click.option("--values", default=10, show_default=True, type=int, help="Number of the most frequent values, to 100.")
+@click.option(
+    "--values", default=10, show_default=True, type=int, help="Number of the most frequent values, at most 100."
+)
 @click.option("--buckets", default=10, show_default=True, type=int, help="Number of buckets at most, to 50.")
 @TENANT
 @REVISION
@@ -43,7 +45,7 @@ async def summarize(
     options: Options, session: Session, *, object: str, column: str, filters: tuple[str, ...], raw: tuple[str, ...],
     match: str, values: int, buckets: int, tenant: str | None, revision: str, span: Span,
 ) -> None:  # fmt: skip
-    """Summarize a column: frequent values, rows without one, extremes, and how numbers and dates spread."""
+    """Summarize a column: frequent values, rows without a value, extremes, and how numbers and dates spread."""
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)

@@ -97,7 +97,7 @@ def read(text: str, requests: Sequence[ConsoleRequest]) -> list[list[Expectation
 
 
 def near_misses(text: str) -> list[Note]:
-    r"""Return a note ``expectation-like`` for each comment that reads like an expectation and is none.
+    r"""Return a note ``expectation-like`` for each comment that reads like an expectation but is not one.
 
     >>> [note.reason for note in near_misses("GET /\n# Expects status 200\n# now the orders")]
     ["line 2: '# Expects status 200' is a comment that checks nothing"]

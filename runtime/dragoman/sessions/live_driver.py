@@ -124,7 +124,7 @@ class LiveDriver:
 
     @property
     def sandbox(self) -> str:
-        """The level that holds the driver, and what is missing from full."""
+        """The level at which the driver is confined, and what is missing from full."""
         return str(self._worker.report) if self._worker else "none"
 
     @property

@@ -384,7 +384,7 @@ class Session:
         return await self._calls.run(DriverSpec.parse_console, ConsoleText(text))
 
     async def complete(self, text: str, position: int | None = None) -> Completion:
-        """Suggest how a console text goes on at a place; nothing is sent once the driver knows names and columns.
+        """Suggest how to continue a console text at a place; nothing is sent once the driver knows names and columns.
 
         Args:
             text: The console text, which need not be complete.

@@ -254,7 +254,7 @@ def test_a_readme_that_no_parser_is_quick_with_stays_text(bad: Page) -> None:
       requestAnimationFrame(next);
     })""")
     assert frames < 2_000  # milliseconds between two frames; the parser would hold the page for a minute
-    bad.get_by_text("Shown as it is written: it takes too long.").wait_for()
+    bad.get_by_text("Shown as it is written: it takes too long to format.").wait_for()
     assert bad.locator("pre.prose").inner_text().startswith("> - > - ")
     bad.get_by_role("tab", name="Changelog").click()
     bad.locator(".markdown h2 em", has_text="changed").wait_for()

@@ -24,7 +24,7 @@ _HEAD = re.compile(rf"^[^\S\n]*({'|'.join(METHODS)})[^\S\n]+(\S*)", re.IGNORECAS
 _WORD = re.compile(r"[^\S\n]*([A-Za-z]*)\Z")
 _REST = re.compile(r"[\w.@*+-]*")
 _BARE = re.compile(r"[\w.@*+-]*\Z")
-# Possessive: no character is looked at more than twice, also if a string or a comment has no end. An object without
+# Possessive: no character is looked at more than twice, even if a string or a comment has no end. An object without
 # inner ones is one token.
 _STRING = r'"(?!"")(?:[^"\\\n]++|\\[^\n])*+"'
 _FLAT = rf'(?P<flat>\{{(?:[^{{}}\[\]"#/]++|{_STRING})*+\}}|\[(?:[^{{}}\[\]"#/]++|{_STRING})*+\])'
@@ -38,7 +38,7 @@ _NEAR = 4_096
 
 
 class Where(StrEnum):
-    """What the cursor stands in."""
+    """What surrounds the cursor."""
 
     METHOD = "method"
     PATH = "path"
@@ -52,13 +52,13 @@ class ConsolePlace:
     """The place of the cursor.
 
     Attributes:
-        where: What it stands in; ``nothing`` in a comment or behind a finished body.
+        where: What surrounds it; ``nothing`` in a comment or after a finished body.
         typed: The characters of the word before the cursor.
         start: Where the word begins.
-        end: Where it ends, which may be behind the cursor.
+        end: Where it ends, which may be after the cursor.
         quoted: The word is in a string.
         method: Of the request, in capitals; empty in a method.
-        path: Of the request: as far as the cursor if it stands in the path.
+        path: Of the request: as far as the cursor if it is in the path.
         keys: The keys around the cursor from the outermost, an empty text for an element of an array. In a value, the
             last is its own key.
     """

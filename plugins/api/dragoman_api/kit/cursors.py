@@ -53,7 +53,7 @@ _MOST = 1 << 20  # bytes of a position
 def query_of(request: PageRequest | ExportRequest) -> dict[str, object]:
     """Return the parts of a request that a position depends on, by name.
 
-    The revision is none of them: the first page names it, so it stands in the position; see `revision_of`.
+    The revision is not among them: the first page names it, so the position holds it; see `revision_of`.
     """
     columns = None if request.columns is None else sorted(set(request.columns))
     parts: dict[str, object] = {

@@ -328,7 +328,7 @@ def _id(row: Any, key: Sequence[Column]) -> RowId:
 
 
 def _part(value: Any, kind: ColumnKind) -> Any:
-    """Return the value of a key column as a part of an id. Raises ValueError if it is none."""
+    """Return the value of a key column as a part of an id. Raises ValueError if it cannot be one."""
     if value is None or isinstance(value, dict):
         raise ValueError("there is no id")
     if isinstance(value, list):

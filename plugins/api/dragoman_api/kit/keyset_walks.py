@@ -51,7 +51,7 @@ class Walk(Generic[Row, Key]):
     ended: bool = False
 
     def accept(self, rows: Sequence[Row], asked: int, keys: list[Key] | None = None) -> Sequence[Row]:
-        """Take the rows after `position`, move on behind them, and return those that belong to the walk.
+        """Take the rows after `position`, move past them, and return those that belong to the walk.
 
         Args:
             rows: The server's answer, in order.

@@ -119,7 +119,7 @@ def _place(row: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
         if isinstance(held, dict):
             row[name] = row = held
             continue
-        raise ValueError(f"the value at {'.'.join(path)} lies in one that is no object, at '{name}'")
+        raise ValueError(f"the value at {'.'.join(path)} lies in one that is not an object, at '{name}'")
     if row.get(path[-1]) is None:
         row[path[-1]] = value
 

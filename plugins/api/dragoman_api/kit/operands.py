@@ -68,7 +68,7 @@ def single(value: object) -> bool | int | float | str | Decimal:
     """Check that an operand is one value.
 
     Raises:
-        ValueError: It is none, or several.
+        ValueError: It is not one value.
     """
     if not isinstance(value, bool | int | float | str | Decimal):
         raise ValueError("it takes one value; for rows without a value use 'null'")  # noqa: TRY004 - a reason like the others

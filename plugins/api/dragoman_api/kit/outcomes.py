@@ -149,7 +149,7 @@ class Sending:
         """Begin to send."""
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        """Record what an error means for the changes, and return whether it is told."""
+        """Record what an error means for the changes, and return whether they have their outcomes."""
         if isinstance(error, DragomanError):
             sent, reason = error.details.get("sent") is not False, error.message
             if isinstance(error, ConnectionFailedError) and not self.outcomes.told and not sent:

@@ -37,7 +37,7 @@ def check(value: object, formats: Iterable[str]) -> None:
         formats: The column's formats, one per mapping, each with its alternatives.
 
     Raises:
-        ValueError: It is no date; the message names the formats. A value that only the server can judge passes.
+        ValueError: It is not a date; the message names the formats. A value that only the server can judge passes.
     """
     names = list(dict.fromkeys(name for each in formats for name in each.split("||")))
     readers = [_reader(name) for name in names]
@@ -49,7 +49,7 @@ def check(value: object, formats: Iterable[str]) -> None:
         text = each if isinstance(each, str) else _digits(each)
         if not any(reader and _reads(reader, text) for reader in readers):
             shown = text if len(text) <= 80 else f"{text[:80]}…"
-            raise ValueError(f"'{shown}' is no date in the format {' or '.join(names)}")
+            raise ValueError(f"'{shown}' is not a date in the format {' or '.join(names)}")
 
 
 def is_iso(text: str) -> bool:

@@ -67,7 +67,7 @@ def _instant(text: str, found: Field) -> Decimal:
     try:
         at = operands.instant(text)
     except ValueError as error:
-        raise QueryError(f"a range of '{found.name}' has a bound that is no instant: {error}") from error
+        raise QueryError(f"a range of '{found.name}' has a bound that is not an instant: {error}") from error
     digits = min(_DIGITS[each] for each in found.types)
     if at != round(at, digits):
         reason = f"'{found.name}' holds {digits} digits of a second, so no range of it can begin or end at {text}"

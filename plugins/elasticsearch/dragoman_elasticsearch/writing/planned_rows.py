@@ -86,7 +86,7 @@ class PlannedRow(RowWrite):
             try:
                 self.undo = self._undo()
             except RecursionError:
-                raise NotSentError("the document is nested too deeply to be taken back") from None
+                raise NotSentError("the document is nested too deeply for the change to be undone") from None
         return bool(self.action)
 
     def _write(self) -> tuple[str, str | None]:

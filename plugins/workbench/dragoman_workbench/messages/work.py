@@ -85,7 +85,7 @@ class Executed(Message, frozen=True, kw_only=True):
 
 
 class CompleteAsked(Request, frozen=True, kw_only=True):
-    """How a console text goes on behind that many characters (code points)."""
+    """How to continue a console text after that many characters (code points)."""
 
     connection: Name
     text: Annotated[str, Meta(max_length=1 << 20)]

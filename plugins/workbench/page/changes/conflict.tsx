@@ -24,11 +24,11 @@ export function Conflict({ open, change }: { open: Opened; change: Change }) {
   const value = (name: string) => row.cells[columns.findIndex((column) => column.name === name)] ?? ["missing", ""];
   const mine = () => {
     if (row.key) list.rebase(change.number, row.key);
-    setChosen("Yours is in the change list again, over theirs.");
+    setChosen("Your change is in the change list again, and now replaces theirs.");
   };
   const drop = () => {
     list.remove(new Set([change.number]));
-    setChosen("Theirs stays.");
+    setChosen("Their values stay.");
   };
   return (
     <div class="conflict">

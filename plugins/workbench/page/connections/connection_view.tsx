@@ -25,7 +25,7 @@ export function ConnectionView({ open }: { open: Opened }) {
         <p class="banner warn" key={text}>{text}</p>
       ))}
       <Empty icon="table" title="Choose an object">
-        <p>The objects of this server are listed at the left.</p>
+        <p>The objects of this server are listed on the left.</p>
         <p class="actions center">
           <span class="narrow-only"><Button label="Show objects" onClick={() => (sidebarOpen.value = true)} /></span>
           {open.hooks.includes("parse_console") && (

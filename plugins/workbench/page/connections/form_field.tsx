@@ -99,7 +99,7 @@ function Referred({ field, entry, change, control }: ControlProps) {
           type={(own === "secret" && !seen ? "password" : "text") as "text"}
           value={String(entry.value ?? "")}
           autocomplete={own === "secret" ? "new-password" : "off"}
-          placeholder={own === "path" ? "path of a file of certificates" : ""}
+          placeholder={own === "path" ? "path of a certificate file" : ""}
           spellcheck={false}
           onInput={(event) => change({ kind: own, value: event.currentTarget.value })}
         />

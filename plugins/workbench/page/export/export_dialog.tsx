@@ -68,7 +68,7 @@ export function ExportDialog({ open, object, query, columns, close }: {
         </>
       }
     >
-      <p>{filters ? `The rows that match the filter (${filters} ${filters === 1 ? "row" : "rows"}).` : "All rows."}</p>
+      <p>{filters ? `The rows that match the filter (${filters} filter ${filters === 1 ? "row" : "rows"}).` : "All rows."}</p>
       <label class="field">
         <span>Format</span>
         <select value={format} onChange={(event) => setFormat(event.currentTarget.value as Format)}>
@@ -100,7 +100,7 @@ export function ExportDialog({ open, object, query, columns, close }: {
           <span>To</span>
           <select value={to} onChange={(event) => setTo(event.currentTarget.value as typeof to)}>
             <option value="folder">the folder {folder}</option>
-            <option value="download">a download of the browser</option>
+            <option value="download">a download in the browser</option>
           </select>
         </label>
       )}

@@ -13,7 +13,7 @@ export function ExportsView() {
     <div class="page">
       <h1>Exports</h1>
       {!all.length && (
-        <Empty icon="export" title="Nothing was exported yet">
+        <Empty icon="export" title="Nothing has been exported yet">
           <p>A grid exports its rows with its filter. To write into a folder instead of a download:</p>
           <CopyCommand command="dragoman workbench --export-to DIR" />
         </Empty>

@@ -201,7 +201,7 @@ function Values({ row, place, change }: { row: FilterRow; place: string; change:
       <input
         class="value"
         aria-label={`Values of ${place}`}
-        placeholder="values, with commas between"
+        placeholder="values, separated by commas"
         value={typed ?? joinList(row.values ?? [])}
         onInput={(event) => {
           setTyped(event.currentTarget.value);

@@ -36,7 +36,7 @@ export function GlancePanel({ grid, column, close }: { grid: GridController; col
           <Figures summary={summary} />
           {summary.bars.length > 1 && <Bars summary={summary} filter={widens ? null : filter} />}
           {summary.values.length > 0 && <Values summary={summary} filter={widens ? null : filter} />}
-          {widens && <p class="muted">Rows of the filter are joined by “any”: a further one would show more rows.</p>}
+          {widens && <p class="muted">The filter matches any of its rows, so a further one would show more rows.</p>}
           <Notes notes={summary.notes} all />
         </div>
       )}

@@ -141,7 +141,7 @@ function StructureIcon() {
   );
 }
 
-/** Where one is, how many rows there are, and how long the last page took. */
+/** Where the cursor is, how many rows there are, and how long the last page took. */
 function StatusLine({ grid, open }: { grid: GridController; open: Opened }) {
   const [counted, setCounted] = useState("");
   const { total, exact, seconds, walking, loading } = grid.status.value;
@@ -299,7 +299,7 @@ export function whyNoEdit(grid: GridController, place: Place): string {
   if (!found) return "This row is still loading.";
   const { column, row, cell } = found;
   if (row.key === null) return "This row has no key, so no change can name it.";
-  if (column.written && column.written !== "always") return column.reasons?.edit ?? "The server keeps this column.";
+  if (column.written && column.written !== "always") return column.reasons?.edit ?? "Only the server writes this column.";
   if (column.reasons?.edit) return column.reasons.edit;
   return isCut(cell) ? "Only the beginning of this value is here. Edit it in the side pane, which fetches all of it." : "";
 }

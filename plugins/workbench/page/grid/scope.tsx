@@ -115,7 +115,7 @@ function OwnSpan({ time, span, range, ask, close }: {
         {field("From", since, setSince)}
         {field("To", until, setUntil)}
         <p class="muted">
-          In the time of this browser ({Intl.DateTimeFormat().resolvedOptions().timeZone}). The first instant is
+          In this browser's time zone ({Intl.DateTimeFormat().resolvedOptions().timeZone}). The first instant is
           included, the last is not; an empty field sets no bound.
         </p>
         {backwards && <p class="field-error" role="alert">From is not before to.</p>}

@@ -14,7 +14,7 @@ const policy = globalThis.trustedTypes?.createPolicy("dragoman-reader", { create
 function read(text: string, signal: AbortSignal): Promise<Root> {
   const worker = new Worker((policy?.createScriptURL("") ?? reader) as string, { type: "module" });
   return new Promise<Root>((resolve, reject) => {
-    const late = setTimeout(() => reject(new Error("it takes too long")), PATIENCE);
+    const late = setTimeout(() => reject(new Error("it takes too long to format")), PATIENCE);
     signal.addEventListener("abort", () => (clearTimeout(late), reject(signal.reason)));
     worker.addEventListener("message", ({ data }) => (clearTimeout(late), resolve(data as Root)));
     worker.addEventListener("error", () => (clearTimeout(late), reject(new Error("it cannot be read"))));

@@ -90,12 +90,12 @@ export function DriverView({ id }: { id: string }) {
       </p>
       <p>{driver.summary}</p>
       {quarantined && <p class="banner bad" role="alert"><strong>Quarantined:</strong> {quarantined.reason}</p>}
-      {driver.unavailable_here && <p class="banner warn">{driver.unavailable_here}. Use a browser of a computer.</p>}
+      {driver.unavailable_here && <p class="banner warn">{driver.unavailable_here}. Use a browser on a computer.</p>}
       {failed !== null && <ErrorBox error={failed} act={(wanted) => void remedy(wanted, load)} />}
       <InstallProgress />
       <dl class="facts">
         <div><dt>Reaches</dt><dd>{driver.reaches}</dd></div>
-        <div><dt>Vouched for by</dt><dd>{page.publisher || "nobody named"}</dd></div>
+        <div><dt>Vouched for by</dt><dd>{page.publisher || "no publisher named"}</dd></div>
         {page.server_versions.length > 0 && <div><dt>Servers</dt><dd>{page.server_versions.join(", ")}</dd></div>}
         {driver.size > 0 && <div><dt>Size</dt><dd>{fileSize(driver.size)}</dd></div>}
         {page.used_by.length > 0 && <div><dt>Used by</dt><dd>{page.used_by.join(", ")}</dd></div>}

@@ -36,7 +36,7 @@ def test_a_date_that_a_format_reads_passes(formats: str, value: Any) -> None:
 
 @pytest.mark.parametrize(("formats", "value"), MISFITS)
 def test_a_value_that_no_format_reads_is_refused_with_the_formats(formats: str, value: Any) -> None:
-    with pytest.raises(ValueError, match="is no date in the format ") as caught:
+    with pytest.raises(ValueError, match="is not a date in the format ") as caught:
         check(value, [formats])
     assert " or ".join(formats.split("||")) in str(caught.value)
 

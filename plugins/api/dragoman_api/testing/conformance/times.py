@@ -56,7 +56,7 @@ class TimeConformance:
                     assert sum([part.rows async for part in parts]) == expected, time
 
     async def test_a_range_holds_beside_a_filter(self, target: Target) -> None:
-        """A page under both has the rows that both leave, also if any filter row is enough."""
+        """A page under both has the rows that both leave, even if any filter row is enough."""
         name, rows = await _timed(target)
         target.needs("compile_filter")
         time = next(_ranges(name, [row[name] for row in rows]))
