@@ -235,7 +235,7 @@ class Driver:
         return asked.complete(names or [], await self._view_of(asked.target) if asked.target else None)
 
     async def _view_of(self, name: str) -> View | None:
-        """Return what is known of an object, without asking whether it still holds."""
+        """Return what is known of an object, without asking whether it is still valid."""
         try:
             return self._views.known(name)
         except ObjectNotFoundError:

@@ -28,7 +28,7 @@ class ProductionLock:
         self._until: dict[str, float] = {}
 
     def until(self, connection: str) -> float | None:
-        """Return until when writes are allowed (seconds since the epoch); None while it is locked."""
+        """Return the time until which writes are allowed (seconds since the epoch); None while it is locked."""
         until = self._until.get(connection, 0.0)
         return until if until > self._clock() else None
 

@@ -341,7 +341,7 @@ export interface ExecuteAsked {
   readonly remember?: boolean;
 }
 
-/** The answers so far; `error` is what ended the run before its end. */
+/** The answers so far; `error` is what ended the run early. */
 export interface Executed {
   readonly answers: readonly ConsoleAnswer[];
   readonly error: Failure | null;
@@ -864,7 +864,7 @@ export interface Planned {
   readonly undoable: boolean;
 }
 
-/** One request as it will be sent, the changes it carries out, and in words what it does if it is hard to read. */
+/** One request as it will be sent, the changes it carries out, and what it does, in words, if it is hard to read. */
 export interface PlannedStep {
   readonly request: HttpRequest;
   readonly changes: readonly number[];
@@ -1168,7 +1168,7 @@ export interface Unlock {
 }
 
 /**
- * What an update changes; `permissions` and `publisher` are what it asks beyond the installed version.
+ * What an update changes; `permissions` and `publisher` are what it asks for beyond the installed version.
  *
  * Attributes:
  *     unavailable_here: As of `DriverSummary`.

@@ -49,8 +49,8 @@ class Scope:
         filters: Rows of the filter.
         match: ``all`` or ``any``.
         span: The rows' span of time.
-        tenant: Whose rows, where the object has tenants.
-        revision: The revision to read at; empty for now.
+        tenant: The tenant whose rows are read, if the object has tenants.
+        revision: The revision to read at; empty for the current one.
         residual: As in `PageRequest`.
     """
 

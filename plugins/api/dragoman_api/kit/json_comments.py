@@ -153,7 +153,7 @@ def bounded(text: str, at: int, size: int) -> int:
 
 
 def after_blanks(text: str, at: int) -> int:
-    """Return the first place from another one that is not blank, or the end of the text."""
+    """Return the first place at or after another one that is not blank, or the end of the text."""
     blanks = _BLANKS.match(text, at)
     assert blanks is not None  # nothing is blank, too
     return blanks.end()

@@ -93,7 +93,7 @@ def _is_named_month(field: Field, value: Scalar) -> bool:
 
 
 def own_format(field: Field, value: Scalar) -> str | None:
-    """Return the format in which a month or a year is something else in every index: seconds, an hour, a week."""
+    """Return the format in which a month or a year means something else in every index: seconds, an hour, a week."""
     if not _is_named_month(field, value):
         return None
     other = _NO_MONTH if "-" in str(value) else _NO_YEAR

@@ -66,7 +66,7 @@ def large_integers(value: Any) -> bool:
 
 
 def rounded(given: object, value: object) -> bool:
-    """Return whether a number was entered in more digits than the 64-bit float holds that is stored."""
+    """Return whether a number was entered with more digits than the stored 64-bit float holds."""
     if not isinstance(value, float) or isinstance(given, float):
         return False
     return Decimal(str(given).strip()) != Decimal(repr(value))

@@ -117,7 +117,7 @@ class Installed(Message, frozen=True, kw_only=True):
 
 
 class UpdateOffer(Message, frozen=True, kw_only=True):
-    """What an update changes; `permissions` and `publisher` are what it asks beyond the installed version.
+    """What an update changes; `permissions` and `publisher` are what it asks for beyond the installed version.
 
     Attributes:
         unavailable_here: As of `DriverSummary`.

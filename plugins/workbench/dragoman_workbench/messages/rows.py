@@ -206,7 +206,7 @@ class PlanAsked(Request, frozen=True, kw_only=True):
 
 
 class PlannedStep(Message, frozen=True, kw_only=True):
-    """One request as it will be sent, the changes it carries out, and in words what it does if it is hard to read."""
+    """One request as it will be sent, the changes it carries out, and what it does, in words, if it is hard to read."""
 
     request: HttpRequest
     changes: list[int]

@@ -78,7 +78,7 @@ class ConsoleAnswer(Message, frozen=True, kw_only=True):
 
 
 class Executed(Message, frozen=True, kw_only=True):
-    """The answers so far; `error` is what ended the run before its end."""
+    """The answers so far; `error` is what ended the run early."""
 
     answers: list[ConsoleAnswer]
     error: Failure | None = None

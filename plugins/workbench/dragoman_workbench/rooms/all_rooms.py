@@ -197,7 +197,7 @@ class _Front:
     async def answer(self, asked: AnswerQuestion) -> Done:
         """Answer a question."""
         if not self._questions.answer(asked.id, yes=asked.yes):
-            raise ConfigurationError("this question was answered already", code="not-found")
+            raise ConfigurationError("this question has already been answered", code="not-found")
         return Done()
 
     async def preferences(self, asked: PreferencesAsked) -> Preferences:

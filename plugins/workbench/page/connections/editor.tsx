@@ -131,7 +131,7 @@ function FormView({ form, heading, replace = "" }: { form: Form; heading: string
           field={field}
           entry={entries[field.name]}
           change={(entry) => change(field.name, entry)}
-          fault={failed?.field === field.name ? failed.message : empty.has(field.name) ? "This field must not be empty." : ""}
+          fault={failed?.field === field.name ? failed.message : empty.has(field.name) ? "Must not be empty." : ""}
         />
       ));
   const advanced = shown.filter((field) => field.advanced);

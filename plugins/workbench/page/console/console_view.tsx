@@ -89,7 +89,8 @@ export function ConsoleView({ open }: { open: Opened }) {
         label: `${moment(entry.at)}  ${entry.text.trim().slice(0, 60).replaceAll("\n", " ")}`,
         run: () => editor.current?.module.replaceText(editor.current.view, entry.text),
       }));
-      openMenu("History", items.length ? items : [{ label: "Nothing has been run yet", disabled: true, run: () => {} }], anchor);
+      const none = [{ label: "Nothing has been run yet", disabled: true, run: () => {} }];
+      openMenu("History", items.length ? items : none, anchor);
     } catch (error) {
       toast(asFailure(error).message, "bad");
     }

@@ -68,7 +68,11 @@ export function ExportDialog({ open, object, query, columns, close }: {
         </>
       }
     >
-      <p>{filters ? `The rows that match the filter (${filters} filter ${filters === 1 ? "row" : "rows"}).` : "All rows."}</p>
+      <p>
+        {filters
+          ? `The rows that match the filter (${filters} filter ${filters === 1 ? "row" : "rows"}).`
+          : "All rows."}
+      </p>
       <label class="field">
         <span>Format</span>
         <select value={format} onChange={(event) => setFormat(event.currentTarget.value as Format)}>

@@ -299,7 +299,7 @@ export function whyNoEdit(grid: GridController, place: Place): string {
   if (!found) return "This row is still loading.";
   const { column, row, cell } = found;
   if (row.key === null) return "This row has no key, so no change can name it.";
-  if (column.written && column.written !== "always") return column.reasons?.edit ?? "Only the server writes this column.";
+  if (column.written && column.written !== "always") return column.reasons?.edit ?? "The server writes this column.";
   if (column.reasons?.edit) return column.reasons.edit;
   return isCut(cell) ? "Only the beginning of this value is here. Edit it in the side pane, which fetches all of it." : "";
 }

@@ -25,7 +25,7 @@ _SCALARS = (ColumnKind.TEXT, ColumnKind.BOOLEAN)
 
 
 class SummaryConformance:
-    """Promises to a column at a glance, and to a person who types."""
+    """Promises about a column at a glance, and about completion while a person types."""
 
     async def test_a_summary_counts_the_rows_that_pages_show(self, target: Target) -> None:
         """A figure that is not named in `approximate` is the figure of the cells of all rows.
