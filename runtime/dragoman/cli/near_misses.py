@@ -38,7 +38,7 @@ async def near_columns(session: Session, object: str, names: Iterable[str]) -> l
     """Return a line for each name that is no column of an object and resembles one."""
     known = await _known_names(session, object, objects=False)
     found = {name: near_names(name, known) for name in names if name not in known}
-    return [f"there is no column {name!r}{did_you_mean(near)}" for name, near in found.items() if near]
+    return [f"{name}: did you mean {' or '.join(near)}?" for name, near in found.items() if near]
 
 
 async def _known_names(session: Session, object: str, *, objects: bool) -> list[str]:
