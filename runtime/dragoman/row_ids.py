@@ -7,6 +7,7 @@ bytes. On the command line, a text that would be read as one of these is a JSON 
 from __future__ import annotations
 
 import json
+import shlex
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -100,3 +101,14 @@ def _spelled(value: Any, made: Any) -> Any:
 
 def _has_bytes(value: object) -> bool:
     return isinstance(value, bytes) or (isinstance(value, list) and any(isinstance(part, bytes) for part in value))
+
+
+def cell_command(connection: str, object: str, id: RowId, column: str) -> str:  # noqa: A002 - the contract's words
+    """Return the command that prints a whole cell, to be pasted.
+
+    >>> cell_command("shop", "orders", "17", "note"), cell_command("shop", "orders", "-K1", "note")
+    ('dragoman cell shop orders 17 note', 'dragoman cell shop -- orders -K1 note')
+    """
+    words = [object, spell_id(id), column]
+    end = ["--"] if any(word.startswith("-") for word in words) else []
+    return shlex.join(["dragoman", "cell", connection, *end, *words])

@@ -35,6 +35,8 @@ COLUMNS = {
         ("title=a=b", "a=b"),
         ("title=", ""),
         ("title:=null", None),
+        ('title:="a"', "a"),
+        ('title:="[\\"a\\"]"', Json('"[\\"a\\"]"')),
         ("day=2024", "2024"),
         ("at=17", "17"),
         ("time=12", "12"),
@@ -140,6 +142,7 @@ def test_dropping_is_refused_where_nobody_can_confirm_it(shop):
     done = shop("drop", "shop", "books", code=1)
     assert "error[refused]" in done.err
     assert "  try: dragoman drop shop books --yes" in done.err
+    assert "  try: dragoman drop shop 'a $(id)' --yes" in shop("drop", "shop", "a $(id)", code=1).err
     assert shop("drop", "shop", "books", "--yes").out == "dropped books\n"
     assert shop("drop", "shop", "books", "--dry-run").out == "DELETE /books\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from asyncio import Protocol, get_running_loop
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
+from shlex import quote
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -79,7 +80,7 @@ async def serving(
         ConfigurationError: The folder is not a registry, or the address is not available.
     """
     if not await anyio.to_thread.run_sync((root / "targets" / "catalog").is_file):
-        raise ConfigurationError(f"{root} is not a registry", hint=f"dragoman registry init {root}")
+        raise ConfigurationError(f"{root} is not a registry", hint=f"dragoman registry init {quote(str(root))}")
     uploads = Uploads(root, tokens=tokens or {}, on_event=on_event)
     files = _Files(root, names=frozenset(map(str.lower, names)) if names or is_loopback(host) else None)
     app = web.Application(middlewares=[files.answer])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
@@ -142,7 +143,7 @@ class FolderSource:
             raise _unreachable(str(full), error.strerror or error) from error
 
     def _invalid(self, path: str, reason: str) -> IndexInvalidError:
-        hint = f"dragoman registry verify {self.root}"
+        hint = f"dragoman registry verify {shlex.quote(str(self.root))}"
         return IndexInvalidError(f"{self.root / path} {reason}", hint=hint, details={"path": path})
 
 

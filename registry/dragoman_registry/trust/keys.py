@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import ConfigurationError
@@ -64,7 +65,7 @@ def own_key(path: Path, *, new: bool = False) -> Path:
     """
     public = path.with_suffix(PUBLIC)
     if path == public:
-        hint = f"dragoman driver key {path.with_suffix(PRIVATE)}"
+        hint = f"dragoman driver key {quote(str(path.with_suffix(PRIVATE)))}"
         raise ConfigurationError(f"{path} is the name of a public key", hint=hint)
     for file in (path, public) if new else ():
         if os.path.lexists(file):
@@ -100,7 +101,9 @@ def read_private(path: Path) -> CryptoSigner:
 
     try:
         if path.stat().st_mode & 0o077 and os.name == "posix":
-            raise ConfigurationError(f"others can read the key {path}", hint=f"chmod 600 {path}", code="key-exposed")
+            raise ConfigurationError(
+                f"others can read the key {path}", hint=f"chmod 600 {quote(str(path))}", code="key-exposed"
+            )
         key = load_pem_private_key(path.read_bytes(), None)
     except (OSError, ValueError, TypeError) as error:
         raise _no_key(path, error) from error

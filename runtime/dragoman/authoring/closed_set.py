@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from contextlib import suppress
@@ -79,7 +80,8 @@ def close_set(
             _download(folder, str(requirement).partition(";")[0])
             found = _best(requirement, folder)
         if found is None:
-            hint = f"pip download --only-binary=:all: --dest {folder} {str(requirement).partition(';')[0]!r}"
+            wanted = [str(folder), str(requirement).partition(";")[0]]
+            hint = shlex.join(["pip", "download", "--only-binary=:all:", "--dest", *wanted])
             raise _unmet(requirement, f"{folder} has no wheel of it", hint)
         chosen[name] = found
         todo += [each for wheel in found[1] for each in inspect(wheel, driver=False, native=True).requires]

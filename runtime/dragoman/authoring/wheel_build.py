@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -250,8 +251,8 @@ def _run_backend(path: Path, folder: Path) -> list[Path]:
     made = [wheel for each in folders for wheel in each.glob("*.whl")]
     if done.returncode or len(made) != 2:
         last = (done.stderr.strip() or "it made no wheel").splitlines()[-1]
-        needed = " ".join(system.requires)
-        hint = f"pip install {needed}" if "No module named" in last else "python -m build shows the whole output"
+        needed = shlex.join(["pip", "install", "--", *system.requires])
+        hint = needed if "No module named" in last else "python -m build shows the whole output"
         raise ConfigurationError(f"{path} cannot be built by {backend}: {last}", hint=hint, code="build-failed")
     return made
 

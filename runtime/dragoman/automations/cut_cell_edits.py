@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, ClassVar
 
-from dragoman.row_ids import spell_id
+from dragoman.row_ids import cell_command, spell_id
 from dragoman_api.cells import CELL_CUT, ELLIPSIS, is_cut
 from dragoman_api.changes import Insert, Update
 from dragoman_api.errors import Refused
@@ -37,8 +36,8 @@ class CutCells:
                 if is_cut(value) or _looks_cut(value):
                     key = change.key.id if isinstance(change, Update) else change.id
                     row = spell_id(key) if key else "a new row"
-                    words = ["cell", call.connection.name, str(call.object), spell_id(key) if key else "ID", column]
-                    hint = f"fetch the whole value first, and edit that\n{shlex.join(['dragoman', *words])}"
+                    command = cell_command(call.connection.name, str(call.object), key or "ID", column)
+                    hint = f"fetch the whole value first, and edit that\n{command}"
                     raise Refused(f"{column} of {row} is the beginning of a longer value", hint=hint)
 
 

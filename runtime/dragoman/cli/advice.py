@@ -69,11 +69,11 @@ def lines(hint: str) -> Iterator[str]:
         if not words:
             yield f"hint: {text}"
         elif not _place:
-            yield f"try: {text}"
+            yield f"try: {shlex.join(words)}"  # nothing in it means something to a shell
         elif here := _here(words):
             yield f"try: {here}"
         else:
-            yield f"hint: outside of this shell: {text}"
+            yield f"hint: outside of this shell: {shlex.join(words)}"
 
 
 def advice(about: Note | DragomanError) -> Iterator[str]:

@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 from collections import UserDict
+from contextlib import closing
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,11 @@ def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | 
     try:
         with options.cleanup:
             result = cli.main(words, prog_name="dragoman", standalone_mode=False, obj=options)
-            code = wait(result) if inspect.iscoroutine(result) else result
+            if inspect.iscoroutine(result):
+                with closing(result):  # Ctrl-C may come before it is awaited
+                    code = wait(result)
+            else:
+                code = result
         sys.stdout.flush()
     except SystemExit:  # completion, and scripts that end themselves
         raise

@@ -136,7 +136,7 @@ async def drop(options: Options, session: Session, *, object: str, dry_run: bool
         statement = f"  # {plain(first.statement)}" if first.statement else ""
         request = f"{plain(str(first.request))}{statement}  to {_address(options, session)}"
         if not attended():
-            hint = f"dragoman drop {session.name} {object} --yes"
+            hint = shlex.join(["dragoman", "drop", session.name, object, "--yes"])
             raise Refused(f"cannot ask to confirm  {request}: not a terminal; nothing was sent", hint=hint)
         from .prompts import ask
 
@@ -214,14 +214,7 @@ def _advise(session: Session, change: Change, failed: list[Outcome]) -> None:
     if any(outcome.status == "unknown" for outcome in failed):
         say(f"  {HINT}")
     if failed and failed[0].status == "conflict" and isinstance(change, Update):
-        from dragoman.row_ids import spell_id
+        from dragoman.row_ids import cell_command
 
-        words = [
-            "dragoman",
-            "cell",
-            session.name,
-            change.key.object,
-            spell_id(change.key.id),
-            next(iter(change.values)),
-        ]
-        say_hint(shlex.join(words), indent="  ")
+        column = next(iter(change.values))
+        say_hint(cell_command(session.name, change.key.object, change.key.id, column), indent="  ")

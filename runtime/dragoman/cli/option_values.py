@@ -100,5 +100,5 @@ def _value(text: str, *, column: str, must: bool, about: Column | None) -> objec
     if not must and about is not None and about.kind == "decimal" and type(value) in (int, float):
         return Decimal(text.strip())
     if not isinstance(value, list | dict):
-        return value
+        return literal(value) if isinstance(value, str) and not isinstance(value, Json) else value
     return Json(text) if must or about is None or about.repeated or about.kind in _JSON else literal(text)

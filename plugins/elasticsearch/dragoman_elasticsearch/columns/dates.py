@@ -39,22 +39,33 @@ def check(value: object, formats: Iterable[str]) -> None:
     Raises:
         ValueError: It is not a date; the message names the formats. A value that only the server can judge passes.
     """
-    names = list(dict.fromkeys(name for each in formats for name in each.split("||")))
-    readers = [_reader(name) for name in names]
-    if None in readers:
-        return
+    formats = [*formats]
     for each in value if isinstance(value, list) else [value]:
         if each is None or isinstance(each, dict | list):
             continue
         text = each if isinstance(each, str) else _digits(each)
-        if not any(reader and _reads(reader, text) for reader in readers):
+        if not may_read(text, formats):
             shown = text if len(text) <= 80 else f"{text[:80]}…"
-            raise ValueError(f"'{shown}' is not a date in the format {' or '.join(names)}")
+            raise ValueError(f"'{shown}' is not a date in the format {' or '.join(_names(formats))}")
+
+
+def may_read(text: str, formats: Iterable[str]) -> bool:
+    """Return whether a format of a column reads a text as a date, or may read it: some only the server knows.
+
+    >>> may_read("31.01.2024", ["dd.MM.yyyy"]), may_read("2024-01-31", ["dd.MM.yyyy"])
+    (True, False)
+    """
+    readers = [_reader(name) for name in _names(formats)]
+    return None in readers or any(reader and _reads(reader, text) for reader in readers)
 
 
 def is_iso(text: str) -> bool:
     """Return whether a text is a date or a part of one as ISO 8601 writes it: `2024`, `2024-01-31T12:00:00Z`."""
     return _reads(_ISO, text)
+
+
+def _names(formats: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(name for each in formats for name in each.split("||")))
 
 
 def _digits(value: object) -> str:

@@ -180,6 +180,11 @@ class Field:
         return ColumnKind.INTEGER if {*self.types} <= {*_WHOLE, "unsigned_long"} else ColumnKind.FLOAT
 
     @property
+    def formats_known(self) -> bool:
+        """Whether the mapping, which names the formats, may be read."""
+        return all(gap.name != "hidden" for gap in self.gaps)
+
+    @property
     def whole(self) -> str:
         """The field that holds whole strings: the keyword sub-field, else the field."""
         return self.keyword or self.field

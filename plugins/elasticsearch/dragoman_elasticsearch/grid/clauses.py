@@ -88,7 +88,7 @@ def _equal(
         notes.append("letter case is compared")
     if row.case is False and (found.keyword or found.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
         return _any([{"term": {found.whole: _folding(str(value), features, notes)}} for value in values])
-    if any(filter_values.is_month(found, value) for value in values):
+    if any(filter_values.is_month(found, value) or filter_values.is_foreign(found, value) for value in values):
         return _any([_date(found, value) for value in values])
     if len(values) > filter_values.MAX_TERMS:
         raise ValueError(f"{len(values):,} values; the server takes {filter_values.MAX_TERMS:,} at most")
@@ -107,10 +107,12 @@ def signed_zero(found: Field) -> bool:
 
 
 def _date(found: Field, value: filter_values.Scalar) -> Clause:
+    if filter_values.is_foreign(found, value):  # `term` takes no format; it means this range
+        return {"range": {found.field: {"gte": value, "lte": value, "format": filter_values.iso_format(found)}}}
     if not filter_values.is_month(found, value):
         return {"term": {found.field: value}}
     first, following = filter_values.month(value)
-    return {"range": {found.field: {"gte": first, "lt": following, "format": filter_values.month_format(found)}}}
+    return {"range": {found.field: {"gte": first, "lt": following, "format": filter_values.iso_format(found)}}}
 
 
 def _any(clauses: list[Clause]) -> Clause:
@@ -160,9 +162,11 @@ def _range(values: tuple[filter_values.Scalar, ...], row: Filter, found: Field, 
             continue
         if not filter_values.is_month(found, value):
             bounds[_RANGE[op]] = value
+            if filter_values.is_foreign(found, value):
+                bounds["format"] = filter_values.iso_format(found)
             continue
         first, following = filter_values.month(value)  # "after 2024-01" begins where the month ends
         name = "gte" if op in (Op.GT, Op.GE) else "lt"
         bounds[name] = following if op in (Op.GT, Op.LE) else first
-        bounds["format"] = filter_values.month_format(found)
+        bounds["format"] = filter_values.iso_format(found)
     return {"range": {found.whole: bounds}}

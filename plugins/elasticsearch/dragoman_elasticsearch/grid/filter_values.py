@@ -51,18 +51,18 @@ def typed(field: Field, value: object, *, pattern: bool = False) -> Scalar:
     if not text and (pattern or (field.family not in (Family.KEYWORD, Family.KEYED) and not field.keyword)):
         raise ValueError("an empty value matches nothing here")
     if field.family is Family.DATE and not pattern:
-        _date(text, field.formats)
+        _date(text, field)
     return _address(text) if field.family is Family.IP else text
 
 
-def _date(text: str, formats: Iterable[str]) -> None:
+def _date(text: str, field: Field) -> None:
     """Refuse a date that is no ISO date and that no format of the column reads.
 
     Date maths (`now-1d`, `2024-01-01||/M`) is the server's.
     """
     anchor = text.partition("||")[0]
-    if not anchor.startswith("now") and not dates.is_iso(anchor):
-        dates.check(anchor, formats)
+    if field.formats_known and not anchor.startswith("now") and not dates.is_iso(anchor):
+        dates.check(anchor, field.formats)
 
 
 def _number(value: object, types: Iterable[str]) -> int | Decimal:
@@ -92,6 +92,14 @@ def _is_named_month(field: Field, value: Scalar) -> bool:
     return field.family is Family.DATE and _MONTH.fullmatch(str(value)) is not None
 
 
+def is_foreign(field: Field, value: Scalar) -> bool:
+    """Return whether a date is written in ISO, though no format of the column is: the request must name the format."""
+    anchor = str(value).partition("||")[0]
+    if field.family is not Family.DATE or not field.formats_known or _is_named_month(field, anchor):
+        return False
+    return dates.is_iso(anchor) and not dates.may_read(anchor, field.formats)
+
+
 def own_format(field: Field, value: Scalar) -> str | None:
     """Return the format in which a month or a year means something else in every index: seconds, an hour, a week."""
     if not _is_named_month(field, value):
@@ -105,13 +113,13 @@ def own_format(field: Field, value: Scalar) -> str | None:
 
 
 def month(value: Scalar) -> tuple[str, str]:
-    """Return the first instants of a month or year and of the next one, as date math in `month_format`."""
+    """Return the first instants of a month or year and of the next one, as date math in `iso_format`."""
     unit = "M" if "-" in str(value) else "y"
     return f"{value}||/{unit}", f"{value}||+1{unit}/{unit}"
 
 
-def month_format(field: Field) -> str:
-    """Return the format of a range with a month or a year in it; its other bound may be in the field's own format."""
+def iso_format(field: Field) -> str:
+    """Return the format of a range with an ISO date in it; its other bound may be in the field's own format."""
     names = "||".join([DATE_FORMAT.split("||", maxsplit=1)[0], *field.formats]).split("||")
     return "||".join(dict.fromkeys(names))
 

@@ -54,7 +54,7 @@ def edited(field: Field, value: object) -> object:
         if isinstance(value, list) and all(isinstance(each, dict) or each is None for each in value):
             return _sendable(value)
         raise ValueError("a nested array takes a JSON array of objects")
-    if field.family is Family.DATE and all(gap.name != "ignore_malformed" for gap in field.gaps):
+    if field.family is Family.DATE and all(gap.name not in ("ignore_malformed", "hidden") for gap in field.gaps):
         dates.check(value, field.formats)
     if isinstance(value, list) or (isinstance(value, dict) and field.family in _OBJECTS):
         return _sendable(value)

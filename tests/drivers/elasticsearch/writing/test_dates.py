@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer
+from drivers.elasticsearch.test_objects import read
 
-from dragoman_api import Insert, Json, OutcomeStatus
+from dragoman_api import Filter, Insert, Json, OutcomeStatus
 from dragoman_elasticsearch.columns.dates import check
+from dragoman_elasticsearch.grid import filter_values
+from dragoman_elasticsearch.writing.edited_values import edited
 
 if TYPE_CHECKING:
     from drivers.elasticsearch.rig import Rig
@@ -69,6 +72,27 @@ class Rules:
         lenient = await es.index({"d": {"type": "date", "ignore_malformed": True}})
         [applied] = await es.apply(Insert(lenient, {"d": "31.01.2024"}))
         assert applied.status is OutcomeStatus.APPLIED, applied.reason
+
+    async def test_an_iso_date_finds_rows_of_a_column_with_another_format(self, es: Rig) -> None:
+        days = ["31.01.2024", "01.02.2024", "01.03.2024"]
+        name = await es.index({"d": {"type": "date", "format": "dd.MM.yyyy"}}, [{"d": day} for day in days])
+        for row, found in (
+            (Filter("d", "=", "2024-01-31"), ["0"]),
+            (Filter("d", "!=", "2024-01-31"), ["1", "2"]),
+            (Filter("d", "=", "2024-01-31T10:00:00Z"), []),
+            (Filter("d", "in", "2024-01-31,01.03.2024"), ["0", "2"]),
+            (Filter("d", ">", "2024-01-31"), ["1", "2"]),
+            (Filter("d", ">=", "2024-02-01"), ["1", "2"]),
+            (Filter("d", "between", "31.01.2024,2024-02-01"), ["0", "1"]),
+            (Filter("d", "between", "2024-02,2024-03-01"), ["1", "2"]),
+        ):
+            assert sorted(await es.ids(name, row)) == found, row
+
+
+def test_a_date_is_left_to_the_server_where_the_mapping_hides_its_format() -> None:
+    found = read("x", None, {"indices": ["a"], "fields": {"d": {"date": {}}}}).fields["d"]
+    assert filter_values.typed(found, "31.01.2024") == "31.01.2024"
+    assert edited(found, "31.01.2024") == "31.01.2024"
 
 
 class TestOnFake(Rules, OnFake):
