@@ -426,8 +426,8 @@ export interface Export {
  *     file: The file's name, without a folder.
  *     format: The format.
  *     compress: Its compression.
- *     columns: Of a CSV or Parquet file; null for all.
- *     escape_formulas: Keep a spreadsheet from running texts of a CSV file.
+ *     columns: Of a CSV, TSV or Parquet file; null for all.
+ *     escape_formulas: Keep a spreadsheet from running texts of a CSV or TSV file.
  */
 export interface ExportAsked {
   readonly connection: string;
@@ -439,8 +439,8 @@ export interface ExportAsked {
   readonly revision?: string;
   readonly to: "download" | "folder";
   readonly file: string;
-  readonly format?: "bulk" | "csv" | "documents" | "parquet" | "rows";
-  readonly compress?: "gzip" | "zstd" | null;
+  readonly format?: "bulk" | "csv" | "documents" | "json" | "parquet" | "rows" | "tsv";
+  readonly compress?: "bzip2" | "gzip" | "zstd" | null;
   readonly columns?: readonly string[] | null;
   readonly escape_formulas?: boolean;
 }

@@ -121,14 +121,14 @@ class ExportAsked(Selection, frozen=True, kw_only=True):
         file: The file's name, without a folder.
         format: The format.
         compress: Its compression.
-        columns: Of a CSV or Parquet file; null for all.
-        escape_formulas: Keep a spreadsheet from running texts of a CSV file.
+        columns: Of a CSV, TSV or Parquet file; null for all.
+        escape_formulas: Keep a spreadsheet from running texts of a CSV or TSV file.
     """
 
     to: Literal["download", "folder"]
     file: Annotated[str, Meta(min_length=1, max_length=200)]
-    format: Literal["documents", "rows", "csv", "bulk", "parquet"] = "documents"
-    compress: Literal["gzip", "zstd"] | None = None
+    format: Literal["documents", "rows", "json", "csv", "tsv", "bulk", "parquet"] = "documents"
+    compress: Literal["gzip", "bzip2", "zstd"] | None = None
     columns: Annotated[list[ColumnName], Meta(max_length=4_096)] | None = None
     escape_formulas: bool = True
 

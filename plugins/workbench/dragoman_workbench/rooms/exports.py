@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from dragoman import Runtime
+    from dragoman import ExportResult, Runtime
     from dragoman_api.events import Event
     from dragoman_workbench.background_work import Work
     from dragoman_workbench.downloads import Downloads, ResponseStream
@@ -152,17 +152,7 @@ class ExportRoom:
         self._targets.setdefault(named, number)  # a second export into one file is refused
         try:
             with scope, self._open.busy(asked.connection):
-                session = await self._open.session(asked.connection)
-                result = await session.export(
-                    asked.object,
-                    to=target,
-                    format=asked.format,
-                    compress=asked.compress,
-                    columns=asked.columns,
-                    escape_formulas=asked.escape_formulas and asked.format == "csv",
-                    resume=resume,
-                    **chosen(asked),
-                )
+                result = await self._export(asked, target, resume=resume)
                 self._tell(
                     replace(
                         self._exports[number],
@@ -187,6 +177,24 @@ class ExportRoom:
             if self._exports[number].state == "running":
                 resumable = self._begun(number, asked)
                 self._tell(replace(self._exports[number], state="cancelled", resumable=resumable))
+
+    async def _export(self, asked: ExportAsked, target: Any, *, resume: bool) -> ExportResult:
+        session = await self._open.session(asked.connection)
+        try:
+            return await session.export(
+                asked.object,
+                to=target,
+                format=asked.format,
+                compress=asked.compress,
+                columns=asked.columns,
+                escape_formulas=asked.escape_formulas and asked.format in ("csv", "tsv"),
+                resume=resume,
+                **chosen(asked),
+            )
+        except ExportError as error:
+            if not resume or error.code != "resume-refused":
+                raise
+            return await self._export(asked, target, resume=False)  # nothing can go on: from the first row
 
     def _begun(self, number: str, asked: ExportAsked) -> bool:
         """Return whether a file in the folder holds rows already; without them, nothing is there to go on with."""

@@ -14,10 +14,14 @@ type Format = NonNullable<ExportAsked["format"]>;
 const FORMATS: readonly (readonly [Format, string, string])[] = [
   ["documents", "NDJSON, the documents", "ndjson"],
   ["rows", "NDJSON, with keys and metadata", "ndjson"],
+  ["json", "JSON, one array of the documents", "json"],
   ["csv", "CSV", "csv"],
+  ["tsv", "TSV", "tsv"],
   ["bulk", "Bulk lines of the server", "ndjson"],
   ["parquet", "Parquet", "parquet"],
 ];
+
+const COMPRESSED = { gzip: ".gz", bzip2: ".bz2", zstd: ".zst" } as const;
 
 export function ExportDialog({ open, object, query, columns, close }: {
   open: Opened;
@@ -27,14 +31,15 @@ export function ExportDialog({ open, object, query, columns, close }: {
   close: () => void;
 }) {
   const [format, setFormat] = useState<Format>("documents");
-  const [compress, setCompress] = useState<"" | "gzip" | "zstd">("");
+  const separated = format === "csv" || format === "tsv";
+  const [compress, setCompress] = useState<"" | keyof typeof COMPRESSED>("");
   const [file, setFile] = useState("");
   const folder = state.value?.export_folder ?? "";
   const [to, setTo] = useState<"download" | "folder">(folder ? "folder" : "download");
   const [escape, setEscape] = useState(true);
   const [failed, setFailed] = useState<unknown>(null);
   const ending = FORMATS.find(([id]) => id === format)?.[2] ?? "ndjson";
-  const usual = `${object.replace(/[^\w.-]+/g, "_")}.${ending}${compress === "gzip" ? ".gz" : compress ? ".zst" : ""}`;
+  const usual = `${object.replace(/[^\w.-]+/g, "_")}.${ending}${compress && COMPRESSED[compress]}`;
   const start = async () => {
     setFailed(null);
     const { sort: _, ...rows } = query;
@@ -46,7 +51,7 @@ export function ExportDialog({ open, object, query, columns, close }: {
       file: file.trim() || usual,
       format,
       compress: compress || null,
-      columns: format === "csv" || format === "parquet" ? columns.map(({ name }) => name) : null,
+      columns: separated || format === "parquet" ? columns.map(({ name }) => name) : null,
       escape_formulas: escape,
     };
     try {
@@ -85,11 +90,12 @@ export function ExportDialog({ open, object, query, columns, close }: {
           <select value={compress} onChange={(event) => setCompress(event.currentTarget.value as typeof compress)}>
             <option value="">none</option>
             <option value="gzip">gzip</option>
+            <option value="bzip2">bzip2</option>
             <option value="zstd">zstd</option>
           </select>
         </label>
       )}
-      {format === "csv" && (
+      {separated && (
         <label class="inline">
           <input type="checkbox" checked={escape} onChange={(event) => setEscape(event.currentTarget.checked)} />
           <span>keep spreadsheets from running texts as formulas</span>
