@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from dragoman_api.columns import Note
     from dragoman_api.errors import DragomanError
+
+    from .options import Options
 
 PROGRAMS = ("dragoman", "pip", "python", "chmod")
 """Programs whose commands are printed for pasting."""
@@ -42,6 +44,7 @@ LINES = (
 """Commands of a line inside `dragoman open`, which leave out the connection's name."""
 
 _place: list[str] = []  # the connection that `dragoman open` has open
+_named: list[Options] = []  # those of a command line with `--home`
 
 
 @contextmanager
@@ -52,6 +55,24 @@ def inside(connection: str) -> Iterator[None]:
         yield
     finally:
         _place.pop()
+
+
+@contextmanager
+def at_home(options: Options, words: Sequence[str]) -> Iterator[None]:
+    """Print commands with the `--home` of a command line, if it has one: they would act on another home without it.
+
+    Args:
+        options: Those of the command line; they are read when a command is printed.
+        words: The command line.
+    """
+    named = any(word == "--home" or word.startswith("--home=") for word in words)
+    if named:
+        _named.append(options)
+    try:
+        yield
+    finally:
+        if named:
+            _named.pop()
 
 
 def command(*words: str) -> str:
@@ -65,15 +86,12 @@ def lines(hint: str) -> Iterator[str]:
         text = line.strip()
         if not text:
             continue
-        words = _words(text)
-        if not words:
+        if not (words := _words(text)):
             yield f"hint: {text}"
-        elif not _place:
-            yield f"try: {shlex.join(words)}"  # nothing in it means something to a shell
         elif here := _here(words):
             yield f"try: {here}"
-        else:
-            yield f"hint: outside of this shell: {shlex.join(words)}"
+        else:  # nothing in it means something to a shell
+            yield f"{'hint: outside of this shell:' if _place else 'try:'} {shlex.join(_at_home(words))}"
 
 
 def advice(about: Note | DragomanError) -> Iterator[str]:
@@ -92,6 +110,11 @@ def _words(text: str) -> list[str]:
     except ValueError:
         return []
     return [] if any(PLACEHOLDERS.fullmatch(word) for word in words) else words
+
+
+def _at_home(words: list[str]) -> list[str]:
+    home = _named[-1].home if _named else None
+    return [*words[:1], "--home", home, *words[1:]] if home and words[:1] == ["dragoman"] else words
 
 
 def _here(words: list[str]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .advice import at_home
 from .global_options import Group
 from .options import Options
 from .signals import heed, interruptible
@@ -98,6 +99,11 @@ def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | 
         wait: Runs the coroutine of an asynchronous command.
     """
     options.words = tuple(words)
+    with at_home(options, words):
+        return _execute(words, options, wait)
+
+
+def _execute(words: list[str], options: Options, wait: Callable[[Work], int | None]) -> int:
     try:
         with options.cleanup:
             result = cli.main(words, prog_name="dragoman", standalone_mode=False, obj=options)
