@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import shutil
+from pathlib import Path
 
 import anyio
 import pytest
@@ -384,3 +385,102 @@ async def test_a_disk_that_is_full_keeps_the_checkpoint_before(tmp_path, monkeyp
     await line(tmp_path / name, resume=True)
     await Line()(tmp_path / f"whole-{name}")
     assert read(tmp_path / name) == read(tmp_path / f"whole-{name}")
+
+
+def refuse_once(patch, final):
+    """Make the first move to the final name fail, as it does where another program holds the file open."""
+    real, left = Path.replace, [PermissionError(13, "in use")]
+
+    def replace(self, target):
+        if target == final and left:
+            raise left.pop()
+        return real(self, target)
+
+    patch.setattr(Path, "replace", replace)
+
+
+def cancel_before_the_end(patch, scope):
+    """Cancel once every byte is written and before the file gets its name."""
+    from dragoman.exports.export import Export
+
+    real = Export._make
+
+    def make(self, columns):
+        made = real(self, columns)
+        anyio.from_thread.run_sync(scope.cancel)
+        return made
+
+    patch.setattr(Export, "_make", make)
+
+
+@pytest.mark.parametrize("reason", ["refused", "cancelled"])
+@pytest.mark.parametrize("seconds", [0, 60])
+@pytest.mark.parametrize("name", ["b.json", "b.json.gz", "b.json.zst", "b.csv", "b.tsv.bz2", "b.ndjson.gz"])
+async def test_what_failed_after_its_last_byte_gets_no_second_ending(tmp_path, monkeypatch, name, seconds, reason):
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", seconds)
+    with monkeypatch.context() as patch:
+        if reason == "cancelled":
+            with anyio.CancelScope() as scope:
+                cancel_before_the_end(patch, scope)
+                await Line()(tmp_path / name)
+            assert scope.cancelled_caught
+        else:
+            refuse_once(patch, tmp_path / name)
+            with pytest.raises(ExportError, match="in use"):
+                await Line()(tmp_path / name)
+    line = Line()
+    result = await line(tmp_path / name, resume=True)
+    assert rows_before(line.requests[0]) == 23, "nothing is sent again"
+    assert (result.rows, result.resumed) == (23, 1)
+    await Line()(tmp_path / f"whole-{name}")
+    assert read(tmp_path / name) == read(tmp_path / f"whole-{name}")
+
+
+def breaks_once_all_rows_came(patch, line):
+    """Make the first write after the last row fail half way, as a limit on the size of files does."""
+    from dragoman.exports.targets import FileTarget
+
+    real = FileTarget.write
+
+    def write(self, data):
+        if data and any(event.name == "export.progressed" and event.rows == 23 for event in line.seen):
+            real(self, data[: len(data) // 2])
+            with self.guarding():
+                raise OSError(27, "File too large")
+        real(self, data)
+
+    patch.setattr(FileTarget, "write", write)
+
+
+@pytest.mark.parametrize("name", ["b.ndjson.bz2", "b.ndjson.gz", "b.csv.zst", "b.json", "b.json.bz2"])
+async def test_rows_that_the_compressor_still_held_when_the_last_write_failed_are_not_taken_for_safe(
+    tmp_path, monkeypatch, name
+):
+    line = Line()
+
+    async def rare(number):
+        await until_safe(tmp_path / name, number)
+        if number == 3:
+            monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
+
+    line.before = rare
+    with monkeypatch.context() as patch:
+        breaks_once_all_rows_came(patch, line)
+        with pytest.raises(ExportError, match="File too large"):
+            await line(tmp_path / name)
+    saved = json.loads((tmp_path / f".{name}.checkpoint").read_bytes())
+    assert saved["rows"] == 23 if name == "b.json" else saved["rows"] in (5, 10, 15)
+    result = await Line()(tmp_path / name, resume=True)
+    assert result.rows == 23
+    await Line()(tmp_path / f"whole-{name}")
+    assert read(tmp_path / name) == read(tmp_path / f"whole-{name}")
+
+
+@pytest.mark.parametrize("name", ["b.ndjson.bz2", "b.ndjson.gz", "b.ndjson.zst"])
+async def test_a_last_write_that_fails_before_any_checkpoint_leaves_nothing(tmp_path, monkeypatch, name):
+    monkeypatch.setattr("dragoman.exports.checkpoints.CHECKPOINT_SECONDS", 60)
+    line = Line()
+    breaks_once_all_rows_came(monkeypatch, line)
+    with pytest.raises(ExportError, match="File too large"):
+        await line(tmp_path / name)
+    assert contents(tmp_path) == {}

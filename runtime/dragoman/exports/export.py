@@ -93,6 +93,7 @@ class Export:
         self._torn = False  # a write failed: data after the last checkpoint is unreliable
         self._secured: Checkpoint | None = None
         self._securing = False
+        self._before_tail: Checkpoint | None = None  # all rows; what follows them is no place to go on
         self._marked = (0, self._began)  # bytes and time of the last checkpoint
         inside = shape.format == "parquet"
         self._compressor = Compressor(shape.compression) if shape.compression and not inside else None
@@ -254,10 +255,12 @@ class Export:
         due = checkpoint_due(written=self._target.bytes - size, seconds=time.perf_counter() - at)
         return self._mark() if due and self.resumable and self._driver is not None and not self._securing else None
 
-    def _write(self, data: bytes, *, end: bool = False) -> None:
+    def _write(self, data: bytes, *, end: bool = False, last: bool = False) -> None:
         self._torn = True
         if self._compressor:
-            data = (self._compressor.compress(data) if data else data) + (self._compressor.end() if end else b"")
+            # Even empty output needs a compression member, or it cannot be unpacked.
+            ready = self._compressor.compress(data) if data or last else b""
+            data = ready + (self._compressor.end() if end or last else b"")
         self._target.write(data)
         self._torn = False
 
@@ -292,11 +295,10 @@ class Export:
 
     def _make(self, columns: Sequence[Column]) -> list[Note]:
         """Finish the bytes; a Parquet file is built only now, from the complete rows."""
-        if self._converter:
-            self._write(self._converter.tail())
-        if self._compressor:
-            # Even empty output needs a compression member, or it cannot be unpacked.
-            self._target.write(self._compressor.compress(b"") + self._compressor.end())
+        tail = self._converter.tail() if self._converter else b""
+        if tail and self.resumable and self._driver is not None:
+            self._before_tail = self._mark()
+        self._write(tail, last=True)
         if self._shape.format != "parquet":
             return []
         from .parquet import write_parquet
@@ -319,9 +321,9 @@ class Export:
         """Keep what can be resumed and remove the rest."""
         if not self._begun:
             self._target.leave()
-        elif self.resumable and self._driver is not None and not self._torn:
+        elif self.resumable and self._driver is not None and (self._before_tail or not self._torn):
             with suppress(DragomanError):  # the disk is full; the previous checkpoint is still valid
-                self._secure(self._mark())
+                self._secure(self._before_tail or self._mark())
         if self._begun and self._secured is None:
             self._target.discard()
         if self._secured is not None and isinstance(error, DragomanError) and not error.hint:
