@@ -262,6 +262,117 @@ async def test_the_umask_decides_who_reads_an_export_whatever_its_format(line, t
     assert modes == {name: mode, f"{name}.manifest.json": mode}
 
 
+def modes(folder):
+    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+def place_file(path, mode):
+    path.write_bytes(b"old")
+    path.chmod(mode)
+
+
+@pytest.fixture
+def umask():
+    """Sets the umask of a test."""
+    before = os.umask(0o022)
+    yield os.umask
+    os.umask(before)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+@pytest.mark.parametrize(
+    ("mask", "mode", "beside"), [(0o022, 0o600, 0o640), (0o077, 0o664, 0o644), (0o022, 0o400, None)]
+)
+@pytest.mark.parametrize("name", ["b.ndjson", "b.json.gz", "b.parquet"])
+async def test_a_file_that_is_replaced_keeps_its_mode_and_so_does_its_manifest(
+    line, tmp_path, monkeypatch, umask, name, mask, mode, beside
+):
+    from dragoman.exports.targets import FileTarget
+
+    umask(mask)
+    place_file(tmp_path / name, mode)
+    if beside is not None:
+        place_file(tmp_path / f"{name}.manifest.json", beside)
+    meanwhile = []
+    real = FileTarget.place
+
+    def place(self):
+        meanwhile.append(modes(tmp_path))
+        real(self)
+
+    monkeypatch.setattr(FileTarget, "place", place)
+
+    async def look():
+        meanwhile.append(await anyio.to_thread.run_sync(modes, tmp_path))
+
+    line.before = lambda number: look()
+    await line(tmp_path / name)
+    assert modes(tmp_path) == {name: mode, f"{name}.manifest.json": mode if beside is None else beside}
+    begun = {path: found for each in meanwhile for path, found in each.items() if path.endswith((".part", ".made"))}
+    assert begun == dict.fromkeys(begun, 0o600), "nobody else reads what will replace a private file"
+    assert f".{name}.part" in begun
+    assert (tmp_path / name).read_bytes() != b"old"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+async def test_a_part_that_others_could_read_is_closed_to_them_before_it_replaces_a_private_file(line, tmp_path, umask):
+    line.before = breaks_before(3, QueryError("a shard failed"))
+    with pytest.raises(QueryError):
+        await line(tmp_path / "b.csv")
+    assert modes(tmp_path)[".b.csv.part"] == 0o644
+    place_file(tmp_path / "b.csv", 0o600)
+    found = []
+
+    async def look():
+        found.append((await anyio.to_thread.run_sync(modes, tmp_path))[".b.csv.part"])
+
+    line.before = lambda number: look()
+    await line(tmp_path / "b.csv", resume=True)
+    assert set(found) == {0o600}
+    assert modes(tmp_path) == {"b.csv": 0o600, "b.csv.manifest.json": 0o600}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+async def test_a_part_can_be_continued_after_a_move_over_a_read_only_file_failed(line, tmp_path, monkeypatch):
+    place_file(tmp_path / "b.csv", 0o444)
+    real = Path.replace
+
+    def replace(self, target):
+        if target == tmp_path / "b.csv":
+            raise PermissionError(13, "in use")
+        return real(self, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", replace)
+        with pytest.raises(ExportError, match="in use"):
+            await line(tmp_path / "b.csv")
+    assert modes(tmp_path)[".b.csv.part"] & 0o600 == 0o600
+    await line(tmp_path / "b.csv", resume=True)
+    assert modes(tmp_path)["b.csv"] == 0o444
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can make a file another user's")
+@pytest.mark.parametrize(("mode", "kept"), [(0o666, 0o640), (0o600, 0o600), (0o444, 0o640)])
+async def test_another_users_file_opens_no_export_to_more_than_the_umask_does(line, tmp_path, umask, mode, kept):
+    umask(0o027)
+    for name in ("b.csv", "b.csv.manifest.json"):
+        place_file(tmp_path / name, mode)
+        os.chown(tmp_path / name, 65534, 65534)
+    await line(tmp_path / "b.csv")
+    assert modes(tmp_path) == {"b.csv": kept, "b.csv.manifest.json": kept}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes")
+async def test_a_link_in_the_place_of_the_file_opens_no_export_to_more_than_the_umask_does(line, tmp_path, umask):
+    umask(0o077)
+    (tmp_path / "elsewhere").mkdir()
+    place_file(tmp_path / "elsewhere" / "open", 0o666)
+    (tmp_path / "b.csv").symlink_to(tmp_path / "elsewhere" / "open")
+    await line(tmp_path / "b.csv", manifest=False)
+    assert modes(tmp_path)["b.csv"] == 0o600
+    assert modes(tmp_path / "elsewhere") == {"open": 0o666}
+
+
 async def test_rows_have_id_and_metadata(line, tmp_path):
     await line(tmp_path / "rows", format="rows")
     first = json.loads((tmp_path / "rows").read_bytes().splitlines()[0])

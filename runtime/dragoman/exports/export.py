@@ -310,7 +310,11 @@ class Export:
         with self._target.guarding():
             try:
                 notes = write_parquet(
-                    self._target.part, self._target.made, columns=columns, compression=self._shape.compression
+                    self._target.part,
+                    self._target.made,
+                    columns=columns,
+                    compression=self._shape.compression,
+                    mode=self._target.mode,
                 )
             except UNREADABLE as error:
                 raise unreadable("a row", error) from error

@@ -26,10 +26,12 @@ GROUP_BYTES = 16 << 20
 """Bounds of one row group: it is built in memory."""
 
 
-def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], compression: str | None) -> list[Note]:
+def write_parquet(
+    source: Path, target: Path, *, columns: Sequence[Column], compression: str | None, mode: int = 0o666
+) -> list[Note]:
     """Write a Parquet file from a file of rows in constant memory: one pass for the types, one for the values.
 
-    An existing file of that name is removed.
+    An existing file of that name is removed. The umask narrows `mode`.
 
     Returns:
         The columns that lack the type of their kind, and why.
@@ -54,7 +56,7 @@ def write_parquet(source: Path, target: Path, *, columns: Sequence[Column], comp
     schema = pa.schema(fields)
     target.unlink(missing_ok=True)
     with (
-        open_new(target, mode=0o666) as file,
+        open_new(target, mode=mode) as file,
         ParquetWriter(file, schema, compression=compression or "snappy") as writer,
     ):
         for group in _groups(source, len(columns)):

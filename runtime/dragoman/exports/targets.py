@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from .results import ExportResult
 
 PIECE = 1 << 20
+OPEN = 0o666
+"""The mode of a new file, which the umask narrows."""
+PRIVATE = 0o600
 
 
 class StreamTarget:
@@ -101,9 +104,13 @@ class StreamTarget:
 
 
 class FileTarget(StreamTarget):
-    """A file that appears only when it is complete; the unfinished part is beside it. The umask decides who reads them.
+    """A file that appears only when it is complete; the unfinished part is beside it.
 
-    The lock is on the unfinished part, so it ends with the process in every case.
+    The umask decides who can read them, but a file that is replaced keeps its mode, and its manifest too. The lock is
+    on the unfinished part, so it ends with the process in every case.
+
+    Attributes:
+        mode: The mode to create files with that may become the export.
     """
 
     resumable = True
@@ -118,6 +125,8 @@ class FileTarget(StreamTarget):
         self._source = self.part
         self._checkpoint = checkpoint_path(final)
         self.manifest = final.with_name(f"{final.name}.manifest.json")
+        self.mode = OPEN
+        self._told: tuple[int, int | None] = (OPEN, None)  # modes of the manifest
 
     @property
     def name(self) -> str:
@@ -133,10 +142,11 @@ class FileTarget(StreamTarget):
         if self._final.exists() and not self._final.is_file():
             raise self._no_file()
         with self.guarding():
+            self.mode, _ = _modes(self._final)
             while self._stream is None:
                 if self.part.is_symlink():
                     raise self._foreign()
-                if (handle := files.try_lock(self.part, mode=0o666)) is None:
+                if (handle := files.try_lock(self.part, mode=self.mode)) is None:
                     hint = "wait for it, or choose another file"
                     raise ExportError(f"another export is writing {self.name}", hint=hint, code="export-running")
                 if sys.platform != "win32" and os.fstat(handle).st_uid != os.geteuid():
@@ -148,6 +158,8 @@ class FileTarget(StreamTarget):
                     raise self._foreign()
                 # The previous lock holder may have finished meanwhile.
                 if holds(handle, self.part):
+                    if sys.platform != "win32":  # an earlier run may have created it before there was a private file
+                        _set_mode(handle, stat.S_IMODE(found.st_mode) & self.mode)
                     self._stream = os.fdopen(handle, "r+b", buffering=0)
                     files.sweep_drafts(self._checkpoint, self.manifest)
                 else:
@@ -227,9 +239,15 @@ class FileTarget(StreamTarget):
     def place(self) -> None:
         """Move the file to its final name; delete an old manifest first, since it does not describe the new file."""
         with self.guarding():
+            self._told = _modes(self.manifest if self.manifest.exists() else self._final)
+            _, mode = _modes(self._final)
+            if mode is not None:  # until the move succeeds, another run must be able to continue the part
+                _give_mode(self._source, mode | PRIVATE)
             files.sync(self._source)
             self.manifest.unlink(missing_ok=True)
             files.patiently(lambda: self._source.replace(self._final))
+            if mode is not None:
+                _give_mode(self._final, mode)
             files.sync(self._final.parent)
             self._checkpoint.unlink(missing_ok=True)
             if self._source is not self.part:
@@ -237,8 +255,11 @@ class FileTarget(StreamTarget):
 
     def tell(self, result: ExportResult) -> None:
         """Write the manifest beside the file."""
-        with self.guarding():
-            files.write(self.manifest, msgspec.json.format(msgspec.json.encode(result)) + b"\n")
+        first, mode = self._told
+        with self.guarding(), files.replacing(self.manifest, mode=first) as file:
+            if mode is not None:
+                _set_mode(file.fileno(), mode)
+            file.write(msgspec.json.format(msgspec.json.encode(result)) + b"\n")
 
     def leave(self) -> None:
         """Restore the state before the lock was taken."""
@@ -262,3 +283,40 @@ def files_beside(final: Path) -> tuple[Path, ...]:
     """List the files that an export writes beside its target. Raises ExportError if the target is not a file name."""
     target = FileTarget(final)
     return target.part, target.made, checkpoint_path(final), target.manifest
+
+
+def _modes(path: Path) -> tuple[int, int | None]:
+    """Return the mode to create a file with that will replace this one, and the mode that it gets in the end.
+
+    The latter is None where the umask decides: for a new file, and if another user could have put the file or a link
+    there. Such a file can only narrow what the umask allows.
+    """
+    if sys.platform == "win32":
+        return OPEN, None
+    try:
+        found = path.stat()
+    except OSError:  # there is none, or only a link that leads nowhere
+        return OPEN, None
+    mode = stat.S_IMODE(found.st_mode) & 0o777
+    if path.is_symlink() or found.st_uid != os.geteuid():
+        return PRIVATE | (mode & OPEN), None
+    return PRIVATE, mode
+
+
+def _give_mode(path: Path, mode: int) -> None:
+    """Set the mode of a file, but not through a link that another user may have put there."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(handle).st_nlink == 1:
+            _set_mode(handle, mode)
+    finally:
+        os.close(handle)
+
+
+def _set_mode(handle: int, mode: int) -> None:
+    """Set the mode of an open file, where the file system has modes."""
+    if sys.platform != "win32" and stat.S_IMODE(os.fstat(handle).st_mode) != mode:
+        with suppress(OSError):
+            os.fchmod(handle, mode)
