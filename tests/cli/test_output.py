@@ -149,6 +149,12 @@ def test_a_csv_of_one_column_has_no_empty_line(capsys):
     assert capsys.readouterr().out == 'a\n""\n""\n""\nx\n'
 
 
+@pytest.mark.parametrize("format", ["table", "ndjson", "csv"])
+def test_a_page_without_columns_and_rows_writes_nothing(capsys, format):
+    output.write_page(page([], []), format=format)
+    assert capsys.readouterr() == ("", "")
+
+
 def test_wide_characters_keep_the_columns_aligned(capsys):
     output.write_table(["A", "B"], [["日本", "x"], ["ab", "y"]])
     assert capsys.readouterr().out == "A     B\n日本  x\nab    y\n"

@@ -212,7 +212,8 @@ def write_records(
 ) -> None:
     """Write rows as newline-delimited JSON or CSV; report how many CSV cells begin like a formula.
 
-    In CSV an empty text is ``""``. Null is an empty field without quotes, and so is a column that a row lacks.
+    In CSV an empty text is ``""``. Null is an empty field without quotes, and so is a column that a row lacks. Without
+    columns, there is no CSV.
 
     Args:
         records: By column.
@@ -223,6 +224,8 @@ def write_records(
     if format == "ndjson":
         for record in records:
             sys.stdout.write(dumps(record) + "\n")
+        return
+    if not columns:  # a search that found nothing in an object without a schema
         return
     from dragoman.exports.spreadsheet_formulas import escaped, formula_notes, is_formula
 
