@@ -149,9 +149,9 @@ def test_a_csv_of_one_column_has_no_empty_line(capsys):
     assert capsys.readouterr().out == 'a\n""\n""\n""\nx\n'
 
 
-@pytest.mark.parametrize("format", ["table", "ndjson", "csv"])
-def test_a_page_without_columns_and_rows_writes_nothing(capsys, format):
-    output.write_page(page([], []), format=format)
+@pytest.mark.parametrize("shape", ["table", "ndjson", "csv"])
+def test_a_page_without_columns_and_rows_writes_nothing(capsys, shape):
+    output.write_page(page([], []), format=shape)
     assert capsys.readouterr() == ("", "")
 
 
