@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -17,7 +18,9 @@ import pytest
 from backports import zstd
 
 from dragoman import Filter
-from dragoman.exports import choose, choose_columns
+from dragoman.cli.export import export
+from dragoman.exports import ExportResult, choose, choose_columns
+from dragoman.exports.formats import FORMS, SEPARATED
 from dragoman_api.columns import Column, ColumnKind, Description
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_api.testing.memory_driver import MemoryDriver
@@ -142,6 +145,13 @@ def test_only_a_table_of_texts_has_escaped_formulas(tmp_path, form):
     with pytest.raises(ConfigurationError, match="only CSV and TSV files have escaped formulas") as caught:
         choose(tmp_path / "a", format=form, compress=None, escape_formulas=True)
     assert "--format csv" in caught.value.hint
+
+
+def test_what_is_said_of_formats_names_each_of_them():
+    told = re.search(r" format: (.+)\n", ExportResult.__doc__)[1]
+    assert re.findall(r"``(\w+)``", told) == [*FORMS]
+    said = next(each for each in export.params if each.name == "escape_formulas").help
+    assert [name for name in FORMS if name.upper() in said] == [*SEPARATED]
 
 
 def test_a_table_holds_what_an_export_holds_and_nothing_twice():

@@ -32,7 +32,7 @@ class Options:
         shown: The last page shown, and the number of rows requested.
         reserved: Standard output, if it is reserved for events.
         files: The other files that the command line names.
-        escape_formulas: CSV puts an apostrophe before texts that a spreadsheet would run as formulas.
+        escape_formulas: CSV and TSV put an apostrophe before texts that a spreadsheet would run as formulas.
         cleanup: Closed at the end of the command.
     """
 

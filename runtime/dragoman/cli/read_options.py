@@ -17,8 +17,13 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 COLUMNS = click.option("--columns", metavar="A,B,…", help="Only these columns, in this order.")
-ESCAPE = click.option("--escape-formulas", is_flag=True, expose_value=False, callback=lambda *given: _escape(*given),
-                      help="CSV: put an apostrophe before texts that a spreadsheet would run as formulas.")  # fmt: skip
+ESCAPE = click.option(
+    "--escape-formulas",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda *given: _escape(*given),
+    help="CSV and TSV: put an apostrophe before texts that a spreadsheet would run as formulas.",
+)
 TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
 REVISION = click.option("--revision", default="", help="As the rows were then: `revision` of an earlier page.")
 
