@@ -291,28 +291,25 @@ def _modes(path: Path) -> tuple[int, int | None]:
     The latter is None where the umask decides: for a new file, and if another user could have put the file or a link
     there. Such a file can only narrow what the umask allows.
     """
-    if sys.platform == "win32":
-        return OPEN, None
-    try:
-        found = path.stat()
-    except OSError:  # there is none, or only a link that leads nowhere
-        return OPEN, None
-    mode = stat.S_IMODE(found.st_mode) & 0o777
-    if path.is_symlink() or found.st_uid != os.geteuid():
-        return PRIVATE | (mode & OPEN), None
-    return PRIVATE, mode
+    if sys.platform != "win32":
+        with suppress(OSError):  # there is none, or only a link that leads nowhere
+            found = path.stat()
+            mode = stat.S_IMODE(found.st_mode) & 0o777
+            if path.is_symlink() or found.st_uid != os.geteuid():
+                return PRIVATE | (mode & OPEN), None
+            return PRIVATE, mode
+    return OPEN, None
 
 
 def _give_mode(path: Path, mode: int) -> None:
     """Set the mode of a file, but not through a link that another user may have put there."""
-    if sys.platform == "win32":
-        return
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    try:
-        if os.fstat(handle).st_nlink == 1:
-            _set_mode(handle, mode)
-    finally:
-        os.close(handle)
+    if sys.platform != "win32":
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        try:
+            if os.fstat(handle).st_nlink == 1:
+                _set_mode(handle, mode)
+        finally:
+            os.close(handle)
 
 
 def _set_mode(handle: int, mode: int) -> None:
