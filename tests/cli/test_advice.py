@@ -46,13 +46,12 @@ def test_a_command_is_written_for_the_place_where_it_is_printed(hint, in_shell, 
 
 
 def test_a_command_names_the_home_that_the_command_line_named():
-    options = Options(home="/a b")
-    with advice.at_home(options, ["objects", "shop", "--home=/a b"]):
+    with advice.at_home(lambda: "/a b", ["objects", "shop", "--home=/a b"]):
         assert [*advice.lines("dragoman objects shop")] == ["try: dragoman --home '/a b' objects shop"]
         assert [*advice.lines("pip install x")] == ["try: pip install x"]
         with advice.inside("shop"):
             assert [*advice.lines("dragoman objects shop")] == ["try: objects"]
-    with advice.at_home(options, ["objects", "shop"]):  # another process has it from the environment
+    with advice.at_home(lambda: "/a b", ["objects", "shop"]):  # another process has it from the environment
         assert [*advice.lines("dragoman objects shop")] == ["try: dragoman objects shop"]
 
 

@@ -120,7 +120,7 @@ _REGISTRY = {
     "wheels.archive": "wheels client/test_installed_wheels.py",
     "wheels.archive_checks": "wheels client/test_installed_wheels.py",
     "wheels.manifest_checks": "wheels",
-    "wheels.member_checks": "wheels client/test_installed_wheels.py",
+    "wheels.forbidden_members": "wheels client/test_installed_wheels.py",
     "wheels.metadata_checks": "wheels client/test_installed_wheels.py",
     "wheels.packaging_parsers": "wheels",
     "wheels.zip_structure": "wheels/test_zip_structure.py",

@@ -16,6 +16,7 @@ from aiohttp.resolver import ThreadedResolver
 from yarl import URL
 
 from . import _connection_errors, _http_profile, _ssl_context
+from ._http_authorization import authorization
 from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_connection, send_once
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, QueryError
@@ -80,8 +81,8 @@ class Http:
             "User-Agent": "dragoman",
             "Accept-Encoding": "gzip" if _http_profile.compresses(profile) else "identity",
         }
-        if authorization := _http_profile.authorization(profile):
-            self._headers["Authorization"] = authorization
+        if header := authorization(profile):
+            self._headers["Authorization"] = header
         secret = self._headers.get("Authorization", "").partition(" ")[2]
         self._mask = Mask([*profile.secrets.values.values(), secret])
         self._on_token = on_token

@@ -10,10 +10,10 @@ from dragoman_registry.validation import Fault
 
 from .archive import Archive, NotAWheel, folded
 from .entry_points import read_entry_points
+from .forbidden_members import check_members
 from .host_environment import provided
 from .manifest import MAX_MANIFEST
 from .manifest_checks import check_manifest
-from .member_checks import check_members
 from .packaging_parsers import (
     MAX_TAGS,
     Unreadable,

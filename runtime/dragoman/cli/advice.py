@@ -11,12 +11,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from dragoman_api.columns import Note
     from dragoman_api.errors import DragomanError
-
-    from .options import Options
 
 PROGRAMS = ("dragoman", "pip", "python", "chmod")
 """Programs whose commands are printed for pasting."""
@@ -44,7 +42,7 @@ LINES = (
 """Commands of a line inside `dragoman open`, which leave out the connection's name."""
 
 _place: list[str] = []  # the connection that `dragoman open` has open
-_named: list[Options] = []  # those of a command line with `--home`
+_homes: list[Callable[[], str | None]] = []  # that of a command line with `--home`
 
 
 @contextmanager
@@ -58,21 +56,21 @@ def inside(connection: str) -> Iterator[None]:
 
 
 @contextmanager
-def at_home(options: Options, words: Sequence[str]) -> Iterator[None]:
+def at_home(home: Callable[[], str | None], words: Sequence[str]) -> Iterator[None]:
     """Print commands with the `--home` of a command line, if it has one: they would act on another home without it.
 
     Args:
-        options: Those of the command line; they are read when a command is printed.
+        home: Returns the home, which is known once the command line is parsed.
         words: The command line.
     """
     named = any(word == "--home" or word.startswith("--home=") for word in words)
     if named:
-        _named.append(options)
+        _homes.append(home)
     try:
         yield
     finally:
         if named:
-            _named.pop()
+            _homes.pop()
 
 
 def command(*words: str) -> str:
@@ -113,7 +111,7 @@ def _words(text: str) -> list[str]:
 
 
 def _at_home(words: list[str]) -> list[str]:
-    home = _named[-1].home if _named else None
+    home = _homes[-1]() if _homes else None
     return [*words[:1], "--home", home, *words[1:]] if home and words[:1] == ["dragoman"] else words
 
 

@@ -99,7 +99,7 @@ def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | 
         wait: Runs the coroutine of an asynchronous command.
     """
     options.words = tuple(words)
-    with at_home(options, words):
+    with at_home(lambda: options.home, words):
         return _execute(words, options, wait)
 
 

@@ -17,6 +17,7 @@ from .streams import aside, attended, reserve_stdout, write_events
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dragoman.questions import Question
     from dragoman.runtime import Runtime
     from dragoman.settings import Paths
 
@@ -87,19 +88,10 @@ class Options:
     def _restoring_stdout(self) -> None:
         self.cleanup.callback(setattr, sys, "stdout", sys.stdout)
 
-    async def _confirm(self, question: Any, *, asks: bool) -> bool:
-        from dragoman.questions import PERSONAL
+    async def _confirm(self, question: Question, *, asks: bool) -> bool:
+        from .prompts import consents
 
-        if question.about in PERSONAL:
-            if not (asks and attended()):
-                return False
-        elif self.yes:
-            return True
-        from .prompts import confirm
-
-        for detail in question.details:
-            output.say(detail)
-        return await confirm(output.plain(question.text))
+        return await consents(question, yes=self.yes, asks=asks)
 
     def paths(self) -> Paths:
         """Return the paths on disk, for commands that need no runtime."""
@@ -113,16 +105,9 @@ class Options:
         Raises:
             Refused: Consent was denied, or there is no terminal; `instead` is the command that does not ask.
         """
-        from dragoman_api.errors import Refused
+        from .prompts import expect_yes
 
-        if self.yes:
-            return
-        if not attended():
-            raise Refused(f"{question} Cannot ask: not a terminal. Nothing was changed.", hint=instead)
-        from .prompts import confirm
-
-        if not await confirm(output.plain(question)):
-            raise Refused("not confirmed; nothing was changed")
+        await expect_yes(question, yes=self.yes, instead=instead)
 
     def result(self, document: object, line: str) -> None:
         """Write the result of a command: a line, or with ``--json`` a document."""

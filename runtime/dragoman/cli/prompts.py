@@ -10,12 +10,49 @@ from typing import TYPE_CHECKING
 import anyio
 import click
 
-from dragoman_api.errors import ConfigurationError
+from dragoman_api.errors import ConfigurationError, Refused
 
-from .output import say
+from .output import plain, say
+from .streams import attended
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from dragoman.questions import Question
+
+
+async def consents(question: Question, *, yes: bool, asks: bool) -> bool:
+    """Answer a question of the runtime: as `--yes` does, or as the person at the terminal.
+
+    Args:
+        question: The question; what concerns a person alone, `--yes` does not answer.
+        yes: The command line has `--yes`.
+        asks: Whether a person may be asked; without, the answer is no.
+    """
+    from dragoman.questions import PERSONAL
+
+    if question.about in PERSONAL:
+        if not (asks and attended()):
+            return False
+    elif yes:
+        return True
+    for detail in question.details:
+        say(detail)
+    return await confirm(plain(question.text))
+
+
+async def expect_yes(question: str, *, yes: bool, instead: str) -> None:
+    """Ask for consent to something irreversible.
+
+    Raises:
+        Refused: Consent was denied, or there is no terminal; `instead` is the command that does not ask.
+    """
+    if yes:
+        return
+    if not attended():
+        raise Refused(f"{question} Cannot ask: not a terminal. Nothing was changed.", hint=instead)
+    if not await confirm(plain(question)):
+        raise Refused("not confirmed; nothing was changed")
 
 
 async def ask(text: str, *, default: str = "", hidden: bool = False, end: str = ":") -> str:

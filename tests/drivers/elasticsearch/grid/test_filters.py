@@ -510,7 +510,7 @@ class FilterRules:
 
     async def test_a_bad_date_is_refused_with_the_formats_before_it_is_sent(self, es: Rig, books: str) -> None:
         for operator, value in (("=", "soon"), (">", "31.01.2024"), ("in", "2024-01-01,2024-13-01")):
-            with pytest.raises(FilterNotSupportedError, match="no date in the format strict_date_optional_time or ep"):
+            with pytest.raises(FilterNotSupportedError, match="is not a date in the format strict_date_optional_time"):
                 await es.page(books, Filter("d", operator, value))
         for value in ("now-1d", "2024-01-01||/M", "2024", "1706702400000"):
             await es.page(books, Filter("d", ">=", value))
