@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
   $(BIN)/python -m pytest -q --maxfail 10 --last-failed --last-failed-no-failures none $(1); }
 
-.PHONY: help setup demo test slow fuzz mutants check live sample page workbench servers bench release clean
+.PHONY: help setup demo test slow some fuzz mutants check live sample page workbench servers bench release clean
 
 help: ## what can be made
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,9 @@ slow: $(BUNDLE) page ## the tests that take long: an author's way, kills and res
 	@$(call tests,-m slow)
 	@command -v chromedriver >/dev/null || echo "Tests of a registry's pages skipped: chromedriver not found."
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || echo "Tests of the workbench's page skipped: Chromium not found."
+
+some: $(BUNDLE) ## tests of your choice, as the others run: TESTS="-m slow tests/worker"
+	@$(call tests,$(TESTS))
 
 fuzz: $(BUNDLE) ## search for inputs that a parser does not survive; TARGET=NAME, SECONDS=60 each, JOBS=1
 	@$(BIN)/python -m tests.fuzz $(TARGET) --seconds $(or $(SECONDS),60) --jobs $(or $(JOBS),1)
