@@ -123,7 +123,7 @@ def test_the_page_of_the_architecture_names_the_modules_of_a_package(package):
     text = read(DOCS / "explanation/architecture.md").partition(f"| in `{package}` |")[2].partition("\n\n")[0]
     cells = [line.split("|")[1] for line in text.splitlines()[2:]]
     assert len(cells) > 5
-    missing = [name for cell in cells for name in re.findall(r"`(\w+)`", cell) if not is_named(f"{package}.{name}")]
+    missing = [name for cell in cells for name in re.findall(r"`([\w.]+)`", cell) if not is_named(f"{package}.{name}")]
     assert not missing
 
 

@@ -283,6 +283,9 @@ class _Summing:
         most = self.request.buckets
         if low is None or high is None or not most:
             return []
+        if self.found.family in (Family.DATE, Family.NUMBER) and not self.found.searchable:  # before 8.1
+            self.absent[Figure.BUCKETS] = "the field has no index, and the server counts in ranges only by one"
+            return []
         if self.found.family is Family.DATE:
             first, last = figures.low.value, figures.high.value
             bounds = [] if first is None or last is None else instant_bounds(int(first), int(last), most=most)

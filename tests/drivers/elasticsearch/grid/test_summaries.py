@@ -204,6 +204,16 @@ class Rules:
         assert "null_value" in nulls.approximate[Figure.VALUES]
         assert "coerce" in (await summarized(es, name, "c")).approximate[Figure.VALUES]
 
+    async def test_numbers_without_an_index_have_no_histogram_where_ranges_need_one(self, es: Rig) -> None:
+        spec = {"type": "integer", "index": False, "coerce": False}
+        name = await es.index({"n": spec}, [{"n": at} for at in (1, 2, 2)])
+        found = await summarized(es, name, "n", values=5, buckets=4)
+        assert (found.minimum, found.maximum, shown(found)) == (1, 2, [(2, 2), (1, 1)])
+        if es.version >= (8, 1):
+            assert sum(each.rows for each in found.buckets) == 3
+        else:
+            assert (found.buckets, "no index" in found.absent[Figure.BUCKETS]) == ([], True)
+
 
 class TestOnFake(OnFake, Rules):
     """The rules on fakes."""

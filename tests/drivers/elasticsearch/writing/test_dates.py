@@ -58,6 +58,8 @@ class Rules:
             name = await es.index({"d": {"type": "date", "format": formats}})
             for values, fits in ((FITTING, True), (MISFITS, False)):
                 for value in (value for each, value in values if each == formats):
+                    if value == "-1" and es.version < (8, 0):  # left to the server, which takes only the number
+                        continue
                     answer = await es.raw("POST", f"/{name}/_doc", {"d": value})
                     assert (answer.status < 300) is fits, (formats, value, answer.text)
 
