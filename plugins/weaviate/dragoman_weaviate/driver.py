@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -174,11 +174,13 @@ class Driver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
-        export = ExportReader(request, await self._views.check(request.object, request.filter))
-        await self._run(export.count())
-        async with read_together([self._read_range(export, span) for span in export.ranges]) as pieces:
-            async for piece in pieces:
-                yield export.part(piece)
+        view = await self._views.check(request.object, request.filter)
+        export = ExportReader(request, view)
+        async with self._naming_tenants(request, view):
+            await self._run(export.count())
+            async with read_together([self._read_range(export, span) for span in export.ranges]) as pieces:
+                async for piece in pieces:
+                    yield export.part(piece)
 
     async def _read_range(self, export: ExportReader, span: IdRange) -> AsyncGenerator[Piece, None]:
         ends = False
@@ -204,9 +206,16 @@ class Driver:
         return await self._run(objects.current_revision(view))
 
     async def _rows(self, request: PageRequest | CountRequest | SummaryRequest, view: View, exchange: Exchange[T]) -> T:
-        """Carry out an exchange about rows; the error for an unknown tenant names the ones that resemble it."""
-        try:
+        async with self._naming_tenants(request, view):
             return await self._run(exchange)
+
+    @asynccontextmanager
+    async def _naming_tenants(
+        self, request: PageRequest | CountRequest | SummaryRequest | ExportRequest, view: View
+    ) -> AsyncIterator[None]:
+        """Let the error for an unknown tenant name the ones that resemble it."""
+        try:
+            yield
         except QueryError as error:
             if not request.tenant or not error_answers.UNKNOWN_TENANT.search(error.message):
                 raise

@@ -18,6 +18,7 @@ from dragoman_api import (
     ConnectionFailedError,
     CountRequest,
     Delete,
+    ExportRequest,
     Filter,
     Insert,
     ObjectsRequest,
@@ -480,6 +481,7 @@ async def hold_tenants(wv: Rig) -> None:
         for asked in (
             wv.driver.fetch_page(PageRequest(object=shared, tenant=tenant)),
             wv.driver.count_rows(CountRequest(object=shared, tenant=tenant)),
+            anext(wv.driver.export_rows(ExportRequest(object=shared, tenant=tenant))),
         ):
             with pytest.raises(QueryError) as caught:
                 await asked
