@@ -106,8 +106,8 @@ def _has_bytes(value: object) -> bool:
 def cell_command(connection: str, object: str, id: RowId, column: str) -> str:  # noqa: A002 - the contract's words
     """Return the command that prints a whole cell, to be pasted.
 
-    >>> cell_command("shop", "orders", "17", "note"), cell_command("shop", "orders", "-K1", "note")
-    ('dragoman cell shop orders 17 note', 'dragoman cell shop -- orders -K1 note')
+    >>> cell_command("shop", "orders", "17", "note"), cell_command("shop", "orders", "-x1", "note")
+    ('dragoman cell shop orders 17 note', 'dragoman cell shop -- orders -x1 note')
     """
     words = [object, spell_id(id), column]
     end = ["--"] if any(word.startswith("-") for word in words) else []

@@ -32,7 +32,7 @@ HINTS = ("hint", "instead", "remedy", "action")
         ("pip install setuptools>=68", "try: pip install 'setuptools>=68'",
          "hint: outside of this shell: pip install 'setuptools>=68'"),
         ("dragoman drop shop a$(id);b --yes", "try: dragoman drop shop 'a$(id);b' --yes", "try: drop 'a$(id);b' --yes"),
-        ("dragoman cell shop -- t -K1 c", "try: dragoman cell shop -- t -K1 c", "try: cell -- t -K1 c"),
+        ("dragoman cell shop -- t -x1 c", "try: dragoman cell shop -- t -x1 c", "try: cell -- t -x1 c"),
         ("name it with -o", "hint: name it with -o", "hint: name it with -o"),
         ("dragoman registry init FOLDER", "hint: dragoman registry init FOLDER", "hint: dragoman registry init FOLDER"),
         ("dragoman plugins show NAME", "hint: dragoman plugins show NAME", "hint: dragoman plugins show NAME"),
