@@ -132,7 +132,7 @@ def test_closing_the_connection_asks_before_it_closes(edited: Page) -> None:
     edited.get_by_role("menuitem", name="Close shop").click()
     question(edited).get_by_role("button", name="Stay").click()
     kept(edited)
-    assert edited.locator(".dot.open").count() == 1
+    assert edited.get_by_role("link", name="shop").first.locator(".dot.open").count() == 1
     edited.get_by_role("button", name="More", exact=True).click()
     edited.get_by_role("menuitem", name="Close shop").click()
     question(edited).get_by_role("button", name="Keep it and leave").click()

@@ -11,7 +11,7 @@ import { openMenu } from "../ui/menu.tsx";
 import { toast } from "../ui/toasts.tsx";
 import { call, leave } from "../wire/client.ts";
 import { askToLeave } from "./leaving.tsx";
-import { go, mayLeave, route } from "./route.ts";
+import { go, goUnasked, mayLeave, route } from "./route.ts";
 import { broken, close, entry, link, opened, state, unlocking } from "./store.ts";
 import { sidebarOpen } from "./sidebar.tsx";
 import { flipTheme, theme } from "./theme.ts";
@@ -194,7 +194,7 @@ async function closeAndGo(name: string): Promise<void> {
   if (!(await mayLeave())) return;
   try {
     await close(name);
-    go({ view: "home" });
+    goUnasked({ view: "home" });
   } catch (error) {
     failed(error);
   }

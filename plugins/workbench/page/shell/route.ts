@@ -77,6 +77,12 @@ export function go(to: Route): void {
   location.hash = write(to); // which `follow` hears
 }
 
+/** Go where a person who was asked already wants to be: the view that is left may still be drawn, with its question. */
+export function goUnasked(to: Route): void {
+  guard = null;
+  go(to);
+}
+
 /** Where a history entry stands among those of this tab, kept in its state; null for a new one. */
 const place = (): number | null => (history.state as { place?: number } | null)?.place ?? null;
 
