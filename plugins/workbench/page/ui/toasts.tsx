@@ -12,11 +12,12 @@ interface Toast {
 const toasts = signal<readonly Toast[]>([]);
 let count = 0;
 
-/** Show a message for some seconds; an error stays until it is closed. */
+/** Show a message for some seconds, once however often it comes; an error stays until it is closed. */
 export function toast(text: string, tone: Toast["tone"] = "plain"): void {
   count += 1;
   const id = count;
-  toasts.value = [...toasts.value.slice(-3), { id, text, tone }];
+  const others = toasts.value.filter((one) => one.text !== text || one.tone !== tone);
+  toasts.value = [...others.slice(-3), { id, text, tone }];
   if (tone !== "bad") setTimeout(() => dismiss(id), 4_000);
 }
 
