@@ -48,6 +48,8 @@ PYTHON = (
     ("dragoman.runtime", "open"),
     ("dragoman.runtime", "Runtime"),
     ("dragoman.sessions.session", "Session"),
+    ("dragoman.blocking", "connect"),
+    ("dragoman.blocking", "BlockingSession"),
     ("dragoman.sessions.time_spans", "Span"),
     ("dragoman.sessions.counts_and_rows", "Count"),
     ("dragoman.sessions.counts_and_rows", "Rows"),
@@ -110,7 +112,9 @@ def described(kind: type, name: str) -> Iterator[str]:
         yield from ("", called(kind.__init__, name), "", *prose(kind.__init__.__doc__))
     for method, value in vars(kind).items():
         function = value.fget if isinstance(value, property) else value
-        if inspect.isfunction(function) and not method.startswith("_"):
+        if not inspect.isfunction(function) or method.startswith("_"):
+            continue
+        if inspect.unwrap(function).__qualname__ == f"{kind.__name__}.{method}":  # else it is made from another class's
             head = () if isinstance(value, property) else (called(function, method), "")
             yield from ("", f"### {name}.{method}", "", *head, *prose(function.__doc__))
 

@@ -16,6 +16,9 @@ BY_POSITION = {
     "Http.stream": 2,
     "Http.post_json": 2,  # path and body
     "Session.cell": 2,  # which row, which column
+    "BlockingSession.cell": 2,
+    "BlockingSession.summarize": 2,
+    "BlockingSession.complete": 2,
     "Session.summarize": 2,  # which object, which column
     "Session.complete": 2,  # a text and a place in it
     "Row.__init__": 3,  # made by Page.rows, a thousand times a page
@@ -62,8 +65,8 @@ def test_names_that_both_packages_give_are_the_same():
 
 
 def test_an_unknown_name_is_an_attribute_error():
-    with pytest.raises(AttributeError, match="'dragoman' has no attribute 'connect'"):
-        _ = dragoman.connect
+    with pytest.raises(AttributeError, match="'dragoman' has no attribute 'attach'"):
+        _ = dragoman.attach
 
 
 @pytest.mark.parametrize(("name", "function"), functions(), ids=NAMES)

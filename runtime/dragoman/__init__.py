@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from dragoman_api.filters import Filter, RawQuery
     from dragoman_api.grid import Page, Row, RowKey, Sort
 
+    from .blocking import BlockingSession, connect
     from .changes import undo_lines
     from .connections.saved_connections import SavedConnection
     from .exports import ExportResult
@@ -29,6 +30,7 @@ _ROOMS = {
     "dragoman_api.errors": "DragomanError Refused",
     "dragoman_api.filters": "Filter RawQuery",
     "dragoman_api.grid": "Page Row RowKey Sort",
+    "dragoman.blocking": "BlockingSession connect",
     "dragoman.changes": "undo_lines",
     "dragoman.connections.saved_connections": "SavedConnection",
     "dragoman.sessions.counts_and_rows": "Count Rows",
@@ -43,9 +45,9 @@ _ROOMS = {
 _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = [
-    "Answer", "Count", "Delete", "DragomanError", "DriverListing", "Drop", "ExportResult", "Filter", "Insert",
-    "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "Rows", "Runtime",
-    "SavedConnection", "Session", "Sort", "Span", "Update", "open", "undo_lines",
+    "Answer", "BlockingSession", "Count", "Delete", "DragomanError", "DriverListing", "Drop", "ExportResult", "Filter",
+    "Insert", "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "Rows",
+    "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "open", "undo_lines",
 ]  # fmt: skip
 
 

@@ -373,7 +373,7 @@ async def open(  # noqa: A001 - people write dragoman.open
     Raises:
         DragomanError: As `Runtime.open`.
     """
-    async with Runtime(home, use=use, spare=False) as runtime:
-        runtime.prewarm()
+    async with await anyio.to_thread.run_sync(partial(Runtime, home, use=use, spare=False)) as runtime:
+        runtime.prewarm(Spare(await anyio.to_thread.run_sync(find_host_imports, runtime.paths.cache)))
         async with runtime.open(name) as session:
             yield session

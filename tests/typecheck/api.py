@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, assert_type
 import dragoman
 from dragoman import (
     Answer,
+    BlockingSession,
     Count,
     Delete,
     DragomanError,
@@ -77,6 +78,22 @@ async def script(target: Path) -> None:
         assert_type(await shop.export("books", to=target), ExportResult)
         async for document in shop.rows("books"):
             assert_type(document, dict[str, Any])
+
+
+def notebook(target: Path) -> None:
+    with dragoman.connect("shop") as shop:
+        assert_type(shop, BlockingSession)
+        page = shop.page("books", filters=[Filter("price", ">=", 10)], limit=10)
+        assert_type(page, Page)
+        assert_type(shop.cell(page.rows[0].key, "price"), Cell)
+        assert_type(shop.apply(shop.plan(Delete(page.rows[0].key))), list[Outcome])
+        assert_type(shop.count("books", match="any"), Count)
+        assert_type(shop.console("GET /", variables={"a": "b"}), list[Answer])
+        assert_type(shop.export("books", to=target), ExportResult)
+        for document in shop.rows("books"):
+            assert_type(document, dict[str, Any])
+        shop.page("books", limits=10)  # type: ignore[call-arg]
+        shop.count(7)  # type: ignore[arg-type]
 
 
 async def program() -> None:

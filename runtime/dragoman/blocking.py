@@ -1,0 +1,309 @@
+"""A connection for code without ``async``: an event loop in a thread of its own, and methods that wait for it."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from concurrent.futures import CancelledError, Future
+from contextlib import aclosing
+from functools import partial, wraps
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+
+import anyio
+from anyio.from_thread import BlockingPortal
+
+from dragoman_api.errors import ConfigurationError
+
+from .runtime import open as open_session
+from .sessions.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from types import TracebackType
+
+    from anyio.abc import TaskStatus
+    from anyio.streams.memory import MemoryObjectReceiveStream
+
+    from dragoman_api.columns import Note
+    from dragoman_api.connections import Server
+
+    from .sessions.counts_and_rows import Rows
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+STOP_SECONDS = 5.0
+"""How long an interrupted call may take to stop before the caller goes on without it."""
+
+MOST_ROWS = 1024
+"""The most rows that cross the threads at once."""
+
+
+class LoopThread:
+    """An event loop in a thread of its own, which does not keep the interpreter running."""
+
+    def __init__(self) -> None:
+        """Start it."""
+        started: Future[BlockingPortal] = Future()
+        self._thread = Thread(target=anyio.run, args=(self._serve, started), name="dragoman", daemon=True)
+        self._thread.start()
+        self.portal = started.result()
+
+    @staticmethod
+    async def _serve(started: Future[BlockingPortal]) -> None:
+        async with BlockingPortal() as portal:
+            started.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    def begin(self, task: Callable[..., Awaitable[object]], *args: object) -> tuple[Future[Any], Any]:
+        """Start a task there that says when it has begun; return its future and what it said.
+
+        Raises:
+            ConfigurationError: As `wait`.
+        """
+        self._check()
+        try:
+            return self.portal.start_task(task, *args)
+        except (RuntimeError, CancelledError):  # it was stopped
+            raise closed() from None
+
+    def _check(self) -> None:
+        if threading.get_ident() == self._thread.ident:
+            raise ConfigurationError("code in the connection's own event loop cannot wait for it", hint="use Session")
+
+    def wait(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Run a coroutine there and return its result; Ctrl-C cancels it first.
+
+        Raises:
+            ConfigurationError: The loop has ended (code ``connection-closed``), or it is the caller's own.
+        """
+        self._check()
+        done = Event()
+
+        async def run() -> T:
+            try:
+                return await call()
+            finally:
+                done.set()
+
+        try:
+            future = self.portal.start_task_soon(run)
+        except RuntimeError:  # it was stopped
+            raise closed() from None
+        try:
+            return future.result()
+        except CancelledError:  # by another thread that closed the connection
+            raise closed() from None
+        except KeyboardInterrupt:
+            future.cancel()
+            done.wait(STOP_SECONDS)
+            raise
+
+    def stop(self) -> None:
+        """Cancel what still runs there, and end the loop and its thread."""
+        self.portal.call(partial(self.portal.stop, cancel_remaining=True))
+        self._thread.join()
+
+
+def closed() -> ConfigurationError:
+    """Return the error of a call on a connection that is closed."""
+    return ConfigurationError("the connection is closed", hint="call dragoman.connect again", code="connection-closed")
+
+
+def _waiting(
+    method: Callable[Concatenate[Session, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BlockingSession, P], T]:
+    """Make the method that waits for an asynchronous one; it has the same signature and documentation."""
+
+    @wraps(method)
+    def waiting(self: BlockingSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._loop.wait(lambda: method(self._session, *args, **kwargs))
+
+    waiting.__qualname__ = f"BlockingSession.{method.__name__}"
+    return waiting
+
+
+def _iterating(
+    method: Callable[Concatenate[Session, P], Rows],
+) -> Callable[Concatenate[BlockingSession, P], BlockingRows]:
+    """Make the method that returns a plain iterator for one that returns an asynchronous iterator."""
+
+    @wraps(method)
+    def iterating(self: BlockingSession, /, *args: P.args, **kwargs: P.kwargs) -> BlockingRows:
+        return BlockingRows(self._loop, method(self._session, *args, **kwargs))
+
+    iterating.__qualname__ = f"BlockingSession.{method.__name__}"
+    iterating.__doc__ = (method.__doc__ or "").replace("async with aclosing(", "with closing(")
+    return iterating
+
+
+class BlockingSession:
+    """An open connection for code without ``async``, such as a notebook; see `Session`, whose methods it has.
+
+    Made by `connect`. It may be used from several threads, and in a program that runs an event loop of its own. Ctrl-C
+    cancels a call, on the server too. It closes with its block, by `close`, when it is no longer used, or with the
+    interpreter. Every method raises DragomanError, as those of `Session` do, or KeyboardInterrupt.
+
+    Attributes:
+        name: The connection's name.
+        type: Its database type.
+    """
+
+    def __init__(self, name: str, *, home: Path | None = None, use: Sequence[object] = ()) -> None:
+        """Open a saved connection; see `connect`."""
+        self._loop = LoopThread()
+        try:
+            opened = self._loop.portal.wrap_async_context_manager(open_session(name, home=home, use=use))
+            self._session: Session = opened.__enter__()
+        except BaseException:
+            self._loop.stop()
+            raise
+        self._end = weakref.finalize(self, _end, self._loop, opened)
+        self.name, self.type = self._session.name, self._session.type
+
+    def close(self) -> None:
+        """Close the connection and end its thread; a second call does nothing."""
+        self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = f"{self.type}, {self._session.plugin} {self._session.plugin_version}" if self._end.alive else "closed"
+        return f"<dragoman connection {self.name!r}: {state}>"
+
+    @property
+    def server(self) -> Server:
+        """The product and version of the server that answered."""
+        return self._session.server
+
+    @property
+    def plugin(self) -> str:
+        """The id of the driver's plugin."""
+        return self._session.plugin
+
+    @property
+    def plugin_version(self) -> str:
+        """The driver's version."""
+        return self._session.plugin_version
+
+    @property
+    def sandbox(self) -> str:
+        """The driver's sandbox level and what it lacks: ``full``, ``partial: no Landlock …``."""
+        return self._session.sandbox
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings about this connection."""
+        return self._session.warnings
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """The capabilities that the driver's manifest announces."""
+        return self._session.capabilities
+
+    def can(self, hook: str) -> bool:
+        """Return whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
+        return self._session.can(hook)
+
+    objects = _waiting(Session.objects)
+    describe = _waiting(Session.describe)
+    compile = _waiting(Session.compile)
+    page = _waiting(Session.page)
+    count = _waiting(Session.count)
+    summarize = _waiting(Session.summarize)
+    cell = _waiting(Session.cell)
+    plan = _waiting(Session.plan)
+    apply = _waiting(Session.apply)
+    parse = _waiting(Session.parse)
+    complete = _waiting(Session.complete)
+    execute = _waiting(Session.execute)
+    console = _waiting(Session.console)
+    ping = _waiting(Session.ping)
+    export = _waiting(Session.export)
+    rows = _iterating(Session.rows)
+
+
+class BlockingRows:
+    """The rows of an object, an iterator that reads them while they arrive.
+
+    Attributes:
+        notes: Remarks on the rows, as for an export; known from the first row on, and complete after the last one.
+    """
+
+    def __init__(self, loop: LoopThread, rows: Rows) -> None:
+        """Begin to read; see `BlockingSession.rows`."""
+        self.notes: list[Note] = rows.notes
+        self._loop = loop
+        self._reading, self._parts = loop.begin(_read, rows)
+        self._ready: Iterator[dict[str, Any]] = iter(())
+        self._end = weakref.finalize(self, self._reading.cancel)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> dict[str, Any]:
+        while True:
+            if (row := next(self._ready, None)) is not None:
+                return row
+            if not self._end.alive:
+                raise StopIteration
+            try:
+                self._ready = iter(self._loop.wait(self._parts.receive))
+            except (anyio.EndOfStream, anyio.ClosedResourceError):
+                self._end.detach()
+                self._reading.result()  # raises what ended the reading too early
+                raise StopIteration from None
+
+    def close(self) -> None:
+        """Release the server's resources; a second call does nothing."""
+        self._ready = iter(())
+        self._end()
+
+
+async def _read(rows: Rows, *, task_status: TaskStatus[MemoryObjectReceiveStream[list[dict[str, Any]]]]) -> None:
+    """Send the rows in parts, the first ones small, so that a caller sees them soon; the next part is read ahead."""
+    send, receive = anyio.create_memory_object_stream[list[dict[str, Any]]]()
+    part: list[dict[str, Any]] = []
+    most = 1
+    async with receive, send, aclosing(rows):
+        task_status.started(receive)
+        async for row in rows:
+            part.append(row)
+            if len(part) >= most:
+                await send.send(part)
+                part, most = [], min(2 * most, MOST_ROWS)
+        if part:
+            await send.send(part)
+
+
+def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:
+    try:
+        opened.__exit__(None, None, None)
+    finally:
+        loop.stop()
+
+
+def connect(name: str, *, home: Path | None = None, use: Sequence[object] = ()) -> BlockingSession:
+    """Open a saved connection for code without ``async``, in its own Runtime.
+
+    Args:
+        name: The connection's name.
+        home: As for Runtime.
+        use: Automations.
+
+    Returns:
+        The connection, which is open; ``with dragoman.connect("shop") as shop`` closes it at the end of the block.
+
+    Raises:
+        DragomanError: As `Runtime.open`.
+    """
+    return BlockingSession(name, home=home, use=use)
