@@ -64,3 +64,13 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     title: str = ""
     failed: str = ""
     next: Answer | None = None
+
+    def _repr_html_(self) -> str:
+        """Return the answer as a notebook shows it: its rows or its text, and its notes beneath."""
+        from .notebook_html import text_html, title_html  # only notebooks need it
+
+        title = " · ".join(text for text in (f"{self.status}", self.title, self.failed) if text)
+        if self.page is None:
+            return text_html(self.text, title=title, notes=self.notes)
+        page = msgspec.structs.replace(self.page, notes=[*self.notes, *self.page.notes])
+        return title_html(title, page._repr_html_())

@@ -162,6 +162,19 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         keys: list[RowKey | None] = [*self.keys] if self.keys else [None] * len(self.cells)
         return [Row(index, cells, key) for cells, key in zip(self.cells, keys, strict=True)]
 
+    def _repr_html_(self) -> str:
+        """Return the page as a notebook shows it: a table, and its notes beneath."""
+        from .notebook_html import page_html  # only notebooks need it
+
+        return page_html(
+            self.columns,
+            self.cells,
+            offset=self.offset,
+            total=self.total,
+            total_exact=self.total_exact,
+            notes=self.notes,
+        )
+
 
 class Row:
     """One row of a page: a read-only mapping from column name to value, with a key.
