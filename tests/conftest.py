@@ -78,7 +78,7 @@ LONGEST = (
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
-    """Keep the tests of a file together and in order, also with plain `-n`: some share a home, some tell a story."""
+    """Keep the tests of a file together and in order, even with plain `-n`: some share a home, some tell a story."""
     from xdist.scheduler import LoadFileScheduling
 
     config.option.loadscopereorder = False  # the processes have put the files in order

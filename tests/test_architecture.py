@@ -34,7 +34,7 @@ HOST_ONLY = HEAVY - {"aiohttp"} | {"click", "platformdirs", "sqlite3", "dragoman
 
 @cache
 def modules(package: str) -> list[Path]:
-    """List a package's modules; drivers that are bundled as data are none of them."""
+    """List a package's modules; drivers that are bundled as data do not count."""
     return [path for path in sorted(PACKAGES[package].rglob("*.py")) if "bundled" not in path.parts]
 
 

@@ -46,7 +46,7 @@ class Apart:
         self.end()
 
     def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call a module-level function in that process; arguments and result must be picklable. Blocks.
+        """Call a module-level function in the helper process; arguments and result must be picklable. Blocks.
 
         Raises:
             DragomanError: The function raised it.
@@ -110,7 +110,7 @@ def _started() -> subprocess.Popen[bytes]:
 
 
 def main() -> None:
-    """Run as that process: read calls from stdin until it ends, and answer on stdout."""
+    """Run as the helper process: read calls from stdin until it ends, and answer on stdout."""
     asked, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep other output out of the answers
     while True:

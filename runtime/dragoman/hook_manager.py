@@ -191,7 +191,7 @@ class Hooks:
 
         Raises:
             UnsupportedOperationError: The driver does not implement it.
-            DriverFaultError: A foreign exception came out of it.
+            DriverFaultError: It raised something other than a DragomanError.
             DragomanError: What the driver raised.
         """
         pending = self._fire(hook, *values)
@@ -212,7 +212,7 @@ class Hooks:
 
         Raises:
             UnsupportedOperationError: The driver does not implement it.
-            DriverFaultError: A foreign exception came out of it.
+            DriverFaultError: It raised something other than a DragomanError.
             DragomanError: What the driver raised.
         """
         async with aclosing(self._fire(hook, *values)) as parts:

@@ -23,7 +23,7 @@ def near_names(wanted: str, known: Iterable[str], *, most: int = 3, least: float
     Args:
         wanted: The unknown name.
         known: The known names, possibly untrusted.
-        most: How many at most.
+        most: The maximum number of names.
         least: Likeness from 0 to 1.
     """
     if not 0 < len(wanted) <= LONGEST:

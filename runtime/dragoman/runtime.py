@@ -241,7 +241,7 @@ class Runtime:
         finally:
             try:
                 await driver.__aexit__(None, None, None)
-            finally:  # also where the caller was cancelled
+            finally:  # even if the caller was cancelled
                 self._bus.emit(events.ConnectionClosed(connection=name))
 
     async def save(

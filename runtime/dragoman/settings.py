@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_TOML = 1 << 20
-"""Characters of a TOML file at most."""
+"""Maximum characters of a TOML file."""
 
 HOME_VARIABLE = "DRAGOMAN_HOME"
 """The one variable that redirects everything."""

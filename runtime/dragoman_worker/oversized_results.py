@@ -1,4 +1,4 @@
-"""Budgets of pages and answers: what exceeds one is cut before it leaves the driver's process, with a note."""
+"""Budgets of pages and answers: anything beyond one is cut before it leaves the driver's process, with a note."""
 
 from __future__ import annotations
 

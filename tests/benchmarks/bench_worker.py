@@ -134,7 +134,7 @@ async def starts(launch: Launch, times: int, spare: Spare | None = None) -> list
     for _ in range(times):
         if spare is not None:
             spare.fill()
-            await anyio.sleep(2)  # it is warm long before, also on a busy machine
+            await anyio.sleep(2)  # it is warm long before, even on a busy machine
         await start()
     return start.last  # type: ignore[attr-defined,no-any-return]
 

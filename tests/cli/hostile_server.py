@@ -1,8 +1,8 @@
 """A database server that turns hostile when told to, in a process of its own: `python hostile_server.py KIND`.
 
-Behind it stands a fake server that answers as a real one does. A line `{"attack": NAME, "on": TEXT}` on stdin has each
-request that holds the text answered by the attack, and is answered with what was seen since the last line. Every attack
-ends by itself.
+A fake server behind it answers as a real one does. A line `{"attack": NAME, "on": TEXT}` on stdin has each request that
+holds the text answered by the attack, and is answered with what was seen since the last line. Every attack ends by
+itself.
 """
 
 from __future__ import annotations

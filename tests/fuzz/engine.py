@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .server import Result
 
 ROUND = 400
-"""Inputs of the grammar in one round at most; each begins anew, from another seed."""
+"""Maximum inputs of the grammar in one round; each begins anew, from another seed."""
 KEPT_BYTES, KEPT_FILES = 4_000, 24
 """Of an input that is kept for what it reaches, and how many of them for one target."""
 _POOL = 2_000  # inputs that are spoiled further
@@ -67,8 +67,8 @@ class Report:
         inputs: How many were run.
         seconds: For how long.
         lines: Lines of the product that inputs of this run were the first to reach.
-        slowest: Seconds of the processor that one took at most.
-        largest: MB that one took at most.
+        slowest: The most processor seconds that one took.
+        largest: The most MB that one took.
         worst: MB per kB, of inputs of at least a kB.
         refused: How many the product refused.
         findings: What is wrong, by kind and function.

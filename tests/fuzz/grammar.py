@@ -54,7 +54,7 @@ def hostile_text() -> SearchStrategy[str]:
 
 
 def scalars() -> SearchStrategy[Any]:
-    """Make a value that stands in the place of another one."""
+    """Make a value in place of another one."""
     numbers = st.one_of(st.integers(), st.sampled_from((0, -1, 1, 2**31, 2**53, 2**63, 2**64, 10**300)))
     return st.one_of(
         hostile_text(), numbers, st.booleans(), st.none(), st.floats(allow_nan=False, allow_infinity=False),

@@ -141,7 +141,7 @@ class _Watch:
             self.tests[item.nodeid] = {"seconds": round(time.monotonic() - start, 3), "calls": calls}
 
     def _shared(self, item: pytest.Item) -> set[tuple[str, str]]:
-        """Return what a test's fixtures called, also those that an earlier test set up."""
+        """Return what a test's fixtures called, including those that an earlier test set up."""
         info = getattr(item, "_fixtureinfo", None)
         fixtures = [each for found in info.name2fixturedefs.values() for each in found] if info else []
         return set().union(*(self._made.get(each, ()) for each in fixtures))

@@ -62,7 +62,7 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """What tells it from every other mutant, also of another version of the module."""
+        """What distinguishes it from every other mutant, even of another version of the module."""
         digest = sha256(self.source.encode()).hexdigest()[:16]
         return f"{self.module} {digest} {self.operator} {self.occurrence}"
 

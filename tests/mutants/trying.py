@@ -292,7 +292,7 @@ def _in_function(
 def _tried(
     bench: Bench, mutant: Mutant, *, file: str, chosen: dict[str, float], tests: Watched, names: tuple[str, ...]
 ) -> Trial:
-    seconds = 30 + 10 * sum(chosen.values())  # also on a busy machine
+    seconds = 30 + 10 * sum(chosen.values())  # even on a busy machine
     change = {"file": file, "code": mutant.code}
     known = [name for test in _files(chosen) for name in tests.files[test]["tests"]]
     said = bench.run(_files(chosen), chosen=list(chosen), known=known, seconds=seconds, **change)

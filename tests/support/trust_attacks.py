@@ -531,7 +531,7 @@ def not_of_the_first(case: Case) -> str | None:
 
 
 def swap(root: Path, other: Path) -> None:
-    """Serve one folder in the place of another."""
+    """Serve one folder in place of another."""
     shutil.rmtree(root)
     shutil.copytree(other, root)
 

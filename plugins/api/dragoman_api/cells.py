@@ -92,11 +92,8 @@ MAX_DIGITS = 4_300
 """Maximum digits of an integer that Python and msgspec read and print; a longer one is a Decimal."""
 
 _ZERO = "e-0000"  # appended to an integer that is too long, and to -0; the number keeps its value
-_LONG = (
-    re.compile(  # an unclosed string, and a run of digits that is no integer, are consumed: no byte is scanned twice
-        rb'"(?:[^"\\]++|\\[^\n])*+"?|(-0(?![0-9])|-[0-9]{%d,}+|[0-9]{%d,}+)(?![.eE])|[0-9]++'
-        % (MAX_DIGITS, MAX_DIGITS + 1)
-    )
+_LONG = re.compile(  # an unclosed string, and digits that are not an integer, are consumed: no byte is scanned twice
+    rb'"(?:[^"\\]++|\\[^\n])*+"?|(-0(?![0-9])|-[0-9]{%d,}+|[0-9]{%d,}+)(?![.eE])|[0-9]++' % (MAX_DIGITS, MAX_DIGITS + 1)
 )
 _DIGITS = b"0123456789"
 _SIGNED = re.compile(rb"-0(?![0-9.eE])")

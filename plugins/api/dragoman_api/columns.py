@@ -101,7 +101,7 @@ class Object(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         size: Bytes on the server's disk, None when unknown.
         kind: The server's word for it, for listings of several kinds.
         parent: The name of the object that contains it; None at the top.
-        branch: It contains further objects, which a request with it as parent lists.
+        branch: It contains further objects; a request with it as `parent` lists them.
     """
 
     name: str
@@ -119,7 +119,7 @@ class ObjectsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         parent: The object whose children are wanted; None for the top.
         contains: Only objects whose name contains this text, ignoring case; empty for all.
         cursor: `ObjectList.next` of an earlier list, to continue after it.
-        limit: The number of objects that a driver which lists in parts returns at most.
+        limit: The maximum number of objects that a driver returns if it lists in parts.
     """
 
     parent: str | None = None
@@ -136,7 +136,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         type: The server's own name of the type, or ``mixed``.
         kind: What its values are, which decides how they are shown, read and exported.
         repeated: Every value is an array whose elements have the kind.
-        role: What the column is for; a key column may be named by inserts at most.
+        role: What the column is for; only inserts may name a key column.
         written: Which changes may name the column.
         sortable: A sort on it has an effect.
         operators: Filter operators that the column supports.

@@ -37,7 +37,7 @@ class SuggestionKind(StrEnum):
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One way to continue: `text` takes the place of the characters from `start` to `end`.
+    """One way to continue: `text` replaces the characters from `start` to `end`.
 
     Attributes:
         text: Without line breaks and control characters.

@@ -101,7 +101,7 @@ class PluginEnabled(Event, frozen=True, kw_only=True, tag="plugin.enabled"):
 
 
 class PluginDisabled(Event, frozen=True, kw_only=True, tag="plugin.disabled"):
-    """A driver stays installed and is not used."""
+    """A driver remains installed but is not used."""
 
     plugin: str
 

@@ -75,7 +75,7 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         object: The object's name.
         rows: The filter rows, in the order in which they were written.
         match: With ``all``, every filter row must hold; with ``any``, one is enough.
-        residual: For a page only: the most rows, 1 to 10,000, over which the driver may evaluate filter rows itself
+        residual: For a page only: the most rows, 1 to 10,000, over which the driver itself may evaluate filter rows
             that the server cannot run. With None it refuses them.
     """
 

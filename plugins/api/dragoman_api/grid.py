@@ -80,7 +80,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         cursor: `Page.next` of an earlier page, to continue after it. A driver refuses it for another query, another
             range of time or another revision.
         tenant: The tenant whose rows are wanted, if the object has tenants.
-        residual: The most rows, 1 to 10,000, that the driver may read to filter or sort by itself what the server
+        residual: The most rows, 1 to 10,000, that the driver may read to run filter rows and sorts that the server
             cannot. With None it drops such sorts; `FilterRequest.residual` allows such filter rows.
         revision: `Page.revision` of an earlier page, to read the rows as they were then; empty for now.
     """

@@ -158,9 +158,9 @@ class DriverSpec:
             request: Object, compiled filter, sort, offset and limit.
 
         Returns:
-            The page, with a note for everything dropped, cut, partial or approximate. What exceeds the budgets of
-            `dragoman_api.cells` is cut and noted after the hook. A driver that can tells fields that a row does not
-            hold (`MISSING`) from nulls.
+            The page, with a note for everything dropped, cut, partial or approximate. Values beyond the budgets of
+            `dragoman_api.cells` are cut and noted after the hook. If it can, a driver distinguishes fields that a row
+            does not hold (`MISSING`) from nulls.
 
         Raises:
             ObjectChangedError: The columns changed since they were read, or since the filter was compiled. The host
@@ -216,7 +216,7 @@ class DriverSpec:
 
         Returns:
             The figures. `approximate` names each that the server only estimates, or that its index makes differ from
-            the stored rows; `absent` says why the server cannot tell a figure.
+            the stored rows; `absent` says why the server cannot provide a figure.
 
         Raises:
             ObjectChangedError: As for `fetch_page`.

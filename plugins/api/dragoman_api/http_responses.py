@@ -68,7 +68,7 @@ class Stream:
         return self._chunks
 
     async def response(self) -> Response:
-        """Read what is left, to build an error of it with `Http.check`; a long body is read in part."""
+        """Read the rest of the body, from which `Http.check` can build an error; read a long one only in part."""
         body = b""
         async for chunk in self._chunks:
             body += chunk

@@ -43,8 +43,8 @@ class SummaryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         time: As in `PageRequest`.
         tenant: As in `PageRequest`.
         revision: As in `PageRequest`.
-        values: The most frequent values to return at most; 0 for none.
-        buckets: The buckets to return at most; 0 for none.
+        values: The maximum number of frequent values to return; 0 for none.
+        buckets: The maximum number of buckets to return; 0 for none.
     """
 
     object: str
@@ -89,8 +89,8 @@ class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     Attributes:
         column: The column.
         rows: Number of rows that the filter selects.
-        missing: How many of them have no value, None if unknown. A null, an absent member and an empty array alike are
-            no value.
+        missing: How many of them have no value, None if unknown. A null, an absent member and an empty array all count
+            as no value.
         values: The most frequent values, the most frequent first, each once.
         distinct: Number of different values, None if unknown.
         minimum: The smallest value, typed like a cell; None if there is none or it is unknown.

@@ -316,7 +316,7 @@ class Driver:
             yield open_pager.pager
 
     async def _free(self, held: Pager | ExportReader) -> None:
-        """Free a search context, also when cancelled; it does not matter if it is gone already."""
+        """Free a search context, even when cancelled; it does not matter if it is already gone."""
         with anyio.move_on_after(_FREE_SECONDS, shield=True), suppress(ConnectionFailedError):
             if (request := held.close()) is not None:
                 await self._send(request)

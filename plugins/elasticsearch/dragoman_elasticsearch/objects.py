@@ -146,7 +146,7 @@ def view(name: str) -> Exchange[View]:
 
 
 def current_revision(view: View) -> Exchange[str]:
-    """Ask for the revision that an object has now; empty if it is gone, or may be seen no more.
+    """Ask for the revision that an object has now; empty if it is gone, or can no longer be seen.
 
     The mapping's own version needs `monitor`, which readers lack; their answer is the mapping itself.
     """

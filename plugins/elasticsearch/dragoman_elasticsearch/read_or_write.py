@@ -1,4 +1,4 @@
-"""Whether a request only reads or may write, by its method and path; if in doubt, it writes."""
+"""Whether a request only reads or may write, by its method and path; if in doubt, it counts as a write."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def may_write(method: str, path: str, body: str = "") -> bool:
     """Return whether a request may change something.
 
     `POST /index/_doc/_search` searches on 7.17 and writes the document `_search` on 8.x, so suffixes decide nothing.
-    Freeing a search context of one's own is a read; `DELETE /_search/scroll/_all` ends those of everybody, by its path,
+    Freeing a search context of one's own is a read; `DELETE /_search/scroll/_all` ends those of all users, by its path,
     its parameter `scroll_id` or its body.
 
     Args:

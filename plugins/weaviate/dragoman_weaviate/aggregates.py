@@ -11,7 +11,7 @@ What 1.38.11 answers (a test repeats each on a real server):
 - Without a filter, figures of numbers, booleans and dates are read from the index of the property
   (`indexFilterable`), and fail without it; with a filter, from the objects. The index holds integers from 2^63 - 512 on
   as the smallest one, and dates outside 1677 to 2262 as others.
-- A `uuid`, an object and what has no scalar value are no field of an Aggregate; a `blob` is, and fails.
+- A `uuid`, an object and a property without a scalar value are not fields of an Aggregate; a `blob` is, and fails.
 - Filters in one request, under aliases, are each evaluated by themselves. A comparison reads the keys of its range, 5
   to 10 microseconds each.
 """
@@ -93,7 +93,7 @@ class Wanted:
     Attributes:
         prop: The property.
         figures: The figures, as GraphQL selects them; none if empty.
-        groups: The number of values to group rows by, at most, for each shard; 0 for none.
+        groups: The maximum number of values to group rows by, for each shard; 0 for none.
         missing: A filter whose rows have no value, None if there is no such filter.
     """
 

@@ -147,7 +147,7 @@ def _roles(own: Reply) -> list[_Role] | None:
 
 
 def hidden_collections(own: Reply) -> str:
-    """Return why the key may not see all collections, from the answer to `GET /v1/users/own-info`; empty if it does."""
+    """Return why the key may not see all collections, from the answer to `GET /v1/users/own-info`; empty if it may."""
     if own.status != 200:  # an anonymous server, or one that is too old for roles
         return ""
     rights = [right for role in _roles(own) or [] for right in role.permissions or []]

@@ -100,7 +100,7 @@ def unsure(reply: Reply) -> bool:
 
     The only place that decides it, for rows, drops and the console:
 
-    - 5xx: yes. The server answers 500 whatever failed, also after a part of its shards or replicas took the write; a
+    - 5xx: yes. The server answers 500 whatever failed, even after a part of its shards or replicas took the write; a
       gateway's 502, 503 or 504 may come after the server did the work. Some plain refusals are 500, too: null in an
       array, a vector of another length, the deletion from a missing collection (seen on 1.38.11).
     - 408: yes. The server has no such answer, and gateways give it when they have waited long enough.

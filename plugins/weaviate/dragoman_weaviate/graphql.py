@@ -113,7 +113,7 @@ def search(
         where: The filter.
         sort: Paths, each with whether it descends.
         offset: Rows to skip.
-        limit: Rows at most; the server's default varies.
+        limit: The maximum number of rows; the server's default varies.
         tenant: The tenant.
         to_the_end: Read the filter to its end, whatever the order; asked for if `first_objects` found none.
     """
@@ -151,9 +151,9 @@ def _read_by(where: Where | None, view: View) -> PropertyPath | None:
     """Return the property in whose order a lone comparison reads its index, if rows can be in that order too.
 
     The server reads keys in ascending order, each with all its objects, until it has offset + limit objects: the first
-    ones in the order of the property. Numbers are sorted exactly as their keys are. Not so the largest integers, whose
-    keys overflow, so that an upper bound reads them first (`_overflowing`), and far dates. An index for ranges is not
-    read by keys.
+    ones in the order of the property. Numbers are sorted exactly as their keys are. Exceptions are the largest
+    integers, whose keys overflow, so that an upper bound reads them first (`_overflowing`), and far dates. An index for
+    ranges is not read by keys.
     """
     if where is None or where["operator"] not in _LOWER_BOUNDS | _UPPER_BOUNDS or not view.features.ordered_keys:
         return None

@@ -21,7 +21,7 @@ class _DryRun(msgspec.Struct, rename="camel"):
 
 
 def may_write(request: HttpRequest) -> bool:
-    """Return whether a request may change something; if in doubt, it does.
+    """Return whether a request may change something; True if in doubt.
 
     GraphQL has no mutations here. A deletion by filter counts as a read only with a literal `dryRun: true`.
     """

@@ -60,7 +60,7 @@ def entered(cell: Cell, *, column: str) -> Any:
         column: The column's name, for errors.
 
     Raises:
-        ConfigurationError: It is none: a cut or a missing value, or a text that is not what its tag says (code
+        ConfigurationError: It is not a value: a cut or a missing value, or a text that is not what its tag says (code
             ``value-invalid``).
     """
     if cell is None or isinstance(cell, bool | str):
@@ -118,7 +118,7 @@ def read_key(text: str) -> RowKey:
     """Return the key that a page sent back.
 
     Raises:
-        ConfigurationError: It is none.
+        ConfigurationError: It is not a key.
     """
     try:
         return msgspec.msgpack.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=RowKey)

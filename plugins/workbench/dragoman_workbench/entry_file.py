@@ -66,7 +66,7 @@ class EntryFile:
 
 
 def _expect_private(folder: Path) -> None:
-    """Close a folder to others; on Windows it lies below the user's profile, which others cannot read."""
+    """Close a folder to others; on Windows it is below the user's profile, which others cannot read."""
     if sys.platform != "win32":
         about = folder.lstat()
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():
@@ -77,7 +77,7 @@ def _expect_private(folder: Path) -> None:
 
 
 def _runs(process: str) -> bool:
-    """Return whether a process runs, judged by its number; in doubt, it does."""
+    """Return whether a process runs, judged by its number; True if in doubt."""
     if sys.platform != "win32":  # where the signal 0 would end it
         try:
             os.kill(int(process), 0)

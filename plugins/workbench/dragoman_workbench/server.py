@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SECRET = "Dragoman-Secret"  # noqa: S105 - the name of the header
 MAX_BODY = 8 << 20
-"""Bytes of a request's body at most."""
+"""Maximum bytes of a request's body."""
 MAX_SMALL = 64 << 10
 """Bytes of the body of a request that no tab has signed."""
 

@@ -23,7 +23,7 @@ surface: ContextVar[str] = ContextVar("surface", default=DESKTOP)
 
 
 def read_surface(headers: Mapping[str, str]) -> str:
-    """Return the surface that a browser's headers tell of; a tablet that claims to be a computer counts as one."""
+    """Return the surface that a browser's headers indicate; a tablet that claims to be a computer counts as one."""
     agent = headers.get("User-Agent", "")
     if "iPad" in agent or "Tablet" in agent or ("Android" in agent and "Mobile" not in agent):
         return "tablet"

@@ -119,7 +119,7 @@ export interface ChangeEntry {
  *     type: The server's own name of the type, or ``mixed``.
  *     kind: What its values are, which decides how they are shown, read and exported.
  *     repeated: Every value is an array whose elements have the kind.
- *     role: What the column is for; a key column may be named by inserts at most.
+ *     role: What the column is for; only inserts may name a key column.
  *     written: Which changes may name the column.
  *     sortable: A sort on it has an effect.
  *     operators: Filter operators that the column supports.
@@ -160,7 +160,7 @@ export interface Completed {
   readonly more: boolean;
 }
 
-/** The saved connections; `warnings` tells how others can change the file. */
+/** The saved connections; `warnings` says how others can change the file. */
 export interface ConnectionList {
   readonly connections: readonly ConnectionSummary[];
   readonly hidden: readonly HiddenConnection[];
@@ -264,7 +264,7 @@ export interface DriverNamed {
  * Attributes:
  *     permissions: In plain words.
  *     readme: Markdown of a stranger.
- *     changelog: Alike.
+ *     changelog: Markdown of a stranger.
  *     skipped: Newer versions that do not fit, and why.
  *     kept: Versions to which one can roll back, the active one first.
  *     pin: The version it is pinned to; empty for none.
@@ -391,7 +391,7 @@ export interface Explanation {
 }
 
 /**
- * An export, as ``exports`` and the event ``export`` tell.
+ * An export, as ``exports`` and the event ``export`` report it.
  *
  * Attributes:
  *     id: Its id.
@@ -659,7 +659,7 @@ export interface Note {
  *     size: Bytes on the server's disk, None when unknown.
  *     kind: The server's word for it, for listings of several kinds.
  *     parent: The name of the object that contains it; None at the top.
- *     branch: It contains further objects, which a request with it as parent lists.
+ *     branch: It contains further objects; a request with it as `parent` lists them.
  */
 export interface Object {
   readonly name: string;
@@ -792,7 +792,8 @@ export interface PageAnswer {
  *     sort: The most significant key first.
  *     columns: The columns to return; None for all.
  *     total: Count all matching rows.
- *     residual: Let the driver filter and sort over so many rows itself what the server cannot; None for not.
+ *     residual: Let the driver itself run filter rows and sorts that the server cannot, over so many rows; None
+ *         forbids it.
  */
 export interface PageAsked {
   readonly connection: string;
@@ -1020,7 +1021,7 @@ export interface State {
 }
 
 /**
- * One way to continue: `text` takes the place of the characters from `start` to `end`.
+ * One way to continue: `text` replaces the characters from `start` to `end`.
  *
  * Attributes:
  *     text: Without line breaks and control characters.
@@ -1076,8 +1077,8 @@ export interface Summarized {
  *
  * Attributes:
  *     column: Its name.
- *     values: The most frequent values to return at most.
- *     buckets: The bars of the histogram to return at most.
+ *     values: The maximum number of frequent values to return.
+ *     buckets: The maximum number of bars in the histogram.
  */
 export interface SummaryAsked {
   readonly connection: string;

@@ -73,7 +73,7 @@ def lock_release(release: Release) -> Locked:
 
 
 def read(path: Path) -> dict[str, Locked]:
-    """Read a lock file as a mapping of plugin ids to entries; empty if there is no file.
+    """Read a lockfile as a mapping of plugin ids to entries; empty if there is no file.
 
     Raises:
         ConfigurationError: The file is damaged.
@@ -88,7 +88,7 @@ def read(path: Path) -> dict[str, Locked]:
 
 
 def updated(path: Path, plugin: str, locked: Locked | None) -> bytes:
-    """Return the text of a lock file with one plugin's entry replaced or dropped. Raises as `read`."""
+    """Return the text of a lockfile with one plugin's entry replaced or dropped. Raises as `read`."""
     plugins = read(path) | ({plugin: locked} if locked else {})
     if locked is None:
         plugins.pop(plugin, None)

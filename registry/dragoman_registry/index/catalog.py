@@ -22,7 +22,7 @@ class Release:
         permissions: The permissions in the manifest.
         manifest_sha256: Digest of `driver.json`, which is beside each wheel.
         wheels: The driver's wheels, one per platform or one for all.
-        dependencies: Wheels beyond the API's own dependencies, every platform.
+        dependencies: Wheels beyond the API's own dependencies, for every platform.
         yanked: Why it is no longer offered; None if it is offered.
         quarantined: Why it must not run; None if it may.
         deprecated: Why users should leave it, though it is still offered; None if it is not deprecated.

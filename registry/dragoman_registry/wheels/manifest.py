@@ -53,7 +53,7 @@ class Surface(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseType:
-    """A type of database as a saved connection names it, and its display texts."""
+    """A type of database: its name in saved connections, and its label."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = FORBID
 
@@ -102,7 +102,7 @@ class Manifest:
         auth_methods: How each choice of the field `auth_method` is sent.
         permissions: Requested permissions, from a closed vocabulary.
         excluded_surfaces: Surfaces on which it is not available (P6).
-        dependencies: Wheels beyond the API's own dependencies, every platform.
+        dependencies: Wheels beyond the API's own dependencies, for every platform.
         licence: An SPDX expression.
         docs: A URL, or the name of a file in the release's documentation.
     """

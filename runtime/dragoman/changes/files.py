@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 RowChange = Insert | Update | Delete
 
 LINE_BYTES = 3 << 20
-"""Bytes of one line at most."""
+"""Maximum bytes of one line."""
 
 MAX_LINES = 1_000_000
-"""Lines of one file at most; some 150 bytes of memory are kept for each."""
+"""Maximum lines of one file; some 150 bytes of memory are kept for each."""
 
 CHUNK_LINES = 2_000
 """Lines that are planned, and sent, together; changes of one row always are."""

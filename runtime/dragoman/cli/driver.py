@@ -70,7 +70,7 @@ def new(options: Options, name: str, kind: str | None, port: int, auth: tuple[st
 @WHEELS
 @click.pass_obj
 def check(options: Options, path: Path, wheels: Path | None) -> int | None:
-    """Check a driver, given as a folder or a wheel, for all known faults, also in the sandbox.
+    """Check a driver, given as a folder or a wheel, for all known faults, some of which only the sandbox shows.
 
     A folder is built first: its build backend runs with your rights, outside the sandbox. Code of a finished wheel
     runs only in the sandbox, so check a wheel if you do not trust the author.

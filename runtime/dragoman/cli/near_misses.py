@@ -35,7 +35,7 @@ async def suggesting_names(session: Session, object: str) -> AsyncIterator[None]
 
 
 async def near_columns(session: Session, object: str, names: Iterable[str]) -> list[str]:
-    """Return a line for each name that is no column of an object and resembles one."""
+    """Return a line for each name that is not a column of an object but resembles one."""
     known = await _known_names(session, object, objects=False)
     found = {name: near_names(name, known) for name in names if name not in known}
     return [f"{name}: did you mean {' or '.join(near)}?" for name, near in found.items() if near]

@@ -39,7 +39,7 @@ _IN_TEXT = {code: shown for code, shown in _VISIBLE.items() if code not in (0x09
 
 
 def plain(text: str) -> str:
-    """Make a foreign text safe for one line of a terminal: control characters become visible."""
+    """Make an untrusted text safe for one line of a terminal: control characters become visible."""
     return text if text.isprintable() else text.translate(_VISIBLE)
 
 
@@ -54,7 +54,7 @@ def write_text(text: str) -> None:
 
 
 def write_markdown(title: str, source: str) -> None:
-    """Write a foreign text under a title: rendered on a terminal, unchanged elsewhere, and always safe."""
+    """Write an untrusted text under a title: rendered on a terminal, unchanged elsewhere, and always safe."""
     source = plain_lines(source)
     from dragoman_registry.index.release_documents import is_renderable
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def run(options: Options, timeout: str | None, file: str, args: tuple[str, ...]) -> Coroutine[Any, Any, int | None]:
     """Run a script's `async def main(runtime)`; if it returns an integer, that is the exit code.
 
-    It runs unattended, also on a terminal: actions that need consent are refused, unless --yes gives it beforehand.
-    Options of dragoman can stand anywhere before --; all words after -- are the script's.
+    It runs unattended, even on a terminal: actions that need consent are refused, unless --yes gives it beforehand.
+    Options of dragoman can be anywhere before --; all words after -- are the script's.
     """
     from dragoman_api.errors import ConfigurationError
 

@@ -19,9 +19,9 @@ from dragoman_registry.names import TYPE
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_TEXT = 16_384
-"""Characters of one saved value at most."""
+"""Maximum characters of one saved value."""
 MAX_FIELDS = 200
-"""Fields of one saved connection at most."""
+"""Maximum fields of one saved connection."""
 SHOWN = 20
 """Maximum number of names that a message about an unknown one lists."""
 FORMS = (

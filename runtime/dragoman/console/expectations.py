@@ -66,7 +66,7 @@ class Verdict:
 
 
 def read(text: str, requests: Sequence[ConsoleRequest]) -> list[list[Expectation]]:
-    """Find the expectations of a text, for each of its requests those that stand between it and the next one.
+    """Find the expectations of a text, for each of its requests those between it and the next one.
 
     Raises:
         ConfigurationError: One cannot be read, or is above the first request (code ``expectation-syntax``); all

@@ -76,7 +76,7 @@ def fill(text: str, variables: Mapping[str, str]) -> str:
 
         filled = _VARIABLE.sub(value, part)
         if kind == "block" and not unknown and filled.index('"""', 3) != len(filled) - 3:
-            raise _fault(text, at, 'the value of a variable would end the """ string it stands in')
+            raise _fault(text, at, 'the value of a variable would end the """ string it is in')
         return filled
 
     filled, end = "", 0

@@ -1,4 +1,4 @@
-"""Checkpoints of exports: what one records, where it lies, and when it is due."""
+"""Checkpoints of exports: what one records, where it is, and when it is due."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 CHECKPOINT_SECONDS = 1.0
 CHECKPOINT_BYTES = 64 << 20
 MAX_CHECKPOINT = 1 << 20
-"""Bytes of a checkpoint at most."""
+"""Maximum bytes of a checkpoint."""
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NOTES = 50
-"""A driver's notes per export at most; a final note tells of more."""
+"""Maximum number of a driver's notes per export; a final note says if there are more."""
 
 
 def add_notes(kept: list[Note], notes: Sequence[Note], *, rows: int, known: int = 0) -> None:

@@ -259,7 +259,7 @@ class PluginInstaller:
                 trusted=trusted,
                 origin=partial(_origin, offer, choice, f"opening {connection}" if connection else asked),
             )
-        except BaseException as error:  # also where the caller was cancelled
+        except BaseException as error:  # even if the caller was cancelled
             code, reason = _told(error)
             self._emit(events.PluginInstallFailed(plugin=plugin, version=version, code=code, reason=reason))
             raise

@@ -295,7 +295,7 @@ class Worker:
         Raises:
             DriverError: What the driver raised.
             UnsupportedOperationError: It does not implement the hook.
-            DriverFaultError: A foreign exception escaped from it, or its answer is malformed.
+            DriverFaultError: It raised something other than a DragomanError, or its answer is malformed.
             DriverCrashedError: Its process ended.
             DeadlineExceededError: It did not answer in time.
             QueryError: The request cannot be sent.

@@ -15,7 +15,7 @@ class Count(int):
     """A number of rows.
 
     Attributes:
-        notes: Remarks on what was counted: what the filter makes approximate, a default window of time, columns that
+        notes: Remarks on what was counted: what the filter makes approximate, a default time window, columns that
             changed meanwhile.
         time: The range of time of the rows, as `dragoman_api.grid.Page.time`.
     """

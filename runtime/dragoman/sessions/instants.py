@@ -24,7 +24,7 @@ def parse_instant(text: str, *, now: datetime) -> str:
         now: The current time, which relative instants count from.
 
     Raises:
-        ConfigurationError: The text is no instant.
+        ConfigurationError: The text is not an instant.
 
     >>> parse_instant("now-1h", now=datetime(2026, 11, 23, 12, tzinfo=UTC))
     '2026-11-23T11:00:00Z'

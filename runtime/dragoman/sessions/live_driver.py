@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from dragoman_registry.client.generation import Generation
 
 RESTARTS = 3
-"""Restarts within `WINDOW_SECONDS` at most."""
+"""Maximum restarts within `WINDOW_SECONDS`."""
 WINDOW_SECONDS = 60.0
 DENIALS = 100
 """Maximum number of denials that are reported for one connection."""

@@ -16,10 +16,10 @@ DEEPEST = 20
 """Levels of a tree of objects that are walked."""
 
 EMPTY_PARTS = 1_000
-"""Parts of a level in a row that list nothing, at most."""
+"""Maximum number of successive parts of a level that list nothing."""
 
 NOTES = 100
-"""Notes on one level at most; a final note tells of more."""
+"""Maximum number of notes on one level; a final note says if there are more."""
 
 
 def matching(request: ObjectsRequest, listed: ObjectList) -> ObjectList:
@@ -52,7 +52,7 @@ async def whole_level(
             notes.append(_cut(reason))
             return ObjectList(objects=objects, notes=notes, next=part.next)
         if part.next in seen:
-            raise DriverFaultError("the driver's list of objects does not end: a cursor came twice")
+            raise DriverFaultError("the driver's list of objects does not end: a cursor repeats")
         empty = 0 if part.objects else empty + 1
         if empty > EMPTY_PARTS:
             raise DriverFaultError(f"the driver's list of objects does not end: {empty:,} parts list nothing")

@@ -79,7 +79,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What the present process of the driver told about an object."""
+    """What the driver's present process reported about an object."""
 
     incarnation: int
     excluded: Mapping[str, str]  # by column, see `match_any`

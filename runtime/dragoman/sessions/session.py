@@ -196,9 +196,8 @@ class Session:
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to read the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
-            residual: A driver that supports it evaluates by itself what the server cannot filter or sort, over at
-                most that many rows that the server returns; notes ``residual-filter`` and ``residual-sort`` say how
-                many.
+            residual: If the driver supports it, it runs the filter rows and sorts that the server cannot, over at most
+                that many rows that the server returns; notes ``residual-filter`` and ``residual-sort`` say how many.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked; nothing was fetched.
@@ -254,7 +253,7 @@ class Session:
         revision: str = "",
         span: Span = DEFAULT,
     ) -> Count:
-        """Count the rows of an object under a filter, exactly; the count's notes tell what makes it approximate.
+        """Count the rows of an object under a filter, exactly; the count's notes say what makes it approximate.
 
         See `page` for the arguments.
         """
@@ -296,11 +295,11 @@ class Session:
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to summarize the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
-            values: The most frequent values to return at most, 0 to 100.
-            buckets: The buckets of the histogram to return at most, 0 to 50.
+            values: The maximum number of frequent values to return, 0 to 100.
+            buckets: The maximum number of buckets in the histogram, 0 to 50.
 
         Returns:
-            The summary; `ColumnSummary.approximate` and `ColumnSummary.notes` tell what is not exact.
+            The summary; `ColumnSummary.approximate` and `ColumnSummary.notes` say what is not exact.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
@@ -460,7 +459,7 @@ class Session:
     ) -> Rows:
         """Iterate over the rows of an object, in constant memory; integers of any size stay exact.
 
-        `Rows.notes` tells what is approximate about them, and which rows a default window of time leaves out.
+        `Rows.notes` says what is approximate about them, and which rows a default time window leaves out.
 
         An integer of more than 4,300 digits becomes a Decimal; a number beyond Decimal's range becomes its text.
 

@@ -22,8 +22,8 @@ class Span:
 
     Attributes:
         since: The first instant, ISO 8601 or relative to now (``-1h``, ``now-7d``); None for no lower bound.
-        until: The instant after the last one, alike.
-        all_time: All rows, also where the object has a default window.
+        until: The instant after the last one, in the same form.
+        all_time: All rows, even if the object has a default window.
     """
 
     since: str | None = None
@@ -56,7 +56,7 @@ def resolve(
         now: The time that relative instants count from; by default the current one.
 
     Raises:
-        ConfigurationError: The span contradicts itself, or a bound is no instant.
+        ConfigurationError: The span contradicts itself, or a bound is not an instant.
         UnsupportedOperationError: A range is asked for, and there is no time column.
     """
     now = _whole(now or datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""The place of the cursor in a console text: what it stands in, the word before it, the keys around it."""
+"""The place of the cursor in a console text: what it is in, the word before it, the keys around it."""
 
 from __future__ import annotations
 

@@ -210,7 +210,7 @@ def test_cursors_that_go_round_are_an_error_and_few_are_remembered(first: int, l
         with pytest.raises(QueryError, match="repeated a cursor"):
             await count_from_pages(circling(seen, first=first, length=length), CountRequest(object="books"))
         if most > first + length:
-            assert len(seen) == len(set(seen)), "rows came twice"
+            assert len(seen) == len(set(seen)), "rows repeat"
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(derived_hooks, "_SEEN", most)

@@ -1,4 +1,4 @@
-"""Walks: a row that stands all the time is read exactly once, whatever is written meanwhile."""
+"""Walks: a row that is there all the time is read exactly once, whatever is written meanwhile."""
 
 from __future__ import annotations
 

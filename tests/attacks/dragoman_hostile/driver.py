@@ -41,12 +41,12 @@ class Driver:
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page | None:
-        """Make an attack in the place of a page, whose parts the host takes for cells."""
+        """Make an attack in place of a page, whose parts the host takes for cells."""
         await outcome(request.object, SimpleNamespace())
         return None
 
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
-        """Make an attack in the place of an export."""
+        """Make an attack in place of an export."""
         await outcome(request.object, SimpleNamespace())
         yield ExportPart(data=b"", rows=0)

@@ -50,7 +50,7 @@ def read_other_driver(targets: Targets) -> None:
 
 @attack
 def read_what_lies_around(targets: Targets) -> None:
-    """Try some hundred files of the system and of its users; one that opens is enough."""
+    """Try a few hundred files of the system and of its users; one that opens is enough."""
     for path in targets.around:
         with suppress(PermissionError):
             os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))

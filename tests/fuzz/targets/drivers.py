@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     Exchange = Generator[Any, Any, Any]
 
 STEPS = 60
-"""Requests of one operation at most; the product's deadline ends what goes on for ever."""
+"""Maximum requests of one operation; the product's deadline ends one that never stops."""
 
 
 def carried_out(exchange: Exchange, replies: Iterator[Any]) -> Any:

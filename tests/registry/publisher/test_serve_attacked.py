@@ -158,7 +158,7 @@ def test_a_header_that_does_not_end_is_cut_off(root, monkeypatch):
             with dialled(url) as connection:
                 connection.sendall(start)
                 assert connection.recv(1 << 16) == b""
-        with dialled(url) as connection:  # also behind a first one that was answered
+        with dialled(url) as connection:  # even behind a first one that was answered
             connection.sendall(b"HEAD /targets/catalog HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / HT")
             said = b""
             while data := connection.recv(1 << 16):

@@ -1,1 +1,1 @@
-"""What every driver writes: pieces that an author may use, each alone."""
+"""Pieces that most drivers need; an author may use each alone."""

@@ -1,4 +1,4 @@
-"""Bounds of a histogram's buckets: round numbers and calendar units, not more than were asked for."""
+"""Bounds of a histogram's buckets: round numbers and calendar units, at most as many as requested."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _FINER = 10  # buckets that one bucket around everything is made of
 
 
 def number_bounds(low: Number, high: Number, *, most: int, whole: bool = False) -> list[Value]:
-    """Return the bounds of equal buckets around numbers, in order: each is the lower bound of one and the upper before.
+    """Return the bounds of equal buckets around numbers, in order; neighbouring buckets share one.
 
     Args:
         low: The smallest number.
         high: The greatest.
-        most: The buckets at most.
+        most: The maximum number of buckets.
         whole: All numbers are integers, and so are the bounds.
 
     Returns:
-        One more than there are buckets; the last is above `high`. Empty if `most` is 0.
+        One bound more than buckets; the last is above `high`. Empty if `most` is 0.
 
     >>> number_bounds(3, 97, most=5, whole=True)
     [0, 20, 40, 60, 80, 100]
@@ -65,11 +65,11 @@ def instant_bounds(low: int, high: int, *, most: int) -> list[int]:
     Args:
         low: The first instant.
         high: The last one.
-        most: The buckets at most.
+        most: The maximum number of buckets.
 
     Returns:
-        One more than there are buckets; the last is after `high`. Empty if `most` is 0, or a bound would lie outside
-        of the years 1 to 9999.
+        One bound more than buckets; the last is after `high`. Empty if `most` is 0, or a bound would lie outside of the
+        years 1 to 9999.
 
     >>> [instant_text(each) for each in instant_bounds(0, 100 * 86_400_000, most=5)][:2]
     ['1970-01-01T00:00:00Z', '1970-02-01T00:00:00Z']

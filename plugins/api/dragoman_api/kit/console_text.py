@@ -60,7 +60,7 @@ class ConsoleReader:
     Attributes:
         text: The text, without a byte order mark.
         at: The place that is read next, from 0.
-        fresh: Only blanks and comments stand between `at` and the beginning of its line; see `skip`.
+        fresh: Only blanks and comments are between `at` and the beginning of its line; see `skip`.
     """
 
     def __init__(self, text: str, *, comments: Sequence[str] = ("#",), literals: bool = False) -> None:
@@ -116,7 +116,7 @@ class ConsoleReader:
         """Read the JSON values up to the next REST line, each in the digits and the order that were typed.
 
         Raises:
-            ConsoleSyntaxError: A value is not JSON, or two stand on one line.
+            ConsoleSyntaxError: A value is not JSON, or two are on one line.
         """
         values: list[str] = []
         while self.skip() and self._match_head() is None:

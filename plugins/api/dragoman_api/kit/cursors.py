@@ -40,7 +40,7 @@ INVALID = "cursor-invalid"
 """The code of the error for a text that is not a cursor of the query."""
 
 MAX_CURSOR = 64_000
-"""Characters of a text at most; `seal` raises ValueError for a position that needs more."""
+"""Maximum number of characters in a text; `seal` raises ValueError for a position that needs more."""
 
 _VERSION = "1"
 _TEXT = re.compile(r"[0-9][A-Za-z0-9_-]*", re.ASCII)

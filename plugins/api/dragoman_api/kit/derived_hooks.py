@@ -1,6 +1,6 @@
 """Hooks derived from one another, where an author leaves them out.
 
-Each is a function over the hook that it stands on, and a mixin that makes it a hook of a driver::
+Each is a function over the hook that it builds on, and a mixin that makes it a hook of a driver::
 
     class Driver(PageFromExport, CountFromExport):  # writes connect, list_objects, describe_object and export_rows
         ...
@@ -194,7 +194,7 @@ async def export_from_pages(
 class _SeenCursors:
     """Digests of the cursors of a walk, at most `_SEEN`; of more cursors it keeps every second, then every fourth one.
 
-    It finds every circle: at once while it keeps all of them, later after another turn of the circle.
+    It finds every cycle: at once while it keeps all of them, later after another turn of the cycle.
     """
 
     def __init__(self) -> None:
@@ -350,7 +350,7 @@ def _value(row: Any, path: tuple[str, ...]) -> Any:
 
 def _cell(value: Any, kind: ColumnKind) -> Cell:
     if kind is ColumnKind.BINARY and isinstance(value, str):
-        with suppress(ValueError):  # what is no base64 is shown as it is
+        with suppress(ValueError):  # a text that is not base64 is shown as it is
             return as_bytes(value)
     return cut(encode(value)) if isinstance(value, list | dict) else value
 

@@ -37,7 +37,7 @@ async def send_all(
     Args:
         requests: The requests.
         send: Sends one.
-        at_once: The number of requests under way at most.
+        at_once: The maximum number of requests under way.
 
     Raises:
         DragomanError: The first one that a request met; the others are cancelled.

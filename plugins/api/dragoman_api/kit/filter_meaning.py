@@ -40,7 +40,7 @@ def within(time: TimeRange, cell: Cell) -> bool:
     """Check whether the cell of a time column, RFC 3339, lies in a range; one without a value lies in none.
 
     Raises:
-        ValueError: The cell is no instant.
+        ValueError: The cell is not an instant.
 
     >>> from dragoman_api.filters import TimeRange
     >>> within(TimeRange(column="at", since="2026-11-23T12:00:00Z"), "2026-11-23T12:00:00.5Z")

@@ -1,4 +1,4 @@
-"""JSON with comments and literals: a stretch of a text without them, and where each of its places stood before.
+"""JSON with comments and literals: a stretch of a text without them, and where each of its places was before.
 
 Each character is looked at once, by regular expressions whose parts never give back what they matched.
 """

@@ -1,7 +1,7 @@
 """Walks: pages in the order of a key, each after the last row of the page before, so that no window ends them.
 
 A walk needs an order without ties: the sort's keys, then a unique one. It asks for the rows after a key instead of
-those after an offset, so rows that come or go meanwhile move no others: a row that stands all the time, with the same
+those after an offset, so rows that come or go meanwhile move no others: a row that is there all the time, with the same
 keys, is read exactly once.
 
 >>> walk = Walk(key=lambda row: row, position=3)

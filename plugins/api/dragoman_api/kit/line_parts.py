@@ -58,8 +58,8 @@ def rows_that_fit(room: int, *, rows: int, size: int, most: int, least: int = 1)
         room: The bytes that the next answer may have.
         rows: The number of those rows.
         size: Their bytes.
-        most: The result at most; the server's own limit goes before `least`.
-        least: The result at least, however long the rows are.
+        most: The maximum result; the server's own limit takes precedence over `least`.
+        least: The minimum result, however long the rows are.
     """
     return min(most, max(least, room * rows // max(1, size)))
 

@@ -39,7 +39,7 @@ def several(value: object, *, empty: bool = False) -> list[object]:
 
     Args:
         value: A list, or a comma-separated text.
-        empty: An empty text is a value, unless it stands between commas.
+        empty: An empty text is a value, unless it is between commas.
 
     Raises:
         ValueError: There is no value, or one is empty.

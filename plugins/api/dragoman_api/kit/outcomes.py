@@ -48,7 +48,7 @@ def unsure(status: int, *, turned_away: bool = False) -> bool:
 def status_of(status: int, *, conflicts: Container[int] = (), turned_away: bool = False) -> OutcomeStatus:
     """Return what the HTTP status of an answer proves about a write.
 
-    ``applied`` after 200, 201 and 204 alone: 202 promises to carry it out later, and 207 tells it row by row. A caller
+    ``applied`` after 200, 201 and 204 alone: 202 promises to carry it out later, and 207 reports row by row. A caller
     that knows more of the answer looks at its body, too.
 
     >>> [str(status_of(each, conflicts=(409,))) for each in (201, 202, 409, 422, 500)]

@@ -1,4 +1,4 @@
-"""Retries of reads: pauses with a budget, as long as the server may be busy or away."""
+"""Retries of reads: pauses with a budget, as long as the server may be busy or unavailable."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _PATIENCE = 75.0  # seconds without an answer; the host gives up soon after
 class Patience:
     """The pauses of a read that is sent again, until another attempt is pointless.
 
-    An export reads each of its parts with one: the server may be busy or away for a while, and what has been read would
-    be lost. It gives up a little before the host does.
+    An export reads each of its parts with one: the server may be busy or unavailable for a while, and what has been
+    read would be lost. It gives up a little before the host does.
     """
 
     _failures: int = 0
@@ -85,9 +85,9 @@ async def send(
         retry_after: Returns the seconds that an answer asks to wait, 0 if it names none; None if waiting does not help.
         read: The request changes nothing on the server; anything else is sent once.
         pauses: Seconds before each further attempt, with jitter, if the server names none.
-        until: The time of the event loop at which a pause ends at the latest, for an operation of several requests, as
-            the host ends a call at its deadline; `BUDGET` from now by default.
-        limit: Bytes of the answer at most; None for the limit of the client.
+        until: The latest time of the event loop at which a pause may end, for an operation of several requests, as the
+            host ends a call at its deadline; `BUDGET` from now by default.
+        limit: The maximum size of the answer in bytes; None for the client's limit.
 
     Returns:
         The last answer, whatever its status. It is a busy server's if the pauses are used up, or if the server asks for

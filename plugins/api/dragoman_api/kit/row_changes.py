@@ -118,7 +118,7 @@ class PlanDraft:
         self.notes.setdefault((code, about), Note(code=code, reason=reason))
 
     def judging(self, *changes: int) -> Judging:
-        """Plan some changes in a `with` block: an error that is about them refuses them, and nothing else.
+        """Plan some changes in a `with` block: an error that is about them refuses only them.
 
         These are NotSentError, ValueError, and the errors for queries, rights, and missing objects and rows.
         """

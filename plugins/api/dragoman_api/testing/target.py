@@ -34,8 +34,8 @@ class Target:
     Attributes:
         driver: A driver that has connected, or the host's proxy of one in its sandbox. What it implements decides
             which tests run.
-        object: An object of seven to some thousand rows that does not change during the run; the more kinds of columns,
-            nulls, arrays and long cells it holds, the more is proven.
+        object: An object of seven to a few thousand rows that does not change during the run; the more kinds of
+            columns, nulls, arrays and long cells it holds, the more is proven.
         rows: Its exact number of rows.
         log: The requests sent to the server so far, a growing list; None if they cannot be observed.
         lose: Returns, for one request and a status, a context in which the server carries out that request, and from it

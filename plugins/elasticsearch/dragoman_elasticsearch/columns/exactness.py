@@ -114,7 +114,7 @@ def _too_long(asked: Asked, limits: tuple[Any, ...]) -> bool:
 def _malformed(asked: Asked, _details: tuple[Any, ...]) -> bool:
     if asked.nulls:
         return not ignored(asked.found, asked.features)
-    # A text that is no number is unequal and unordered, but a number that is too large has an order.
+    # A text that is not a number is unequal and unordered, but a number that is too large has an order.
     return asked.op in ORDER and asked.found.family in (Family.NUMBER, Family.DATE)
 
 
@@ -336,7 +336,7 @@ _CAUSES = {cause.name: cause for cause in TABLE}
 
 
 def ignored(found: Field, features: Features) -> bool:
-    """Return whether the server tells by `_ignored` which rows have values that are not indexed.
+    """Return whether the server reports in `_ignored` which rows have values that are not indexed.
 
     It does not inside nested arrays, nor for flattened fields, nor for long strings before 7.11.
     """
@@ -354,8 +354,8 @@ def approximations(asked: Asked) -> list[str]:
 def sort_approximations(found: Field, features: Features) -> list[str]:
     """Return how the order of a sort differs from the order of the stored values; the digits of numbers aside.
 
-    Values that are not indexed sort as none. Rows say which have them (`_ignored`), so that the page does; where rows
-    do not, the sort says that there may be some.
+    Values that are not indexed sort as if absent. Rows say which have them (`_ignored`), so that the page does; where
+    rows do not, the sort says that there may be some.
     """
     if found.runtime:
         return []

@@ -139,7 +139,7 @@ def read(
         notes.append(Note(code="mapping-hidden", reason=reason))
     silent = caps.failed_indices or len({*indices}.difference(caps.indices))  # 7.10 just leaves them out
     if silent:
-        reason = f"{silent} of the indices behind this name did not tell what their fields can do"
+        reason = f"{silent} of the indices behind this name did not report what their fields can do"
         notes.append(Note(code="capabilities-partial", reason=f"{reason}: some columns or types may be missing"))
     if not indices:
         raise ObjectNotFoundError(f"no index matches '{name}'", hint="list the existing ones: dragoman objects")

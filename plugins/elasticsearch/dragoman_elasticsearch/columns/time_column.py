@@ -1,4 +1,4 @@
-"""The column that orders an object's rows in time, where the index tells the stored instants exactly."""
+"""The column that orders an object's rows in time, where the index holds the stored instants exactly."""
 
 from __future__ import annotations
 

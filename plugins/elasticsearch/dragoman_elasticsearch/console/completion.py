@@ -152,7 +152,7 @@ def _top(place: ConsolePlace, fields: list[Word]) -> Iterator[Word]:
 
 
 def _values(place: ConsolePlace, fields: list[Word], names: Sequence[str]) -> Iterator[Word]:
-    """Yield the texts that may stand where a value is expected."""
+    """Yield what may be a value at the cursor."""
     keys = [each for each in place.keys if each]
     last = keys[-1] if keys else ""
     if last in ("index", "_index"):

@@ -174,7 +174,7 @@ class ExportReader:
         position = _Position(pit=self._source.pit, total=self._total, rows=self._rows, marks=self._marks)
         try:
             return cursors.seal(cursors.query_of(self._request), position)
-        except ValueError:  # a point in time over some hundred shards has a longer id
+        except ValueError:  # a point in time over a few hundred shards has a longer id
             return None
 
     def _lines(self, hits: Sequence[ExportDocument], odd: bytes) -> bytes:

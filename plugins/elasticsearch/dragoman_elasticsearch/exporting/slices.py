@@ -24,7 +24,7 @@ _SLICES, _MOST_SLICES = 4, 16  # the least if there are rows enough, and the mos
 _SCROLLS = 8  # a scroll holds a context per slice and shard; the server allows 500
 _WORTH = 5_000  # rows of a slice
 LIMIT = 24 * 2**20
-"""Bytes of one answer at most; a longer one is requested again in smaller pages."""
+"""Maximum bytes of one answer; a longer one is requested again in smaller pages."""
 
 Bookmark = tuple[int, int]
 """The sort values of a row, after which its slice continues; valid in one point in time only."""

@@ -87,7 +87,7 @@ class PointInTimePager(_Result):
 
         Args:
             offset: The number of rows before the first.
-            limit: The number of rows at most.
+            limit: The maximum number of rows.
             options: Further keys of the search body.
         """
         for last in (False, True):

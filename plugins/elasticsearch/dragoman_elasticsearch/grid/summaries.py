@@ -272,7 +272,7 @@ class _Summing:
         return _number(self.found, figures.low.value), _number(self.found, figures.high.value)
 
     def _is_finer(self, low: Value, high: Value) -> bool:
-        """Return whether values may have digits that a `min` or a `max` does not tell."""
+        """Return whether values may have digits that a `min` or a `max` does not report."""
         if "date_nanos" in self.found.types and low is not None:
             if not self.found.nested:
                 return True

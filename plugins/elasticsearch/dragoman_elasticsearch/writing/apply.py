@@ -217,7 +217,7 @@ def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, erro
         raise
     if len(told) != len(planned.rows) or not all(each.status for each in told):
         number = sum(each.status > 0 for each in told)
-        reason = f"the answer tells the outcome of {number} rows in place of {len(planned.rows)}"
+        reason = f"the answer has the outcomes of {number} rows instead of {len(planned.rows)}"
         raise QueryError(reason, details={"sent": True})
     return [
         (each, None if 200 <= each.status < 300 else error_answers.describe(each.status, each.error)) for each in told

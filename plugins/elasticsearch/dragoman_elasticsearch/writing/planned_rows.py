@@ -48,7 +48,7 @@ class PlannedRow(RowWrite):
     given: dict[str, int | str] = field(default_factory=dict)
 
     def expect(self, guard: dict[str, int | str]) -> None:
-        """Check the guard of a change against the row, and keep it.
+        """Check the guard of a change against the row, and keep the guard.
 
         Raises:
             NotSentError: The guard does not hold.

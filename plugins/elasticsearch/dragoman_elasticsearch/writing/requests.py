@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 BULK_BYTES = 3 * 2**20
-"""Bytes of one bulk request at most; one element of a driver's answer holds 4 MiB."""
+"""Maximum bytes of one bulk request; one element of a driver's answer holds 4 MiB."""
 
 ROW_BYTES = 3 * 2**20
 """Bytes of one document at most, for the same reason."""

@@ -28,7 +28,7 @@ _REST = re.compile(r"\w*", re.ASCII)
 
 
 def complete(request: CompletionRequest, schema: Mapping[str, Sequence[tuple[str, str]]]) -> Completion:
-    """Suggest how a text goes on.
+    """Suggest how to continue a text.
 
     Args:
         request: The text and the place.

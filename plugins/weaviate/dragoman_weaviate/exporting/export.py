@@ -68,7 +68,7 @@ class IdRange:
         position: The id after which the next page begins, empty for the start.
         bound: The last id of the range, empty for no bound.
         size: Rows of the next page.
-        most: Rows of a page at most.
+        most: The maximum number of rows of a page.
         told: The id up to which all was passed on.
         ended: Whether its last row was passed on.
         patience: With the server, until its next page.
@@ -109,7 +109,7 @@ class IdRange:
     def again(self, error: DragomanError) -> float:
         """Return the seconds until a page that failed is requested again, with fewer rows.
 
-        The server tells its failures apart by no type: any 5xx may pass, and reading a page twice harms nothing.
+        The server gives its failures no types: any 5xx may pass, and reading a page twice harms nothing.
 
         Raises:
             DragomanError: The error itself: another attempt is pointless.

@@ -120,7 +120,7 @@ class _Summing:
 
     @property
     def _figured(self) -> bool:
-        """Whether the server tells figures of the property."""
+        """Whether the server computes figures for the property."""
         spec = self.column.spec
         if self.column.family is Family.UUID or spec is None or not aggregates.has_figures(self.column.prop):
             return False

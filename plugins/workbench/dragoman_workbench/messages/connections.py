@@ -40,7 +40,7 @@ class HiddenConnection(Message, frozen=True, kw_only=True):
 
 
 class ConnectionList(Message, frozen=True, kw_only=True):
-    """The saved connections; `warnings` tells how others can change the file."""
+    """The saved connections; `warnings` says how others can change the file."""
 
     connections: list[ConnectionSummary]
     hidden: list[HiddenConnection]

@@ -85,7 +85,7 @@ class DriverPage(Message, frozen=True, kw_only=True):
     Attributes:
         permissions: In plain words.
         readme: Markdown of a stranger.
-        changelog: Alike.
+        changelog: Markdown of a stranger.
         skipped: Newer versions that do not fit, and why.
         kept: Versions to which one can roll back, the active one first.
         pin: The version it is pinned to; empty for none.

@@ -75,7 +75,8 @@ class PageAsked(Selection, frozen=True, kw_only=True):
         sort: The most significant key first.
         columns: The columns to return; None for all.
         total: Count all matching rows.
-        residual: Let the driver filter and sort over so many rows itself what the server cannot; None for not.
+        residual: Let the driver itself run filter rows and sorts that the server cannot, over so many rows; None
+            forbids it.
     """
 
     sort: Annotated[list[SortKey], Meta(max_length=64)] = []

@@ -17,8 +17,8 @@ class SummaryAsked(Selection, frozen=True, kw_only=True):
 
     Attributes:
         column: Its name.
-        values: The most frequent values to return at most.
-        buckets: The bars of the histogram to return at most.
+        values: The maximum number of frequent values to return.
+        buckets: The maximum number of bars in the histogram.
     """
 
     column: ColumnName

@@ -134,7 +134,7 @@ class ExportAsked(Selection, frozen=True, kw_only=True):
 
 
 class Export(Message, frozen=True, kw_only=True):
-    """An export, as ``exports`` and the event ``export`` tell.
+    """An export, as ``exports`` and the event ``export`` report it.
 
     Attributes:
         id: Its id.

@@ -77,7 +77,7 @@ class ConsoleRoom:
         return Executed(answers=answers)
 
     async def complete(self, asked: CompleteAsked) -> Completed:
-        """Suggest how a text goes on."""
+        """Suggest how to continue a text."""
         session = await self._open.session(asked.connection)
         found = await session.complete(asked.text, asked.position)
         return Completed(suggestions=found.suggestions, more=found.more)

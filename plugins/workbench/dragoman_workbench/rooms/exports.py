@@ -117,7 +117,7 @@ class ExportRoom:
             raise ExportError(f"{MAX_RUNNING} exports are running", hint="wait for one, or cancel it", code="too-many")
 
     async def resume(self, named: ExportNamed) -> Export:
-        """Go on with an export into the folder that was cancelled or failed; any tab may, also after a reload."""
+        """Continue a cancelled or failed export into the folder; any tab may, even after a reload."""
         export, asked = self._exports.get(named.id), self._asked.get(named.id)
         if export is None or asked is None or not export.resumable or self._folder is None:
             raise ExportError("this export cannot be resumed", hint="start it again", code="export-not-resumable")

@@ -42,7 +42,7 @@ export interface Commands {
   changed(text: string): void;
 }
 
-/** Whose console it is; `completes` if its driver suggests how a text goes on. */
+/** Whose console it is; `completes` if its driver suggests how to continue a text. */
 export interface Console {
   readonly connection: string;
   readonly completes: boolean;

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-/** Characters that are formatted at most. */
+/** The maximum number of characters that are formatted. */
 const MOST = 100_000;
 
 export function Prose({ text, empty }: { text: string; empty: string }) {

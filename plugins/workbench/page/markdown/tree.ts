@@ -5,7 +5,7 @@ import { fromMarkdown } from "mdast-util-from-markdown";
 import { gfmTableFromMarkdown } from "mdast-util-gfm-table";
 import { gfmTable } from "micromark-extension-gfm-table";
 
-/** Elements inside each other at most; deeper ones are their text alone. */
+/** The maximum depth of elements; deeper ones are their text alone. */
 const DEEPEST = 24;
 const NO_HTML = { disable: { null: ["htmlFlow", "htmlText"] } };
 

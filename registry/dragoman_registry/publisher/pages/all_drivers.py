@@ -1,4 +1,4 @@
-"""The page of all drivers: a list that works without script, and the rows that the script searches."""
+"""The page of all drivers: a list that works without JavaScript, and the rows that the script searches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def page_of(project: str) -> str:
 
 
 def catalogue_pages(catalog: Catalog) -> Iterator[tuple[str, bytes]]:
-    """Build the front page, and a full page if the front page cannot show every driver without script."""
+    """Build the front page, and a full page if the front page cannot show every driver without JavaScript."""
     drivers = sorted(map(summarise, catalog.projects), key=lambda one: one.plugin)
     rows = [_row(one) for one in drivers]
     count = f"{len(rows):,} driver{'' if len(rows) == 1 else 's'}" if rows else "No driver is published here yet."

@@ -19,8 +19,8 @@ def granted(launch: Launch, permissions: Iterable[str], *, files: Mapping[str, N
     """Add the granted permissions to a launch.
 
     Args:
-        launch: With the baseline: the connection's own address and credentials.
-        permissions: An installed driver's permissions, so a person agreed to each of them.
+        launch: A launch with the baseline, which is the connection's own address and credentials.
+        permissions: An installed driver's permissions, to each of which a person agreed.
         files: The regular files that a person entered, by field.
     """
     for permission in permissions:

@@ -23,7 +23,7 @@ async def _level(target: Target, request: ObjectsRequest) -> list[Object]:
         objects += [each for each in part if each.parent == request.parent]
         if part.next is None:
             return objects
-        assert part.next not in seen, "a cursor comes twice"
+        assert part.next not in seen, "a cursor repeats"
         seen.add(part.next)
         request = replace(request, cursor=part.next)
 
