@@ -40,7 +40,7 @@ demo: $(BUNDLE) ## walk through the whole story on a sample cluster
 test: check ## lint, types, contracts and the default tests
 	@$(call tests,-m "not slow")
 
-slow: $(BUNDLE) page ## the tests that take long: an author's way, kills and resumptions of whole commands
+slow: $(BUNDLE) page ## the slow tests: an author's way, kills and resumptions of whole commands
 	@$(call tests,-m slow)
 	@command -v chromedriver >/dev/null || echo "Tests of a registry's pages skipped: chromedriver not found."
 	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || echo "Tests of the workbench's page skipped: Chromium not found."

@@ -73,7 +73,7 @@ LONGEST = (
     "cli/test_hostile_servers.py",
     "runtime/test_session.py",
 )
-"""Files that take long, though they have few tests. They start first, so that no process waits for them at the end."""
+"""Slow files, though they have few tests. They start first, so that no process waits for them at the end."""
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -174,5 +174,5 @@ def _last_shown(answers: list[Answer]) -> Answer:
 def _cut_text(answer: Answer, longest: int) -> Answer:
     text = _beginning(answer.text, longest) + ELLIPSIS
     reason = f"the text shows the first {longest:,} bytes of the answer; ask for less at a time"
-    kind = AnswerKind.TEXT if answer.kind is AnswerKind.JSON else answer.kind  # its beginning is no JSON
+    kind = AnswerKind.TEXT if answer.kind is AnswerKind.JSON else answer.kind  # its beginning is not JSON
     return replace(answer, kind=kind, text=text, notes=[*answer.notes, Note(code="text-cut", reason=reason)])

@@ -20,7 +20,7 @@ WELCOME = b"HTTP/1.0 200 OK\r\nContent-Length: 7\r\nConnection: close\r\n\r\nwel
 
 
 def lay_out(folder: Path, secret: str) -> dict[str, str]:
-    """Make a user's home with secrets in it, and a directory where everybody may write."""
+    """Make a user's home with secrets in it, and a directory where every user may write."""
     home, scratch = folder / "home", folder / "scratch"
     scratch.mkdir()
     scratch.chmod(0o777)

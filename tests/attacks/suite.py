@@ -43,7 +43,7 @@ def attacks_at(level: str) -> list[str]:
 
 @contextmanager
 def house() -> Iterator[Path]:
-    """Yield a folder that everybody can read, with the hostile driver's wheel in it."""
+    """Yield a folder that every user can read, with the hostile driver's wheel in it."""
     from tests.attacks.wheel import build
 
     folder = Path(tempfile.mkdtemp(prefix="dragoman-attacks-"))

@@ -1,4 +1,4 @@
-"""A folder that somebody else wrote: nothing outside of it is published, and nothing in it holds the author up."""
+"""A folder from somebody else: nothing outside it is published, and nothing in it delays the author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`driver link`: developer mode runs the working tree in the sandbox, and no surface lets anybody forget it."""
+"""`driver link`: developer mode runs the working tree in the sandbox, and every surface says so."""
 
 from __future__ import annotations
 

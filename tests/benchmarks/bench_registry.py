@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def browse(root: Path, count: int) -> None:
-    """Search and describe what nobody signed, so that this itself is measured; signatures have rows of their own."""
+    """Search and describe unsigned drivers, to measure this alone; signatures have rows of their own."""
     targets = root / "targets"
     targets.mkdir(parents=True)
     catalog, small = marketplace.catalog(count), count <= 10_000

@@ -92,7 +92,7 @@ def spent(pid: int) -> float:
 
 
 def idle(title: str, pid: int) -> None:
-    """Print what a workbench costs that nobody uses."""
+    """Print what an unused workbench costs."""
     time.sleep(5)
     before = spent(pid)
     time.sleep(IDLE)

@@ -55,7 +55,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages of 10,000 drivers that nobody wrote."""
+    """The pages of 10,000 invented drivers."""
     root = tmp_path_factory.mktemp("large")
     publish.init(root / "registry")
     return marketplace.front(root / "registry", marketplace.catalog(10_000))

@@ -167,7 +167,7 @@ def saved_text(house, text):
 def test_a_text_of_an_older_file_is_recorded_by_a_command_that_shows_what_it_does(own):
     file = saved_text(own, "\"command:printf 'open sesame'\"")
     before = file.read_text()
-    for yes in ((), ("--yes",)):  # which agrees to other things: nobody has seen the text
+    for yes in ((), ("--yes",)):  # which agrees to other things: no person has seen the text
         done = own("connections", "test", "old", *yes, code=2)
         assert "error[configuration-invalid]: connection 'old': api_key = " in done.err
         assert "nothing was read or run" in done.err

@@ -59,7 +59,7 @@ def test_a_registry_on_the_web_is_asked_now_and_then_and_remembered(asked, tmp_p
     assert quarantined() == ("sends data elsewhere", True)
     mark("active")
     assert quarantined() == ("sends data elsewhere", False)
-    assert house("objects", "shop").out  # before it starts no more, the registry is asked whether that still holds
+    assert house("objects", "shop").out  # the registry is asked again before a start is refused
     assert quarantined() == (None, False)
     mark("quarantined", "again")
     clock[0] -= 2 * WEB_SECONDS  # a clock that was set back is no reason to believe what was said in the future

@@ -1,4 +1,4 @@
-"""`plugins sync` from a lock that somebody else wrote: what it names is installed, or skipped and told, one by one."""
+"""`plugins sync` from another person's lock: what it names is installed, or skipped and reported, one by one."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Driver:
         if request.object == "db/mem":
             await anyio.sleep(1.1)  # instants have whole seconds here
         if request.cursor not in (None, "next"):
-            raise QueryError("the cursor is none of this query", hint="read the first page", code="cursor-invalid")
+            raise QueryError("the cursor is not one of this query", hint="read the first page", code="cursor-invalid")
         span = [request.time.since, request.time.until] if request.time else [None, None]
         cells = [[*span, request.revision, request.residual, request.offset]]
         columns = [Column(name=name, type="text") for name in ("since", "until", "revision", "residual", "offset")]

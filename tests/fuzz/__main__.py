@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .engine import Report
 
 KNOWN = Path(__file__).parent / "known.txt"
-"""Findings that are known and open, one a line: target, kind, function; what stands behind a `#` says why."""
+"""Findings that are known and open, one a line: target, kind, function; the text after a `#` says why."""
 
 SHORT = 5.0
 """Seconds below which a process for each target would cost more than the search."""

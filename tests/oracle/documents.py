@@ -94,7 +94,7 @@ def valued(value: Any) -> Any:
 
 
 def kept(now: Any, before: Any, rewritten: bool) -> bool:
-    """Tell whether a value that nobody changed is as it was; numbers may be respelled where that was said."""
+    """Return whether a value that was not changed is as it was; numbers may be respelled where that was said."""
     if alike(now, before) or not rewritten:
         return alike(now, before)
     if isinstance(now, list) and isinstance(before, list):

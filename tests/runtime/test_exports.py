@@ -319,7 +319,7 @@ async def test_a_file_that_is_replaced_keeps_its_mode_and_so_does_its_manifest(
     await line(tmp_path / name)
     assert modes(tmp_path) == {name: mode, f"{name}.manifest.json": mode if beside is None else beside}
     begun = {path: found for each in meanwhile for path, found in each.items() if path.endswith((".part", ".made"))}
-    assert begun == dict.fromkeys(begun, 0o600), "nobody else reads what will replace a private file"
+    assert begun == dict.fromkeys(begun, 0o600), "no other user can read what will replace a private file"
     assert f".{name}.part" in begun
     assert (tmp_path / name).read_bytes() != b"old"
 

@@ -210,7 +210,7 @@ def state(runtime):
 
 
 async def test_a_session_whose_user_is_cancelled_leaves_no_descriptor_and_no_process(make_runtime):
-    kept = []  # so that nothing is tidied up only because nobody knows it any more
+    kept = []  # so that nothing is tidied up only because nothing refers to it any more
     async with make_runtime() as runtime:
         async with runtime.open("demo") as session:
             kept.append(session)

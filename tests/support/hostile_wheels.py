@@ -515,7 +515,7 @@ _ALL = [
             _member(f"{PACKAGE}/\u202eyp.gpj.py")),
     Hostile("path-reserved", "has an invisible character in a name", _member(f"{PACKAGE}/dri\u200dver.py")),
     Hostile("path-reserved", "has an empty name", _member(f"{PACKAGE}//x")),
-    Hostile("path-reserved", "has a file 500 folders deep, which takes long to compare with others",
+    Hostile("path-reserved", "has a file 500 folders deep, which takes a long time to compare with others",
             _member("a/" * 500 + "x.py")),
     Hostile("path-reserved", "has a name of 60,000 characters", _member(f"{PACKAGE}/{'a' * 60_000}.py")),
     Hostile("path-reserved", "has `tree.json`, which the store writes itself", _member("tree.json", b"{}")),

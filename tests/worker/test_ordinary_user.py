@@ -75,7 +75,7 @@ def house() -> Iterator[Path]:
 
 
 def opening_the_way(house: Path) -> list[str]:
-    """Return shell commands that make the interpreter reachable where it lies behind a directory that only root enters.
+    """Return shell commands that make the interpreter reachable where it is in a directory that only root enters.
 
     They run in a mount namespace of their own: an open directory covers the closed one, and what is needed is bound
     into it again.

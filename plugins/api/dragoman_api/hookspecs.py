@@ -302,7 +302,7 @@ class DriverSpec:
 
         A driver answers from what it keeps. It may read names and columns the first time that it needs them, and if
         that fails, it suggests without them: no request goes out for each key that a person types. Time and memory grow
-        with the length of the text at most.
+        at most with the length of the text.
 
         Args:
             request: The text, which need not be complete or correct, and the place of the cursor.

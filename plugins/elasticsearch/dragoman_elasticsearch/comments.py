@@ -10,7 +10,7 @@ _TOKEN = re.compile(
     rb'((?:[^"/{}\[\]\xef]++|"(?:[^"\\]++|\\.)*+")++)|([{\[])|([}\]])|(/\*.*?(?:\*/|\Z)|//[^\r\n]*+|\xef\xbb\xbf)|.',
     re.DOTALL,
 )
-# What the server writes behind a document, if more than closing brackets.
+# What the server writes after a document, if more than closing brackets.
 _BEHIND = re.compile(rb',"(?:fields|highlight|ignored_field_values|matched_queries|sort)":|\},\{"_index":"')
 _LENGTH = 24  # of the longest of them
 _SOURCE = b'"_source":'

@@ -33,7 +33,7 @@ class ProductionLock:
         return until if until > self._clock() else None
 
     def unlock(self, connection: str, *, minutes: int) -> None:
-        """Allow writes for some minutes; 0 locks it again."""
+        """Allow writes for a few minutes; 0 locks it again."""
         self._until[connection] = self._clock() + 60 * minutes
 
     @hookimpl

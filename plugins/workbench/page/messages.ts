@@ -1161,7 +1161,7 @@ export interface TypeOffer {
   readonly driver: DriverSummary;
 }
 
-/** Allow writes on a production connection for some minutes; the person typed its name. 0 locks it again. */
+/** Allow writes on a production connection for a few minutes; the person typed its name. 0 locks it again. */
 export interface Unlock {
   readonly connection: string;
   readonly typed: string;

@@ -177,7 +177,7 @@ class ChangeSet:
     async def _objects(self) -> list[str]:
         try:
             return [each.name for each in await self._session.objects()]
-        except DragomanError:  # the line's own fault is told
+        except DragomanError:  # the line's own fault is reported
             return []
 
     async def _read(self, places: array[int]) -> Lines:

@@ -24,7 +24,7 @@ _ROW = re.compile(r"(?P<subject>\S+)\s+(?:(?P<alone>exists|missing)|(?P<op>=|!=|
 _SHORT = re.compile(rf"{STATUS}\s+(?P<value>\d+)")
 _FIRST = re.compile(r"(?:\#|//|/\*)[\s*]*(?P<word>[^\W\d_]+)(?P<rest>[^\n]*)")
 _WORD = "expect"
-_NOTES = 20  # near misses that are noted at most
+_NOTES = 20  # maximum near misses that are noted
 _SHOWN = 80  # characters shown of an actual value
 _ABSENT: Any = object()
 

@@ -69,7 +69,7 @@ class ColumnFacts:
         self._column = column
         self._seen: set[str] = set()
         self._low = self._high = 0
-        self._whole = self._scale = 0  # digits before and behind the decimal point
+        self._whole = self._scale = 0  # digits before and after the decimal point
         self._classify = _CLASSIFY.get(column.kind)
         self.array = column.repeated
 

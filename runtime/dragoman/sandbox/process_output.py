@@ -46,7 +46,7 @@ class LogPipe:
         self._lines: deque[str] = deque()
         self._kept = 0
         self._raw = ""  # of a line whose end is not here; escapes in it may be half
-        self._line = ""  # the same behind the mask
+        self._line = ""  # the same after the mask
         self._torn = False  # the rest of a line whose beginning was dropped is passed over
         self._loop = asyncio.get_running_loop()
         self._second, self._seen, self._dropped = 0.0, 0, 0

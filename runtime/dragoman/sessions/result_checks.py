@@ -53,7 +53,7 @@ def inside(text: str, completion: Completion) -> Completion:
     """Return a completion if each suggestion replaces characters of the text.
 
     Raises:
-        DriverFaultError: A suggestion ends behind the text.
+        DriverFaultError: A suggestion ends after the text.
     """
     last = max((each.end for each in completion.suggestions), default=0)
     if last > len(text):

@@ -45,7 +45,7 @@ getsockname getpeername recvfrom recvmsg shutdown
 
 REFUSED = {
     errno.EACCES: "connect bind listen accept accept4 sendmmsg recvmmsg",
-    # Their flags lie behind a pointer. With ENOSYS, glibc uses clone and openat, whose flags can be compared.
+    # Their flags are behind a pointer. With ENOSYS, glibc uses clone and openat, whose flags can be compared.
     errno.ENOSYS: "clone3 openat2",
     errno.EPERM: """
 fork vfork execve execveat tkill ptrace process_vm_readv process_vm_writev pidfd_open pidfd_getfd pidfd_send_signal

@@ -280,7 +280,7 @@ def list_processes(targets: Targets) -> None:
 
 @attack
 def shadow_the_standard_library(targets: Targets) -> None:
-    """Ship a module of the standard library's name and have everybody import it."""
+    """Ship a module of the standard library's name and have every driver import it."""
     sys.modules.pop("colorsys", None)
     import colorsys
 

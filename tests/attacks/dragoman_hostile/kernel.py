@@ -94,7 +94,7 @@ def perf_event_open(targets: Targets) -> None:
 @attack
 def mount(targets: Targets) -> None:
     def act() -> None:
-        if targets.may_unshare:  # a success is seen by nobody else
+        if targets.may_unshare:  # no other process sees a success
             syscall(NUMBERS["unshare"], ctypes.c_long(_NEW_MOUNT))
             syscall(NUMBERS["mount"], b"none", b"/", None, ctypes.c_ulong(0x44000), None)
         syscall(NUMBERS["mount"], b"tmpfs", targets.scratch.encode(), b"tmpfs", ctypes.c_ulong(0), None)

@@ -70,7 +70,7 @@ def granted(*collections):
         (granted("A*"), True),
         ([{"permissions": [{"action": "read_data", "data": {"collection": "*"}}]}], True),
         ([], True),
-        (None, True),  # an administrators' list, or a key without a role: the server answers alike
+        (None, True),  # an administrators' list, or a key without a role: the server gives the same answer
     ],
 )
 def test_an_empty_list_says_that_collections_may_be_hidden_unless_the_key_sees_all(roles, hidden):
@@ -181,7 +181,7 @@ class Rules:
         assert names == sorted(names)
 
     async def test_named_vectors_are_shown_as_an_object(self, wv: Rig):
-        """W10: in one column; by REST and by GraphQL alike."""
+        """W10: in one column, by REST and by GraphQL."""
         config = {each: {"vectorizer": {"none": {}}, "vectorIndexType": "flat"} for each in ("front", "back")}
         both, one = {"front": [1.5, 0.1], "back": [1e-7]}, {"front": [1, 2]}
         rows = [{"t": "alpha", "vectors": both}, {"t": "beta", "vectors": one}]
@@ -200,7 +200,7 @@ class Rules:
         assert await wv.ids(name, Filter("uuid", "=", key(0)), Filter("properties.uuid", "=", "mine")) == [key(0)]
 
     async def test_a_cross_reference_is_shown_as_json(self, wv: Rig):
-        """W9: by REST and by GraphQL alike."""
+        """W9: by REST and by GraphQL."""
         author = await wv.collection({"n": "text"}, [{"n": "Ada"}], name="Author")
         beacon = {"beacon": f"weaviate://localhost/{author}/{key(0)}"}
         name = await wv.collection({"t": "text", "by": author}, [{"t": "alpha", "by": [beacon]}, {"t": "beta"}])

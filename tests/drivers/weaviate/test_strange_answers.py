@@ -53,7 +53,7 @@ def book(**more: Any) -> dict[str, Any]:
 
 
 def applied(change: Change, *replies: Any) -> Outcome:
-    """Plan and apply one change; replies are those to what comes behind the look at the collection."""
+    """Plan and apply one change; replies are those to what follows the look at the collection."""
     request = PlanRequest(changes=[change])
     known = reply(view().structure)
     planned = Answers(known, *([reply("", status=204)] if isinstance(change, Insert) and change.replace else []))

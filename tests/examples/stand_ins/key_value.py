@@ -114,7 +114,7 @@ def spelled(prefix: bytes) -> str:
 
 
 def after(prefix: bytes) -> bytes:
-    """Return the first key behind all that begin with a prefix."""
+    """Return the first key after all that begin with a prefix."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else END
 
@@ -214,7 +214,7 @@ class Driver(CountFromPages, ExportFromPages):
 
     @hookimpl
     async def fetch_page(self, request: PageRequest) -> Page:
-        """Read one range; the next page reads behind its last key, at the same revision."""
+        """Read one range; the next page begins after its last key, at the same revision."""
         if request.offset and request.cursor is None:
             raise WindowExceededError("the store has no offset", hint="begin without an offset, and follow the cursor")
         shown = choose(request.columns, COLUMNS, object=request.object)

@@ -1,4 +1,4 @@
-"""Installing: shared by whoever wants the same, refused with every fault at once, and nothing lost when it fails."""
+"""Installing: shared by concurrent callers, refused with every fault at once, and nothing lost when it fails."""
 
 from __future__ import annotations
 

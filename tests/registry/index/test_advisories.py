@@ -1,4 +1,4 @@
-"""What a registry says against versions: read project by project, and in doubt against every version."""
+"""What a registry says against versions: read project by project, and in case of doubt against every version."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ def test_a_manifest_that_is_not_the_one_in_the_index_is_refused(root: Path):
 def test_trust_decides_before_anything_is_read(root: Path):
     class Nobody:
         def admit(self, target: SignedFile) -> SignedFile:
-            raise TrustError(f"nobody vouches for {target.path}")
+            raise TrustError(f"no publisher vouches for {target.path}")
 
     registry = Registry("r", str(root), trust=Nobody())
     for read in (registry.catalog, registry.types, registry.advisories):

@@ -1,4 +1,4 @@
-"""What one publisher puts into a registry stops nobody else: it is named with its reason, and the others go through."""
+"""A fault of one publisher stops no other: it is named with its reason, and the others go through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server for uploads under attack: strangers' bytes hold up nobody else, and it ends when it is told to."""
+"""A server for uploads under attack: strangers' bytes hold up no other upload, and it ends when it is told to."""
 
 from __future__ import annotations
 

@@ -509,7 +509,7 @@ def is_superseded(root: Path, name: str) -> bool:
 def test_the_bundled_drivers_are_pinned_and_a_changed_file_is_named(tmp_path: Path):
     pin = runpy.run_path(str(wheelhouse.ROOT / "plugins/bundle.py"))["pin"]
     folder = wheelhouse.registry(tmp_path / "bundled", [wheelhouse.Driver().write(tmp_path / "w")])
-    renew_signatures.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago, and nobody minds
+    renew_signatures.sign(folder, days=7, now=NOW - timedelta(days=5 * 365))  # it ended years ago
     pin(folder, label="development", root="0" * 64)
     registry = Registry("bundled", str(folder), trust=Pinned(folder))
     [release] = registry.releases("demo")

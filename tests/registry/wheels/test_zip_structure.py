@@ -21,7 +21,7 @@ NAMES = ("one.py", "folder/two.py", "three.py")
 
 
 class Stream(io.RawIOBase):
-    """A stream without positions: what is written there has its sizes behind it."""
+    """A stream without positions: what is written there has its sizes after it."""
 
     def __init__(self) -> None:
         self.data = b""
@@ -219,7 +219,7 @@ def test_an_extra_field_is_whole(extra: bytes, tmp_path: Path) -> None:
 
 
 def unsigned(data: bytearray) -> bytearray:
-    """Take away the mark before the sizes behind the only file: both ways are allowed."""
+    """Take away the mark before the sizes after the only file: both ways are allowed."""
     at = data.index(b"PK\7\x08")
     del data[at : at + 4]
     moved(data, -4)

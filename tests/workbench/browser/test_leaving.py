@@ -1,4 +1,4 @@
-"""Leaving with changes that are not sent: the page asks first, and a person who stays loses nothing."""
+"""Leaving with unsent changes: the page asks first, and a person who stays loses nothing."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ class CommentSyntax:
         block = rf"|(?P<block>{_COMMENTS['/*']})" if self.blocks else ""
         ended = "|".join(_COMMENTS[each] for each in comments if each != "/*") or "(?!)"
         starts = "".join(sorted({each[0] for each in comments}))
-        opened = "".join(each[1] for each in comments if each[0] == "/")  # behind a slash
+        opened = "".join(each[1] for each in comments if each[0] == "/")  # after a slash
         inner = [('(?!"{3})' if literals else "") + _STRING, *([rf"/(?![{opened}])"] if opened else [])]
         plain = rf'[^"{starts}]*+'
         literal = r'|"{3}(?P<literal>.*?)"{3}' if literals else ""
@@ -120,7 +120,7 @@ class CommentSyntax:
             made.add(text[at:begins])
             if begins == made.end:
                 return made
-            found = run if run.end() > begins else self._special.match(text, begins)  # it may end behind the bound
+            found = run if run.end() > begins else self._special.match(text, begins)  # it may end after the bound
             if found is None:
                 made.unended = '"""' if text[begins] == '"' else "/*"
                 made.cut, made.following, made.end = False, None, begins

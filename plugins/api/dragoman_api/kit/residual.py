@@ -45,7 +45,7 @@ _NULLS = (Op.NULL, Op.NOT_NULL)
 _PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
 _ORDER = (Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN)
 _EMPTINESS = (Op.EMPTY, Op.NOT_EMPTY)
-_OPERATORS = {  # not `regex`: a pattern of a stranger may take forever
+_OPERATORS = {  # not `regex`: a pattern from a stranger may take forever
     ValueKind.TEXT: (*_EQUALITY, *_PATTERNS, *_EMPTINESS, *_NULLS),
     ValueKind.NUMBER: (*_EQUALITY, *_ORDER, *_NULLS),
     ValueKind.BOOLEAN: (*_EQUALITY, *_NULLS),

@@ -316,7 +316,7 @@ class MemoryDriver:
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
-        """Complete methods, and the names of objects behind the first slash of a line."""
+        """Complete methods, and the names of objects after the first slash of a line."""
         if not 0 <= request.position <= len(request.text):
             raise QueryError(f"position {request.position} is not in the text")
         before = request.text[: request.position].rpartition("\n")[2]

@@ -17,14 +17,14 @@ OF_INDEX = (
     "_msearch", "_open", "_pit?keep_alive=1m", "_refresh", "_segments", "_stats", "_update_by_query",
     "_validate/query?explain",
 )  # fmt: skip
-"""Paths behind an index."""
+"""Paths after an index."""
 
 PARAMETERS = (
     "allow_no_indices", "expand_wildcards", "filter_path", "flat_settings", "format", "from", "human",
     "ignore_unavailable", "include_defaults", "preference", "pretty", "q", "refresh", "routing", "scroll", "size",
     "sort", "timeout", "track_total_hits", "v", "_source",
 )  # fmt: skip
-"""Parameters behind a path."""
+"""Parameters after a path."""
 
 QUERIES = (
     "bool", "match", "match_all", "match_none", "match_phrase", "match_phrase_prefix", "multi_match", "term", "terms",

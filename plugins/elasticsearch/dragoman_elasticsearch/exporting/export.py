@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .slices import ExportDocument, ExportRow, SlicePage
 
 _ROOM, _PAGE = 16 * 2**20, 2 * 2**20  # bytes of all pages in flight, and of one; larger ones are not faster
-_HOLD = 120  # seconds that the server keeps a context at least: enough to send and write a page
+_HOLD = 120  # minimum seconds that the server keeps a context: enough to send and write a page
 _REFUSED, _ANEW = "export-not-resumable", "export again, without the checkpoint"
 _NAMED = 20  # rows that a note names
 

@@ -82,7 +82,7 @@ def _filled(column: Sequence[Any], kinds: tuple[type, ...], values: Iterator[Any
     return list(values) if alone else [next(values) if each.__class__ in kinds else each for each in column]
 
 
-_Way = tuple[tuple[str, bool, Any], ...]  # for each spelling of the next keys: key, nested, the paths behind it
+_Way = tuple[tuple[str, bool, Any], ...]  # for each spelling of the next keys: key, nested, the paths after it
 
 
 class _IrregularError(Exception):
@@ -96,7 +96,7 @@ class _Key:
         self.nested = False
         self.here: list[int] = []
         self.behind: list[int] = []
-        self.literal: set[str] = set()  # dotted keys that spell a path behind this one
+        self.literal: set[str] = set()  # dotted keys that spell a path below this one
         self.inner: dict[str, _Key] = {}
 
     def add(self, at: int, parts: Sequence[str], before: str, arrays: frozenset[str]) -> None:

@@ -30,7 +30,7 @@ KEEP_ALIVE = "2m"
 SKIPPED = {"_source": False, "stored_fields": "_none_"}
 """Options for skipped rows, of which only the sort values are needed."""
 
-_BOOKMARKS = 4_096  # bookmarks of one pager at most
+_BOOKMARKS = 4_096  # maximum bookmarks of one pager
 _Bookmark = tuple[Raw, ...]
 
 

@@ -46,7 +46,7 @@ WINDOW = 10_000
 
 _VOID = re.compile(r'MatchNoDocsQuery\("(.*?)"\)')
 _SPELLED = re.compile(r"\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*")
-_CAUSES = 3  # notes at most on why a query finds nothing
+_CAUSES = 3  # maximum notes on why a query finds nothing
 
 
 def preference() -> str:

@@ -168,7 +168,7 @@ class _Summing:
     def _body(self) -> dict[str, Any]:
         found = self.found
         inner: dict[str, Any] = {"distinct": _of("cardinality", found.whole, precision_threshold=_PRECISION)}
-        # Which of two values a column holds tells its extremes.
+        # Which of two values a column holds determines its extremes.
         if size := max(self.request.values, 2 if found.family is Family.BOOLEAN else 0):
             inner["values"] = _of("terms", found.whole, size=size, shard_size=max(SHARD_VALUES, size))
         if found.family in (Family.NUMBER, Family.DATE):

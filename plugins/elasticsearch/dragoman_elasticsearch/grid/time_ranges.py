@@ -71,5 +71,5 @@ def _instant(text: str, found: Field) -> Decimal:
     digits = min(_DIGITS[each] for each in found.types)
     if at != round(at, digits):
         reason = f"'{found.name}' holds {digits} digits of a second, so no range of it can begin or end at {text}"
-        raise QueryError(reason, hint=f"write at most {digits} digits behind the point")
+        raise QueryError(reason, hint=f"write at most {digits} digits after the decimal point")
     return at

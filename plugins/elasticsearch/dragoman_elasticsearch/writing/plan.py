@@ -52,8 +52,8 @@ ID_BYTES = 512
 PLAN_BYTES = 24 * 2**20
 """Bytes of documents in one plan at most, before-images included; a driver's answer has 64 MiB."""
 
-_SOON = 10.0  # seconds that a request waits for a refresh at most
-_WAITING = 100.0  # seconds that all requests of a plan wait at most
+_SOON = 10.0  # maximum seconds that a request waits for a refresh
+_WAITING = 100.0  # maximum seconds that all requests of a plan wait
 _BATCH = 500  # rows of one _mget
 _CUT = "the value is only the beginning of a long one; fetch the whole cell and edit that"
 _BROKEN = "the stored document is not valid JSON (a comment, half a character): only its own bytes would bring it back"

@@ -185,7 +185,7 @@ class _Summing:
     def _missing(self, found: Found, every: list[ValueCount] | None) -> int | None:
         if found.missing is not None:
             asked = exactness.Asked(op=Op.NULL, field=self.column, features=self.view.features)
-            ignored = exactness.EMPTY_IS_NULL if self.column.array else ""  # so it does in a summary
+            ignored = exactness.EMPTY_IS_NULL if self.column.array else ""  # a summary counts it so, too
             told = [each for each in exactness.judge([asked]) if each != ignored]
             if told:
                 self.approximate[Figure.MISSING] = "; ".join(told)
@@ -213,7 +213,7 @@ class _Summing:
         if family in ORDERED:
             reason = "the server reads it from an index that the property does not have (indexFilterable is off)"
         else:
-            reason = "the server does not tell the order of these values"
+            reason = "the server does not report the order of these values"
         self.absent |= dict.fromkeys(_EXTREMES, reason)
         return None, None
 

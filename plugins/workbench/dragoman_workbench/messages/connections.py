@@ -215,7 +215,7 @@ class Opened(Message, frozen=True, kw_only=True):
 
 
 class Unlock(Request, frozen=True, kw_only=True):
-    """Allow writes on a production connection for some minutes; the person typed its name. 0 locks it again."""
+    """Allow writes on a production connection for a few minutes; the person typed its name. 0 locks it again."""
 
     connection: Name
     typed: Annotated[str, Meta(max_length=64)]

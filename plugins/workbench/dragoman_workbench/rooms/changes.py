@@ -108,7 +108,7 @@ def _changes(asked: PlanAsked) -> Sequence[Change]:
     """Return the changes of a request.
 
     Raises:
-        ConfigurationError: One is incomplete, or a drop does not stand alone behind the typed name of its object.
+        ConfigurationError: One is incomplete, or a drop is not alone or lacks the typed name of its object.
     """
     if any(entry.kind == "drop" for entry in asked.changes):
         [first, *more] = asked.changes

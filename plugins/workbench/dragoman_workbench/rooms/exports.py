@@ -85,7 +85,7 @@ class ExportRoom:
     async def start(self, asked: ExportAsked) -> Export:
         """Start an export into the folder, or offer one as a download."""
         await self._open.session(asked.connection)
-        chosen(asked)  # an unknown operator is told now
+        chosen(asked)  # an unknown operator is reported now
         self._expect_room()
         _check_name(asked.file)
         if asked.to == "folder" and self._folder is None:

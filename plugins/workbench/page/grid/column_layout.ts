@@ -36,7 +36,7 @@ export function arranged(columns: readonly Column[], { order }: Arrangement): Co
   const result = [...first];
   columns.forEach((column, at) => {
     if (named.has(column.name)) return;
-    // a new column goes behind the one that it follows on the server
+    // a new column goes after the one that it follows on the server
     const before = columns[at - 1]?.name;
     const place = before ? result.findIndex((one) => one.name === before) + 1 : 0;
     result.splice(place, 0, column);

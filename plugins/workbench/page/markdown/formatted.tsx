@@ -110,7 +110,7 @@ class Shown {
   }
 }
 
-/** A link leads nowhere by itself: its address stands behind its text, to be read before it is copied. */
+/** A link leads nowhere by itself: its address follows its text, to be read before it is copied. */
 function link(text: ComponentChildren, address = ""): ComponentChild {
   if (!address || (Array.isArray(text) && text.length === 1 && text[0] === address)) return <span>{text}</span>;
   return (

@@ -12,7 +12,7 @@ interface Toast {
 const toasts = signal<readonly Toast[]>([]);
 let count = 0;
 
-/** Show a message for some seconds, once however often it comes; an error stays until it is closed. */
+/** Show a message for a few seconds, once however often it comes; an error stays until it is closed. */
 export function toast(text: string, tone: Toast["tone"] = "plain"): void {
   count += 1;
   const id = count;

@@ -92,7 +92,7 @@ def test_a_total_that_is_a_lower_bound_or_was_not_asked_for() -> None:
 
 @pytest.mark.parametrize(("path", "sign"), [("/x/_search", "?"), ("/x?a=1", "&")])
 def test_a_document_with_a_comment_is_asked_for_again_only_if_its_end_is_a_guess(path: str, sign: str) -> None:
-    """A comment within a document ends with its line. One behind a document may hold the text of another row."""
+    """A comment within a document ends with its line. One after a document may hold the text of another row."""
     decoder = Decoder(dict[str, Any])
     fine, inside = reply('{"_id":"1","_source":{"a":1.10}}'), reply('{"_id":"1","_source":{"a": // x\n1.10}}')
     guess, other, rewritten = reply('{"_id":"1","_source":{"a":1}// x}'), reply('{"_id":"2"}'), reply('{"a":2}')

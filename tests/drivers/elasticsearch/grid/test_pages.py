@@ -567,7 +567,7 @@ class DeepRules:
         assert await page(big.many + 5) == []
 
     async def test_E41_a_fresh_connection_jumps_to_the_end_from_the_end(self, big: Deep) -> None:
-        """The last page is reached from behind, not by reading everything before it."""
+        """The last page is reached from the end, not by reading everything before it."""
         if not big.es.driver._features.point_in_time:
             pytest.skip("scrolls go forward only")
         mark = len(big.es.log)

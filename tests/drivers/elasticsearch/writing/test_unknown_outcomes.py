@@ -67,7 +67,7 @@ def told(kind: str) -> dict[str, str]:
 def test_one_function_says_which_answers_leave_a_write_unknown(
     status: int, error: dict[str, str] | None, unknown: bool
 ) -> None:
-    """For a whole request and for one row of a bulk request alike."""
+    """For a whole request, and for one row of a bulk request."""
     assert error_answers.describe(status, error).unsure is unknown
     whole = reply({"error": error, "status": status} if error else "<html>", status)
     assert error_answers.read(whole).unsure is unknown

@@ -176,7 +176,7 @@ def test_several_requests_are_split():
     ],
 )
 def test_reading_and_writing_are_told_apart(text, writes):
-    """W29: in doubt it writes; a dry run counts as reading only where it plainly is one."""
+    """W29: if in doubt, it counts as a write; a dry run counts as reading only where it plainly is one."""
     assert one(text).writes is writes
 
 

@@ -46,12 +46,12 @@ def reader(**more: Any) -> ExportReader:
 
 
 def left(export: ExportReader, part: ExportPart) -> list[tuple[str, str]]:
-    """Read the ranges that are left behind a part."""
+    """Read the ranges that are left after a part."""
     return cursors.unseal(part.checkpoint or "", cursors.query_of(export.request), list[tuple[str, str]])
 
 
 def test_a_page_of_long_rows_is_several_pieces_and_each_knows_its_last_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An export that is resumed goes on behind what was passed on, not behind what was read."""
+    """A resumed export continues after what was passed on, not after what was read."""
     monkeypatch.setattr(exporting, "_BYTES", 100)
     export = reader(form=ExportForm.DOCUMENTS)
     rows = [row(at, properties={"title": "x" * 60}) for at in range(1, 9)]

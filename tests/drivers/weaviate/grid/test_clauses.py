@@ -250,7 +250,7 @@ def test_an_explanation_shows_the_beginning_of_a_long_clause():
 
 
 def test_the_first_of_several_refused_rows_is_named():
-    """W38: with its reason, whatever stands behind it."""
+    """W38: with its reason, whatever follows it."""
     for first, second in (("pages", "price"), ("price", "pages")):
         with pytest.raises(FilterNotSupportedError) as caught:
             compiled(Filter(first, "=", "x"), Filter("title", "=", "tea"), Filter(second, "=", "x"))

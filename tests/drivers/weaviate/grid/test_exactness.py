@@ -281,7 +281,7 @@ def test_negated_lists_of_older_versions_leave_out_any_word(wording):
 class Rules:
     @by_name(APPROXIMATE)
     async def test_what_is_approximate_finds_other_rows_and_says_why(self, wv: Rig, case: Case):
-        """W13, W15, W16, W18, W19: pages, counts and exports alike."""
+        """W13, W15, W16, W18, W19: in pages, counts and exports."""
         name = await wv.collection({"x": case.column}, case.objects)
         compiled = await wv.filter(name, case.row)
         [told] = compiled.rows

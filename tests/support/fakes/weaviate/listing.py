@@ -1,4 +1,4 @@
-"""Pages of objects by REST: sorted or not, by offset or behind a cursor, never filtered."""
+"""Pages of objects by REST: sorted or not, by offset or after a cursor, never filtered."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def check_window(offset: int, limit: int, settings: Settings) -> None:
 
 
 def check_cursor(after: str, *, limit: int | None, offset: int, where: bool, sort: bool) -> str:
-    """Return the id behind which a cursor reads on.
+    """Return the id after which a cursor continues.
 
     Raises:
         InvalidError: it cannot be combined with the rest, or is no uuid.

@@ -33,7 +33,7 @@ def page(
     """Return one page.
 
     Args:
-        after: read behind this id, from the start if it is empty; `None` without a cursor.
+        after: read after this id, from the start if it is empty; `None` without a cursor.
         selected: the properties that a filtered query selects.
 
     Raises:

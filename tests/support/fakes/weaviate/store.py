@@ -49,7 +49,7 @@ class Shard:
         return self._sorted[1]
 
     def after(self, last: str, limit: int) -> list[Stored]:
-        """Return the next objects behind an id, which need not exist."""
+        """Return the next objects after an id, which need not exist."""
         ids = self.ids()
         start = bisect_right(ids, last)
         return [self.objects[each] for each in ids[start : start + limit]]
