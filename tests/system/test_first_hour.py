@@ -1,6 +1,6 @@
 """The first hour of a stranger, typed word by word; each step stands on the ones before it.
 
-The slow steps need only the connection.
+The steps that need the connection save it where no step before them has, so that each runs alone, too.
 """
 
 from __future__ import annotations
@@ -61,23 +61,23 @@ def test_adding_a_connection_offers_the_download_before_the_form(shell):
     assert re.search(r"saved shop · connected: Elasticsearch 8\.19\.21 · sandbox (full|partial)", text)
 
 
-def test_the_same_headless(shell):
+def test_the_same_headless(shop):
     """P5, W5: another database, its driver installed on the way."""
     with anyio.from_thread.start_blocking_portal() as portal:
         library = FakeWeaviate(keys={"a key": User("admin", admin=True)})
         with portal.wrap_async_context_manager(library):
-            shell.more["WV_KEY"] = "a key"
+            shop.more["WV_KEY"] = "a key"
             where = f"--type weaviate --host 127.0.0.1 --port {library.port} --auth api-key --api-key env:WV_KEY"
-            result = shell(f"dragoman connections add lib {where} --yes")
+            result = shop(f"dragoman connections add lib {where} --yes")
     assert "connected: Weaviate 1.38.11" in result.out + result.err
-    saved = shell("dragoman connections list --json").json["connections"]  # one document, as everywhere
+    saved = shop("dragoman connections list --json").json["connections"]  # one document, as everywhere
     assert [entry["name"] for entry in saved] == ["lib", "shop"]
 
 
-def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shell, tmp_path):
+def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shop, tmp_path):
     """P1, P3: only connections.toml is there; opening is enough."""
-    saved = (shell.home / "config/connections.toml").read_text()
-    machine = stranger(tmp_path, cwd=tmp_path, port=shell.port)
+    saved = (shop.home / "config/connections.toml").read_text()
+    machine = stranger(tmp_path, cwd=tmp_path, port=shop.port)
     (tmp_path / "dragoman/config").mkdir(parents=True)
     (tmp_path / "dragoman/config/connections.toml").write_text(saved)
     result = machine("dragoman objects shop")
@@ -87,9 +87,9 @@ def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shell, 
     assert "installing" not in machine("dragoman objects shop").err
 
 
-def test_a_page_is_filtered_sorted_and_cut_to_columns(shell):
+def test_a_page_is_filtered_sorted_and_cut_to_columns(shop):
     page = "dragoman page shop orders --filter 'total >= 100' --sort -total --limit 2 --columns _id,total,items.sku"
-    result = shell(page)
+    result = shop(page)
     head, first, second = result.out.splitlines()
     assert head.split() == ["_id", "total", "items.sku"]
     assert float(first.split()[1]) >= float(second.split()[1]) >= 100
@@ -114,17 +114,17 @@ def test_a_dropped_sort_is_said_as_data(shop):
     assert "keyword" in page["notes"][0]["reason"]
 
 
-def test_a_filter_that_cannot_run_is_refused_with_a_way_out(shell):
+def test_a_filter_that_cannot_run_is_refused_with_a_way_out(shop):
     """E24: the JSON parent of a nested array."""
-    result = shell("dragoman page shop orders --filter 'items contains A'", code=1)
+    result = shop("dragoman page shop orders --filter 'items contains A'", code=1)
     assert result.out == ""
     assert "error[filter-not-supported]" in result.err
     assert "nothing was sent" in result.err
     assert "the driver suggests: dragoman page shop orders --filter" in result.err
 
 
-def test_an_update_is_previewed_as_the_exact_request(shell):
-    result = shell("dragoman update shop books 17 --set price=12.5 --set author.name=Ada --dry-run")
+def test_an_update_is_previewed_as_the_exact_request(shop):
+    result = shop("dragoman update shop books 17 --set price=12.5 --set author.name=Ada --dry-run")
     request, body = result.out.splitlines()[:2]
     assert re.fullmatch(r"POST /books/_update/17\?if_seq_no=\d+&if_primary_term=\d+&refresh=wait_for", request)
     assert json.loads(body) == {"doc": {"price": 12.5, "author": {"name": "Ada"}}}
@@ -157,10 +157,10 @@ def test_a_file_of_changes_is_applied_told_by_line_and_taken_back(shop):
     assert shop("dragoman count shop books").out == before
 
 
-def test_an_export_appears_only_when_it_is_complete(shell):
-    result = shell("dragoman export shop orders -o orders.ndjson")
+def test_an_export_appears_only_when_it_is_complete(shop):
+    result = shop("dragoman export shop orders -o orders.ndjson")
     assert "12,003" in result.err
-    lines = (shell.cwd / "orders.ndjson").read_bytes().splitlines()
+    lines = (shop.cwd / "orders.ndjson").read_bytes().splitlines()
     assert len(lines) == 12_003
     assert all(isinstance(json.loads(line), dict) for line in lines[:50])
 
@@ -190,11 +190,12 @@ GET /_cat/count/${index}?format=json
 """
 
 
-def test_a_file_of_requests_is_held_to_what_it_expects(shell):
+def test_a_file_of_requests_is_held_to_what_it_expects(shop):
     """E26: and stops at the first answer that is another."""
-    (shell.cwd / "smoke.es").write_text(SMOKE)
-    out = shell("dragoman console shop -f smoke.es --var index=orders --stop-on-error", code=1).out
-    health, search = out.splitlines()
+    (shop.cwd / "smoke.es").write_text(SMOKE)
+    ended = shop("dragoman console shop -f smoke.es --var index=orders --stop-on-error", code=1)
+    assert len(ended.out.splitlines()) == 2, ended
+    health, search = ended.out.splitlines()
     assert re.fullmatch(r"1 GET /_cluster/health +200  ok", health)
     got = r"expect hits.total.value >= 20000, got 12003   smoke\.es:7"
     assert re.fullmatch(rf"2 POST /orders/_search +200  FAILED  {got}", search)
@@ -256,10 +257,10 @@ anyio.run(main)
 """
 
 
-def test_the_same_from_python(shell):
+def test_the_same_from_python(shop):
     import os
 
-    environment = {**os.environ, "DRAGOMAN_HOME": str(shell.home)}
+    environment = {**os.environ, "DRAGOMAN_HOME": str(shop.home)}
     done = subprocess.run([sys.executable, "-c", PYTHON], capture_output=True, text=True, env=environment, timeout=50)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
