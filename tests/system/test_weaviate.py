@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from uuid import UUID
 
 import pytest
 
 from dragoman import Delete, Filter, Insert, Reference, Runtime, SavedConnection, Sort, Update
+from dragoman.changes import ChangeSet
 from dragoman_api.errors import AuthenticationError, FilterNotSupportedError
 from fakes.weaviate import FakeWeaviate, User
 
@@ -72,6 +74,36 @@ async def test_opening_installs_the_driver_and_the_grid_works(runtime, fake, tmp
         assert (result.rows, len((tmp_path / "books.ndjson").read_bytes().splitlines())) == (5, 5)
         await session.export("Book", to=tmp_path / "books.csv", format="csv")
         assert (tmp_path / "books.csv").read_text().splitlines()[0].startswith("uuid,title,pages")
+
+
+async def test_an_undo_file_takes_a_change_file_back_and_its_own_undo_makes_it_again(runtime, fake, tmp_path):
+    """Each row comes back with its vector; the plan says that the server guards none of it."""
+    await post(fake, "/v1/schema", BOOK)
+    rows = [{"class": "Book", "id": str(UUID(int=at, version=4)), "properties": {"title": f"t{at}", "pages": at},
+             "vector": [at + 0.1, 1.0]} for at in range(1, 6)]  # fmt: skip
+    await post(fake, "/v1/batch/objects", {"objects": rows})
+    update, delete = ({"object": "Book", "id": row["id"]} for row in rows[:2])
+    lines = [{"op": "update", **update, "set": {"pages": 100}}, {"op": "update", **update, "set": {"title": "new"}},
+             {"op": "delete", **delete}, {"op": "insert", "object": "Book", "set": {"title": "more"}}]  # fmt: skip
+    file, undo, redo = (tmp_path / f"{name}.ndjson" for name in ("changes", "undo", "redo"))
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+    async def stored(session):
+        page = await session.page("Book", columns=["uuid", "title", "pages", "vector"])
+        return sorted(json.dumps(row.to_dict()) for row in page.rows)
+
+    async with runtime, runtime.open("library") as session:
+        seen = [await stored(session)]
+        for source, back in ((file, undo), (undo, redo), (redo, None)):
+            async with ChangeSet(session, source, undo=back) as changes:
+                await changes.plan()
+                told = [note.reason[:6] for note in changes.notes.values() if note.code == "undo-unguarded"]
+                assert told == ([] if back is None else ["'Book'"])
+                report = await changes.apply()
+            assert report.left == []
+            seen.append(await stored(session))
+    assert seen[0] == seen[2] != seen[1] == seen[3]
+    assert len(undo.read_bytes().splitlines()) == 3
 
 
 async def test_the_driver_is_offered_by_name_with_its_form(runtime):

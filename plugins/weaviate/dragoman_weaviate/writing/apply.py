@@ -15,17 +15,18 @@ from dragoman_api import (
     OutcomeStatus,
     Plan,
     QueryError,
-    Update,
 )
-from dragoman_api.changes import Delete, Drop
+from dragoman_api.changes import Drop
 from dragoman_api.kit.outcomes import Outcomes, before_writing
 from dragoman_weaviate import error_answers, objects, stored_objects
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 
-from . import edited_values
+from . import before_images, edited_values
 from .plan import other_holders
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from dragoman_api.changes import Change
     from dragoman_api.replies import Reply
     from dragoman_weaviate.columns.grid_columns import View
@@ -51,12 +52,12 @@ class _Sender:
         self.known: dict[str, View] = {}
         self.written: set[tuple[str, str, str | None]] = set()
 
-    def carry_out(self, number: int, change: Change, request: HttpRequest) -> Exchange[Outcome]:
+    def carry_out(self, number: int, changes: Sequence[Change], request: HttpRequest) -> Exchange[Outcome]:
         """Check that the row is unchanged, send the request, and return the outcome."""
         row = _row(request)
-        if not isinstance(change, Drop):
+        if not isinstance(changes[0], Drop):
             with before_writing():
-                reason = yield from self._stale(change, request, row)
+                reason = yield from self._stale(_guard(changes), request, row)
             if reason:
                 return Outcome(change=number, status=OutcomeStatus.CONFLICT, id=row.id or None, reason=reason)
         reply = yield from ask(request)
@@ -65,15 +66,20 @@ class _Sender:
             self.written.add((row.collection, row.id, row.tenant))
         return outcome
 
-    def _stale(self, change: Insert | Update | Delete, request: HttpRequest, row: _Body) -> Exchange[str]:
+    def _stale(self, guard: Mapping[str, int | str], request: HttpRequest, row: _Body) -> Exchange[str]:
         """Return why a change no longer applies, checked just before it is sent: the server checks nothing (W23)."""
         if request.method != "DELETE" and (reason := (yield from self._unknown(row))):
             return reason
-        guard = change.guard if isinstance(change, Insert) else change.key.guard
         if request.method == "POST" and not guard:
             return ""
-        reply = yield from ask(get(object_path(row.collection, row.id), tenant=row.tenant))
-        item = stored_objects.read_one(reply, row.collection, row.id)
+        if before_images.SHA in guard:
+            view = yield from self._view(row.collection)
+            item = yield from before_images.read(view, row.id, row.tenant)
+            if item is not None and before_images.guard_of(view, item) != guard:
+                return "the row was changed after that change"
+        else:
+            reply = yield from ask(get(object_path(row.collection, row.id), tenant=row.tenant))
+            item = stored_objects.read_one(reply, row.collection, row.id)
         if item is None:
             return _GONE
         expected = guard.get("lastUpdateTimeUnix")
@@ -86,11 +92,14 @@ class _Sender:
 
     def _unknown(self, row: _Body) -> Exchange[str]:
         """Check that collection and properties still exist: the server would create missing ones."""
-        if row.collection not in self.known:
-            self.known[row.collection] = yield from objects.view(row.collection, self.features)
-        known = self.known[row.collection].collection.properties or []
+        known = (yield from self._view(row.collection)).collection.properties or []
         unknown = edited_values.unknown_keys(msgspec.json.decode(row.properties), known)
         return f"the schema has no property {', '.join(unknown)} any more" if unknown else ""
+
+    def _view(self, collection: str) -> Exchange[View]:
+        if collection not in self.known:
+            self.known[collection] = yield from objects.view(collection, self.features)
+        return self.known[collection]
 
 
 def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
@@ -101,12 +110,20 @@ def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
     """
     sender, outcomes = _Sender(features), Outcomes()
     for planned in plan.planned:
-        [number] = planned.changes
-        change = plan.changes[number]
-        key = None if isinstance(change, Drop) else _row(planned.request).id or None
+        changes = [plan.changes[number] for number in planned.changes]
+        key = None if isinstance(changes[0], Drop) else _row(planned.request).id or None
         with outcomes.sending(planned.changes, row=key):
-            outcomes.tell(planned.changes, (yield from sender.carry_out(number, change, planned.request)))
+            outcome = yield from sender.carry_out(planned.changes[0], changes, planned.request)
+            outcomes.tell(planned.changes, outcome)
     return outcomes.told
+
+
+def _guard(changes: Sequence[Change]) -> Mapping[str, int | str]:
+    """Return the guard of a row's changes; all that have one have the same."""
+    guards = [
+        each.guard if isinstance(each, Insert) else each.key.guard for each in changes if not isinstance(each, Drop)
+    ]
+    return next(filter(None, guards), {})
 
 
 def _row(request: HttpRequest) -> _Body:

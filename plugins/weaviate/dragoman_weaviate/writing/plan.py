@@ -1,10 +1,14 @@
-"""Plan changes: check them and build the exact requests; side effects are refused or noted (W22-W24, W27)."""
+"""Plan changes: check them and build the exact requests; side effects are refused or noted (W22-W24, W27).
+
+With an undo, each row is read first, and its changes become one, so that one change takes them back.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 from msgspec.structs import replace
 
 from dragoman_api import (
@@ -14,35 +18,48 @@ from dragoman_api import (
     OutcomeStatus,
     Plan,
     PlanRequest,
+    QueryError,
+    RowKey,
     Update,
 )
 from dragoman_api.grid import text_id
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
-from dragoman_api.kit.row_changes import NotSentError, PlanDraft, typed
+from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, typed
 from dragoman_weaviate import error_answers, objects
 from dragoman_weaviate.columns.schema import Schema
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path, with_query
 
-from . import edited_values
+from . import before_images, edited_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from dragoman_api import RowKey
     from dragoman_api.changes import Change
     from dragoman_weaviate.columns.grid_columns import View
     from dragoman_weaviate.connect import Features
+    from dragoman_weaviate.stored_objects import StoredObject
+
+PLAN_BYTES = 24 * 2**20
+"""Bytes of requests and before-images in one plan at most; a driver's answer has 64 MiB."""
 
 
 class _Planner:
-    """Plans one request per change; fetches each collection once."""
+    """Plans one request per change; fetches each collection once.
 
-    def __init__(self, features: Features, draft: PlanDraft, *, by_query: bool) -> None:
+    Attributes:
+        undo: The changes that take the requests back, one for each; None if they are not requested.
+        size: The bytes of what was planned.
+    """
+
+    def __init__(self, features: Features, draft: PlanDraft, *, by_query: bool, undo: bool) -> None:
         self.features = features
         self.draft = draft
         self.by_query = by_query
+        self.undo: list[Change] | None = [] if undo else None
+        self.size = 0
         self.views: dict[str, View] = {}
+        self._rows: set[tuple[str, str, str | None]] = set()
 
     def change(self, change: Change) -> Exchange[HttpRequest]:
         """Plan one change."""
@@ -61,36 +78,52 @@ class _Planner:
         view = yield from self._view(change.object)
         tenant = view.tenant(change.tenant or change.routing)
         change = change.with_key("uuid")
-        key = operands.uuid(text_id(change.id)) if change.id else None
-        body: dict[str, Any] = {"class": view.target} | ({"id": key} if key else {})
-        body["properties"] = self._typed(view, change.values) if change.document is None else self._whole(view, change)
-        body |= {"tenant": tenant} if tenant else {}
-        if key and change.replace:
-            path = object_path(view.target, key)
-            there = yield from ask(HttpRequest("HEAD", with_query(path, tenant=tenant)))
-            if there.status == 204:
-                return HttpRequest("PUT", path, encode(body))
+        given = operands.uuid(text_id(change.id)) if change.id else None
+        key = given or (str(uuid4()) if self.undo is not None else None)
+        parts: dict[str, Any] = (
+            {"properties": self._typed(view, change.values)}
+            if change.document is None
+            else self._whole(view, change).parts
+        )
+        row = RowKey(view.target, key or "", tenant, change.guard)
+        before = (yield from self._before(view, row, restores=_restores(change))) if given else None
+        if before is not None and not change.replace:
+            raise NotSentError("a row with this uuid exists already", status=OutcomeStatus.CONFLICT)
+        there = before is not None
+        if given and change.replace and self.undo is None and not there:
+            head = HttpRequest("HEAD", with_query(object_path(view.target, given), tenant=tenant))
+            there = (yield from ask(head)).status == 204
+        self._take_back(view, row, before, parts)
+        body = {"class": view.target} | ({"id": key} if key else {}) | parts | ({"tenant": tenant} if tenant else {})
+        if there:
+            return HttpRequest("PUT", object_path(view.target, key or ""), encode(body))
         return HttpRequest("POST", "/v1/objects", encode(body))
 
-    def _whole(self, view: View, change: Insert) -> Raw:
+    def _whole(self, view: View, change: Insert) -> before_images.Image:
         """Check a row that is given as a document; its bytes are sent unchanged."""
         if change.values:
             raise NotSentError("a new row has either values or a whole document")
-        document = decode(change.document or "", object)
-        if not isinstance(document, dict):
-            raise NotSentError("the document is not a JSON object")
-        self._refuse_unknown(view, document)
-        return Raw((change.document or "").encode())
+        image = before_images.opened(view, change.document or "")
+        self._refuse_unknown(view, decode(bytes(image.properties), object))
+        return image
 
     def _refuse_unknown(self, view: View, document: object) -> None:
         if unknown := edited_values.unknown_keys(document, view.collection.properties or []):
             raise NotSentError(f"the schema has no property {', '.join(unknown)}, and the server would make it")
 
     def _update(self, change: Update) -> Exchange[HttpRequest]:
-        view, key, tenant = yield from self._row(change.key)
-        body: dict[str, Any] = {"class": view.target, "id": key, "properties": self._typed(view, change.values)}
-        if not body["properties"]:
+        view, row = yield from self._row(change.key)
+        key, tenant, values = row.text, row.routing, self._typed(view, change.values)
+        if not values:
             raise NotSentError("there is nothing to write")
+        if (before := (yield from self._before(view, row, restores=False))) is not None:
+            whole = (before.properties or {}) | values
+            self._take_back(
+                view, row, before, {"properties": whole, "vector": before.vector, "vectors": before.vectors}
+            )
+        elif self.undo is not None:
+            raise NotSentError("the row was deleted since it was read", status=OutcomeStatus.CONFLICT)
+        body: dict[str, Any] = {"class": view.target, "id": key, "properties": values}
         if modules := view.collection.vectorizers:
             reason = f"'{view.target}' computes vectors with {', '.join(modules)}: each change makes a new one"
             self.draft.note("revectorised", view.target, reason)
@@ -99,18 +132,58 @@ class _Planner:
         return HttpRequest("PATCH", with_query(f"/v1/objects/{key}", **{"class": view.target}), encode(body))
 
     def _delete(self, row: RowKey) -> Exchange[HttpRequest]:
-        view, key, tenant = yield from self._row(row)
+        view, row = yield from self._row(row)
+        key, tenant = row.text, row.routing
+        if (before := (yield from self._before(view, row, restores=False))) is not None:
+            self._take_back(view, row, before, None)
+        elif self.undo is not None:
+            raise NotSentError("the row was deleted since it was read", status=OutcomeStatus.CONFLICT)
         if not self.by_query:
             return HttpRequest("DELETE", with_query(object_path(view.target, key), tenant=tenant))
         if elsewhere := (yield from other_holders(view.target, key)):
             raise NotSentError(elsewhere)
         return HttpRequest("DELETE", with_query(f"/v1/objects/{key}", **{"class": view.target}))
 
-    def _row(self, row: RowKey) -> Exchange[tuple[View, str, str | None]]:
+    def _row(self, row: RowKey) -> Exchange[tuple[View, RowKey]]:
+        """Return the view of a row and its address there."""
         if not row.id:
             raise NotSentError("the row has no uuid", status=OutcomeStatus.SKIPPED)
         view = yield from self._view(row.object)
-        return view, operands.uuid(row.text), view.tenant(row.routing)
+        return view, RowKey(view.target, operands.uuid(row.text), view.tenant(row.routing), row.guard)
+
+    def _before(self, view: View, row: RowKey, *, restores: bool) -> Exchange[StoredObject | None]:
+        """Read a row if an undo or its guard needs it, or if the change brings back what may never have been deleted.
+
+        Raises:
+            NotSentError: The guard is a digest, and the row does not fit it.
+        """
+        if self.undo is None and before_images.SHA not in row.guard and not restores:
+            return None
+        found = yield from before_images.read(view, row.text, row.routing)
+        if before_images.SHA in row.guard and (found is None or before_images.guard_of(view, found) != row.guard):
+            raise NotSentError("the row was changed after that change", status=OutcomeStatus.CONFLICT)
+        return found
+
+    def _take_back(self, view: View, row: RowKey, before: StoredObject | None, after: Mapping[str, Any] | None) -> None:
+        """Plan the undo of a change, if that is requested."""
+        if self.undo is None:
+            return
+        if (address := (row.object, row.text, row.routing)) in self._rows:
+            raise NotSentError("an earlier change of the set names this row otherwise, so no undo could follow both")
+        guard = None
+        if after is not None:
+            properties = after["properties"]
+            properties = decode(bytes(properties), dict[str, Any]) if isinstance(properties, Raw) else properties
+            guard = before_images.guard(view, properties, [after.get(name, UNSET) for name in ("vector", "vectors")])
+        undo = before_images.undo(view, row, before, guard)
+        self._rows.add(address)
+        self.undo.append(undo)
+        self.size += len(undo.document or "") if isinstance(undo, Insert) else 0
+        reason = (
+            f"'{view.target}': the server compares nothing, so an undo compares each row just before it is sent; what "
+            "another writer changes in that instant is lost"
+        )
+        self.draft.note("undo-unguarded", view.target, reason)
 
     def _typed(self, view: View, values: Mapping[str, object]) -> dict[str, Any]:
         """Type the values of a row, and report all faults at once."""
@@ -147,11 +220,27 @@ def plan_changes(request: PlanRequest, features: Features, *, by_query: bool) ->
         by_query: Delete by the route that takes the collection as a parameter, which the server ignores.
     """
     draft = PlanDraft(request.changes)
-    planner = _Planner(features, draft, by_query=by_query)
-    for number, change in enumerate(request.changes):
-        with draft.judging(number):
-            draft.send((yield from planner.change(change)), number)
-    return replace(draft.plan(), changes=request.changes)
+    planner = _Planner(features, draft, by_query=by_query, undo=request.undo)
+    for each in _folded(draft, request):
+        with draft.judging(*each.numbers):
+            sent = yield from planner.change(each.change)
+            planner.size += len(sent.body or "")
+            draft.send(sent, *each.numbers)
+        if planner.size > PLAN_BYTES and len(request.changes) > 1:
+            text = f"these changes have more than {PLAN_BYTES:,} bytes, which is what one plan takes"
+            raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
+    return replace(draft.plan(planner.undo or ()), changes=request.changes)
+
+
+def _folded(draft: PlanDraft, request: PlanRequest) -> list[Folded]:
+    if request.undo:
+        return fold(draft, keyed=lambda change: change.with_key("uuid"))
+    return [Folded(change, (number,)) for number, change in enumerate(request.changes)]
+
+
+def _restores(change: Insert) -> bool:
+    """Return whether a change brings a deleted row back, as an undo file does: the row may never have been deleted."""
+    return change.document is not None and not change.replace
 
 
 def other_holders(collection: str, key: str) -> Exchange[str]:
