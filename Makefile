@@ -9,6 +9,11 @@ BUNDLE := runtime/dragoman/bundled/pins.json
 # Bytecode is kept: pytest rewrites every test module where it is not, in each process and run.
 unexport PYTHONDONTWRITEBYTECODE
 
+# A command that prints nothing for minutes is said to run, every TICK seconds; its exit code stays.
+TICK ?= 10
+patiently = (n=0; while sleep $(TICK) >/dev/null 2>&1; do n=$$((n + $(TICK))); echo "  $(1): $$n s so far"; done) & ticker=$$!; \
+  $(2); code=$$?; kill $$ticker; exit $$code
+
 # What failed runs once more, one test after another: a machine that stops for a while fails any test that has a deadline.
 # Both runs print their failures, so a test that passes only then is seen. Status 1 alone means that tests failed.
 tests = $(BIN)/python -m pytest -q -n auto --dist loadfile $(1) || { [ $$? = 1 ] && echo "== what failed, once more" && \
@@ -21,16 +26,16 @@ help: ## what can be made
 
 $(STAMP): pyproject.toml plugins/api/pyproject.toml plugins/workbench/pyproject.toml tests/requirements.txt tests/constraints.txt
 	@[ -n "$(PYTHON)" ] || { echo "dragoman needs Python 3.11 or newer; name one: make PYTHON=/path/to/python3" >&2; exit 2; }
-	@echo "setting up $(VENV) (once; half a minute with a warm package cache)"
-	@if command -v uv >/dev/null 2>&1; then \
+	@echo "setting up $(VENV) (once; half a minute with a warm package cache, minutes on a slow machine)"
+	@$(call patiently,installing packages,if command -v uv >/dev/null 2>&1; then \
 	  uv venv -q --allow-existing --python "$(PYTHON)" $(VENV) && uv pip install -q --python $(BIN)/python -r tests/requirements.txt; \
 	else \
 	  $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check -r tests/requirements.txt; \
-	fi
+	fi)
 	@touch $@
 
 $(BUNDLE): $(STAMP) plugins/bundle.py $(shell find plugins/elasticsearch plugins/weaviate -name '*.py' -o -name '*.json' -o -name '*.toml' -o -name '*.md' 2>/dev/null)
-	@$(BIN)/python plugins/bundle.py runtime/dragoman/bundled
+	@$(call patiently,building the drivers,$(BIN)/python plugins/bundle.py runtime/dragoman/bundled)
 
 setup: $(BUNDLE) ## the environment, the driver wheels and the bundled registry
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from dragoman_api import ObjectsRequest
+from pictures import captions
 from stranger import serve_sample
 
 ROOT = Path(__file__).parents[1]
@@ -173,6 +174,48 @@ def test_console_examples_parse_as_the_command_line_does(name, words):
         command, words = command.get_command(context, rest[0]), rest[1:]
         assert command is not None, f"{name}: there is no command {rest[0]!r}"
     command.make_context("example", words, obj=Options())
+
+
+def drivers() -> list[dict[str, str]]:
+    """Return name, version and label of each driver in this tree."""
+    import json
+    import tomllib
+
+    found = []
+    for project in sorted(ROOT.glob("plugins/*/dragoman_*/driver.json")):
+        about = tomllib.loads(read(project.parents[1] / "pyproject.toml"))["project"]
+        found.append(
+            {"project": about["name"], "version": about["version"], "label": json.loads(read(project))["label"]}
+        )
+    return found
+
+
+def test_the_picture_of_the_marketplace_shows_the_drivers_that_there_are():
+    """The picture holds the names of what it shows; a test in a browser makes it anew."""
+    shown = [f"{each['label']} {each['version']}" for each in drivers()]
+    assert captions(DOCS / "images/marketplace.png") == shown
+    words = ("no", "one", "two", "three", "four", "five", "six", "seven")
+    assert f"and {words[len(shown)]} drivers with what each can do" in read(ROOT / "README.md")
+
+
+def test_the_size_of_a_driver_in_the_readme_is_about_right():
+    name, size = re.search(r"Download (\w+) Driver [\d.]+ \(\w+, (\d+) kB\)", read(ROOT / "README.md")).groups()
+    [wheel] = (ROOT / f"runtime/dragoman/bundled/targets/wheels/dragoman-{name.lower()}").glob("*.whl")
+    assert int(size) == pytest.approx(wheel.stat().st_size / 1000, rel=0.15)
+
+
+def test_setting_up_says_every_few_seconds_that_it_still_runs_and_keeps_the_exit_code():
+    words = [
+        "make",
+        "--no-print-directory",
+        "-s",
+        "TICK=1",
+        "--eval",
+        "probe: ; @$(call patiently,doing it,sleep 2.5; (exit 3))",
+    ]
+    done = subprocess.run([*words, "probe"], cwd=ROOT, capture_output=True, text=True, timeout=30, check=False)
+    assert done.stdout.splitlines() == ["  doing it: 1 s so far", "  doing it: 2 s so far"]
+    assert (done.returncode, "Error 3" in done.stderr) == (2, True)  # make ends with 2 whatever failed
 
 
 def test_decision_records_are_numbered_without_gaps_and_short():

@@ -14,8 +14,10 @@ from browser import audit
 from browser.chromium import DOWN, ENTER, SPACE, TAB
 
 import marketplace
+import pictures
 import wheelhouse
 from marketplace import HOSTILE
+from stranger import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +77,18 @@ def test_the_catalog_lists_every_driver_and_words_narrow_it(browser: Browser, sa
     type_into(browser, "#words", "REDIS")
     assert browser.texts(LABELS) == ["Redis Driver"]
     assert browser.complaints() == []
+
+
+def test_the_picture_of_the_readme_shows_the_drivers_that_there_are(browser: Browser):
+    """`PICTURES=DIR` makes the picture anew, with the names of what it shows in it."""
+    browser.resize(1100, 650)  # without the foot, which names the folder
+    browser.command("Emulation.setScrollbarsHidden", hidden=True)
+    browser.open(ROOT / "runtime/dragoman/bundled/index.html")
+    shown = [" ".join(text.split()) for text in browser.texts(".drivers h2")]
+    keep(browser, "marketplace")
+    if folder := os.environ.get("PICTURES"):
+        pictures.caption(Path(folder) / "marketplace.png", shown)
+    assert pictures.captions(ROOT / "docs/images/marketplace.png") == shown
 
 
 def test_the_best_match_comes_first(browser: Browser, sample: Path):

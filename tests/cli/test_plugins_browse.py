@@ -47,6 +47,7 @@ def test_words_match_id_label_types_and_summary_and_all_of_them_must(known):
     assert ids(known, "one", "column", "HASH") == ["redis"]
     assert ids(known, "redis", "parquet") == []
     assert ids(known, "arrow") == ["files"], "a type is a name as well"
+    assert ids(known, "vectors", "--capability", "filter", "--compatible") == ["weaviate"]
 
 
 def test_the_best_match_comes_first(known):
