@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .registries import Registries
 
 _HOME = {
-    "AvailableUpdate": "install",
+    "AvailableUpdate": "install_steps",
     "DriverDetails": "driver_views",
     "DriverListing": "driver_views",
     "DriverVersion": "driver_views",
