@@ -15,10 +15,13 @@ def main() -> int:
     import gc
 
     gc.set_threshold(50_000, 20, 20)  # most imported objects stay; scanning them is wasted time
+    from dragoman.cli.early_start import start_early
+
+    early = start_early(sys.argv[1:])
     from dragoman.cli.app import run
     from dragoman.cli.signals import ENDED, leave
 
-    code = run()
+    code = run(early)
     if code in ENDED:
         leave(code)
     gc.freeze()  # spare the interpreter three scans at exit

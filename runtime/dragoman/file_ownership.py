@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from typing import TYPE_CHECKING
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple
 
 from dragoman_api.errors import ConfigurationError
 
@@ -15,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Exposure(msgspec.Struct, frozen=True):
+class Exposure(NamedTuple):
     """Why another user may have written a file.
 
     Attributes:

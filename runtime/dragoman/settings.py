@@ -1,4 +1,4 @@
-"""File locations on disk, and the contents of `config.toml`."""
+"""The contents of `config.toml`."""
 
 from __future__ import annotations
 
@@ -6,69 +6,25 @@ import getpass
 import os
 import re
 import tomllib
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 
 from dragoman_api.errors import ConfigurationError
 
-from .file_ownership import expect_own
+from .folders import HOME_VARIABLE as HOME_VARIABLE
+from .folders import Paths as Paths
+from .folders import find_paths as find_paths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 MAX_TOML = 1 << 20
 """Maximum characters of a TOML file."""
 
-HOME_VARIABLE = "DRAGOMAN_HOME"
-"""The one variable that redirects everything."""
 DEAD_SECONDS = 3_600
 """Age at which a draft of a file is one of a killed process."""
-
-
-@dataclass(frozen=True, slots=True)
-class Paths:
-    """The four root folders: configuration, installed data, state (what happened) and cache."""
-
-    config: Path
-    data: Path
-    state: Path
-    cache: Path
-
-    @property
-    def connections(self) -> Path:
-        """The file of saved connections."""
-        return self.config / "connections.toml"
-
-    @property
-    def settings(self) -> Path:
-        """The settings file."""
-        return self.config / "config.toml"
-
-
-def find_paths(home: Path | None = None) -> Paths:
-    """Find the roots: below `home`, else below DRAGOMAN_HOME, else in the platform's usual places.
-
-    Raises:
-        ConfigurationError: Other users can change the files there, and so choose which code runs.
-    """
-    paths = _find_paths(home)
-    for each in (paths.config, paths.data, paths.state, paths.cache, paths.settings, paths.data / "state.db"):
-        expect_own(each)
-    return paths
-
-
-def _find_paths(home: Path | None) -> Paths:
-    root = home or (Path(value) if (value := os.environ.get(HOME_VARIABLE)) else None)
-    if root is not None:
-        root = root.expanduser().absolute()
-        return Paths(root / "config", root / "data", root / "state", root / "cache")
-    from platformdirs import PlatformDirs
-
-    dirs = PlatformDirs("dragoman", appauthor=False)
-    return Paths(dirs.user_config_path, dirs.user_data_path, dirs.user_state_path, dirs.user_cache_path)
 
 
 def user_name() -> str:

@@ -12,6 +12,8 @@ import click
 import pytest
 from jsonschema import Draft202012Validator
 
+from dragoman.cli import app
+from dragoman.cli.early_start import OPENING, start_early
 from dragoman.cli.errors import exit_code, report
 from dragoman_api.errors import DragomanError, from_code
 
@@ -328,24 +330,81 @@ def test_the_version_is_told_without_importing_a_parser():
     assert not {"click", "asyncio", "msgspec", "importlib.metadata"} & set(modules.split())
 
 
+UNUSED_BY_A_PAGE = {
+    "dragoman.console.variables", "dragoman.exports.export", "dragoman.plugins.combined_catalog",
+    "dragoman.plugins.driver_search", "dragoman.plugins.driver_views", "dragoman.sessions.whole_reads",
+    "dragoman_registry.index.catalog", "dragoman_registry.sources.source", "dragoman_registry.trust",
+    "dragoman_registry.wheels.archive",
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("words", "unwanted"),
     [
         (["plugins", "list"], {"pydantic", "aiohttp", "rich", "asyncio", "tomlkit", "dragoman.runtime"}),
         (["connections", "list"], {"pydantic", "aiohttp", "rich", "asyncio", "dragoman.runtime"}),
-        (["page", "shop", "books"], {"pydantic", "aiohttp", "rich", "tomlkit"}),
+        (["page", "shop", "books"], {"pydantic", "aiohttp", "rich", "tomlkit", "tuf", "packaging", *UNUSED_BY_A_PAGE}),
     ],
 )
 def test_a_command_imports_only_what_it_needs(shop, words, unwanted):
     code = (
         "import sys; from dragoman.cli import app; app.run();"
-        "print([name for name in sys.modules if '.' not in name or name.startswith('dragoman.')], file=sys.stderr)"
+        "print([name for name in sys.modules if '.' not in name or name.startswith('dragoman')], file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *words], env=shop.variables(), capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", code, *words]
+    for _ in range(2):  # the first one fills the cache of what a driver may import
+        done = subprocess.run(command, env=shop.variables(), capture_output=True, text=True, check=True)
     imported = set(eval(done.stderr.splitlines()[-1]))
     assert not unwanted & imported
+
+
+def test_a_drivers_process_starts_early_for_the_commands_that_open_a_connection():
+    def opens(command):
+        function = command.callback
+        while function is not None and not function.__code__.co_filename.endswith("opening.py"):
+            function = getattr(function, "__wrapped__", None)
+        return function is not None
+
+    commands = {name: app.cli.commands[name] for name in app.cli.commands}
+    assert {name for name, command in commands.items() if opens(command)} | {"open"} == OPENING
+
+
+@pytest.mark.parametrize(
+    "words", [["page", "shop", "--help"], ["plugins", "list"], ["--json", "page", "shop"], ["page", "--home=x"], []]
+)
+def test_nothing_is_started_early_for_nothing(words):
+    assert start_early(words) is None
+
+
+def test_what_was_started_early_ends_with_a_command_that_fails(shop, tmp_path):
+    """A usage error is found after the process was started: nothing of it may stay."""
+    code = (
+        "import sys, dragoman.cli.early_start as early; from dragoman import __main__ as m; started = []\n"
+        "def kept(words, start=early.start_early): started.append(start(words)); return started[0]\n"
+        "def discard(self, old=__import__('dragoman.sandbox.bare_process', fromlist=['']).Child.discard):\n"
+        "    print('discarded', self.alive, file=sys.stderr); old(self)\n"
+        "__import__('dragoman.sandbox.bare_process', fromlist=['']).Child.discard = discard\n"
+        "early.start_early = kept; sys.exit(m.main())"
+    )
+    words = [sys.executable, "-c", code, "page", "shop"]
+    done = subprocess.run(words, env=shop.variables(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Missing argument" in done.stderr
+    assert "discarded True" in done.stderr
+
+
+def test_what_comes_before_the_early_start_is_little(home):
+    """Whatever the host imports before it starts the driver's process delays that process."""
+    code = (
+        "import sys, subprocess; from dragoman.cli.early_start import start_early;"
+        "from dragoman.sandbox.spare import Spare; fill, seen = Spare.fill, set();"
+        "Spare.fill = lambda self: (seen.update(sys.modules), fill(self));"
+        "start_early(['page', 'shop', 'books']).__exit__(None, None, None); print(*seen)"
+    )
+    for _ in range(2):  # the first one fills the cache of what a driver may import
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    seen = {name.split(".")[0] for name in done.stdout.split()}
+    assert not seen & {"click", "msgspec", "anyio", "asyncio", "dataclasses", "inspect", "tomllib", "logging"}
 
 
 @pytest.mark.parametrize(

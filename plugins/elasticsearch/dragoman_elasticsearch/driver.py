@@ -1,4 +1,7 @@
-"""The driver: one method per hook; the only module that sends requests."""
+"""The driver: one method per hook; the only module that sends requests.
+
+What a page does not need is imported on first use, so that a page comes sooner.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +48,8 @@ from dragoman_api.kit.read_once import ReadOnce
 from dragoman_api.kit.views import Views
 
 from . import connect, error_answers, objects, read_or_write, search
-from .console import answers, completion
-from .console.parser import parse
-from .exporting import slices
-from .exporting.export import ExportReader
-from .grid import filters, pages, summaries, time_ranges
+from .grid import filters, pages, time_ranges
 from .grid.deep_pages import Pager
-from .writing.apply import Sender
-from .writing.plan import described, plan_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -64,6 +61,8 @@ if TYPE_CHECKING:
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
     from .columns.grid_columns import View
+    from .exporting import slices
+    from .exporting.export import ExportReader
     from .http_requests import Exchange
 
 T = TypeVar("T")
@@ -185,6 +184,8 @@ class Driver:
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
         """See `dragoman_api.hookspecs.DriverSpec.summarize_column`."""
+        from .grid import summaries
+
         query, _ = pages.filter_query(request.object, request.filter)
 
         async def work(view: View) -> ColumnSummary:
@@ -199,6 +200,8 @@ class Driver:
     @hookimpl
     async def plan_change(self, request: PlanRequest) -> Plan:
         """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
+        from .writing.plan import described, plan_changes
+
         names = described(request)
         for name in names:
             self._checked.pop(name, None)  # a change is planned for the columns of now
@@ -208,6 +211,8 @@ class Driver:
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
+        from .writing.apply import Sender
+
         sender = Sender(plan)
         for pause in (*_WRITE_PAUSES, 0.0):
             if not await self._run(sender.send()) or not pause:
@@ -220,16 +225,22 @@ class Driver:
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
         """See `dragoman_api.hookspecs.DriverSpec.parse_console`."""
+        from .console.parser import parse
+
         return parse(text.text)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
         """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
+        from .console import answers
+
         return await self._run(answers.execute(request))
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
         """See `dragoman_api.hookspecs.DriverSpec.complete_console`."""
+        from .console import completion
+
         asked = completion.ask(request)
         names = await self._names.get("") if asked.names else None
         return asked.complete(names or [], await self._view_of(asked.target) if asked.target else None)
@@ -246,6 +257,8 @@ class Driver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
+        from .exporting.export import ExportReader
+
         query = await self._exported(request)
         export = ExportReader(request, query, scrolls=not self._features.point_in_time)
         try:
@@ -269,6 +282,8 @@ class Driver:
         return time_ranges.within(query, request.time, await self._views.check(request.object, request.filter))
 
     async def _read_slice(self, each: slices.Slice) -> AsyncGenerator[slices.SlicePage, None]:
+        from .exporting import slices
+
         while each.mark is not True:
             page = await self._run(each.page(), pauses=(), limit=slices.LIMIT)
             if isinstance(page, float | int):

@@ -1,4 +1,7 @@
-"""The driver: one method per hook; the only module that sends requests."""
+"""The driver: one method per hook; the only module that sends requests.
+
+What a page does not need is imported on first use, so that a page comes sooner.
+"""
 
 from __future__ import annotations
 
@@ -43,12 +46,7 @@ from dragoman_api.kit.read_once import ReadOnce
 from dragoman_api.kit.views import Views
 
 from . import connect, error_answers, objects, read_or_write
-from .console import answers, completion
-from .console.parser import parse
-from .exporting.export import ExportReader, IdRange, Piece
-from .grid import filters, pages, summaries
-from .writing.apply import apply_plan
-from .writing.plan import plan_changes
+from .grid import filters, pages
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -58,6 +56,7 @@ if TYPE_CHECKING:
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
     from .columns.grid_columns import View
+    from .exporting.export import ExportReader, IdRange, Piece
     from .http_requests import Exchange
 
 T = TypeVar("T")
@@ -133,6 +132,8 @@ class Driver:
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:
         """See `dragoman_api.hookspecs.DriverSpec.summarize_column`."""
+        from .grid import summaries
+
         return await self._views.use(
             request.object,
             lambda view: self._rows(request, view, summaries.summarize(request, view)),
@@ -144,12 +145,16 @@ class Driver:
     @hookimpl
     async def plan_change(self, request: PlanRequest) -> Plan:
         """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
+        from .writing.plan import plan_changes
+
         by_query = self._profile.options.get("delete_route") == "query"
         return await self._run(plan_changes(request, self._features, by_query=by_query))
 
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
+        from .writing.apply import apply_plan
+
         return await self._run(apply_plan(plan, self._features))
 
     # console
@@ -157,16 +162,22 @@ class Driver:
     @hookimpl
     async def parse_console(self, text: ConsoleText) -> list[ConsoleRequest]:
         """See `dragoman_api.hookspecs.DriverSpec.parse_console`."""
+        from .console.parser import parse
+
         return parse(text.text)
 
     @hookimpl
     async def execute_console(self, request: ConsoleRequest) -> Answer:
         """See `dragoman_api.hookspecs.DriverSpec.execute_console`."""
+        from .console import answers
+
         return await self._run(answers.execute(request, self._features))
 
     @hookimpl
     async def complete_console(self, request: CompletionRequest) -> Completion:
         """See `dragoman_api.hookspecs.DriverSpec.complete_console`."""
+        from .console import completion
+
         return completion.complete(request, await self._schemas.get("") or {})
 
     # exports
@@ -174,6 +185,8 @@ class Driver:
     @hookimpl
     async def export_rows(self, request: ExportRequest) -> AsyncIterator[ExportPart]:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
+        from .exporting.export import ExportReader
+
         view = await self._views.check(request.object, request.filter)
         export = ExportReader(request, view)
         async with self._naming_tenants(request, view):

@@ -20,6 +20,8 @@ from .signals import heed, interruptible
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from dragoman.sandbox.spare import Spare
+
     Work = Coroutine[Any, Any, int | None]
 
 _ROOMS = {
@@ -69,8 +71,12 @@ def cli() -> None:
     """One grid and one console for databases without SQL; drivers install themselves and run in a sandbox."""
 
 
-def run() -> int:
-    """Run the command line of this process and return its exit code."""
+def run(early: Spare | None = None) -> int:
+    """Run the command line of this process and return its exit code.
+
+    Args:
+        early: A driver's process that was started for it.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - it is a stream
@@ -78,7 +84,10 @@ def run() -> int:
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a server may say anything
     os.umask(_narrowed(os.umask(0o077)))
     heed()
-    return execute(sys.argv[1:], Options(), wait=_run)
+    options = Options(early=early)
+    if early is not None:
+        options.cleanup.enter_context(early)
+    return execute(sys.argv[1:], options, wait=_run)
 
 
 def _narrowed(umask: int) -> int:

@@ -39,7 +39,8 @@ def warm_runtime(options: Options) -> Runtime:
     from dragoman.sandbox.spare import Spare
 
     with ExitStack() as undo:
-        spare = undo.enter_context(Spare(find_host_imports(options.paths().cache)))
+        early, options.early = options.early, None
+        spare = undo.enter_context(early or Spare(find_host_imports(options.paths().cache)))
         spare.fill()
         runtime = options.runtime()
         runtime.prewarm(spare)

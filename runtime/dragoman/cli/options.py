@@ -17,9 +17,9 @@ from .streams import aside, attended, reserve_stdout, write_events
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dragoman.folders import Paths
     from dragoman.questions import Question
     from dragoman.runtime import Runtime
-    from dragoman.settings import Paths
 
 
 @dataclass
@@ -30,6 +30,7 @@ class Options:
         words: The command line as typed.
         shared: In the shell, the open Session that every line uses.
         current: The Runtime of this command.
+        early: A driver's process that was started before the command line was read.
         shown: The last page shown, and the number of rows requested.
         reserved: Standard output, if it is reserved for events.
         files: The other files that the command line names.
@@ -47,6 +48,7 @@ class Options:
     words: tuple[str, ...] = ()
     shared: Any = None
     current: Any = None
+    early: Any = None
     shown: Any = None
     reserved: BinaryIO | None = None
     files: tuple[CommandFile, ...] = ()
@@ -95,7 +97,7 @@ class Options:
 
     def paths(self) -> Paths:
         """Return the paths on disk, for commands that need no runtime."""
-        from dragoman.settings import find_paths
+        from dragoman.folders import find_paths
 
         return find_paths(Path(self.home) if self.home else None)
 

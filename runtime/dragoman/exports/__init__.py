@@ -1,12 +1,33 @@
 """Exports: turn a driver's parts into one complete file, or none."""
 
-from .checkpoints import unfinished
-from .driver_notes import add_notes
-from .export import Export, ExportSource
-from .formats import COMPRESSIONS, FORMATS, Shape, choose, choose_columns
-from .results import ExportResult
-from .targets import files_beside
-from .values import read_row
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .checkpoints import unfinished
+    from .driver_notes import add_notes
+    from .export import Export, ExportSource
+    from .formats import COMPRESSIONS, FORMATS, Shape, choose, choose_columns
+    from .results import ExportResult
+    from .targets import files_beside
+    from .values import read_row
+
+_HOME = {
+    "COMPRESSIONS": "formats",
+    "FORMATS": "formats",
+    "Export": "export",
+    "ExportResult": "results",
+    "ExportSource": "export",
+    "Shape": "formats",
+    "add_notes": "driver_notes",
+    "choose": "formats",
+    "choose_columns": "formats",
+    "files_beside": "targets",
+    "read_row": "values",
+    "unfinished": "checkpoints",
+}
 
 __all__ = [
     "COMPRESSIONS",
@@ -22,3 +43,10 @@ __all__ = [
     "read_row",
     "unfinished",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name's module when it is first used: most commands export nothing."""
+    if (home := _HOME.get(name)) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{home}", __name__), name)

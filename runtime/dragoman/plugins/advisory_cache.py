@@ -10,7 +10,6 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api.errors import InstallError, RegistryError
-from dragoman_registry.index.advisories import held_against
 
 if TYPE_CHECKING:
     from dragoman_registry.client.generation import Generation
@@ -80,8 +79,11 @@ class AdvisoryCache:
     def standing(self, generation: Generation) -> Standing:
         """Return every configured registry's advisories on an installed version. Raises RegistryError."""
         found: dict[str, str] = {}
-        for place in self._known().values():
-            for status, projects in place["held"].items():
+        known = [(status, said) for place in self._known().values() for status, said in place["held"].items() if said]
+        if known:
+            from dragoman_registry.index.advisories import held_against
+
+            for status, projects in known:
                 if reason := held_against(projects, generation.project, generation.version):
                     found.setdefault(status, reason)
         named = f"{generation.plugin} {generation.version} is"

@@ -18,8 +18,6 @@ from dragoman_api.errors import (
 )
 from dragoman_registry.client.install_decision import Decision, Inputs, InstallOutcome, decide
 
-from .combined_catalog import Offer, SkippedRegistries, offer_for_type, unknown_type
-
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from dragoman_registry.client.store import Store
 
     from .advisory_cache import AdvisoryCache
+    from .combined_catalog import Offer
     from .install_steps import PluginInstaller
     from .registries import Registries
 
@@ -101,6 +100,8 @@ class InstallOnOpen:
 
         Raises TrustError and IntegrityError of a registry that claims the type, or may.
         """
+        from .combined_catalog import SkippedRegistries, offer_for_type
+
         skipped = SkippedRegistries()
         try:
             offer = offer_for_type(self._registries.open(), kind, skipped=skipped)
@@ -171,6 +172,8 @@ class InstallOnOpen:
 def _error_of(decision: Decision, kind: str) -> DragomanError:
     match decision.outcome:
         case InstallOutcome.UNKNOWN_TYPE:
+            from .combined_catalog import unknown_type
+
             return unknown_type(kind)
         case InstallOutcome.ENABLE | InstallOutcome.REFUSE:
             code = f"plugin-{decision.about or 'disabled'}"

@@ -16,9 +16,8 @@ from dragoman_api.calls import Call
 from dragoman_api.errors import DragomanError, InstallError, Refused, RegistryError
 from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.names import called
+from dragoman_registry.permission_wording import plain_permissions
 from dragoman_registry.wheels.packaging_parsers import parse_version
-
-from .driver_views import plain_permissions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,7 @@
-"""User operations on drivers: list offered and installed ones, install, update, repair and so on."""
+"""User operations on drivers: list offered and installed ones, install, update, repair and so on.
+
+What reads registries is imported on first use: to open a connection, its driver is usually there.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,6 @@ from dragoman_api.errors import ConfigurationError, DragomanError, PluginNotFoun
 from dragoman_registry.client.generation import Generation
 from dragoman_registry.client.install_decision import InstallOutcome
 
-from .combined_catalog import Offer, SkippedRegistries, find_offer, unknown_type
-from .driver_search import describe, search
-from .driver_views import DriverDetails, DriverListing, listing_of
 from .install_steps import AvailableUpdate
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from dragoman_registry.client.store import Store
     from dragoman_registry.validation import Fault
 
+    from .combined_catalog import Offer
+    from .driver_views import DriverDetails, DriverListing
     from .install_steps import PluginInstaller
     from .registries import Registries
 
@@ -93,6 +95,8 @@ class Plugins:
         Raises:
             RegistryError: The state database is damaged.
         """
+        from .driver_views import listing_of
+
         return [listing_of(generation) for generation in self._store.installed()]
 
     async def browse(
@@ -114,6 +118,8 @@ class Plugins:
         Raises:
             RegistryError: No registry could be read.
         """
+        from .driver_search import search
+
         find = partial(search, words=words, type=type, capability=capability, compatible=compatible)
         hidden: list[events.Event] = []
         listings, failures = await anyio.to_thread.run_sync(
@@ -131,6 +137,8 @@ class Plugins:
         Raises:
             PluginNotFoundError: No registry has it and it is not installed.
         """
+        from .driver_search import describe
+
         try:
             return await anyio.to_thread.run_sync(
                 lambda: describe(self._store, self._registries.open(), id, self._installer.resolve)
@@ -144,6 +152,8 @@ class Plugins:
         Raises:
             PluginNotFoundError: No driver serves the type.
         """
+        from .combined_catalog import unknown_type
+
         if listings := await self.browse(type=type):
             return listings[0]
         raise await self._nearer(unknown_type(type), type, lambda each: each.types)
@@ -199,6 +209,8 @@ class Plugins:
         return made
 
     async def _offer(self, plugin: str) -> Offer:
+        from .combined_catalog import SkippedRegistries, find_offer
+
         skipped = SkippedRegistries()
         find = partial(find_offer, plugin=plugin, skipped=skipped)
         offer = await anyio.to_thread.run_sync(lambda: find(self._registries.open()))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.machinery import PathFinder
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +18,7 @@ _ROOT = "dragoman-api"
 _FILE = "host-imports.json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostImports:
+class HostImports(NamedTuple):
     """The API, the worker, and the declared dependencies of the API.
 
     Attributes:
@@ -58,7 +56,7 @@ def find_host_imports(folder: Path | None = None) -> HostImports:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             fresh = file.with_name(f"{_FILE}.{id(host_imports):x}")
-            fresh.write_text(json.dumps({"key": key, **asdict(host_imports)}))
+            fresh.write_text(json.dumps({"key": key, **host_imports._asdict()}))
             fresh.replace(file)
         except OSError:
             pass  # a cache that cannot be written is only slower

@@ -11,8 +11,6 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dragoman_worker.wire import pack
-
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
@@ -120,6 +118,8 @@ def send(sock: socket.socket, reply: BrokerReply, passed: Passed | None = None, 
     Raises:
         OSError: The process does not read, or is gone.
     """
+    from dragoman_worker.wire import pack  # late: a process starts without it
+
     message = pack(reply)
     # Send header, body and descriptor in one message, so the child can match the descriptor to its reply.
     sent = socket.send_fds(sock, [message], [passed.fileno()]) if passed is not None else sock.send(message)

@@ -6,7 +6,6 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from dragoman.automations import Meter
-from dragoman.exports.part_checks import counted
 from dragoman_api.calls import Call
 from dragoman_api.errors import DragomanError
 from dragoman_worker.hook_types import EXPORT, HOOKS
@@ -67,6 +66,8 @@ class Calls:
     @asynccontextmanager
     async def parts(self, request: ExportRequest) -> AsyncIterator[AsyncIterator[ExportPart]]:
         """Ask the automations, and stream the parts of an export while the block runs."""
+        from dragoman.exports.part_checks import counted
+
         hooks = await self._driver.hooks()
         call = self._call(EXPORT, object=request.object)
         await hooks.ask(call)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from anyio.to_thread import run_sync
 
-from dragoman.console.variables import fill
-from dragoman.exports import Export, ExportSource, choose
 from dragoman.settings import Limit
 from dragoman_api import events
 from dragoman_api.changes import Drop, Insert, PlanRequest, object_of
@@ -37,7 +35,6 @@ from .object_lists import matching, whole_level
 from .prepared_reads import Preparation, Scope, until_unchanged
 from .result_checks import check_position, check_summary, inside, within
 from .time_spans import DEFAULT
-from .whole_reads import read_rows, run_export
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -379,7 +376,10 @@ class Session:
             ConsoleSyntaxError: The text cannot be read; details hold line and column.
             ConfigurationError: A variable has no value (code ``variable-unknown``).
         """
-        text = text if variables is None else fill(text, variables)
+        if variables is not None:
+            from dragoman.console.variables import fill
+
+            text = fill(text, variables)
         return await self._calls.run(DriverSpec.parse_console, ConsoleText(text))
 
     async def complete(self, text: str, position: int | None = None) -> Completion:
@@ -477,6 +477,8 @@ class Session:
             span: The rows' span of time; by default the window that the object's description names, if any.
         """
         scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
+        from .whole_reads import read_rows
+
         return Rows(partial(read_rows, self._calls, self._reads, scope, form=form, columns=columns))
 
     async def export(
@@ -528,6 +530,10 @@ class Session:
             ExportError: The target cannot be written or resumed.
             QueryError: The server's answer was partial; no file was created.
         """
+        from dragoman.exports import Export, ExportSource, choose
+
+        from .whole_reads import run_export
+
         source = ExportSource(
             connection=self.name,
             object=object,

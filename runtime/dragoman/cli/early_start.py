@@ -1,0 +1,52 @@
+"""The early start of a driver's process, which imports beside the command line instead of after it."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman.sandbox.spare import Spare
+
+OPENING = {
+    "apply",
+    "cell",
+    "console",
+    "count",
+    "delete",
+    "describe",
+    "drop",
+    "export",
+    "insert",
+    "objects",
+    "open",
+    "page",
+    "summarize",
+    "update",
+}
+"""The commands that open a connection."""
+
+
+def start_early(words: Sequence[str]) -> Spare | None:
+    """Start the process if a command line opens a connection; else, and where that fails, the command decides.
+
+    Args:
+        words: The arguments. They are not parsed yet, so what names another folder, or only asks for help, is left.
+    """
+    if not words or words[0] not in OPENING or any(word.startswith(("--home", "--help", "-h")) for word in words):
+        return None
+    if None in (sys.stdin, sys.stdout, sys.stderr):  # its descriptors would take their place
+        return None
+    from dragoman.folders import find_paths
+    from dragoman.sandbox.host_imports import find_host_imports
+    from dragoman.sandbox.spare import Spare
+    from dragoman_api.errors import DragomanError
+
+    try:
+        spare = Spare(find_host_imports(find_paths().cache))
+        spare.fill()
+    except (DragomanError, OSError):  # the command meets it again, and reports it
+        return None
+    return spare
