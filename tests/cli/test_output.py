@@ -263,3 +263,47 @@ def test_an_event_that_is_written_only_in_part_is_an_error(tmp_path, target):
                 write(event)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_locale_that_lacks_a_letter_keeps_the_columns_aligned(monkeypatch):
+    """What is shown of a letter that cannot be encoded is longer than the letter."""
+    data = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(data, encoding="ascii", errors="backslashreplace"))
+    output.write_table(["name", "city"], [["Ines", "Krakow"], ["Zoë", "Köln"]])
+    sys.stdout.flush()
+    lines = data.getvalue().decode().splitlines()
+    assert lines == ["name    city", "Ines    Krakow", r"Zo\xeb  K\xf6ln"]
+
+
+def test_an_empty_answer_of_the_console_says_so_and_prints_no_lone_head(capsys):
+    from dragoman.cli.console import _show
+    from dragoman_api import HttpRequest
+    from dragoman_api.console import Answer, AnswerKind
+
+    request = HttpRequest("POST", "/v1/graphql")
+    empty = Answer(kind=AnswerKind.GRID, status=200, request=request, page=page(["uuid", "title"], []))
+    _show(empty, "table", escape=False)
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "  no rows\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("", "choose one by its number, 1 to 3, or by the beginning of its name"),
+        ("4", "there is no choice 4: the numbers are 1 to 3"),
+        ("x", "'x' is not one of them"),
+        ("a", "'a' fits api-key and api"),
+    ],
+)
+async def test_a_wrong_choice_of_a_menu_says_why_it_chooses_nothing(monkeypatch, capsys, answer, said):
+    answers = iter([answer, "2"])
+
+    async def line(question):
+        return next(answers)
+
+    monkeypatch.setattr("dragoman.cli.prompts._line", line)
+    from dragoman.cli.prompts import choose
+
+    assert await choose("Auth Method", ["api-key", "none", "api"]) == 1
+    assert f"  {said}\n" in capsys.readouterr().err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 
 import pytest
 
@@ -53,7 +54,8 @@ class Driver:
         cells = [[*span, request.revision, request.residual, request.offset]]
         columns = [Column(name=name, type="text") for name in ("since", "until", "revision", "residual", "offset")]
         revision = request.revision or "r7"
-        return Page(columns=columns, cells=cells, offset=request.offset, next="next", revision=revision)
+        more = 'a "b" $(c)' if request.object == "logs" else "next"
+        return Page(columns=columns, cells=cells, offset=request.offset, next=more, revision=revision)
 
     @hookimpl
     async def count_rows(self, request):
@@ -134,6 +136,12 @@ def test_the_hint_to_the_next_page_names_the_instants_of_this_one(timed):
     assert said is not None
     found = timed("page", "shop", "db/cpu", *said[1].split(), "--json").json
     assert found["time"]["since"] == said[1].split()[1]
+
+
+def test_a_printed_cursor_can_be_pasted_into_a_shell(timed):
+    said = timed("page", "shop", "logs").err
+    words = shlex.split(next(line for line in said.splitlines() if "next: " in line).partition("next: ")[2])
+    assert words[-2:] == ["--cursor", 'a "b" $(c)']
 
 
 def test_the_last_rows_are_those_that_were_counted(timed):
