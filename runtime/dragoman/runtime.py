@@ -274,7 +274,7 @@ class Runtime:
     async def _start(self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]) -> LiveDriver:
         launch, notices = await anyio.to_thread.run_sync(self._prepare, connection, generation, typed)
         assert launch.profile is not None
-        self._bus.mask.add(launch.profile.secrets.values.values())
+        self._bus.mask.add(launch.profile.secrets.texts)
         driver = LiveDriver(
             generation=generation,
             launch=launch,

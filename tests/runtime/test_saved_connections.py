@@ -33,6 +33,8 @@ FORM = (
         required=True,
     ),
     FormField(name="skip_tls_verification", label="Skip", kind=FieldKind.SWITCH, default=False, advanced=True),
+    FormField(name="path_prefix", label="Path Prefix", advanced=True),
+    FormField(name="headers", label="Extra Headers", advanced=True),
 )
 
 
@@ -180,7 +182,7 @@ def test_a_profile_holds_defaults_options_and_secrets_apart():
     values = {**check_values(FORM, {}, name="shop"), "window": "fixed", "password": "p"}
     profile = make_profile(saved(), values, scheme=AuthScheme.BASIC, secrets={"password": "p"}, files={})
     assert (profile.host, profile.port, profile.ssl_mode) == ("localhost", 9200, SslMode.DISABLED)
-    assert profile.options == {"auth_method": "none", "window": "fixed"}
+    assert profile.options == {"auth_method": "none", "window": "fixed", "path_prefix": None, "headers": None}
     assert "p" not in repr(profile.secrets).replace("password", "")
 
 
@@ -206,3 +208,28 @@ def test_a_file_that_a_stranger_made_to_hurt_is_refused_before_it_does(connectio
             connections.list()
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "reason"),
+    [
+        ("path_prefix", "/es/../admin", "leads elsewhere"),
+        ("path_prefix", "https://h/es", "is an address"),
+        ("headers", "Host: evil", "Host is not an extra header"),
+        ("headers", "X: 1\r\nAuthorization: Basic x", "Authorization is not an extra header"),
+    ],
+)
+def test_what_no_request_could_carry_is_refused_when_it_is_entered(field, value, reason):
+    with pytest.raises(ConfigurationError, match=reason) as caught:
+        check_values(FORM, {field: value}, name="shop")
+    assert caught.value.details["field"] == field
+
+
+def test_a_prefix_and_extra_headers_reach_the_profile_and_secret_ones_are_masked_one_by_one():
+    values = check_values(FORM, {"path_prefix": "es/", "headers": "X-A: 1"}, name="shop")
+    profile = make_profile(
+        saved(), values, scheme=AuthScheme.NONE, secrets={"secret_headers": "X-B: hidden-b; X-C: hidden-c"}, files={}
+    )
+    assert profile.base_url == "http://localhost:9200/es"
+    assert profile.options["headers"] == "X-A: 1"
+    assert {"hidden-b", "hidden-c"} <= {*profile.secrets.texts}

@@ -87,7 +87,7 @@ def failure(profile: Profile, reason: str, *, hint: str = "", sent: bool) -> Con
         hint: What to do.
         sent: Whether the server may have received the request; False only if it certainly has not.
     """
-    return ConnectionFailedError(f"{profile.host}:{profile.port}: {reason}", hint=hint, details={"sent": sent})
+    return ConnectionFailedError(f"{profile.where}: {reason}", hint=hint, details={"sent": sent})
 
 
 def diagnose(error: BaseException, profile: Profile, *, sent: bool) -> ConnectionFailedError:

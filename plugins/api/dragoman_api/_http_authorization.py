@@ -22,13 +22,21 @@ def authorization(profile: Profile) -> str | None:
             raise ConfigurationError(f"the user name {user!r} contains a ':', which HTTP Basic does not allow")
         pair = f"{user}:{profile.secrets.get('password')}"
         return f"Basic {b64encode(pair.encode()).decode()}" if user else None
-    key, scheme = profile.secrets.get("api_key"), profile.auth_scheme.value
+    what, scheme = credential(profile), profile.auth_scheme.value
+    key = profile.secrets.get("token" if what == "token" else "api_key")
     if not key:
-        raise ConfigurationError("Auth Method is API Key, but the API key is empty", hint="enter the key")
+        method = "Token" if what == "token" else "API Key"
+        raise ConfigurationError(f"Auth Method is {method}, but the {what} is empty", hint=f"enter the {what}")
     if key.casefold().startswith(f"{scheme.casefold()} "):
-        raise ConfigurationError(f"the API key begins with {scheme!r}", hint="enter the key alone, without that word")
+        hint = f"enter the {what} alone, without that word"
+        raise ConfigurationError(f"the {what} begins with {scheme!r}", hint=hint)
     if not key.isprintable() or not key.isascii():
         raise ConfigurationError(
-            "the API key contains a line break or a character that keys never contain", hint="copy it again"
+            f"the {what} contains a line break or a character that {what}s never contain", hint="copy it again"
         )
     return f"{scheme} {key}"
+
+
+def credential(profile: Profile) -> str:
+    """Return what the connection signs in with besides a user name, in words: an API key, or a token."""
+    return "token" if "token" in profile.secrets.values else "API key"

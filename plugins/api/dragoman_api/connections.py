@@ -6,6 +6,8 @@ from enum import StrEnum
 
 import msgspec
 
+from . import http_settings
+
 
 class SslMode(StrEnum):
     """The use of TLS (E12 to E14, W7); every mode but Disabled is HTTPS, and none falls back to HTTP."""
@@ -49,6 +51,14 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Return one secret; empty if it is missing."""
         return self.values.get(name, "")
 
+    @property
+    def texts(self) -> list[str]:
+        """Every text to mask: the secrets, and each value of the secret headers."""
+        try:
+            return [*self.values.values(), *http_settings.headers(self.get("secret_headers")).values()]
+        except ValueError:  # they are refused before anything is sent
+            return [*self.values.values()]
+
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One saved connection, resolved, as a driver's `connect` receives it.
@@ -80,10 +90,24 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     secrets: Secrets = Secrets()
 
     @property
+    def path_prefix(self) -> str:
+        """The path that precedes the path of every request, such as ``/es``; empty for none.
+
+        Raises:
+            ValueError: The option ``path_prefix`` is not a path prefix.
+        """
+        return http_settings.path_prefix(str(self.options.get("path_prefix") or ""))
+
+    @property
     def base_url(self) -> str:
-        """Scheme, host and port, without a path."""
+        """Scheme, host, port and path prefix, without a slash at the end. Raises as `path_prefix`."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.ssl_mode.https else 'http'}://{host}:{self.port}"
+        return f"{'https' if self.ssl_mode.https else 'http'}://{host}:{self.port}{self.path_prefix}"
+
+    @property
+    def where(self) -> str:
+        """Host, port and path prefix, as messages name the server. Raises as `path_prefix`."""
+        return f"{self.host}:{self.port}{self.path_prefix}"
 
 
 class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,10 +13,11 @@ import aiohttp
 import anyio
 import msgspec
 from aiohttp.resolver import ThreadedResolver
+from multidict import CIMultiDict
 from yarl import URL
 
 from . import _connection_errors, _http_profile, _ssl_context
-from ._http_authorization import authorization
+from ._http_authorization import authorization, credential
 from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_connection, send_once
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, QueryError
@@ -46,13 +47,15 @@ _HEADER = 64 * 2**10  # deprecations come in Warning headers, far longer than th
 _QUOTED = 2**14  # bytes of an answer that an error examines
 _BIG = 2**20  # above this aiohttp wants a body as a file, so that sending does not block the loop
 _PATH = re.compile(r"/(?!/)[!\"$->@-~]*(\?[!\"$-~]+)?")  # visible ASCII; yarl drops '#…' and a '?' without a query
+_CLIMBS = re.compile(r"(/|%2f|\\|%5c)(\.|%2e){1,2}(/|%2f|\\|%5c|;|$)", re.IGNORECASE)  # what servers take for . and ..
 
 
 class Http:
     """The HTTP client of one connection, an async context manager.
 
-    It reaches one host and port, sends the connection's credentials, follows no redirects, keeps no cookies and
-    ignores proxy settings of the environment. It keeps connections alive.
+    It reaches one host and port, sends the connection's credentials and extra headers, and puts the path prefix before
+    every path. It follows no redirects, keeps no cookies and ignores proxy settings of the environment. It keeps
+    connections alive.
 
     Attributes:
         profile: The connection.
@@ -75,16 +78,19 @@ class Http:
         self.profile = profile
         self.warnings: list[Note] = _ssl_context.warnings(profile)
         self._body_limit = body_limit
-        self._origin = _http_profile.origin(profile)
+        self._origin, self._prefix = _http_profile.origin(profile), profile.path_prefix
         self._ssl = _ssl_context.context(profile)
-        self._headers = {
-            "User-Agent": "dragoman",
-            "Accept-Encoding": "gzip" if _http_profile.compresses(profile) else "identity",
-        }
+        self._headers = CIMultiDict(
+            {
+                "User-Agent": "dragoman",
+                "Accept-Encoding": "gzip" if _http_profile.compresses(profile) else "identity",
+            }
+        )
+        self._headers.update(_http_profile.extra_headers(profile))
         if header := authorization(profile):
             self._headers["Authorization"] = header
         secret = self._headers.get("Authorization", "").partition(" ")[2]
-        self._mask = Mask([*profile.secrets.values.values(), secret])
+        self._mask = Mask([*profile.secrets.texts, secret])
         self._on_token = on_token
         self._session: aiohttp.ClientSession | None = None
         self._sockets = WeakSet[socket.socket]()
@@ -149,7 +155,7 @@ class Http:
 
         Args:
             method: In capitals.
-            path: Percent-encoded, with its query string; goes out byte for byte.
+            path: Percent-encoded, with its query string; goes out byte for byte, after the connection's path prefix.
             body: The bytes to send; None for no body.
             content_type: The content type of the body.
             headers: Additional headers.
@@ -166,7 +172,7 @@ class Http:
             QueryError: The path or the method cannot be sent (``details["sent"]`` is False too), or the answer is
                 longer than ``details["limit"]``.
         """
-        _check_request(method, path)
+        _check_request(method, path, prefix=self._prefix)
         data, given = _payload(body, content_type, headers)
         with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
             return await self._resent(lambda: self._send(method, path, data, given, limit), method, read)
@@ -205,7 +211,7 @@ class Http:
             ConnectionFailedError: No answer came, or it stopped before its end; the chunks before that are valid.
             QueryError: As in `request`; the chunks up to the limit are valid.
         """
-        _check_request(method, path)
+        _check_request(method, path, prefix=self._prefix)
         data, given = _payload(body, content_type, headers)
         with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
             answer = await self._resent(lambda: self._open(method, path, data, given), method, read)
@@ -315,9 +321,10 @@ class Http:
 
     def error(self, response: Response) -> DragomanError:
         """Build the error that a status stands for, with the server's text shortened and free of secrets."""
-        where, said = f"{self.profile.host}:{self.profile.port}", self.quote(response)
+        where, said = self.profile.where, self.quote(response)
         if response.status == 401:
-            reason = _REJECTED[self.profile.auth_scheme].format(where)
+            reason = _REJECTED.get(self.profile.auth_scheme, f"the {credential(self.profile)} was rejected by {{}}")
+            reason = reason.format(where)
             return AuthenticationError(f"{reason} (401){said}", hint="check Auth Method and credentials")
         if response.status == 403:
             return AccessDeniedError(f"{where} does not allow this with these credentials (403){said}")
@@ -383,11 +390,17 @@ class Http:
         raise _too_long(limit)
 
 
-def _check_request(method: str, path: str) -> None:
+def _check_request(method: str, path: str, *, prefix: str) -> None:
     if not _PATH.fullmatch(path):
         raise QueryError(
             f"the path {path!r} cannot be sent: it must begin with one '/', be percent-encoded and not end in '?'",
             hint="encode ids, for example / as %2F and a space as %20",
+            details={"sent": False},
+        )
+    if prefix and _CLIMBS.search(path.partition("?")[0]):
+        raise QueryError(
+            f"the path {path!r} contains a dot segment, which could lead out of the path prefix {prefix}",
+            hint="enter the path without . and .. segments",
             details={"sent": False},
         )
     if not (method.isascii() and method.isalpha()):
@@ -409,8 +422,6 @@ def _too_long(limit: int) -> QueryError:
 _REJECTED = {
     AuthScheme.NONE: "{} asks for credentials, but Auth Method is None",
     AuthScheme.BASIC: "the user name or the password was rejected by {}",
-    AuthScheme.API_KEY: "the API key was rejected by {}",
-    AuthScheme.BEARER: "the API key was rejected by {}",
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Protocol
 
+from . import http_settings
 from .errors import ConnectionFailedError
 
 if TYPE_CHECKING:
@@ -47,15 +49,29 @@ def turned_away(reply: Reply, profile: Profile) -> ConnectionFailedError | None:
     Returns:
         The error; None for any other answer.
     """
-    where = f"{profile.host}:{profile.port}"
+    where = profile.where
     if hint := redirection(reply):
-        return ConnectionFailedError(f"{where} redirects (HTTP {reply.status})", hint=hint)
+        return ConnectionFailedError(f"{where} redirects (HTTP {reply.status})", hint=_prefixed(reply, profile) or hint)
     if reply.status != 429:
         return None
     seconds = seconds_asked(reply)
     wait = f"wait {seconds:,} s, then try again" if seconds else "wait a minute, then try again"
     reason = f"{where} takes no more requests at the moment (HTTP 429)"
     return ConnectionFailedError(reason, hint=wait, details={"status": 429, "retry_after": seconds})
+
+
+def _prefixed(reply: Reply, profile: Profile) -> str:
+    """Return the command that sets the path prefix, if an answer redirects into a path of the same server."""
+    origin = profile.base_url.removesuffix(profile.path_prefix)
+    to = reply.headers.get("Location", "").removeprefix(origin)
+    try:
+        prefix = http_settings.path_prefix(to)
+    except ValueError:
+        return ""
+    if not prefix or prefix == profile.path_prefix:
+        return ""
+    edit = f"dragoman connections edit {quote(profile.name)} --path-prefix {quote(prefix)}"
+    return f"it redirects to {to}; if the database is there, set the path prefix: {edit}"
 
 
 def seconds_asked(reply: Reply) -> int:

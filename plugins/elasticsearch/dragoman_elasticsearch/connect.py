@@ -151,8 +151,9 @@ def _limited() -> Exchange[tuple[Server, Features]]:
 def credentials_rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
     """Build the error for rejected credentials; it suggests HTTPS, which 8.x serves by default (E39)."""
     what = {AuthScheme.NONE: "Auth Method None", AuthScheme.BASIC: "the user name or the password"}
+    what[AuthScheme.BEARER] = "the token"
     message = (
-        f"{what.get(profile.auth_scheme, 'the API key')} was rejected by {profile.host}:{profile.port} (401): "
+        f"{what.get(profile.auth_scheme, 'the API key')} was rejected by {profile.where} (401): "
         f"{error.message.removeprefix(error.prefix)}"
     )
     hint = f"dragoman connections edit {profile.name}     check Auth Method and credentials"

@@ -175,7 +175,7 @@ def credentials_rejected(error: AuthenticationError, profile: Profile) -> Authen
     """Build the error for rejected credentials; it says what the hosted service needs (W34, W36)."""
     said = error.message.removeprefix(error.prefix)
     edit = f"dragoman connections edit {profile.name}"
-    where = f"{profile.host}:{profile.port}"
+    where = profile.where
     if profile.auth_scheme is AuthScheme.NONE:
         what, hint = f"{where} asks for a key, but Auth Method is None", f"{edit} --auth-method api-key"
     elif "no authentication scheme is configured" in said:

@@ -145,6 +145,7 @@ async def _recorded(launch: Launch, manifest: Manifest, checked: Checked, *, por
     values = {entry.name: entry.default for entry in manifest.form} | {"host": "127.0.0.1", "port": port}
     values |= {"ssl_mode": "disabled"} if "ssl_mode" in values else {}
     secrets = {entry.name: "none" for entry in manifest.form if entry.kind is FieldKind.SECRET}
+    secrets.pop("secret_headers", None)  # a text that has a form of its own
     connection = SavedConnection(name="check", type=manifest.types[0].name, values=values)
     scheme = manifest.scheme(str(values.get("auth_method")))
     profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files={})

@@ -282,9 +282,10 @@ async def _ask_secret(typed: Secrets, field: FormField, current: Saved) -> Refer
     label = plain(field.label)
     kinds = ["typed now, kept in a file that only you can read", "a variable", "a file", "the keyring", "a command"]
     kept = [f"as it is ({current.scheme})"] if isinstance(current, Reference) else []
-    chosen = await choose(f"{label} comes from", [*kept, *kinds], default=0) - len(kept)
+    none = ["nowhere: there is none"] if field.advanced and not field.required else []
+    chosen = await choose(f"{label} comes from", [*kept, *none, *kinds], default=0) - len(kept) - len(none)
     if chosen < 0:
-        return current if isinstance(current, Reference) else None
+        return current if isinstance(current, Reference) and chosen < -len(none) else None
     if chosen == 0:
         while not (secret := await ask(f"{label} (not shown)", hidden=True)):
             say("nothing was typed")

@@ -7,13 +7,14 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from dragoman.secret_references import Reference
+from dragoman_api import http_settings
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FormField
 from dragoman_registry.ip_addresses import MAX_HOST, canonical
 from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from dragoman.secret_references import Saved
     from dragoman_api.forms import FieldValue
@@ -143,7 +144,25 @@ def _coerce(field: FormField, value: FieldValue) -> tuple[FieldValue, str]:
             fault = f"{_shown(repr(value))} is not one of {', '.join(allowed)}"
             return str(value), "" if str(value) in allowed else fault
         case _:
-            return str(value), _overlong(str(value)) if field.name == "host" else ""
+            return str(value), _unusable(field.name, str(value))
+
+
+_READERS: Mapping[str, Callable[[str], object]] = {
+    "path_prefix": http_settings.path_prefix,
+    "headers": http_settings.headers,
+}
+"""Texts that `dragoman_api.http` acts on, by the field's name, and what reads them."""
+
+
+def _unusable(field: str, text: str) -> str:
+    """Describe why a text cannot be the value of a field that dragoman acts on; empty if it can."""
+    if field == "host":
+        return _overlong(text)
+    try:
+        _READERS.get(field, str)(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _overlong(host: str) -> str:

@@ -92,7 +92,7 @@ class Worker:
         self._launch, self._spare = launch, spare
         self._on_log, self._on_denied = on_log, on_denied or (lambda host, port: None)
         self._on_nearer = on_nearer or (lambda error, port: self._on_denied(error.host, port))
-        self._mask = Mask(launch.profile.secrets.values.values() if launch.profile else ())
+        self._mask = Mask(launch.profile.secrets.texts if launch.profile else ())
         self._messages = wire.decoder(wire.ChildMessage)
         self._calls = PendingCalls(on_disobedience=self._disobeyed)
         self._step: tuple[type[Any], asyncio.Future[Any]] | None = None

@@ -23,18 +23,24 @@ OF_DRIVERS = {
         blocks.auth(
             blocks.username_password(),
             blocks.api_key(AuthScheme.API_KEY, help="The encoded value, or the base64 of id:api_key"),
+            blocks.bearer_token(help="A service account's token, or an access token"),
             blocks.none(),
             default="none",
         ),
         blocks.tls(modes=[mode for mode in SslMode if mode is not SslMode.REQUIRED]),
+        blocks.every_request(),
     ),
     "weaviate": (
         blocks.address(8080, port_help="The hosted service answers on 443"),
         blocks.auth(
             blocks.none(),
-            blocks.api_key(AuthScheme.BEARER, help="The hosted service's key, or the one the node was started with"),
+            blocks.api_key(
+                AuthScheme.BEARER,
+                help="The hosted service's key, the one the node was started with, or an OIDC access token",
+            ),
         ),
         blocks.tls(),
+        blocks.every_request(),
     ),
 }
 
@@ -42,6 +48,7 @@ METHODS = [
     blocks.none(),
     blocks.username_password(),
     blocks.api_key(AuthScheme.BEARER),
+    blocks.bearer_token(),
     blocks.session(),
     blocks.client_credentials(),
 ]

@@ -190,7 +190,8 @@ def test_E4_E5_host_and_port_have_their_defaults():
 def test_E6_the_auth_methods_and_how_they_are_sent():
     manifest = elasticsearch()
     [field] = [field for field in manifest.form if field.name == "auth_method"]
-    assert [choice.label for choice in field.choices] == ["Username & Password", "API Key", "None"]
+    assert [choice.label for choice in field.choices] == ["Username & Password", "API Key", "Token (bearer)", "None"]
+    assert manifest.scheme("token") is AuthScheme.BEARER
     assert manifest.scheme("username-password") is AuthScheme.BASIC
     assert manifest.scheme("api-key") is AuthScheme.API_KEY
     assert manifest.scheme("none") is AuthScheme.NONE
@@ -220,7 +221,12 @@ def test_E12_E13_E14_ssl_modes_and_their_default():
 
 def test_secrets_of_the_elasticsearch_form_are_secret():
     kinds = {field.name: field.kind for field in elasticsearch().form}
-    assert {name for name, kind in kinds.items() if kind == "secret"} == {"password", "api_key"}
+    assert {name for name, kind in kinds.items() if kind == "secret"} == {
+        "password",
+        "api_key",
+        "token",
+        "secret_headers",
+    }
 
 
 def test_the_elasticsearch_manifest_asks_for_the_baseline_only():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import aiohttp
 from aiohttp import web
@@ -19,12 +20,21 @@ class Proxy(FakeServer):
 
     Attributes:
         upstream: the address of the server behind it.
+        prefix: the path below which that server is; all other paths are not found.
+        required: headers without which it refuses a request.
     """
 
     upstream: str = ""
+    prefix: str = ""
+    required: Mapping[str, str] = field(default_factory=dict)
 
     async def answer(self, request: web.BaseRequest, path: str, query: str, raw: bytes) -> web.Response:
         """Pass a request on, and its answer back, byte for byte."""
+        if not path.startswith(f"{self.prefix}/"):
+            return web.Response(body=b"<html>404 Not Found</html>", status=404)
+        if any(request.headers.get(name) != value for name, value in self.required.items()):
+            return web.Response(body=b"<html>403 Forbidden</html>", status=403)
+        path = path.removeprefix(self.prefix)
         url = URL(self.upstream + path + (f"?{query}" if query else ""), encoded=True)
         headers = {name: value for name, value in request.headers.items() if name not in ("Host", "Content-Length")}
         async with (

@@ -90,6 +90,12 @@ def api_key(scheme: AuthScheme, *, value: str = "api-key", label: str = "API Key
     return AuthBlock(value=value, label=label, scheme=scheme, fields=(key,))
 
 
+def bearer_token(*, help: str = "") -> AuthBlock:  # noqa: A002 - the field's word
+    """Return a token that a person got elsewhere, which `Http` sends after the word ``Bearer``."""
+    token = FormField(name="token", label="Token", kind=FieldKind.SECRET, required=True, help=help)
+    return AuthBlock(value="token", label="Token (bearer)", scheme=AuthScheme.BEARER, fields=(token,))
+
+
 def session() -> AuthBlock:
     """Return a user name and a password that the driver exchanges for a token (`sign_in.SessionToken`)."""
     return AuthBlock(value="session", label="Session", fields=(USERNAME, PASSWORD))
@@ -178,6 +184,33 @@ def tls(*, modes: Sequence[SslMode] = tuple(SslMode), default: SslMode = SslMode
         text = "PEM file with certificate and key"
         fields.append(_file("client_certificate", "Client Certificate", text, encrypted))
     return Block(fields=tuple(fields))
+
+
+def every_request() -> Block:
+    """Return the fields of what `Http` adds to every request: a path prefix and extra headers."""
+    return Block(
+        fields=(
+            FormField(
+                name="path_prefix",
+                label="Path Prefix",
+                advanced=True,
+                help="The path before all others, such as /es, if a proxy serves the database below it",
+            ),
+            FormField(
+                name="headers",
+                label="Extra Headers",
+                advanced=True,
+                help="Name: value, one on each line, or separated by ; (secret ones belong into the next field)",
+            ),
+            FormField(
+                name="secret_headers",
+                label="Secret Headers",
+                kind=FieldKind.SECRET,
+                advanced=True,
+                help="Extra headers whose values must not be shown, in the same form",
+            ),
+        )
+    )
 
 
 def _file(name: str, label: str, text: str, modes: tuple[str, ...]) -> FormField:

@@ -297,13 +297,13 @@ def own_path(address: str, profile: Profile) -> str:
     if path.startswith("/") and not path.startswith("//"):
         return path
     raise ConfigurationError(
-        f"the token endpoint {address!r} is not on {profile.host}:{profile.port}, and a driver reaches nothing else",
+        f"the token endpoint {address!r} is not on {profile.where}, and a driver reaches nothing else",
         hint="name a token endpoint of the same server, or choose an auth method whose key or token you enter yourself",
     )
 
 
 def _where(http: Http) -> str:
-    return f"{http.profile.host}:{http.profile.port}"
+    return http.profile.where
 
 
 def _document(response: Response) -> object:

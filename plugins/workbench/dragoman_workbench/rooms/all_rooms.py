@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from anyio.to_thread import run_sync
 
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.http_settings import path_prefix
 from dragoman_workbench.downloads import Downloads
 from dragoman_workbench.messages import ROUTES, Done, Pinged, Preferences, State
 from dragoman_workbench.remembered import Remembered
@@ -215,4 +216,5 @@ class _Front:
         secure = values.get("ssl_mode") not in (None, "disabled")
         host, port = str(values.get("host", "localhost")), values.get("port")
         host = f"[{host}]" if ":" in host else host
-        return f"{'https' if secure else 'http'}://{host}" + (f":{port}" if port else "")
+        prefix = path_prefix(str(values.get("path_prefix") or ""))
+        return f"{'https' if secure else 'http'}://{host}{f':{port}' if port else ''}{prefix}"

@@ -1,0 +1,113 @@
+"""What a person types into a connection's form for `Http`: a path prefix, extra headers, trusted certificates.
+
+Each function reads one text, and raises ValueError with a reason that follows the name of the field.
+"""
+
+from __future__ import annotations
+
+import re
+
+MOST_HEADERS = 20
+"""Maximum number of extra headers."""
+
+MOST_CERTIFICATES = 16
+"""Maximum number of certificates that a connection trusts by their fingerprints."""
+
+_PREFIX_LENGTH = 200
+_HEADERS_LENGTH = 8 * 2**10  # servers refuse more than 8 KiB of headers, or of one
+_SEGMENT = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]*[!-~])?")
+_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
+
+_OWN = {
+    "host", "authorization", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection",
+    "cookie", "set-cookie", "accept", "accept-encoding", "keep-alive", "te", "trailer", "upgrade", "expect", "range",
+    "http2-settings",
+}  # fmt: skip
+"""Headers that frame a request, sign in, or choose the form of an answer: dragoman sets them, or no header may."""
+
+_METHOD = re.compile(r"x-(http-)?method.*")  # would turn a read into a write after the guards have seen it
+
+
+def path_prefix(text: str) -> str:
+    """Return the path that precedes every request's own path, such as ``/es``; empty for none.
+
+    >>> path_prefix("es/"), path_prefix("/search/v8"), path_prefix("/")
+    ('/es', '/search/v8', '')
+
+    Raises:
+        ValueError: It has an empty or a dot segment, a query, an escape or another character, or is too long.
+    """
+    inner = text.strip("/")
+    if not inner and len(text) <= 1:
+        return ""
+    if len(text) > _PREFIX_LENGTH:
+        raise ValueError(f"has {len(text):,} characters; a path prefix has {_PREFIX_LENGTH} at most")
+    if "://" in text:
+        raise ValueError(f"{text!r} is an address; enter its path alone, such as /es")
+    for segment in text.removeprefix("/").removesuffix("/").split("/"):
+        if segment in (".", ".."):
+            raise ValueError(f"{text!r} contains the segment {segment!r}, which leads elsewhere")
+        if not _SEGMENT.fullmatch(segment):
+            what = f"the segment {segment!r}" if segment else "an empty segment"
+            raise ValueError(f"{text!r} contains {what}; a prefix is a plain path, without a query and without %")
+    return f"/{inner}"
+
+
+def headers(text: str) -> dict[str, str]:
+    r"""Return extra headers by name. They stand on lines of their own, or in one line, separated by ``;``.
+
+    >>> headers("X-Tenant: blue; X-Team: search"), headers("Prefer: a; b\n")
+    ({'X-Tenant': 'blue', 'X-Team': 'search'}, {'Prefer': 'a; b'})
+
+    Raises:
+        ValueError: There are too many, or one of them is malformed, named twice, or not a person's to set. The reason
+            contains no value.
+    """
+    if len(text) > _HEADERS_LENGTH:
+        raise ValueError(f"has {len(text):,} characters; {_HEADERS_LENGTH:,} are allowed")
+    found: dict[str, str] = {}
+    entries = text.replace("\r\n", "\n").split("\n" if "\n" in text else ";")
+    for number, entry in enumerate(filter(str.strip, entries), 1):
+        name, colon, value = entry.partition(":")
+        name, value = name.strip(), value.strip(" \t")
+        if not colon or not _HEADER_NAME.fullmatch(name):
+            raise ValueError(f"entry {number} is not a header of the form Name: value")
+        if name.lower() in _OWN or name.lower().startswith("proxy-") or _METHOD.fullmatch(name.lower()):
+            raise ValueError(f"{name} is not an extra header: it would change what a request is, or who sends it")
+        if not _HEADER_VALUE.fullmatch(value):
+            raise ValueError(f"the value of {name} is empty, or contains a character that a header cannot carry")
+        if name.lower() in map(str.lower, found):
+            raise ValueError(f"{name} is there twice")
+        found[name] = value
+    if len(found) > MOST_HEADERS:
+        raise ValueError(f"has {len(found)} headers; {MOST_HEADERS} are allowed")
+    return found
+
+
+def fingerprints(text: str) -> list[str]:
+    """Return SHA-256 fingerprints of certificates in their usual form; the text separates them by commas.
+
+    >>> [each[:14] for each in fingerprints("sha256:" + "0a" * 32)]
+    ['SHA256:0A:0A:0']
+
+    Raises:
+        ValueError: One of them is not a SHA-256 fingerprint, or there are too many.
+    """
+    given = [part for part in re.split(r"[,\s]+", text) if part]
+    if len(given) > MOST_CERTIFICATES:
+        raise ValueError(f"has {len(given)} fingerprints; {MOST_CERTIFICATES} are allowed")
+    return [_fingerprint(part) for part in given]
+
+
+def _fingerprint(text: str) -> str:
+    digits = re.sub(r"^sha-?256[:=]", "", text.lower()).replace(":", "")
+    if not _FINGERPRINT.fullmatch(digits):
+        raise ValueError(f"{text[:100]!r} is not a SHA-256 fingerprint, such as SHA256:0A:1B:… with 64 digits")
+    return spelled(bytes.fromhex(digits))
+
+
+def spelled(digest: bytes) -> str:
+    """Return the text of a SHA-256 digest of a certificate, as openssl writes it."""
+    return f"SHA256:{digest.hex(':').upper()}"
