@@ -344,7 +344,7 @@ class Runtime:
         launch = Launch(
             driver=manifest.entry,
             trees=tuple(generation.trees),
-            approved=((profile.host, profile.port),),
+            approved=tuple(profile.endpoints),
             remembered=self.connections.reached.of(connection.name),
             profile=profile,
             files=tuple(file for key, file in files.items() if key == "client_certificate"),

@@ -14,10 +14,10 @@ import pluggy
 from msgspec import Raw, msgpack
 from msgspec.structs import replace
 
-from dragoman_api.connections import Profile, Server
+from dragoman_api.connections import Health, Profile, Server
 from dragoman_api.errors import DriverFaultError, UnsupportedOperationError
 from dragoman_api.hookspecs import PROJECT, DriverSpec, hookimpl
-from dragoman_api.http import Http
+from dragoman_api.http import CALL_ENDS, Http
 
 from . import values, wire
 from .broker_loop import BrokerClient, BrokerLoop
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportPart
 
     from .wire import Message
+
+
+_SHARE = 0.9  # of a call's deadline; in the rest, what failed is reported before the host gives up
 
 
 def run(control: socket.socket, broker: socket.socket) -> None:
@@ -73,7 +76,10 @@ def run(control: socket.socket, broker: socket.socket) -> None:
 
 
 class Client:
-    """The connection's HTTP client as a plugin around the driver: it warns after `connect` and closes with `close`."""
+    """The connection's HTTP client as a plugin around the driver.
+
+    It warns after `connect`, tells of nodes that failed after `ping`, and closes with `close`.
+    """
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -82,6 +88,11 @@ class Client:
     def connect(self) -> Generator[None, Awaitable[Server | None], Awaitable[Server | None]]:
         """Add the client's warnings to the server's notes, unless the driver returned them itself."""
         return self._connected((yield))
+
+    @hookimpl(wrapper=True)
+    def ping(self) -> Generator[None, Awaitable[Health | None], Awaitable[Health | None]]:
+        """Add to a good health what is wrong with other nodes."""
+        return self._pinged((yield))
 
     @hookimpl(wrapper=True)
     def close(self) -> Generator[None, Awaitable[None], Awaitable[None]]:
@@ -93,6 +104,12 @@ class Client:
             return None
         warnings = [note.reason for note in self._http.warnings if note.reason not in server.notes]
         return replace(server, notes=[*server.notes, *warnings])
+
+    async def _pinged(self, pinging: Awaitable[Health | None]) -> Health | None:
+        health = await pinging
+        if health is None or not health.ok or health.reason:
+            return health
+        return replace(health, reason="; ".join(note.reason for note in self._http.faults))
 
     async def _closed(self, closing: Awaitable[None]) -> None:
         await closing
@@ -163,6 +180,8 @@ class Service:
 
     async def _answer(self, call: HookCall, scope: anyio.CancelScope) -> None:
         end: tuple[Message, ...] = (Failure(id=call.id, code="cancelled", message="cancelled"),)
+        if not HOOKS[call.hook].stream:
+            CALL_ENDS.set(anyio.current_time() + _SHARE * HOOKS[call.hook].seconds)
         with scope:
             try:
                 end = await (self._export(call) if HOOKS[call.hook].stream else self._call(call))

@@ -223,12 +223,3 @@ def test_whatever_is_entered_no_header_holds_a_line_break_or_a_name_that_is_ours
     for name, value in found.items():
         assert not {*"\r\n\0"} & {*name, *value}
         assert name.lower() not in ours
-
-
-@given(st.text(max_size=80))
-def test_a_fingerprint_has_one_spelling(text: str):
-    try:
-        found = http_settings.fingerprints(text)
-    except ValueError:
-        return
-    assert http_settings.fingerprints(",".join(found)) == found

@@ -154,7 +154,7 @@ async def confined(rig: type[Rig], driver: type, given: Profile) -> AsyncIterato
         launch = Launch(
             driver=f"{driver.__module__}:{driver.__qualname__}",
             trees=(tree,),
-            approved=((given.host, given.port),),
+            approved=tuple(given.endpoints),
             profile=given,
         )
         async with Http(given) as http, Worker(launch) as worker:

@@ -16,6 +16,7 @@ from fake_network import CODE, Names
 PUBLIC, OTHER_PUBLIC, PRIVATE, OTHER_PRIVATE = "8.8.8.8", "9.9.9.9", "10.0.0.7", "192.168.1.9"
 LINK_LOCAL, LOOPBACK, METADATA = "169.254.7.7", "127.0.0.1", "169.254.169.254"
 HOST = "es.example"
+FORM = [*wheelhouse.manifest()["form"], {"name": "hosts", "label": "More Hosts", "advanced": True}]
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ async def place(make_runtime, names, port):
         permissions = ()
 
         @asynccontextmanager
-        async def opened(self, *addresses, host=HOST, permissions=()):
+        async def opened(self, *addresses, host=HOST, permissions=(), hosts=""):
             names.answers[host], names.tried[:] = list(addresses), []
 
             async def confirm(question):
@@ -59,11 +60,11 @@ async def place(make_runtime, names, port):
 
             driver = wheelhouse.Driver(
                 code=CODE, hooks=["connect", "describe_object"],
-                permissions=["net:connection", "secrets:connection", *permissions],
+                permissions=["net:connection", "secrets:connection", *permissions], form=FORM,
             )  # fmt: skip
             if not runtimes:
                 runtimes.append(make_runtime(driver, installed=True))
-                saved = SavedConnection(name="demo", type="demo", values={"host": host, "port": port})
+                saved = SavedConnection(name="demo", type="demo", values={"host": host, "port": port, "hosts": hosts})
                 runtimes[0].connections.save(saved, replace=True)
             from dragoman.runtime import Runtime
 
@@ -258,3 +259,36 @@ async def test_the_hosts_of_a_manifest_lead_to_this_machine_only_where_a_person_
     async with place.opened(PUBLIC) as session:
         await session.describe(f"login.example {port}")
         assert place.names.tried == [PUBLIC, PRIVATE]
+
+
+async def test_further_hosts_of_the_connection_are_reached_at_their_ports_and_no_others_are(place, port):
+    place.names.answers |= {"two.example": [PRIVATE], "three.example": [PRIVATE]}
+    async with place.opened(PUBLIC, hosts=f"two.example:{port}, three.example:1") as session:
+        await session.describe(f"two.example {port}")
+        for elsewhere in (f"three.example {port}", f"four.example {port}", "two.example 1"):
+            with pytest.raises(ConnectionFailedError, match="does not allow"):
+                await session.describe(elsewhere)
+        assert place.names.tried == [PUBLIC, PRIVATE]
+        assert "four.example" not in place.names.looked_up
+
+
+async def test_what_is_remembered_holds_for_each_host_of_a_connection(place, port):
+    place.names.answers["two.example"] = [PUBLIC]
+    async with place.opened(PUBLIC, hosts=f"two.example:{port}") as session:
+        await session.describe(f"two.example {port}")
+    known = await anyio.to_thread.run_sync(place.runtime.connections.reached.of, "demo")
+    assert known.keys() == {HOST, "two.example"}
+    place.names.answers["two.example"] = [LOOPBACK]
+    async with place.opened(PUBLIC) as session:
+        with pytest.raises(ConnectionFailedError, match=r"two\.example leads to 127\.0\.0\.1"):
+            await session.describe(f"two.example {port}")
+        assert place.names.tried == [PUBLIC]
+
+
+@pytest.mark.parametrize("address", [METADATA])
+async def test_a_further_host_never_leads_to_where_a_cloud_gives_out_credentials(place, port, address):
+    place.names.answers["two.example"] = [address]
+    async with place.opened(PUBLIC, hosts=f"two.example:{port}") as session:
+        with pytest.raises(ConnectionFailedError, match="a cloud's credential endpoint"):
+            await session.describe(f"two.example {port}")
+        assert place.names.tried == [PUBLIC]

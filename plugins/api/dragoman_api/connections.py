@@ -7,6 +7,7 @@ from enum import StrEnum
 import msgspec
 
 from . import http_settings
+from .endpoints import Endpoint, more_hosts
 
 
 class SslMode(StrEnum):
@@ -88,6 +89,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     client_certificate: str = ""
     options: dict[str, str | int | bool | None] = {}
     secrets: Secrets = Secrets()
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """Every host and port that the connection may reach: its own first, then those of the option ``hosts``.
+
+        Raises:
+            ValueError: The option ``hosts`` does not hold hosts.
+        """
+        more = more_hosts(str(self.options.get("hosts") or ""), self.port)
+        return list(dict.fromkeys([(self.host, self.port), *more]))
 
     @property
     def path_prefix(self) -> str:

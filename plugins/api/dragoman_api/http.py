@@ -18,6 +18,7 @@ from yarl import URL
 
 from . import _connection_errors, _http_profile, _ssl_context
 from ._http_authorization import authorization, credential
+from ._nodes import CALL_ENDS, Node, Nodes
 from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_connection, send_once
 from .connections import AuthScheme
 from .errors import AccessDeniedError, AuthenticationError, QueryError
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from .columns import Note
     from .connections import Profile
     from .errors import DragomanError
+
+__all__ = ["BODY_LIMIT", "CALL_ENDS", "Http"]
 
 T = TypeVar("T")
 
@@ -53,13 +56,15 @@ _CLIMBS = re.compile(r"(/|%2f|\\|%5c)(\.|%2e){1,2}(/|%2f|\\|%5c|;|$)", re.IGNORE
 class Http:
     """The HTTP client of one connection, an async context manager.
 
-    It reaches one host and port, sends the connection's credentials and extra headers, and puts the path prefix before
-    every path. It follows no redirects, keeps no cookies and ignores proxy settings of the environment. It keeps
+    It reaches the connection's hosts and ports, sends its credentials and extra headers, and puts the path prefix
+    before every path. It follows no redirects, keeps no cookies and ignores proxy settings of the environment. It keeps
     connections alive.
+
+    If the connection has several hosts, a request goes to the one that answered last. A read goes on to the next one
+    if that fails, or says 502, 503 or 504; any other request only if it certainly has not been sent.
 
     Attributes:
         profile: The connection.
-        warnings: What a person should know about the TLS settings.
     """
 
     def __init__(
@@ -76,9 +81,8 @@ class Http:
             ConfigurationError: Host, credentials or certificates of the profile cannot be used.
         """
         self.profile = profile
-        self.warnings: list[Note] = _ssl_context.warnings(profile)
         self._body_limit = body_limit
-        self._origin, self._prefix = _http_profile.origin(profile), profile.path_prefix
+        self._nodes, self._prefix = Nodes(profile), profile.path_prefix
         self._ssl = _ssl_context.context(profile)
         self._headers = CIMultiDict(
             {
@@ -97,7 +101,17 @@ class Http:
         self._answered = False
 
     def __repr__(self) -> str:
-        return f"Http({self._origin})"
+        return f"Http({self._nodes.first.origin})"
+
+    @property
+    def warnings(self) -> list[Note]:
+        """What a person should know about the TLS settings, and about nodes that failed a short while ago."""
+        return [*_ssl_context.warnings(self.profile), *self.faults]
+
+    @property
+    def faults(self) -> list[Note]:
+        """Which of several nodes failed a short while ago, and how."""
+        return self._nodes.notes()
 
     async def __aenter__(self) -> Self:
         connector = Connector(
@@ -110,7 +124,7 @@ class Http:
             connector=connector,
             headers=self._headers,
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
+            timeout=_timeouts(None),
             middlewares=(send_once,),
             max_line_size=_HEADER,
             max_field_size=_HEADER,
@@ -174,8 +188,13 @@ class Http:
         """
         _check_request(method, path, prefix=self._prefix)
         data, given = _payload(body, content_type, headers)
-        with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
-            return await self._resent(lambda: self._send(method, path, data, given, limit), method, read)
+        read = method in ("GET", "HEAD") if read is None else read
+
+        async def send(node: Node, seconds: float, connect: float | None) -> Response:
+            with self._diagnosing(node, method, path, seconds), anyio.fail_after(seconds):
+                return await self._resent(lambda: self._send(node, method, path, data, given, limit, connect), read)
+
+        return await self._nodes.ask(send, seconds=timeout, read=read)
 
     @asynccontextmanager
     async def stream(
@@ -213,18 +232,27 @@ class Http:
         """
         _check_request(method, path, prefix=self._prefix)
         data, given = _payload(body, content_type, headers)
-        with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
-            answer = await self._resent(lambda: self._open(method, path, data, given), method, read)
+        read = method in ("GET", "HEAD") if read is None else read
+        used = self._nodes.first
+
+        async def send(node: Node, seconds: float, connect: float | None) -> aiohttp.ClientResponse:
+            nonlocal used
+            used = node
+            with self._diagnosing(node, method, path, seconds), anyio.fail_after(seconds):
+                return await self._resent(lambda: self._open(node, method, path, data, given, connect), read)
+
+        answer = await self._nodes.ask(send, seconds=timeout, read=read, drop=aiohttp.ClientResponse.close)
         try:
-            self._check_end(answer, method, path)
+            self._check_end(used, answer, method, path)
             self._answered = True
-            async with aclosing(self._chunks(answer, method, path, timeout, limit)) as chunks:
+            async with aclosing(self._chunks(used, answer, method, path, timeout, limit)) as chunks:
                 yield Stream(answer.status, answer.headers, chunks)
         finally:
             answer.close()
 
     async def _chunks(
         self,
+        node: Node,
         answer: aiohttp.ClientResponse,
         method: str,
         path: str,
@@ -233,7 +261,7 @@ class Http:
     ) -> AsyncGenerator[bytes, None]:
         pieces, size = answer.content.iter_any(), 0
         while True:
-            with self._diagnosing(method, path, timeout), anyio.fail_after(timeout):
+            with self._diagnosing(node, method, path, timeout), anyio.fail_after(timeout):
                 piece = await anext(pieces, b"")
             if not piece:
                 return
@@ -243,33 +271,33 @@ class Http:
                     raise _too_long(limit)
                 yield chunk
 
-    async def _resent(self, send: Callable[[], Awaitable[T]], method: str, read: bool | None) -> T:  # noqa: FBT001
+    async def _resent(self, send: Callable[[], Awaitable[T]], read: bool) -> T:  # noqa: FBT001
         """Send a request, and a read once more if its kept connection turns out to be closed."""
         try:
             return await send()
         except Disconnected:
-            if not (self._answered and (method in ("GET", "HEAD") if read is None else read)):
+            if not (self._answered and read):
                 raise
             return await send()
 
     @contextmanager
-    def _diagnosing(self, method: str, path: str, timeout: float) -> Iterator[None]:
+    def _diagnosing(self, node: Node, method: str, path: str, timeout: float) -> Iterator[None]:
         """Raise what aiohttp and the network raise as an error that says what to do."""
         try:
             yield
         except aiohttp.ConnectionTimeoutError as error:
             hint = "check Host, Port and the firewalls on the way"
-            reason = f"no connection within {_CONNECT} s"
-            raise _connection_errors.failure(self.profile, reason, hint=hint, sent=False) from error
+            reason = f"no connection within {min(_CONNECT, timeout):.3g} s"
+            raise _connection_errors.failure(node.profile, reason, hint=hint, sent=False) from error
         except TimeoutError as error:
             hint = "check that the server is not overloaded, or raise the deadline"
-            reason = f"no complete answer to {method} {path} within {timeout:g} s"
-            raise _connection_errors.failure(self.profile, reason, hint=hint, sent=True) from error
+            reason = f"no complete answer to {method} {path} within {timeout:.3g} s"
+            raise _connection_errors.failure(node.profile, reason, hint=hint, sent=True) from error
         except aiohttp.ClientPayloadError as error:
             reason = f"the answer to {method} {path} stopped before its end, or cannot be decoded ({_root(error)})"
-            raise _connection_errors.failure(self.profile, reason, hint="read the server's log", sent=True) from error
+            raise _connection_errors.failure(node.profile, reason, hint="read the server's log", sent=True) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise _connection_errors.diagnose(error, self.profile, sent=not isinstance(error, NEVER_SENT)) from error
+            raise _connection_errors.diagnose(error, node.profile, sent=not isinstance(error, NEVER_SENT)) from error
 
     async def get_json(self, path: str, *, timeout: float = 60) -> Any:  # noqa: ASYNC109 - as in `request`
         """Get a JSON document.
@@ -349,30 +377,44 @@ class Http:
         return _connection_errors.shorten(stream.feed(begin) + stream.end(torn=len(text) > _QUOTED))
 
     async def _send(
-        self, method: str, path: str, data: bytes | None, headers: dict[str, str], limit: int | None
+        self,
+        node: Node,
+        method: str,
+        path: str,
+        data: bytes | None,
+        headers: dict[str, str],
+        limit: int | None,
+        connect: float | None,
     ) -> Response:
-        async with self._open(method, path, data, headers) as answer:
-            self._check_end(answer, method, path)
+        async with self._open(node, method, path, data, headers, connect) as answer:
+            self._check_end(node, answer, method, path)
             body = await self._read(answer, min(limit or self._body_limit, self._body_limit))
             self._answered = True
         if answer.status == 400 and self._ssl is None and any(text in body for text in _connection_errors.HTTPS_PORT):
-            raise _connection_errors.plain_on_tls(self.profile)
+            raise _connection_errors.plain_on_tls(node.profile)
         return Response(answer.status, answer.headers, body)
 
     def _open(
-        self, method: str, path: str, data: bytes | None, headers: dict[str, str]
+        self,
+        node: Node,
+        method: str,
+        path: str,
+        data: bytes | None,
+        headers: dict[str, str],
+        connect: float | None,
     ) -> aiohttp.client._RequestContextManager:
         if self._session is None:
             raise RuntimeError("the client is not open: use 'async with'")
-        url = URL(self._origin + path, encoded=True)
+        url = URL(node.origin + path, encoded=True)
         payload = io.BytesIO(data) if data is not None and len(data) >= _BIG else data
-        return self._session.request(method, url, data=payload, headers=headers, allow_redirects=False)
+        limits = _timeouts(connect)
+        return self._session.request(method, url, data=payload, headers=headers, allow_redirects=False, timeout=limits)
 
-    def _check_end(self, answer: aiohttp.ClientResponse, method: str, path: str) -> None:
+    def _check_end(self, node: Node, answer: aiohttp.ClientResponse, method: str, path: str) -> None:
         if self._ssl is not None and ends_with_its_connection(answer):
             reason = f"the answer to {method} {path} does not state its length, so it may be truncated"
             hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
-            raise _connection_errors.failure(self.profile, reason, hint=hint, sent=True)
+            raise _connection_errors.failure(node.profile, reason, hint=hint, sent=True)
 
     async def _read(self, answer: aiohttp.ClientResponse, limit: int) -> bytes:
         parts, size = list[bytes](), answer.content_length or 0
@@ -388,6 +430,10 @@ class Http:
         finally:
             parts.clear()  # an error's traceback would keep them
         raise _too_long(limit)
+
+
+def _timeouts(connect: float | None) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT if connect is None else min(_CONNECT, connect))
 
 
 def _check_request(method: str, path: str, *, prefix: str) -> None:

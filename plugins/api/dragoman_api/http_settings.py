@@ -1,4 +1,4 @@
-"""What a person types into a connection's form for `Http`: a path prefix, extra headers, trusted certificates.
+"""What a person types into a connection's form for `Http`: a path prefix and extra headers.
 
 Each function reads one text, and raises ValueError with a reason that follows the name of the field.
 """
@@ -10,15 +10,11 @@ import re
 MOST_HEADERS = 20
 """Maximum number of extra headers."""
 
-MOST_CERTIFICATES = 16
-"""Maximum number of certificates that a connection trusts by their fingerprints."""
-
 _PREFIX_LENGTH = 200
 _HEADERS_LENGTH = 8 * 2**10  # servers refuse more than 8 KiB of headers, or of one
 _SEGMENT = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@-]+")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _HEADER_VALUE = re.compile(r"[!-~]([ \t!-~]*[!-~])?")
-_FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 _OWN = {
     "host", "authorization", "content-length", "content-type", "content-encoding", "transfer-encoding", "connection",
@@ -84,30 +80,3 @@ def headers(text: str) -> dict[str, str]:
     if len(found) > MOST_HEADERS:
         raise ValueError(f"has {len(found)} headers; {MOST_HEADERS} are allowed")
     return found
-
-
-def fingerprints(text: str) -> list[str]:
-    """Return SHA-256 fingerprints of certificates in their usual form; the text separates them by commas.
-
-    >>> [each[:14] for each in fingerprints("sha256:" + "0a" * 32)]
-    ['SHA256:0A:0A:0']
-
-    Raises:
-        ValueError: One of them is not a SHA-256 fingerprint, or there are too many.
-    """
-    given = [part for part in re.split(r"[,\s]+", text) if part]
-    if len(given) > MOST_CERTIFICATES:
-        raise ValueError(f"has {len(given)} fingerprints; {MOST_CERTIFICATES} are allowed")
-    return [_fingerprint(part) for part in given]
-
-
-def _fingerprint(text: str) -> str:
-    digits = re.sub(r"^sha-?256[:=]", "", text.lower()).replace(":", "")
-    if not _FINGERPRINT.fullmatch(digits):
-        raise ValueError(f"{text[:100]!r} is not a SHA-256 fingerprint, such as SHA256:0A:1B:… with 64 digits")
-    return spelled(bytes.fromhex(digits))
-
-
-def spelled(digest: bytes) -> str:
-    """Return the text of a SHA-256 digest of a certificate, as openssl writes it."""
-    return f"SHA256:{digest.hex(':').upper()}"

@@ -28,11 +28,16 @@ BASELINE = frozenset({"net:connection", "secrets:connection"})
 ACTED_ON = {
     "host": FieldKind.TEXT,
     "port": FieldKind.INTEGER,
+    "hosts": FieldKind.TEXT,
+    "cloud_id": FieldKind.TEXT,
     "auth_method": FieldKind.CHOICE,
     "ssl_mode": FieldKind.CHOICE,
     "skip_tls_verification": FieldKind.SWITCH,
 }
 """Fields that the host acts on by name, and their kinds: no form may hide one or make a person's choice."""
+
+PERSONS_OWN = frozenset({"hosts", "cloud_id"})
+"""Fields without a default: a person chooses which servers are reached."""
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 """Allowed defaults of a host: a person chooses every other address."""

@@ -13,7 +13,7 @@ from dragoman_api.forms import FieldKind, FormField
 from dragoman_registry.ip_addresses import MAX_HOST, Nearness, canonical, is_literal, is_metadata, nearness
 from dragoman_registry.validation import Fault, load
 
-from .manifest import ACTED_ON, LOCAL, MAX_LABEL, MAX_TEXT, Manifest
+from .manifest import ACTED_ON, LOCAL, MAX_LABEL, MAX_TEXT, PERSONS_OWN, Manifest
 from .packaging_parsers import Unreadable, is_licence, parse_range
 
 if TYPE_CHECKING:
@@ -234,6 +234,8 @@ def _default(entry: FormField) -> Iterator[str]:
         yield "a secret cannot have a default"
     elif entry.kind is FieldKind.FILE:
         yield "a person chooses a file, so it cannot have a default"  # or a manifest could name a private file
+    elif entry.name in PERSONS_OWN:
+        yield f"{entry.name!r} cannot have a default, because a person chooses which servers are reached"
     elif entry.name == "host" and entry.default not in LOCAL:
         yield f"a default host must be {' or '.join(LOCAL)}; a person chooses any other"
     elif entry.name == "skip_tls_verification" and entry.default is True:

@@ -103,7 +103,8 @@ async def edit(options: Options, *, connection: str, given: dict[str, str | bool
         before = runtime.connections.get(connection)
         form = await _form_of(options, runtime, before.type, asks=not given)
         values, typed = match_fields(form, given), Secrets()
-        known = _known(form, {**before.values, **values})
+        before_values = {key: value for key, value in before.values.items() if key not in _replaced(values)}
+        known = _known(form, {**before_values, **values})
         fitting = _fitting(form, known)
         again = [*known.keys() - fitting.keys()]
         if not given or (again and attended()):
@@ -111,7 +112,7 @@ async def edit(options: Options, *, connection: str, given: dict[str, str | bool
             known = fitting
         saved = _saved(connection, before.type, form, {**known, **values})
         runtime.connections.save(saved, replace=True)
-        if "host" in values:  # a person accepts its current address
+        if {"host", "hosts", "cloud_id"} & values.keys():  # a person accepts their current addresses
             await to_thread.run_sync(runtime.connections.reached.forget, connection)
         _keep(typed, runtime.connections, connection)
         await _connect(options, runtime, saved, only_save=no_connect)
@@ -158,6 +159,11 @@ def _known(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
     for gone in sorted(values.keys() - names):
         say(f"the form has no field {plain(gone)}; its value was dropped")
     return {key: value for key, value in values.items() if key in names}
+
+
+def _replaced(values: Values) -> frozenset[str]:
+    """Return the fields whose saved values a newly entered Cloud ID replaces."""
+    return frozenset({"host", "port"} if values.get("cloud_id") else ())
 
 
 def _fitting(form: Sequence[FormField], values: Values) -> dict[str, Saved]:
@@ -238,6 +244,8 @@ async def _ask_form(
             if visible([field], values):
                 values[field.name] = await _ask_field(typed, name, field, values[field.name])
                 answered.add(field.name)
+            if field.name == "cloud_id" and values[field.name] != current.get(field.name):
+                values |= dict.fromkeys(_replaced(values) - given.keys())
     # Drop fields that the answers have hidden; keep the saved values of fields that were not asked about.
     kept = [field.name for field in visible(form, values) if field.name in answered | current.keys()]
     return {key: values[key] for key in kept if values[key] not in (None, "")}
@@ -306,7 +314,10 @@ def _saved(name: str, kind: str, form: Sequence[FormField], values: Values) -> S
     from dragoman.connections.form_values import to_save
     from dragoman.connections.saved_connections import SavedConnection
 
-    return SavedConnection(name=name, type=kind, values=to_save(form, values, name=name))
+    saved = to_save(form, values, name=name)
+    if saved.get("cloud_id"):
+        say(plain(f"the Cloud ID means https://{saved['host']}:{saved['port']}, SSL Mode {saved['ssl_mode']}"))
+    return SavedConnection(name=name, type=kind, values=saved)
 
 
 async def _connect(options: Options, runtime: Runtime, saved: SavedConnection, *, only_save: bool) -> None:
@@ -420,8 +431,12 @@ async def remove(options: Options, *, connection: str) -> None:
 @opens
 async def test(options: Options, session: Session) -> None:
     """Open a connection and check that it works."""
-    if session.can("ping") and not (health := await session.ping()).ok:
-        from dragoman_api.errors import ConnectionFailedError
+    if session.can("ping"):
+        health = await session.ping()
+        if not health.ok:
+            from dragoman_api.errors import ConnectionFailedError
 
-        raise ConnectionFailedError(health.reason)
+            raise ConnectionFailedError(health.reason)
+        if health.reason:  # of nodes besides the one that answered
+            say(f"warning: {plain(health.reason)}")
     _connected(options, session, f"{session.name} · connected", {"name": session.name})

@@ -7,11 +7,12 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from dragoman.secret_references import Reference
-from dragoman_api import http_settings
+from dragoman_api import endpoints, http_settings
+from dragoman_api.connections import SslMode
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FormField
 from dragoman_registry.ip_addresses import MAX_HOST, canonical
-from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL
+from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL, PERSONS_OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,10 +22,15 @@ if TYPE_CHECKING:
 
 
 def usual(field: FormField) -> FieldValue:
-    """Return a field's default. A manifest cannot set a secret, a file, a remote server or skipped TLS checks."""
+    """Return a field's default.
+
+    A manifest cannot set a secret, a file, a remote server or skipped TLS checks.
+    """
     if field.kind in (FieldKind.SECRET, FieldKind.FILE) or field.name == "skip_tls_verification":
         return None
-    return None if field.name == "host" and field.default not in LOCAL else field.default
+    if field.name in PERSONS_OWN or (field.name == "host" and field.default not in LOCAL):
+        return None
+    return field.default
 
 
 def effective(field: FormField) -> FormField:
@@ -75,6 +81,10 @@ def check_values(fields: Sequence[FormField], values: Mapping[str, Saved], *, na
     _check_kinds(fields, name=name)
     known = {field.name: field for field in fields}
     faults = {key: f"no such field (fields: {', '.join(known)})" for key in values if key not in known}
+    try:
+        values = with_cloud_id(fields, values)
+    except ValueError as error:
+        faults["cloud_id"] = str(error)
     complete = {field.name: values.get(field.name, usual(field)) for field in fields}
     result: dict[str, Saved] = {}
     again = []
@@ -94,6 +104,28 @@ def check_values(fields: Sequence[FormField], values: Mapping[str, Saved], *, na
         told = "; ".join(f"{field}: {fault}" for field, fault in faults.items())
         raise ConfigurationError(f"connection {name!r}: {told}", hint=hint, details={"field": next(iter(faults))})
     return result
+
+
+def with_cloud_id(fields: Sequence[FormField], values: Mapping[str, Saved]) -> Mapping[str, Saved]:
+    """Return the values with the host and port that a Cloud ID means, and with an SSL mode that is not Disabled.
+
+    Raises:
+        ValueError: The Cloud ID is malformed, or another host or port was entered besides.
+    """
+    known = {field.name: field for field in fields}
+    text = values.get("cloud_id")
+    if "cloud_id" not in known or not isinstance(text, str) or not text.strip():
+        return values
+    host, port = endpoints.cloud_id(text)
+    meant: dict[str, Saved] = {"host": host, "port": port}
+    for name in ("host", "port"):
+        given = values.get(name)
+        spelled = canonical(str(given)) if name == "host" else str(given)
+        if given not in (None, "", usual(known[name])) and spelled != str(meant[name]):
+            raise ValueError(f"means {host}:{port}, but {name} is {_shown(repr(given))}; enter one of them")
+    if values.get("ssl_mode") in (None, "", SslMode.DISABLED):
+        meant["ssl_mode"] = SslMode.VERIFY_IDENTITY.value  # the service speaks HTTPS only
+    return {**values, **{name: value for name, value in meant.items() if name in known}}
 
 
 def _check_kinds(fields: Sequence[FormField], *, name: str) -> None:
@@ -150,6 +182,7 @@ def _coerce(field: FormField, value: FieldValue) -> tuple[FieldValue, str]:
 _READERS: Mapping[str, Callable[[str], object]] = {
     "path_prefix": http_settings.path_prefix,
     "headers": http_settings.headers,
+    "hosts": lambda text: endpoints.more_hosts(text, 1),
 }
 """Texts that `dragoman_api.http` acts on, by the field's name, and what reads them."""
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dragoman.sandbox.reach.address_history import AddressHistory
     from dragoman.sandbox.reach.address_resolver import NearerError
     from dragoman.sandbox.spare import Spare
-    from dragoman_api.connections import Server
+    from dragoman_api.connections import Profile, Server
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
 
@@ -77,6 +77,7 @@ class LiveDriver:
     ) -> None:
         profile = launch.profile
         assert profile is not None
+        self._profile = profile
         self.info = ConnectionInfo(name=profile.name, type=profile.type, host=profile.host, port=profile.port)
         self.generation = generation
         self.server: Server
@@ -214,19 +215,21 @@ class LiveDriver:
         except DragomanError:
             if self._nearer is None:
                 raise
-            raise _refused(self._nearer, self.info) from self._nearer
+            raise _refused(self._nearer, self._profile) from self._nearer
         if server is None:
             raise DriverFaultError("the driver's connect returned nothing about the server")
         self.server, self._connected = server, True
         await self._remember()
 
 
-def _refused(error: NearerError, info: ConnectionInfo) -> PermissionDeniedError:
-    own, name = canonical(info.host) == error.host, shlex.quote(info.name)
+def _refused(error: NearerError, profile: Profile) -> PermissionDeniedError:
+    name, entered = shlex.quote(profile.name), [canonical(host) for host, _ in profile.endpoints]
+    own = error.host in entered
+    field, value = ("host", profile.host) if error.host == entered[0] else ("hosts", str(profile.options.get("hosts")))
     if error.now is None:
         hint = "enter such an address itself, as Host" if own else "tell the driver's author"
     elif own:
-        hint = f"dragoman connections edit {name} --host {shlex.quote(info.host)}\nonly if it should lead there"
+        hint = f"dragoman connections edit {name} --{field} {shlex.quote(value)}\nonly if it should lead there"
     else:
         hint = f"dragoman connections test {name}\nat a terminal, it asks whether the name may lead there"
     return PermissionDeniedError(

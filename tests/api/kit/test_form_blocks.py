@@ -28,6 +28,7 @@ OF_DRIVERS = {
             default="none",
         ),
         blocks.tls(modes=[mode for mode in SslMode if mode is not SslMode.REQUIRED]),
+        blocks.more_hosts(),
         blocks.every_request(),
     ),
     "weaviate": (
@@ -40,6 +41,7 @@ OF_DRIVERS = {
             ),
         ),
         blocks.tls(),
+        blocks.more_hosts(),
         blocks.every_request(),
     ),
 }

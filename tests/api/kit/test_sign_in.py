@@ -338,7 +338,7 @@ def test_a_token_endpoint_elsewhere_is_an_error_that_says_what_to_do(address):
 
 async def test_an_error_of_the_network_is_no_failure_of_the_credentials():
     async with serving(SESSION) as (_, signed):
-        signed._http._origin = "http://127.0.0.1:9"
+        signed._http._nodes.first.origin = "http://127.0.0.1:9"
         with pytest.raises(DragomanError) as caught:
             await signed.request("GET", "/data")
         assert not isinstance(caught.value, AuthenticationError)

@@ -57,7 +57,7 @@ def test_the_form_has_no_database_field():
     """W3: one connection is one instance."""
     assert [*FORM] == [
         "host", "port", "auth_method", "api_key", "ssl_mode", "skip_tls_verification", "ca_file",
-        "client_certificate", "path_prefix", "headers", "secret_headers", "delete_route",
+        "client_certificate", "hosts", "path_prefix", "headers", "secret_headers", "delete_route",
     ]  # fmt: skip
 
 

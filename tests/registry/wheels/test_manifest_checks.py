@@ -236,3 +236,20 @@ def test_the_elasticsearch_manifest_asks_for_the_baseline_only():
 def test_every_hook_of_the_contract_may_be_declared():
     hooks = [name for name in vars(DriverSpec) if not name.startswith("_")]
     assert not faults(hooks=hooks)
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        ({"name": "hosts", "label": "H", "default": "evil.example:443"}, "cannot have a default"),
+        ({"name": "cloud_id", "label": "C", "default": "x:ZXZpbA=="}, "cannot have a default"),
+        ({"name": "hosts", "label": "H", "kind": "secret"}, "kind 'text'"),
+        ({"name": "cloud_id", "label": "C", "visible_if": {"host": ["x"]}}, "always be shown"),
+    ],
+)
+def test_a_manifest_neither_chooses_further_servers_nor_hides_where_they_are_entered(field, reason):
+    made = wheelhouse.manifest()
+    made["form"].append(field)
+    manifest, faults = check_manifest(json.dumps(made).encode())
+    assert manifest is None
+    assert any(reason in fault.reason for fault in faults)

@@ -186,6 +186,20 @@ def tls(*, modes: Sequence[SslMode] = tuple(SslMode), default: SslMode = SslMode
     return Block(fields=tuple(fields))
 
 
+def more_hosts() -> Block:
+    """Return the field for further nodes of the same cluster, to which requests go if the first one fails."""
+    return Block(
+        fields=(
+            FormField(
+                name="hosts",
+                label="More Hosts",
+                advanced=True,
+                help="Further nodes of the cluster as host:port, separated by commas; asked if the first one fails",
+            ),
+        )
+    )
+
+
 def every_request() -> Block:
     """Return the fields of what `Http` adds to every request: a path prefix and extra headers."""
     return Block(

@@ -1,0 +1,118 @@
+"""Hosts and ports as a person enters them: several nodes of one cluster, and the Cloud ID of a hosted one.
+
+The host computes from them what a driver may reach, without running any code of the driver. Each function reads one
+text, and raises ValueError with a reason that follows the name of the field.
+"""
+
+from __future__ import annotations
+
+import binascii
+import ipaddress
+import re
+from base64 import b64decode
+
+Endpoint = tuple[str, int]
+"""A host, IPv6 without brackets, and a port."""
+
+MOST_HOSTS = 16
+"""Maximum number of hosts besides the first."""
+
+_CLOUD_ID_LENGTH = 1_000
+_HOST_LENGTH = 253
+_HOST = re.compile(r"[^\s/\\@?#\[\]:%]+")
+_LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
+_PORT = re.compile(r"[0-9]{1,5}")
+_CLOUD_PORT = 443
+
+
+def more_hosts(text: str, port: int) -> list[Endpoint]:
+    """Return further hosts of a connection, separated by commas, spaces or lines.
+
+    >>> more_hosts("es2, es3:9201 [::1]:9202", 9200)
+    [('es2', 9200), ('es3', 9201), ('::1', 9202)]
+
+    Args:
+        text: The hosts, each with a port unless it is the usual one.
+        port: The port of those without one.
+
+    Raises:
+        ValueError: One of them is not a host and a port, or there are too many.
+    """
+    given = [part for part in re.split(r"[,\s]+", text) if part]
+    if len(given) > MOST_HOSTS:
+        raise ValueError(f"has {len(given)} hosts; {MOST_HOSTS} are allowed")
+    return list(dict.fromkeys(_endpoint(part, port) for part in given))
+
+
+def _endpoint(text: str, usual: int) -> Endpoint:
+    host, colon, port = text.rpartition(":")
+    if text.startswith("["):
+        host, closed, rest = text[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+        sound = bool(closed) and _is_ipv6(host) and colon in ("", ":")
+    elif text.count(":") > 1:
+        host, colon, port, sound = text, "", "", _is_ipv6(text)
+    else:
+        host = host if colon else text
+        sound = bool(_HOST.fullmatch(host)) and len(host) <= _HOST_LENGTH
+    if not sound:
+        raise ValueError(f"{text[:100]!r} is not a host and a port, such as es2.example.com:9200")
+    return host, _port(port, text) if colon else usual
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ipaddress.IPv6Address(text).scope_id is None
+    except ValueError:
+        return False
+
+
+def _port(text: str, whole: str) -> int:
+    if not _PORT.fullmatch(text) or not 1 <= int(text) <= 65535:
+        raise ValueError(f"{whole[:100]!r} does not end in a TCP port")
+    return int(text)
+
+
+def cloud_id(text: str) -> Endpoint:
+    """Return the host and port of the cluster that an Elastic Cloud ID means; it is always reached by HTTPS.
+
+    A Cloud ID is a label, a colon, and the base64 of ``domain[:port]$cluster[:port]$…``.
+
+    >>> from base64 import b64encode
+    >>> cloud_id("my-deployment:" + b64encode(b"eu-west-1.aws.found.io:9243$0123abcd$4567").decode())
+    ('0123abcd.eu-west-1.aws.found.io', 9243)
+
+    Raises:
+        ValueError: It is malformed, or does not mean a host name on a network; the reason says what is wrong.
+    """
+    if len(text) > _CLOUD_ID_LENGTH:
+        raise ValueError(f"has {len(text):,} characters; a Cloud ID has {_CLOUD_ID_LENGTH:,} at most")
+    domain, cluster = _cloud_parts(text.strip())
+    domain, colon, port = domain.partition(":")
+    cluster, colon_of_cluster, port_of_cluster = cluster.partition(":")
+    host = f"{cluster}.{domain}"
+    for label in host.split("."):
+        if not _LABEL.fullmatch(label):
+            raise ValueError(f"means the host {host[:100]!r}, which is not a host name")
+    # A last label that is a number would make it an address in some resolver's eyes.
+    last = host.rpartition(".")[2].lower()
+    if len(host) > _HOST_LENGTH or "." not in domain or last == "localhost" or not last[0].isalpha():
+        raise ValueError(f"means the host {host[:100]!r}, which is not the name of a host on the internet")
+    if colon_of_cluster:
+        colon, port = colon_of_cluster, port_of_cluster
+    return host.lower(), _port(port, f"{host}:{port}") if colon else _CLOUD_PORT
+
+
+def _cloud_parts(text: str) -> tuple[str, str]:
+    """Return the domain and the cluster of a Cloud ID, each perhaps with a port."""
+    encoded = text.rpartition(":")[2]
+    if not encoded:
+        raise ValueError("has nothing after its label; copy the whole Cloud ID, such as label:ZXUt…")
+    try:
+        decoded = b64decode(encoded + "=" * (-len(encoded) % 4), validate=True).decode("ascii")
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("is not base64 of plain text after its label; copy it again") from error
+    parts = decoded.split("$")
+    if not 2 <= len(parts) <= 4 or not all(parts[:2]):
+        raise ValueError("does not contain a domain and a cluster, separated by $; copy it again")
+    return parts[0], parts[1]
