@@ -206,6 +206,13 @@ class Driver:
         if path == "/table":
             page = Page(columns=COLUMNS[:2], cells=[["1", "a,b"], ["2", None]])
             return Answer(kind=AnswerKind.TABLE, status=200, request=request.request, page=page)
+        if path == "/buckets" and request.tabular:
+            pages = [Page(columns=COLUMNS[:2], cells=[["a\tb", 2]]), Page(columns=COLUMNS[:1], cells=[["c"]])]
+            last = Answer(kind=AnswerKind.TABLE, status=200, request=request.request, page=pages[1], title="by id")
+            return Answer(
+                kind=AnswerKind.TABLE, status=200, request=request.request, page=pages[0], text='{"buckets":2}',
+                title="by title", next=last,
+            )  # fmt: skip
         if path == "/missing":
             text = '{"error":"no such thing"}'
             return Answer(kind=AnswerKind.JSON, status=404, request=request.request, text=text)

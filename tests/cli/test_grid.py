@@ -175,11 +175,36 @@ def test_an_answer_that_is_no_table_is_no_csv(shop):
     for path in ("/x", "/text"):
         done = shop("console", "shop", f"GET {path}", "--format", "csv", code=1)
         assert done.out == ""
-        assert "not a table, so it cannot be CSV" in done.err
+        assert "the answer is not a table: leave out --format csv" in done.err
     done = shop("console", "shop", "GET /missing", "--format", "csv", code=1)
     assert done.out == ""
     assert "no such thing" in done.err
     assert shop("console", "shop", "GET /several", "--format", "csv", code=1).out.startswith("id\n1\n")
+
+
+def test_aggregations_are_tables_when_asked_and_json_otherwise(shop):
+    assert shop("console", "shop", "GET /buckets").out.startswith("{")
+    for more in ([], ["--quiet"]):
+        done = shop("console", "shop", "GET /buckets", "--table", *more)
+        assert done.out == "by title\nid    title\na\\tb      2\nby id\nid\nc\n"
+    assert shop("console", "shop", "GET /buckets", "--format", "csv").out == "id,title\na\tb,2\n\nid\nc\n"
+    assert shop("console", "shop", "GET /buckets", "--format", "tsv").out == 'id\ttitle\n"a\tb"\t2\n\nid\nc\n'
+    found = shop("console", "shop", "GET /buckets", "--table", "--json").json["answers"][0]
+    assert (found["title"], found["page"]["rows"]) == ("by title", [{"id": "a\tb", "title": 2}])
+    done = shop("console", "shop", "GET /x", "--table", code=1)
+    assert "the answer is not a table: leave out --table" in done.err
+
+
+def test_a_file_shows_whole_answers_when_asked(shop, tmp_path):
+    file = tmp_path / "smoke.es"
+    file.write_text("GET /table\n# expect status 200\nGET /buckets\n")
+    assert [line.split()[-1] for line in shop("console", "shop", "-f", file).out.splitlines()] == ["ok", "ok"]
+    done = shop("console", "shop", "-f", file, "--bodies")
+    assert done.out.startswith("id  title\n1   a,b\n")
+    assert '"path": "/buckets"' in done.out
+    assert "2 GET /buckets  200" in done.err
+    done = shop("console", "shop", "-f", file, "--format", "csv")
+    assert done.out == 'id,title\n1,"a,b"\n2,\n\nid,title\na\tb,2\n\nid\nc\n'
 
 
 def test_what_reads_like_an_expectation_and_is_none_is_said(shop):
@@ -273,7 +298,7 @@ def test_an_answer_of_several_parts_is_shown_part_by_part_and_can_have_failed(sh
     done = shop("console", "shop", "GET /several", code=1)
     assert done.out == "first\nid\n1\nsecond\nid\n2\n3\n"
     assert done.err == "  1 GET /several  200\n  failed: 1 of 2 failed   line 1\n"
-    assert shop("console", "shop", "GET /several", "--format", "csv", code=1).out == "id\n1\nid\n2\n3\n"
+    assert shop("console", "shop", "GET /several", "--format", "csv", code=1).out == "id\n1\n\nid\n2\n3\n"
 
 
 def test_what_cannot_be_filled_in_or_expected_sends_nothing(shop, tmp_path):

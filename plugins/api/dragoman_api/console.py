@@ -24,11 +24,14 @@ class ConsoleRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         request: The request exactly as sent.
         writes: The request may change something on the server; True if in doubt.
         line: The line of the text where it begins, from 1.
+        tabular: The answer is wanted as tables if it has rows in some form, such as the buckets of an aggregation. A
+            driver that makes none answers as usual.
     """
 
     request: HttpRequest
     writes: bool
     line: int = 1
+    tabular: bool = False
 
 
 class AnswerKind(StrEnum):

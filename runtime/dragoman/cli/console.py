@@ -15,6 +15,7 @@ from .errors import FAILED
 from .global_options import Command
 from .opening import opens
 from .output import (
+    SEPARATED,
     dumps,
     page_document,
     plain,
@@ -61,23 +62,28 @@ class _Ended(NamedTuple):
     callback=command_file(),
     help="Requests from a file; - is stdin. Shows one line per request.",
 )
+@click.option("--bodies", is_flag=True, help="With -f, show the whole answers, too.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="The value of ${NAME}. Repeatable.")
 @click.option("--stop-on-error", is_flag=True, help="Stop after the first failure.")
+@click.option("--table", is_flag=True, help="Show aggregations as tables, too, and fail if an answer is none.")
 @formatted
 @opens
 async def console(
     options: Options, session: Session, *, text: str | None, file: str | None, pairs: tuple[str, ...],
-    stop_on_error: bool, format: str,
+    stop_on_error: bool, bodies: bool, table: bool, format: str,
 ) -> int | None:  # fmt: skip
     """Send requests in the server's own language, from TEXT or a file.
 
     A comment "# expect status 200" or "# expect hits.total.value >= 5" below a request fails the
     command if the answer differs.
     """
+    from msgspec.structs import replace
+
     from dragoman.console import expectations
     from dragoman.console.variables import fill
 
     shape = options.format_or(format)
+    tabular = table or shape in SEPARATED
     filled = fill(await _read(text, file), _variables(pairs))
     requests = await session.parse(filled)
     expected, notes = expectations.read(filled, requests), expectations.near_misses(filled)
@@ -86,12 +92,13 @@ async def console(
     ended: list[_Ended] = []
     try:
         for number, request in enumerate(requests, 1):
-            answer = await session.execute(request)
+            answer = await session.execute(replace(request, tabular=tabular))
             verdicts = expectations.judge(answer, expected[number - 1])
-            failures = [*_failures(request, answer, verdicts), *_misshapen(request, answer, shape)]
+            misshapen = _misshapen(request, answer, "--table" if table else f"--format {shape}") if tabular else ()
+            failures = [*_failures(request, answer, verdicts), *misshapen]
             ended.append(_Ended(number, request.line, answer, verdicts, failures))
             if shape != "json":
-                _tell(options, ended[-1], shape, file, alone=len(requests) == 1)
+                _tell(options, ended[-1], shape, None if bodies or tabular else file, alone=len(requests) == 1)
             if ended[-1].failures and stop_on_error:
                 break
     finally:
@@ -140,11 +147,10 @@ def _failures(request: ConsoleRequest, answer: Answer, verdicts: Sequence[Verdic
     yield from ((str(each), each.expectation.line) for each in verdicts if each.got)
 
 
-def _misshapen(request: ConsoleRequest, answer: Answer, shape: str) -> Iterator[tuple[str, int]]:
-    """Yield that an answer without rows was asked for as CSV; an answer that reports an error fails for that."""
-    if shape == "csv" and answer.status < ERRORS and any(part.page is None and part.text for part in _parts(answer)):
-        reason = "the answer is not a table, so it cannot be CSV: leave out --format csv, or use --json"
-        yield reason, request.line
+def _misshapen(request: ConsoleRequest, answer: Answer, option: str) -> Iterator[tuple[str, int]]:
+    """Yield that an answer without rows was asked for as a table; an answer that reports an error fails for that."""
+    if answer.status < ERRORS and any(part.page is None and part.text for part in _parts(answer)):
+        yield f"the answer is not a table: leave out {option}, or use --json", request.line
 
 
 def _shortened(text: str) -> str:
@@ -158,12 +164,12 @@ def _tell(options: Options, ended: _Ended, shape: str, file: str | None, *, alon
         _summarise(ended, file)
         say_notes(answer.notes)
         return
-    _show(answer, shape, escape=options.escape_formulas)
+    _show(answer, shape, escape=options.escape_formulas, first=ended.number == 1)
     if ended.failures or not alone:
         options.say(f"{ended.number} {answer.request.method} {answer.request.path}  {answer.status}")
     for reason, line in ended.failures:
         if (
-            answer.status < ERRORS or line != ended.line or shape == "csv"
+            answer.status < ERRORS or line != ended.line or shape in SEPARATED
         ):  # else the error's own text was shown already
             say(f"failed: {reason}   line {line}")
 
@@ -184,15 +190,17 @@ def _parts(answer: Answer | None) -> Iterator[Answer]:
         answer = answer.next
 
 
-def _show(answer: Answer, format: str, *, escape: bool) -> None:
-    for part in _parts(answer):
+def _show(answer: Answer, format: str, *, escape: bool, first: bool) -> None:
+    for number, part in enumerate(_parts(answer)):
+        if (number or not first) and part.page is not None and format in SEPARATED:
+            sys.stdout.write("\n")  # between tables of different columns
         if part.title and format == "table":
             write_text(plain(part.title))
         if part.page is not None:
             write_page(part.page, format=format, escape=escape)
             if format == "table" and not part.page.cells:
                 say("no rows")
-        elif format == "csv":
+        elif format in SEPARATED:
             pass  # it is not a table, which `_failures` or `_misshapen` says
         elif part.kind == "json" and format == "ndjson":
             sys.stdout.write(dumps(_body(part)) + "\n")

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Note
     from dragoman_api.grid import Page
 
-FORMATS = ("table", "json", "ndjson", "csv")
+FORMATS = ("table", "json", "ndjson", "csv", "tsv")
+SEPARATED = ("csv", "tsv")
+"""Formats of one line per row with a separator between fields."""
 GAP = "  "
 WIDEST = 32
 """Minimum width of a column on a terminal, in characters, if its values are that long."""
@@ -32,7 +34,7 @@ SHOWN_BYTES = 64
 NARROWEST = 8
 """Minimum width of a column whose long values wrap."""
 
-_CSV_SPECIAL = re.compile(r'[",\r\n]')
+_SPECIAL = {",": re.compile(r'[",\r\n]'), "\t": re.compile(r'["\t\r\n]')}
 _SHORT = {0x09: "\\t", 0x0A: "\\n", 0x0D: "\\r"}
 _VISIBLE = {code: _SHORT.get(code, f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}") for code in UNSAFE}
 _IN_TEXT = {code: shown for code, shown in _VISIBLE.items() if code not in (0x09, 0x0A)}
@@ -210,15 +212,15 @@ def write_json(value: object, *, out: TextIO | None = None) -> None:
 def write_records(
     records: Sequence[Mapping[str, object]], columns: Sequence[str], *, format: str, escape: bool = False
 ) -> None:
-    """Write rows as newline-delimited JSON or CSV; report how many CSV cells begin like a formula.
+    """Write rows as newline-delimited JSON, CSV or TSV; report how many cells of the latter begin like a formula.
 
-    In CSV an empty text is ``""``. Null is an empty field without quotes, and so is a column that a row lacks. Without
-    columns, there is no CSV.
+    In CSV and TSV an empty text is ``""``. Null is an empty field without quotes, and so is a column that a row lacks.
+    Without columns, there is neither.
 
     Args:
         records: By column.
         columns: In order.
-        format: ``ndjson`` or ``csv``.
+        format: ``ndjson``, ``csv`` or ``tsv``.
         escape: Put an apostrophe before formulas.
     """
     if format == "ndjson":
@@ -230,6 +232,8 @@ def write_records(
     from dragoman.exports.spreadsheet_formulas import escaped, formula_notes, is_formula
 
     safe, formulas = sys.stdout.isatty(), 0
+    separator = "\t" if format == "tsv" else ","
+    special = _SPECIAL[separator]
     nothing = '""' if len(columns) == 1 else ""  # else the line would be empty, and readers would skip it
 
     def field(value: object) -> str:
@@ -241,11 +245,11 @@ def write_records(
             formulas += 1
             text = escaped(text) if escape else text
         text = plain(text) if safe else text
-        return '"' + text.replace('"', '""') + '"' if not text or _CSV_SPECIAL.search(text) else text
+        return '"' + text.replace('"', '""') + '"' if not text or special.search(text) else text
 
-    sys.stdout.write(",".join(map(field, columns)) + "\n")
+    sys.stdout.write(separator.join(map(field, columns)) + "\n")
     for record in records:
-        sys.stdout.write(",".join([field(record.get(name)) for name in columns]) + "\n")
+        sys.stdout.write(separator.join([field(record.get(name)) for name in columns]) + "\n")
     say_notes(formula_notes(formulas, escaped=escape))
 
 
@@ -384,7 +388,7 @@ def say_hint(hint: str, *, indent: str = "") -> None:
 
 
 def write_page(page: Page, *, format: str, more: str = "use --json", escape: bool = False) -> None:
-    """Write the rows of a page as a table, newline-delimited JSON or CSV."""
+    """Write the rows of a page as a table, newline-delimited JSON, CSV or TSV."""
     names = [column.name for column in page.columns]
     if format == "table":
         numbers = [

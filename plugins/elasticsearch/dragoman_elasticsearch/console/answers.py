@@ -1,9 +1,12 @@
-"""Turns the reply to a console request into an answer: a grid, a table of an array, or text (E27, E38)."""
+"""Turns the reply to a console request into an answer: a grid, a table of an array, or text (E27, E38).
+
+Aggregations are text, too, unless the request asks for tables.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
@@ -16,11 +19,12 @@ from dragoman_api.json_text import decode, indented
 from dragoman_api.kit.outcomes import unknown_note
 from dragoman_elasticsearch import error_answers, read_or_write
 from dragoman_elasticsearch.comments import uncommented
+from dragoman_elasticsearch.console import aggregations
 from dragoman_elasticsearch.grid.cells import parse, show
 from dragoman_elasticsearch.search import Shards, Total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from dragoman_api import ConsoleRequest, HttpRequest
     from dragoman_api.replies import Reply
@@ -78,7 +82,7 @@ def execute(asked: ConsoleRequest) -> Exchange[Answer]:
     notes: list[Note] = []
     if not asked.writes and reply.status == 200 and _is_json(reply) and reply.body and not _formatted(reply.body):
         reply, notes = yield from _readable(request, reply)
-    answer = _shape(request, reply, notes)
+    answer = _shape(asked, reply, notes)
     if asked.writes and not 200 <= reply.status < 300 and (fault := error_answers.read(reply)).unsure:
         notes.append(unknown_note(error_answers.exception(fault).message))
     return answer
@@ -112,10 +116,11 @@ def _formatted(body: bytes) -> str:
         return ""
 
 
-def _shape(request: HttpRequest, reply: Reply, notes: list[Note]) -> Answer:
+def _shape(asked: ConsoleRequest, reply: Reply, notes: list[Note]) -> Answer:
+    request = asked.request
     text = _formatted(reply.body) if _is_json(reply) else ""
     if text:
-        answer = _read(request, reply, text, notes)
+        answer = _read(asked, reply, text, notes)
     else:
         text = reply.body.decode(errors="replace")
         if request.method == "HEAD":
@@ -128,7 +133,8 @@ def _shape(request: HttpRequest, reply: Reply, notes: list[Note]) -> Answer:
     return msgspec.structs.replace(answer, notes=notes)
 
 
-def _read(request: HttpRequest, reply: Reply, text: str, notes: list[Note]) -> Answer:
+def _read(asked: ConsoleRequest, reply: Reply, text: str, notes: list[Note]) -> Answer:
+    request = asked.request
     plain = Answer(kind=AnswerKind.JSON, status=reply.status, request=request, text=text)
     try:
         if reply.body.lstrip()[:1] == b"[":
@@ -137,37 +143,86 @@ def _read(request: HttpRequest, reply: Reply, text: str, notes: list[Note]) -> A
     except ValueError:  # another shape of answer
         return plain
     if found.responses and "_msearch" in read_or_write.segments(request.path):
-        return _several(plain, found.responses, notes)
+        return _several(asked, plain, found.responses, notes)
     if reply.status < 300:
         plain = msgspec.structs.replace(plain, failed=_hidden(found, reply))
+    if asked.tabular and bytes(found.aggregations):
+        return _tables(plain, found, notes)
     if found.hits is None or bytes(found.aggregations) or bytes(found.suggest):
         return plain
+    page = _grid(found.hits)
+    return plain if page is None else msgspec.structs.replace(plain, kind=AnswerKind.GRID, page=page)
+
+
+def _grid(found: _Hits) -> Page | None:
+    """Return the hits of a search as rows, None if they are not documents."""
     try:
-        page = _page([_unfolded(hit) for hit in found.hits.hits], leading=_LEADING)
+        page = _page([_unfolded(hit) for hit in found.hits], leading=_LEADING)
     except ValueError:
-        return plain
-    total = found.hits.total
+        return None
+    total = found.total
     if isinstance(total, Total):
-        page = msgspec.structs.replace(page, total=total.value, total_exact=total.relation == "eq")
-    else:
-        page = msgspec.structs.replace(page, total=total)
-    return msgspec.structs.replace(plain, kind=AnswerKind.GRID, page=page)
+        return msgspec.structs.replace(page, total=total.value, total_exact=total.relation == "eq")
+    return msgspec.structs.replace(page, total=total)
 
 
-def _several(whole: Answer, responses: list[Raw], notes: list[Note]) -> Answer:
+def _tables(plain: Answer, found: _Body, notes: list[Note]) -> Answer:
+    """Return the aggregations of a search as tables, below its hits; the answer as it was if they make none."""
+    pages: list[tuple[str, Page]] = []
+    if found.hits is not None and found.hits.hits and (grid := _grid(found.hits)) is not None:
+        pages.append(("hits", grid))
+    try:
+        tables = aggregations.Tables(parse(widened(bytes(found.aggregations))))
+        pages += [(table.title, _table(*table.rows())) for table in tables]
+    except (ValueError, TypeError, AttributeError, RecursionError):  # another shape of answer
+        return plain
+    if not pages:
+        return plain
+    notes += tables.notes
+    if bytes(found.suggest):
+        notes.append(Note(code="suggestions-left-out", reason="the suggestions of the answer are in no table"))
+    return _chained(plain, pages, notes)
+
+
+def _chained(plain: Answer, pages: list[tuple[str, Page]], notes: list[Note]) -> Answer:
+    """Return one answer per page, the first with the whole text."""
+    if len(pages) > MAX_PARTS:
+        reason = f"the first {MAX_PARTS} of {len(pages)} tables are shown"
+        notes.append(Note(code="answers-cut", reason=reason, hint="ask for fewer in one request"))
+    answer: Answer | None = None
+    for title, page in reversed(pages[:MAX_PARTS]):
+        title = title if len(pages) > 1 else ""
+        answer = Answer(kind=AnswerKind.TABLE, status=plain.status, request=plain.request, page=page, title=title,
+                        next=answer)  # fmt: skip
+    assert answer is not None
+    return msgspec.structs.replace(answer, text=plain.text, failed=plain.failed)
+
+
+def _several(asked: ConsoleRequest, whole: Answer, responses: list[Raw], notes: list[Note]) -> Answer:
     """Build a grid for each of several searches; the first one holds the whole text and the failures."""
-    if len(responses) > MAX_PARTS:
-        reason = f"the first {MAX_PARTS} of {len(responses)} searches are shown as grids"
-        notes.append(Note(code="answers-cut", reason=reason, hint="send fewer in one request"))
-    parts = [_read(whole.request, _Part(bytes(raw)), _formatted(bytes(raw)), notes) for raw in responses]
+    parts = [_read(asked, _Part(bytes(raw)), _formatted(bytes(raw)), notes) for raw in responses]
     failed = [part.failed for part in parts if part.failed]
     said = f"{len(failed)} of {len(parts)} searches failed; the first: {failed[0]}" if failed else ""
-    answer: Answer | None = None
-    for number, part in reversed([*enumerate(parts[:MAX_PARTS], 1)]):
+    shown: list[Answer] = []
+    for number, part in enumerate(parts, 1):
         title = f"search {number} of {len(parts)}" if len(parts) > 1 else ""
-        answer = msgspec.structs.replace(part, title=title, next=answer)
-    first = answer if answer is not None and answer.kind is AnswerKind.GRID else whole
+        tables = _chain(part)
+        shown += [msgspec.structs.replace(each, title=": ".join(filter(None, [title, each.title]))) for each in tables]
+    if len(shown) > MAX_PARTS:
+        what = "searches are shown as grids" if len(shown) == len(parts) else "grids and tables are shown"
+        reason = f"the first {MAX_PARTS} of {len(shown)} {what}"
+        notes.append(Note(code="answers-cut", reason=reason, hint="send fewer in one request"))
+    answer: Answer | None = None
+    for each in reversed(shown[:MAX_PARTS]):
+        answer = msgspec.structs.replace(each, next=answer)
+    first = answer if answer is not None and answer.page is not None else whole
     return msgspec.structs.replace(first, text=whole.text, failed=said)
+
+
+def _chain(answer: Answer | None) -> Iterator[Answer]:
+    while answer is not None:
+        yield answer
+        answer = answer.next
 
 
 def _unfolded(hit: JsonRow) -> JsonRow:
@@ -186,18 +241,24 @@ def _inner(hit: JsonRow, name: str) -> JsonRow:
 
 
 def _page(rows: list[JsonRow], *, leading: Iterable[str] = ()) -> Page:
+    shown = rows[:MAX_ROWS]
+    names = list(dict.fromkeys([*(name for name in leading if any(name in row for row in shown)), *_union(shown)]))
+    read = [{name: parse(widened(bytes(raw))) for name, raw in row.items()} for row in shown]
+    return _table(names, [*read, *rows[MAX_ROWS:]])
+
+
+def _table(names: list[str], rows: Sequence[Mapping[str, Any]]) -> Page:
     notes = []
     if len(rows) > MAX_ROWS:
         notes.append(Note(code="rows-cut", reason=f"{len(rows):,} rows; the first {MAX_ROWS:,} are shown"))
         rows = rows[:MAX_ROWS]
-    names = list(dict.fromkeys([*(name for name in leading if any(name in row for row in rows)), *_union(rows)]))
     if len(names) > MAX_COLUMNS:
         reason = f"{len(names)} columns; the first {MAX_COLUMNS} are shown"
         notes.append(Note(code="columns-cut", reason=reason))
         del names[MAX_COLUMNS:]
     return Page(
         columns=[Column(name=name, type="", kind=ColumnKind.OTHER, written=Written.NEVER) for name in names],
-        cells=show([[parse(widened(bytes(row[name]))) if name in row else MISSING for name in names] for row in rows]),
+        cells=show([[row.get(name, MISSING) for name in names] for row in rows]),
         notes=notes,
     )
 

@@ -1,4 +1,7 @@
-"""A console request to its answer: objects as a grid, the rest as formatted JSON (W31, W32)."""
+"""A console request to its answer: objects as a grid, the rest as formatted JSON (W31, W32).
+
+An Aggregate is JSON, too, unless the request asks for tables.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from dragoman_api.grid import MAX_ROWS
 from dragoman_api.json_text import decode, indented
 from dragoman_api.kit.outcomes import unknown_note
 from dragoman_weaviate import error_answers, objects
+from dragoman_weaviate.console import aggregate_tables
 from dragoman_weaviate.grid.cells import cell
 from dragoman_weaviate.http_requests import Exchange, ask
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
     from dragoman_weaviate.connect import Features
 
 JsonRow = dict[str, Any]
+MAX_TABLES = 16
+"""Tables of aggregates in one answer at most; the answer's text holds the rest."""
 _NO_TABLE = (LookupError, TypeError, ValueError, AttributeError)
 _FRAGMENTS = "ast.FragmentSpread"
 
@@ -58,21 +64,39 @@ def execute(asked: ConsoleRequest, features: Features) -> Exchange[Answer]:
     if asked.writes and error_answers.unsure(reply):
         notes.append(unknown_note(error_answers.exception(reply).message))
     failed, grids = "", []
+    aggregated: list[tuple[str, Page]] = []
     if 200 <= reply.status < 300:
-        failed, tables = _read(request, reply)
+        failed, tables = _read(asked, reply)
         aliased = bool(tables) and request.method == "POST" and _aliased(request.body or "")
         for title, found in tables:
             view = None if aliased else (yield from _known(title, features))
             with suppress(*_NO_TABLE):
                 grids.append((title, _page(found, view)))
         grids = grids if len(grids) == len(tables) else []
+        aggregated = _aggregated(reply, notes) if asked.tabular and _is_graphql(request) else []
     answer: Answer | None = None
+    for title, page in reversed(aggregated):
+        title = title if len(aggregated) + len(grids) > 1 else ""
+        answer = Answer(kind=AnswerKind.TABLE, status=reply.status, request=request, page=page, title=title,
+                        next=answer)  # fmt: skip
     for title, page in reversed(grids):
         answer = Answer(kind=AnswerKind.GRID, status=reply.status, request=request, page=page, title=title, next=answer)
     if answer is None:
         kind, text = _text(reply)
         return Answer(kind=kind, status=reply.status, request=request, text=text, notes=notes, failed=failed)
-    return msgspec.structs.replace(answer, notes=notes, failed=failed)
+    text = _text(reply)[1] if aggregated else ""
+    return msgspec.structs.replace(answer, text=text, notes=notes, failed=failed)
+
+
+def _aggregated(reply: Reply, notes: list[Note]) -> list[tuple[str, Page]]:
+    try:
+        pages = aggregate_tables.pages(reply.body)
+    except _NO_TABLE:  # another shape of answer is shown as text
+        return []
+    if len(pages) > MAX_TABLES:
+        reason = f"the first {MAX_TABLES} of {len(pages)} tables are shown"
+        notes.append(Note(code="answers-cut", reason=reason, hint="ask for fewer in one request"))
+    return pages[:MAX_TABLES]
 
 
 def _notes(request: HttpRequest, reply: Reply) -> list[Note]:
@@ -84,15 +108,25 @@ def _notes(request: HttpRequest, reply: Reply) -> list[Note]:
     return notes
 
 
-def _read(request: HttpRequest, reply: Reply) -> tuple[str, list[tuple[str, list[JsonRow]]]]:
+def _path(request: HttpRequest) -> str:
+    return request.path.partition("?")[0].rstrip("/")
+
+
+def _is_graphql(request: HttpRequest) -> bool:
+    return request.method == "POST" and _path(request) == "/v1/graphql"
+
+
+def _read(asked: ConsoleRequest, reply: Reply) -> tuple[str, list[tuple[str, list[JsonRow]]]]:
     """Return why a request failed in spite of its status, and the tables of the answer."""
-    path = request.path.partition("?")[0].rstrip("/")
+    request = asked.request
+    besides = {"Aggregate"} if asked.tabular else set()
     try:
-        if request.method == "POST" and path == "/v1/graphql":
+        if _is_graphql(request):
             answer = decode(reply.body, _GraphQL)
-            found = decode(bytes(answer.data["Get"]), _get) if answer.data and {*answer.data} == {"Get"} else {}
+            searched = answer.data and {*answer.data} - besides == {"Get"}
+            found = decode(bytes(answer.data["Get"]), _get) if answer.data and searched else {}
             return _failed(answer), [(name, each) for name, each in found.items() if each is not None]
-        if request.method == "GET" and path == "/v1/objects":
+        if request.method == "GET" and _path(request) == "/v1/objects":
             return "", _by_collection(decode(reply.body, _listed).objects)
     except _NO_TABLE:  # another shape of answer is shown as text
         pass
