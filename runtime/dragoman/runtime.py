@@ -272,7 +272,7 @@ class Runtime:
         return saved
 
     async def _start(self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]) -> LiveDriver:
-        launch, notices = await anyio.to_thread.run_sync(self._prepare, connection, generation, typed)
+        launch, notices, ca_file = await anyio.to_thread.run_sync(self._prepare, connection, generation, typed)
         assert launch.profile is not None
         self._bus.mask.add(launch.profile.secrets.texts)
         driver = LiveDriver(
@@ -284,6 +284,7 @@ class Runtime:
             reached=self.connections.reached,
             unattended=self._unattended,
             notices=notices,
+            ca_file=ca_file,
         )
         return await driver.__aenter__()
 
@@ -327,7 +328,7 @@ class Runtime:
 
     def _prepare(
         self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]
-    ) -> tuple[Launch, tuple[str, ...]]:
+    ) -> tuple[Launch, tuple[str, ...], str]:
         """Check the saved values against the driver's form; resolve only references that a person entered."""
         manifest, name = generation.manifest, connection.name
         values = check_values(manifest.form, connection.values, name=name)
@@ -353,7 +354,8 @@ class Runtime:
             cache=self.paths.cache,
         )
         notices = (*self._drivers.notices(generation), *(one.reason for one in self.connections.exposures()))
-        return granted(launch, manifest.permissions, files=files), notices
+        authority = str(files["ca_file"].path) if "ca_file" in files else ""
+        return granted(launch, manifest.permissions, files=files), notices, authority
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ DEADLINES = {
     "fetch_cell": 120.0,
     "count_rows": 120.0,
     "summarize_column": 120.0,
+    "preview_read": 60.0,
     "plan_change": 120.0,
     "apply_change": 600.0,
     "parse_console": 30.0,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from dragoman_api.cells import Cell
-from dragoman_api.changes import Outcome, Plan, PlanRequest
+from dragoman_api.changes import HttpRequest, Outcome, Plan, PlanRequest
 from dragoman_api.columns import Description, ObjectList, ObjectsRequest
 from dragoman_api.completions import Completion, CompletionRequest
 from dragoman_api.connections import Health, Server
@@ -13,6 +13,7 @@ from dragoman_api.console import Answer, ConsoleRequest, ConsoleText
 from dragoman_api.exports import ExportRequest
 from dragoman_api.filters import CompiledFilter, FilterRequest
 from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest
+from dragoman_api.previews import PreviewRequest
 from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 from .deadlines import DEADLINES
@@ -47,6 +48,7 @@ _TYPES: dict[str, tuple[Any, Any]] = {
     "fetch_cell": (CellRequest, Cell),
     "count_rows": (CountRequest, int | None),
     "summarize_column": (SummaryRequest, ColumnSummary | None),
+    "preview_read": (PreviewRequest, list[HttpRequest] | None),
     "plan_change": (PlanRequest, Plan | None),
     "apply_change": (Plan, list[Outcome] | None),
     "parse_console": (ConsoleText, list[ConsoleRequest] | None),

@@ -186,6 +186,11 @@ class Driver:
         return outcomes
 
     @hookimpl
+    async def preview_read(self, request):
+        what = "_search" if request.page else "_count"
+        return [HttpRequest("POST", f"/{request.read.object}/{what}", '{"q":"it\'s"}')]
+
+    @hookimpl
     async def parse_console(self, text):
         requests = []
         for number, line in enumerate(text.text.splitlines(), 1):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
+
+import pytest
 
 
 def test_objects_are_a_table_with_numbers_for_people(shop):
@@ -205,6 +208,34 @@ def test_a_file_shows_whole_answers_when_asked(shop, tmp_path):
     assert "2 GET /buckets  200" in done.err
     done = shop("console", "shop", "-f", file, "--format", "csv")
     assert done.out == 'id,title\n1,"a,b"\n2,\n\nid,title\na\tb,2\n\nid\nc\n'
+
+
+@pytest.mark.parametrize(
+    ("words", "method", "path"),
+    [
+        ("page shop books --filter 'price >= 1' --sort price", "POST", "/books/_search"),
+        ("count shop books", "POST", "/books/_count"),
+        ("console shop 'GET /x'", "GET", "/x"),
+        ("insert shop books --set title=x --id 9", "PUT", "/books/_doc/9"),
+        ("update shop books 1 --set title=x", "POST", "/books/_update/1?refresh"),
+        ("delete shop books 1", "DELETE", "/books/_doc/1"),
+        ("drop shop books", "DELETE", "/books"),
+    ],
+)
+def test_what_a_command_would_send_is_a_command_of_curl(shop, words, method, path):
+    words = shlex.split(words)
+    done = shop(*words, "--as-curl")
+    assert shlex.split(done.out)[:4] == ["curl", "-X", method, f"http://localhost:7700{path}"]
+    assert len(done.out.splitlines()) == 1
+    [request] = shop(*words, "--as-curl", "--json").json["requests"]
+    assert (request["method"], request["path"], request["curl"]) == (method, path, done.out.strip())
+
+
+def test_commands_of_curl_write_nothing_and_read_no_page(shop):
+    shop("delete", "shop", "books", "2", "--as-curl")
+    assert shop("count", "shop", "books").out == "3\n"
+    assert "--last" in shop("page", "shop", "books", "--last", "--as-curl", code=2).err
+    assert "'boks' (did you mean books?)" in shop("page", "shop", "boks", "--as-curl", code=1).err
 
 
 def test_what_reads_like_an_expectation_and_is_none_is_said(shop):

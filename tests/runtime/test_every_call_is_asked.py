@@ -14,7 +14,7 @@ from dragoman_api.calls import Call
 from dragoman_api.changes import Delete, HttpRequest
 from dragoman_api.errors import Refused
 from dragoman_api.events import ConnectionClosed, PluginRemoved
-from dragoman_api.grid import RowKey
+from dragoman_api.grid import CountRequest, RowKey
 from dragoman_worker.hook_types import HOOKS
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
         "fetch_page": lambda session: session.page("books"),
         "count_rows": lambda session: session.count("books"),
         "summarize_column": lambda session: session.summarize("books", "stock"),
+        "preview_read": lambda session: session.preview(CountRequest(object="books")),
         "complete_console": lambda session: session.complete("GET /"),
         "plan_change": applied,
         "apply_change": applied,

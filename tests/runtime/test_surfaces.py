@@ -17,7 +17,7 @@ from dragoman.plugins import Plugins
 from dragoman.runtime import Runtime
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sessions.session import Session
-from dragoman_api import Delete, Drop, Filter, Insert, Refused, RowKey, hookimpl
+from dragoman_api import Delete, Drop, Filter, Insert, PageRequest, Refused, RowKey, hookimpl
 from dragoman_worker.hook_types import HOOKS
 
 MEMORY = "from dragoman_api.testing.memory_driver import MemoryDriver as Driver\n"
@@ -53,6 +53,7 @@ SESSION = {
         lambda session, _: session.page("books", filters=ROWS),
     ),
     "count": ("count_rows", lambda session, _: session.count("books")),
+    "preview": ("preview_read", lambda session, _: session.preview(PageRequest(object="books"))),
     "summarize": ("summarize_column", lambda session, _: session.summarize("books", "title")),
     "complete": ("complete_console", lambda session, _: session.complete("GE", 2)),
     "cell": ("fetch_cell", lambda session, _: session.cell(KEY, "title")),

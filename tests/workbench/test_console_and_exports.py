@@ -5,15 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import shlex
 
 import aiohttp
 import anyio
 import pytest
 
 from browsing import signed_in
-from dragoman_api.changes import HttpRequest
-from dragoman_workbench.rooms.console import curl
 
 TEXT = "GET /_cat/indices\n\nGET /books/_count\n\nDELETE /books/_doc/none\n"
 
@@ -75,13 +72,6 @@ async def test_the_history_survives_a_restart_and_holds_no_secrets(shop_home):
         assert [each["text"].splitlines()[0] for each in entries] == ["GET /", "POST /_security/api_key"]
     for path in (shop_home / "state").rglob("*"):
         assert not path.is_file() or secret not in path.read_text()
-
-
-@pytest.mark.parametrize("path", ["/a'b", "/$(touch pwned)", "/a b;x"])
-def test_curl_is_quoted(path):
-    command = curl(HttpRequest("POST", path, "it's"), address="http://h:1")
-    assert shlex.split(command)[3] == f"http://h:1{path}"
-    assert shlex.split(command)[-1] == "it's"
 
 
 async def test_an_export_is_downloaded_once_by_its_ticket(shop_tab):

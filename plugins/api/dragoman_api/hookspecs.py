@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .calls import Call
     from .cells import Cell
-    from .changes import Outcome, Plan, PlanRequest
+    from .changes import HttpRequest, Outcome, Plan, PlanRequest
     from .columns import Description, ObjectList, ObjectsRequest
     from .completions import Completion, CompletionRequest
     from .connections import Health, Profile, Server
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .filters import CompiledFilter, FilterRequest
     from .grid import CellRequest, CountRequest, Page, PageRequest
     from .http import Http
+    from .previews import PreviewRequest
     from .summaries import ColumnSummary, SummaryRequest
 
 PROJECT = "dragoman"
@@ -225,6 +226,25 @@ class DriverSpec:
                 only a part of the rows.
 
         *When it is called*: on `summarize`, and when a person looks at a column of a grid.
+        """
+
+    @hookspec(firstresult=True)
+    async def preview_read(self, request: PreviewRequest) -> list[HttpRequest] | None:
+        """Name the requests of a page or a count without sending them. Sends what it needs to build them at most.
+
+        Args:
+            request: The page or the count, as its own hook would receive it.
+
+        Returns:
+            The requests in order, exactly as the read would send them first; those that depend on an answer, such as
+            the repair of a row, are left out.
+
+        Raises:
+            ObjectChangedError: As for `fetch_page`.
+            UnsupportedOperationError: Each request of this read depends on the answer to the one before it.
+            QueryError: The read itself would be refused before anything is sent.
+
+        *When it is called*: when a person wants a read as commands of another tool.
         """
 
     # changes ------------------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from dragoman_api.completions import Completion, CompletionRequest
+    from dragoman_api.previews import PreviewRequest
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
@@ -145,14 +146,17 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.fetch_page`."""
         return await self._views.use(request.object, lambda view: self._fetch_page(request, view), given=request.filter)
 
-    async def _fetch_page(self, request: PageRequest, view: View) -> Page:
+    async def _page_query(self, request: PageRequest, view: View) -> pages.PageQuery:
         window = pages.WINDOW
         if self._profile.options.get("window") == "index":
             window = min(window, await self._run(pages.window_setting(request.object)))
         name = self._profile.name
-        asked = pages.page_query(
+        return pages.page_query(
             request, view, self._features, window=window, preference=self._preference, connection=name
         )
+
+    async def _fetch_page(self, request: PageRequest, view: View) -> Page:
+        asked = await self._page_query(request, view)
         if asked.deep:
             async with self._lend(asked) as pager:
                 return await self._run(asked.deep_page(pager))
@@ -194,6 +198,19 @@ class Driver:
             return await self._run(made)
 
         return await self._views.use(request.object, work, given=request.filter)
+
+    @hookimpl
+    async def preview_read(self, request: PreviewRequest) -> list[HttpRequest]:
+        """See `dragoman_api.hookspecs.DriverSpec.preview_read`."""
+        read = request.read
+
+        async def work(view: View) -> list[HttpRequest]:
+            if isinstance(read, PageRequest):
+                return [(await self._page_query(read, view)).request_by_offset()]
+            query, _ = pages.filter_query(read.object, read.filter)
+            return [next(search.count(read.object, time_ranges.within(query, read.time, view)))]
+
+        return await self._views.use(read.object, work, given=read.filter)
 
     # changes
 

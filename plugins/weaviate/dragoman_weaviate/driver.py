@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from dragoman_api.completions import Completion, CompletionRequest
+    from dragoman_api.previews import PreviewRequest
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
@@ -138,6 +139,14 @@ class Driver:
             request.object,
             lambda view: self._rows(request, view, summaries.summarize(request, view)),
             given=request.filter,
+        )
+
+    @hookimpl
+    async def preview_read(self, request: PreviewRequest) -> list[HttpRequest]:
+        """See `dragoman_api.hookspecs.DriverSpec.preview_read`."""
+        read = request.read
+        return await self._views.use(
+            read.object, lambda view: self._rows(read, view, pages.preview(read, view)), given=read.filter
         )
 
     # changes

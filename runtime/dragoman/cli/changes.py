@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .common_arguments import CONNECTION, OBJECT
+from .curl import AS_CURL, write_curl
 from .errors import NOT_APPLIED
 from .global_options import Command
 from .opening import opens
@@ -61,10 +62,11 @@ async def _values(session: Session, object: str, pairs: tuple[str, ...]) -> Valu
 @click.option("--replace", is_flag=True, help="Replace the row if it exists.")
 @TENANT
 @DRY_RUN
+@AS_CURL
 @opens
 async def insert(
     options: Options, session: Session, *, object: str, pairs: tuple[str, ...], id_: str | None, replace: bool,
-    tenant: str | None, dry_run: bool,
+    tenant: str | None, dry_run: bool, as_curl: bool,
 ) -> int | None:  # fmt: skip
     """Write a new row."""
     from dragoman.row_ids import read_id
@@ -72,7 +74,7 @@ async def insert(
 
     key = None if id_ is None else read_id(id_)
     change = Insert(object, await _values(session, object, pairs), key, replace=replace, tenant=tenant)
-    return await _carry_out(options, session, change, dry_run=dry_run)
+    return await _carry_out(options, session, change, dry_run=dry_run, as_curl=as_curl)
 
 
 @click.command(cls=Guarded)
@@ -82,10 +84,11 @@ async def insert(
 @SET
 @ROUTING
 @DRY_RUN
+@AS_CURL
 @opens
 async def update(
     options: Options, session: Session, *, object: str, id: str, pairs: tuple[str, ...], routing: str | None,
-    guard: dict[str, int | str], dry_run: bool,
+    guard: dict[str, int | str], dry_run: bool, as_curl: bool,
 ) -> int | None:  # fmt: skip
     """Change columns of one row.
 
@@ -98,7 +101,7 @@ async def update(
     if not pairs:
         raise click.UsageError("nothing to change: add --set COL=VALUE")
     change = Update(RowKey(object, read_id(id), routing, guard), await _values(session, object, pairs))
-    return await _carry_out(options, session, change, dry_run=dry_run)
+    return await _carry_out(options, session, change, dry_run=dry_run, as_curl=as_curl)
 
 
 @click.command(cls=Guarded)
@@ -107,31 +110,35 @@ async def update(
 @click.argument("id")
 @ROUTING
 @DRY_RUN
+@AS_CURL
 @opens
 async def delete(
     options: Options, session: Session, *, object: str, id: str, routing: str | None, guard: dict[str, int | str],
-    dry_run: bool,
+    dry_run: bool, as_curl: bool,
 ) -> int | None:  # fmt: skip
     """Delete one row; takes --if-NAME VALUE as update does."""
     from dragoman.row_ids import read_id
     from dragoman_api.changes import Delete
     from dragoman_api.grid import RowKey
 
-    return await _carry_out(options, session, Delete(RowKey(object, read_id(id), routing, guard)), dry_run=dry_run)
+    return await _carry_out(
+        options, session, Delete(RowKey(object, read_id(id), routing, guard)), dry_run=dry_run, as_curl=as_curl
+    )
 
 
 @click.command(cls=Command)
 @CONNECTION
 @OBJECT
 @DRY_RUN
+@AS_CURL
 @opens
-async def drop(options: Options, session: Session, *, object: str, dry_run: bool) -> int | None:
+async def drop(options: Options, session: Session, *, object: str, dry_run: bool, as_curl: bool) -> int | None:
     """Delete a whole object, after a person has typed its name again."""
     from dragoman_api.changes import Drop
     from dragoman_api.errors import Refused
 
     plan = await session.plan(Drop(object))
-    if plan.planned and not dry_run and not options.yes:
+    if plan.planned and not (dry_run or as_curl) and not options.yes:
         first = plan.planned[0]
         statement = f"  # {plain(first.statement)}" if first.statement else ""
         request = f"{plain(str(first.request))}{statement}  to {_address(options, session)}"
@@ -143,7 +150,7 @@ async def drop(options: Options, session: Session, *, object: str, dry_run: bool
         typed = await ask(f"Send  {request}?  Type the object's name")
         if typed != object:
             raise Refused(f"{typed!r} is not {object!r}; nothing was sent")
-    return await _carry_out(options, session, Drop(object), dry_run=dry_run, plan=plan)
+    return await _carry_out(options, session, Drop(object), dry_run=dry_run, as_curl=as_curl, plan=plan)
 
 
 def _address(options: Options, session: Session) -> str:
@@ -153,13 +160,13 @@ def _address(options: Options, session: Session) -> str:
 
 
 async def _carry_out(
-    options: Options, session: Session, change: Change, *, dry_run: bool, plan: Plan | None = None
+    options: Options, session: Session, change: Change, *, dry_run: bool, as_curl: bool, plan: Plan | None = None
 ) -> int | None:
     from dragoman_api.changes import Drop
 
     plan = plan or await session.plan(change)
-    if dry_run:
-        _preview(options, plan)
+    if dry_run or as_curl:
+        _preview(options, session, plan, as_curl=as_curl)
         await _suggest(options, session, change, plan.refusals)
         return NOT_APPLIED if plan.refusals else None
     outcomes = await session.apply(plan)
@@ -186,7 +193,11 @@ async def _suggest(options: Options, session: Session, change: Change, failed: l
             say(line)
 
 
-def _preview(options: Options, plan: Plan) -> None:
+def _preview(options: Options, session: Session, plan: Plan, *, as_curl: bool) -> None:
+    if as_curl:
+        write_curl(options, session, plan.requests, refusals=plan.refusals)
+        say_notes(plan.notes)
+        return
     if options.json:
         requests = [*map(request_document, plan.planned)]
         write_json({"requests": requests, "refusals": plan.refusals, "notes": plan.notes})

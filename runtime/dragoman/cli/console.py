@@ -11,6 +11,7 @@ import click
 
 from .command_files import command_file
 from .common_arguments import CONNECTION
+from .curl import AS_CURL, write_curl
 from .errors import FAILED
 from .global_options import Command
 from .opening import opens
@@ -66,11 +67,13 @@ class _Ended(NamedTuple):
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="The value of ${NAME}. Repeatable.")
 @click.option("--stop-on-error", is_flag=True, help="Stop after the first failure.")
 @click.option("--table", is_flag=True, help="Show aggregations as tables, too, and fail if an answer is none.")
+@AS_CURL
 @formatted
 @opens
 async def console(
     options: Options, session: Session, *, text: str | None, file: str | None, pairs: tuple[str, ...],
-    stop_on_error: bool, bodies: bool, table: bool, format: str,
+    stop_on_error: bool, bodies: bool, table: bool, as_curl: bool,
+    format: str,
 ) -> int | None:  # fmt: skip
     """Send requests in the server's own language, from TEXT or a file.
 
@@ -86,6 +89,9 @@ async def console(
     tabular = table or shape in SEPARATED
     filled = fill(await _read(text, file), _variables(pairs))
     requests = await session.parse(filled)
+    if as_curl:
+        write_curl(options, session, [each.request for each in requests])
+        return None
     expected, notes = expectations.read(filled, requests), expectations.near_misses(filled)
     if shape != "json":
         say_notes(notes)

@@ -10,6 +10,7 @@ import click
 
 from . import output
 from .common_arguments import CONNECTION, OBJECT
+from .curl import AS_CURL
 from .global_options import Command
 from .opening import opens
 from .read_options import (
@@ -52,20 +53,23 @@ if TYPE_CHECKING:
     help="Filter and sort here what the server cannot, over at most this many rows that it returns.",
 )
 @click.option("--no-total", is_flag=True, help="Do not count all matching rows.")
+@AS_CURL
 @formatted
 @opens
 async def page(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
     sort: tuple[str, ...], limit: int, offset: int, columns: str | None, tenant: str | None,
     revision: str, span: Span, cursor: str | None, last: bool, explain: bool, residual: int | None, no_total: bool,
-    format: str,
+    as_curl: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
     from msgspec.structs import replace
 
     from dragoman.filter_notes import APPROXIMATE
     from dragoman.sessions.time_spans import Span
+    from dragoman_api.grid import PageRequest
 
+    from .curl import write_curl
     from .filters import parse_rows, parse_sort
 
     if last and (offset or cursor):
@@ -73,6 +77,15 @@ async def page(
     if last and residual is not None:
         raise click.UsageError("--last cannot be combined with --residual: it counts all rows")
     rows, sorts = parse_rows(filters, raw), parse_sort(sort)
+    if as_curl:
+        if last:
+            raise click.UsageError("--last cannot be combined with --as-curl: it counts all rows first")
+        wanted = PageRequest(
+            object=object, sort=sorts, offset=offset, limit=limit, columns=parse_names(columns), total=not no_total,
+            cursor=cursor, tenant=tenant, revision=revision, residual=residual,
+        )  # fmt: skip
+        write_curl(options, session, await session.preview(wanted, filters=rows, match=match, span=span))
+        return
     shape = options.format_or(format)
     compiled = None
     if explain and rows:
@@ -125,15 +138,23 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
 @TENANT
 @REVISION
 @timed
+@AS_CURL
 @opens
 async def count(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    tenant: str | None, revision: str, span: Span,
+    tenant: str | None, revision: str, span: Span, as_curl: bool,
 ) -> None:  # fmt: skip
     """Count rows exactly."""
+    from dragoman_api.grid import CountRequest
+
+    from .curl import write_curl
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)
+    if as_curl:
+        wanted = CountRequest(object=object, tenant=tenant, revision=revision)
+        write_curl(options, session, await session.preview(wanted, filters=rows, match=match, span=span))
+        return
     asked: dict[str, Any] = {"filters": rows, "match": match, "tenant": tenant, "revision": revision, "span": span}
     number = await session.count(object, **asked)
     notes = number.notes

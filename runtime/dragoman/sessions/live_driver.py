@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self, TypeGuard
 import anyio
 
 from dragoman.background import background
+from dragoman.connections.curl_commands import CurlCommands
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.proxy import DriverProxy
 from dragoman_api.calls import Call, ConnectionInfo
@@ -61,6 +62,7 @@ class LiveDriver:
         server: What answered.
         incarnation: Counts the processes; a new process knows nothing of the earlier ones.
         unattended: No person can be asked.
+        curl: Requests of the connection as commands of curl.
     """
 
     def __init__(
@@ -74,11 +76,13 @@ class LiveDriver:
         reached: AddressHistory,
         unattended: bool,
         notices: Sequence[str] = (),
+        ca_file: str = "",
     ) -> None:
         profile = launch.profile
         assert profile is not None
         self._profile = profile
         self.info = ConnectionInfo(name=profile.name, type=profile.type, host=profile.host, port=profile.port)
+        self.curl = CurlCommands.of(profile, ca_file=ca_file)
         self.generation = generation
         self.server: Server
         self.incarnation = 0

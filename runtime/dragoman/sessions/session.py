@@ -25,6 +25,7 @@ from dragoman_api.errors import (
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
+from dragoman_api.previews import PreviewRequest
 from dragoman_api.summaries import SummaryRequest
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
+    from dragoman.connections.curl_commands import CurlCommands
     from dragoman.exports import ExportResult
     from dragoman_api.cells import Cell
     from dragoman_api.changes import Change, HttpRequest, Outcome, Plan
@@ -105,6 +107,11 @@ class Session:
     def warnings(self) -> list[str]:
         """Warnings about this connection."""
         return self._driver.warnings
+
+    @property
+    def curl(self) -> CurlCommands:
+        """Requests of this connection as commands of curl: ``session.curl.command(request)``."""
+        return self._driver.curl
 
     def can(self, hook: str) -> bool:
         """Return whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
@@ -265,6 +272,42 @@ class Session:
 
         number, changed = await until_unchanged(count)
         return Count(number, [*changed, *number.notes], time=number.time)
+
+    async def preview(
+        self,
+        read: PageRequest | CountRequest,
+        *,
+        filters: Sequence[Filter | RawQuery] = (),
+        match: str = "all",
+        span: Span = DEFAULT,
+    ) -> list[HttpRequest]:
+        """Return the requests that a page or a count would send first. Sends only what is needed to build them.
+
+        Args:
+            read: The page or the count; its filter and range of time come from the other arguments.
+            filters: As for `page`.
+            match: As for `page`.
+            span: As for `page`.
+
+        Raises:
+            UnsupportedOperationError: The driver names no requests, or each depends on the answer to another one.
+            FilterNotSupportedError: A filter row cannot run as asked.
+        """
+        residual = read.residual if isinstance(read, PageRequest) else None
+        self._reads.check(tenant=read.tenant, revision=read.revision, residual=residual)
+        scope = Scope(object=read.object, filters=filters, match=match, span=span, residual=residual)
+
+        async def name() -> list[HttpRequest]:
+            made = await self._reads.prepare(scope)
+            if isinstance(read, PageRequest):
+                page = msgspec.structs.replace(read, filter=made.filter, time=made.time)
+                request = PreviewRequest(page=page)
+            else:
+                count = msgspec.structs.replace(read, filter=made.filter, time=made.time)
+                request = PreviewRequest(count=count)
+            return await self._calls.run(DriverSpec.preview_read, request, object=read.object)
+
+        return (await until_unchanged(name))[0]
 
     async def summarize(
         self,

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from dragoman_api.exports import ExportRequest
     from dragoman_api.grid import CellRequest, CountRequest, PageRequest
     from dragoman_api.http import Http
+    from dragoman_api.previews import PreviewRequest
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
@@ -204,6 +205,16 @@ class MemoryDriver:
     async def count_rows(self, request: CountRequest) -> int:
         """Count the rows that the filter leaves."""
         return len(self._rows(request, request.revision))
+
+    @hookimpl
+    async def preview_read(self, request: PreviewRequest) -> list[HttpRequest]:
+        """Name the one request that reads all rows, of which every read is made here."""
+        revision = request.read.revision
+        if (page := request.page) is not None:
+            revision = revision or str(self.server.revision)
+            if page.cursor is not None:
+                revision, _ = cursors.unseal(page.cursor, cursors.query_of(page), tuple[str, int])
+        return [HttpRequest("GET", _path(request.read.object) + (f"?revision={revision}" if revision else ""))]
 
     @hookimpl
     async def summarize_column(self, request: SummaryRequest) -> ColumnSummary:

@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from dragoman_api import DragomanError, Note, Page, PageRequest
 from dragoman_api.cells import Json, widened
-from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
+from dragoman_api.errors import QueryError, RowNotFoundError, UnsupportedOperationError, WindowExceededError
 from dragoman_api.json_text import encode
 from dragoman_api.kit import cursors
 from dragoman_api.kit.column_choice import choose
@@ -38,7 +38,7 @@ from .time_ranges import within
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from dragoman_api import Cell, CellRequest, CompiledFilter
+    from dragoman_api import Cell, CellRequest, CompiledFilter, HttpRequest
     from dragoman_elasticsearch.connect import Features
 
 WINDOW = 10_000
@@ -112,6 +112,17 @@ class PageQuery:
         except WindowExceededError as error:
             raise (yield from _explained(error, request, self.connection)) from error
         return self._page(found.hits.hits, found.notes(), found.count)
+
+    def request_by_offset(self) -> HttpRequest:
+        """Return the request of the page, for a preview.
+
+        Raises:
+            UnsupportedOperationError: The page reaches past the window.
+        """
+        if self.deep:
+            reason = f"a page that reaches past row {self.window:,} takes several requests, each built from an answer"
+            raise UnsupportedOperationError(reason, hint="ask for earlier rows")
+        return next(self.shallow_page())
 
     def deep_page(self, pager: Pager) -> Exchange[Page]:
         """Fetch the page through a pager."""

@@ -104,12 +104,17 @@ class _PageQuery:
         if reach > WINDOW:
             raise error_answers.window_exceeded(reach, WINDOW)
 
-    def page(self) -> Exchange[Page]:
-        """Fetch the page, and the total if requested."""
+    def requests(self) -> Exchange[tuple[IdWindow | None, list[HttpRequest]]]:
+        """Return the requests of the page, with the ids among which it should be."""
         window = yield from self._window()
         requests = [self._list() if self.plain else self._search(window)]
         if self.request.total or self.here is not None:
             requests.append(graphql.count([self.view.target], where=self.where, tenant=self.tenant))
+        return window, requests
+
+    def page(self) -> Exchange[Page]:
+        """Fetch the page, and the total if requested."""
+        window, requests = yield from self.requests()
         replies = yield requests
         notes = list(self.notes)
         if self.plain:
@@ -233,6 +238,19 @@ def page(request: PageRequest, view: View) -> Exchange[Page]:
         QueryError: A column does not exist, the filter is another object's, or the server refused.
         FilterNotSupportedError: The filter is evaluated here in part, and the page does not allow it.
     """
+    return (yield from _query(request, view).page())
+
+
+def preview(request: PageRequest | CountRequest, view: View) -> Exchange[list[HttpRequest]]:
+    """Return the requests of a page or a count; raises what these raise before they send."""
+    if isinstance(request, PageRequest):
+        _, requests = yield from _query(request, view).requests()
+        return requests
+    where = where_of(request.object, request.filter, what="a count")
+    return [graphql.count([view.target], where=where, tenant=view.tenant(request.tenant))]
+
+
+def _query(request: PageRequest, view: View) -> _PageQuery:
     keys, notes = compile_sort(request.sort, view)
     body = filters.body(request.object, request.filter)
     if body.residual is not None and request.residual is None:
@@ -249,7 +267,7 @@ def page(request: PageRequest, view: View) -> Exchange[Page]:
         here=here,
     )
     query.check()
-    return (yield from query.page())
+    return query
 
 
 def _residual(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from anyio.to_thread import run_sync
 
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.http_settings import path_prefix
 from dragoman_workbench.downloads import Downloads
 from dragoman_workbench.messages import ROUTES, Done, Pinged, Preferences, State
 from dragoman_workbench.remembered import Remembered
@@ -87,7 +86,7 @@ def make_routes(
         ConnectionRoom(runtime, connections, rules),
         GridRoom(connections),
         ChangeRoom(connections, downloads),
-        ConsoleRoom(connections, remembered, front.address),
+        ConsoleRoom(connections, remembered),
         exports,
         MarketplaceRoom(runtime),
     )
@@ -209,12 +208,3 @@ class _Front:
         """Set a preference."""
         await self._remembered.set(asked.key, asked.value)
         return Done()
-
-    def address(self, name: str) -> str:
-        """Return a connection's address for commands to copy."""
-        values = self._runtime.connections.get(name).values
-        secure = values.get("ssl_mode") not in (None, "disabled")
-        host, port = str(values.get("host", "localhost")), values.get("port")
-        host = f"[{host}]" if ":" in host else host
-        prefix = path_prefix(str(values.get("path_prefix") or ""))
-        return f"{'https' if secure else 'http'}://{host}{f':{port}' if port else ''}{prefix}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from dragoman import DragomanError
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
     from dragoman import Answer
-    from dragoman_api import ConsoleRequest, HttpRequest
+    from dragoman_api import ConsoleRequest
     from dragoman_workbench.messages import CompleteAsked, ExecuteAsked, Message, OnConnection, ParseAsked
     from dragoman_workbench.open_connections import OpenConnections
     from dragoman_workbench.remembered import Remembered
@@ -29,8 +28,8 @@ FAILED_STATUS = 400
 class ConsoleRoom:
     """Routes of the console."""
 
-    def __init__(self, connections: OpenConnections, remembered: Remembered, address: Callable[[str], str]) -> None:
-        self._open, self._remembered, self._address = connections, remembered, address
+    def __init__(self, connections: OpenConnections, remembered: Remembered) -> None:
+        self._open, self._remembered = connections, remembered
 
     @property
     def routes(self) -> Mapping[str, Callable[[Any], Awaitable[Message]]]:
@@ -46,11 +45,10 @@ class ConsoleRoom:
         """Split a text into requests; nothing is sent."""
         session = await self._open.session(asked.connection)
         found = await session.parse(asked.text, variables=asked.variables)
-        address = self._address(asked.connection)
         return Parsed(
             requests=[
                 ParsedRequest(
-                    request=each.request, writes=each.writes, line=each.line, curl=curl(each.request, address=address)
+                    request=each.request, writes=each.writes, line=each.line, curl=session.curl.command(each.request)
                 )
                 for each in found
             ]
@@ -120,11 +118,3 @@ def _told(answer: Answer, request: ConsoleRequest, seconds: float) -> ConsoleAns
         failed=answer.failed,
         seconds=seconds,
     )
-
-
-def curl(request: HttpRequest, *, address: str) -> str:
-    """Return a request as a command of curl, without credentials."""
-    words = ["curl", "-X", quote(request.method), quote(f"{address}{request.path}")]
-    if request.body is not None:
-        words += ["-H", quote(f"Content-Type: {request.content_type}"), "--data-binary", quote(request.body)]
-    return " ".join(words)

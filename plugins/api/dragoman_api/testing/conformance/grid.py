@@ -11,7 +11,8 @@ import pytest
 from dragoman_api.cells import ELLIPSIS, MISSING, CutBytes, CutJson, CutText, Json, is_cut
 from dragoman_api.columns import ColumnKind, Written
 from dragoman_api.errors import QueryError, RowNotFoundError, WindowExceededError
-from dragoman_api.grid import CellRequest, Sort
+from dragoman_api.grid import CellRequest, CountRequest, PageRequest, Sort
+from dragoman_api.previews import PreviewRequest
 from dragoman_api.testing.target import SAMPLE, identity
 
 if TYPE_CHECKING:
@@ -59,6 +60,24 @@ class GridConformance:
         whole, chosen = await target.page(limit=7), await target.page(limit=7, columns=names)
         assert [column.name for column in chosen.columns] == names
         assert [row.to_dict() for row in chosen.rows] == [{name: row[name] for name in names} for row in whole.rows]
+
+    async def test_a_preview_names_the_requests_that_a_read_sends_first(self, target: Target) -> None:
+        """The requests of `preview_read` are those that `fetch_page` and `count_rows` send, byte for byte."""
+        target.needs("describe_object", "fetch_page", "count_rows", "preview_read")
+        await target.describe()
+        page = PageRequest(object=target.object, limit=3)
+        count = CountRequest(object=target.object)
+        for asked, read, request in (
+            (PreviewRequest(page=page), target.driver.fetch_page, page),
+            (PreviewRequest(count=count), target.driver.count_rows, count),
+        ):
+            await read(request)  # what a driver learns once is known from here on
+            named = await target.driver.preview_read(asked)
+            mark = target.sent()
+            await read(request)
+            sent = target.since(mark)
+            assert named, "a read sends something"
+            assert target.log is None or not [each for each in named if each not in sent], asked
 
     async def test_pages_tile_the_rows(self, target: Target) -> None:
         """Whatever the page size, walking by offset, or else by cursor, returns every row once, in one order."""

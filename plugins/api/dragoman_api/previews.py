@@ -1,0 +1,30 @@
+"""Previews of reads: which requests would be sent for a page or a count."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .grid import CountRequest, PageRequest
+
+
+class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The read whose requests are wanted: either a page or a count.
+
+    Attributes:
+        page: As `fetch_page` would receive it.
+        count: As `count_rows` would receive it.
+    """
+
+    page: PageRequest | None = None
+    count: CountRequest | None = None
+
+    def __post_init__(self) -> None:
+        if (self.page is None) is (self.count is None):
+            raise ValueError("a preview is of either a page or a count")
+
+    @property
+    def read(self) -> PageRequest | CountRequest:
+        """The read itself."""
+        found = self.page or self.count
+        assert found is not None
+        return found

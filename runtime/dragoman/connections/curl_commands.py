@@ -1,0 +1,95 @@
+"""Requests of a connection as commands of curl: secrets are shell variables, TLS is as the SSL mode says."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from shlex import quote
+from typing import TYPE_CHECKING, Self
+
+from dragoman_api.connections import AuthScheme, SslMode
+
+if TYPE_CHECKING:
+    from dragoman_api.changes import HttpRequest
+    from dragoman_api.connections import Profile
+
+LONGEST = 100_000
+"""Bytes of a body that stands in the command itself; Linux takes 128 KiB per argument, so a longer one is piped in."""
+
+_GLOBBED = re.compile(r"[\[\]{}]")
+_DOTTED = re.compile(r"/(\.|%2e){1,2}(/|\?|$)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurlCommands:
+    """The commands of one connection.
+
+    Attributes:
+        address: Scheme, host and port.
+        options: Options of every command, quoted.
+        variables: The shell variables that they read, with what each holds.
+        notes: Where curl cannot do as dragoman does.
+    """
+
+    address: str
+    options: tuple[str, ...] = ()
+    variables: dict[str, str]
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, profile: Profile, *, ca_file: str = "") -> Self:
+        """Build the commands of a connection; no secret of the profile gets into them.
+
+        Args:
+            profile: The connection.
+            ca_file: The path of its CA file, if it has one.
+        """
+        prefix = re.sub(r"[^A-Z0-9]", "_", profile.name.upper())
+        prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
+        options, variables = _credentials(profile, prefix)
+        notes = []
+        if profile.ssl_mode.https:
+            checked = profile.ssl_mode.verifies and not profile.skip_tls_verification
+            options += ([f"--cacert {quote(ca_file)}"] if ca_file else []) if checked else ["-k"]
+            if checked and profile.ssl_mode is SslMode.VERIFY_CA:
+                notes.append("curl also checks that the certificate names the host, which Verify CA does not")
+            if checked and ca_file:
+                notes.append("curl trusts the CA file alone, without the system's certificates")
+            if profile.client_certificate:
+                options.append(f"--cert {quote(profile.client_certificate)}")
+            if profile.client_certificate and profile.secrets.get("client_key_password"):
+                name = f"{prefix}_KEY_PASSWORD"
+                options.append(f'--pass "${name}"')
+                variables[name] = "the password of the client certificate's key"
+        return cls(address=profile.base_url, options=tuple(options), variables=variables, notes=tuple(notes))
+
+    def command(self, request: HttpRequest) -> str:
+        r"""Return a request as a command that can be pasted.
+
+        >>> from dragoman_api.changes import HttpRequest
+        >>> CurlCommands(address="http://h:1", variables={}).command(HttpRequest("POST", "/a", "it's"))
+        'curl -X POST http://h:1/a -H \'Content-Type: application/json\' --data-raw \'it\'"\'"\'s\''
+        """
+        url = f"{self.address}{request.path}"
+        words = ["curl", "-I" if request.method == "HEAD" else f"-X {quote(request.method)}", quote(url), *self.options]
+        words += ["-g"] if _GLOBBED.search(url) else []
+        words += ["--path-as-is"] if _DOTTED.search(request.path) else []
+        if request.body is None:
+            return " ".join(words)
+        words.append(f"-H {quote(f'Content-Type: {request.content_type}')}")
+        if len(request.body.encode(errors="replace")) > LONGEST:
+            return f"printf %s {quote(request.body)} | {' '.join(words)} --data-binary @-"
+        return " ".join([*words, f"--data-raw {quote(request.body)}"])
+
+
+def _credentials(profile: Profile, prefix: str) -> tuple[list[str], dict[str, str]]:
+    """Return the options that authorize a request, and the variables in them."""
+    if profile.auth_scheme is AuthScheme.NONE:
+        return [], {}
+    if profile.auth_scheme is AuthScheme.BASIC:
+        if not profile.options.get("username"):
+            return [], {}
+        user, password = f"{prefix}_USER", f"{prefix}_PASSWORD"
+        return [f'-u "${user}:${password}"'], {user: "the user name", password: "the password"}
+    key = f"{prefix}_API_KEY"
+    return [f'-H "Authorization: {profile.auth_scheme.value} ${key}"'], {key: "the API key"}

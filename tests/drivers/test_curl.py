@@ -1,0 +1,207 @@
+"""What a command would send as commands of curl, run by a shell against servers that compare it with the driver's."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+import pytest
+from drivers.elasticsearch import rig as elasticsearch
+from drivers.weaviate import rig as weaviate
+
+from dragoman.connections.curl_commands import LONGEST, CurlCommands
+from dragoman_api import CountRequest, Filter, HttpRequest, Insert, PageRequest, Profile, Sort
+from dragoman_api.connections import AuthScheme, Secrets, SslMode
+from dragoman_api.errors import UnsupportedOperationError
+from dragoman_api.previews import PreviewRequest
+from fakes.certificates import make_certificates
+from fakes.elasticsearch import ApiKey, FakeElasticsearch
+from fakes.weaviate import FakeWeaviate
+from fakes.weaviate import User as WeaviateUser
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from drivers import rigging
+
+    from fakes.certificates import Certificates
+
+needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+COMPARED = ("Authorization", "Content-Type")
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    return make_certificates(tmp_path_factory.mktemp("tls"), "localhost")
+
+
+def of(profile: Profile, **more: Any) -> CurlCommands:
+    return CurlCommands.of(profile, **more)
+
+
+def arrived(fake: Any, since: int) -> list[tuple[object, ...]]:
+    return [
+        (each.method, each.path, each.query, each.body, *(each.headers.get(name) for name in COMPARED))
+        for each in fake.requests[since:]
+    ]
+
+
+async def run(command: str, **secrets: str) -> bytes:
+    """Paste a command into a shell."""
+    environment = {"PATH": "/usr/bin:/bin", "CURL_HOME": "/", **secrets}
+    return (await anyio.run_process(["sh"], input=f"{command}\n".encode(), env=environment)).stdout
+
+
+async def expect_same(fake: Any, rig: rigging.Rig, curl: CurlCommands, page: PageRequest, **secrets: str) -> None:
+    """A page that the driver fetches and the commands of its preview arrive as the same requests."""
+    await rig.driver.fetch_page(page)
+    named = await rig.driver.preview_read(PreviewRequest(page=page))
+    before = len(fake.requests)
+    await rig.driver.fetch_page(page)
+    sent = [each for each in arrived(fake, before) if any(each[0] == one.method and one.body and
+            each[3] == one.body.encode() for one in named)]  # fmt: skip
+    before = len(fake.requests)
+    for request in named:
+        await run(curl.command(request), **secrets)
+    typed = arrived(fake, before)
+    assert typed
+    assert sorted(map(str, typed)) == sorted(map(str, sent))
+
+
+@needs_curl
+async def test_a_page_a_count_and_a_write_with_a_password() -> None:
+    async with FakeElasticsearch(users={"ada": "pä:'$ss"}) as fake:
+        secrets = Secrets(values={"password": "pä:'$ss"})
+        profile = elasticsearch.profile(
+            fake.url, auth_scheme=AuthScheme.BASIC, options={"username": "ada"}, secrets=secrets
+        )
+        curl, typed = of(profile), {"SHOP_USER": "ada", "SHOP_PASSWORD": "pä:'$ss"}
+        async with elasticsearch.connected(profile, version="8.19.21") as es:
+            name = await es.index({"t": {"type": "keyword"}, "n": {"type": "long"}}, [{"t": "it's $(x)", "n": 1}])
+            compiled = await es.filter(name, Filter("t", "=", "it's $(x)"))
+            page = PageRequest(object=name, filter=compiled, sort=[Sort("n")], limit=7)
+            await expect_same(fake, es, curl, page, **typed)
+            [count] = await es.driver.preview_read(PreviewRequest(count=CountRequest(object=name, filter=compiled)))
+            assert json.loads(await run(curl.command(count), **typed))["count"] == 1
+            plan = await es.plan(Insert(name, {"t": "@new\n'\"\\", "n": 2}, "2"))
+            before = len(fake.requests)
+            await run(curl.command(plan.planned[0].request), **typed)
+            [written] = arrived(fake, before)
+            assert written[3] == (plan.planned[0].request.body or "").encode()
+            assert await es.source(name, "2") == '{"t":"@new\\n\'\\"\\\\","n":2}'
+            assert "pä" not in curl.command(count)
+
+
+@needs_curl
+async def test_an_api_key_over_tls_with_a_ca_file(certificates: Certificates) -> None:
+    key = ApiKey("id1", "secret")
+    async with FakeElasticsearch(tls=certificates, api_keys=[key]) as fake:
+        profile = elasticsearch.profile(
+            fake.url.replace("127.0.0.1", "localhost"), ssl_mode=SslMode.VERIFY_IDENTITY,
+            ca_pem=certificates.ca.read_text(), auth_scheme=AuthScheme.API_KEY,
+            secrets=Secrets(values={"api_key": key.encoded}),
+        )  # fmt: skip
+        curl = of(profile, ca_file=str(certificates.ca))
+        async with elasticsearch.connected(profile, version="8.19.21") as es:
+            name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
+            await expect_same(fake, es, curl, PageRequest(object=name), SHOP_API_KEY=key.encoded)
+        unchecked = of(msgspec.structs.replace(profile, ssl_mode=SslMode.PREFERRED))
+        for commands in (curl, unchecked):
+            found = await run(commands.command(HttpRequest("GET", "/")), SHOP_API_KEY=key.encoded)
+            assert json.loads(found)["tagline"]
+
+
+@needs_curl
+async def test_a_page_of_weaviate_with_its_key() -> None:
+    async with FakeWeaviate(keys={"a key": WeaviateUser("admin", admin=True)}) as fake:
+        profile = weaviate.profile(fake.url, **weaviate.keyed("a key"))
+        async with weaviate.connected(profile) as wv:
+            name = await wv.collection({"t": "text", "i": "int"}, [{"t": "tea", "i": 1}, {"t": "sea", "i": 2}])
+            compiled = await wv.filter(name, Filter("i", ">=", "2"))
+            for page in (PageRequest(object=name, filter=compiled), PageRequest(object=name, sort=[Sort("i")])):
+                await expect_same(fake, wv, of(profile), page, LIBRARY_API_KEY="a key")
+            [listed, _] = await wv.driver.preview_read(PreviewRequest(page=PageRequest(object=name)))
+            found = json.loads(await run(of(profile).command(listed), LIBRARY_API_KEY="a key"))
+            assert len(found["objects"]) == 2
+
+
+async def test_a_page_past_the_window_has_no_preview() -> None:
+    async with elasticsearch.on_fake("8.19.21") as es:
+        name = await es.index({"n": {"type": "long"}}, [{"n": 1}])
+        await es.driver.describe_object(name)
+        with pytest.raises(UnsupportedOperationError, match="takes several requests"):
+            await es.driver.preview_read(PreviewRequest(page=PageRequest(object=name, offset=10_000)))
+
+
+def test_a_preview_is_of_one_read() -> None:
+    for given in ({}, {"page": PageRequest(object="a"), "count": CountRequest(object="a")}):
+        with pytest.raises(ValueError, match="either"):
+            PreviewRequest(**given)
+
+
+def commands(**more: Any) -> CurlCommands:
+    return of(Profile(**{"name": "my-shop", "type": "x", "host": "h", "port": 1} | more))
+
+
+@pytest.mark.parametrize("path", ["/a'b", "/$(touch pwned)", "/a b;x", "/-o"])
+def test_curl_is_quoted(path: str) -> None:
+    words = shlex.split(commands().command(HttpRequest("POST", path, "@it's")))
+    assert words[:4] == ["curl", "-X", "POST", f"http://h:1{path}"]
+    assert words[-2:] == ["--data-raw", "@it's"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "variables"),
+    [
+        ({}, [], []),
+        ({"auth_scheme": AuthScheme.BASIC}, [], []),
+        ({"auth_scheme": AuthScheme.BASIC, "options": {"username": "ada"}}, ["-u", "$MY_SHOP_USER:$MY_SHOP_PASSWORD"],
+         ["MY_SHOP_USER", "MY_SHOP_PASSWORD"]),
+        ({"auth_scheme": AuthScheme.BEARER}, ["-H", "Authorization: Bearer $MY_SHOP_API_KEY"], ["MY_SHOP_API_KEY"]),
+        ({"name": "1a.é", "auth_scheme": AuthScheme.API_KEY}, ["-H", "Authorization: ApiKey $_1A___API_KEY"],
+         ["_1A___API_KEY"]),
+        ({"ssl_mode": SslMode.PREFERRED}, ["-k"], []),
+        ({"ssl_mode": SslMode.REQUIRED}, ["-k"], []),
+        ({"ssl_mode": SslMode.VERIFY_IDENTITY, "skip_tls_verification": True}, ["-k"], []),
+        ({"ssl_mode": SslMode.VERIFY_IDENTITY}, [], []),
+        ({"ssl_mode": SslMode.VERIFY_CA, "client_certificate": "/a b.pem"}, ["--cert", "/a b.pem"], []),
+        ({"ssl_mode": SslMode.REQUIRED, "client_certificate": "/a.pem",
+          "secrets": Secrets(values={"client_key_password": "x"})},
+         ["-k", "--cert", "/a.pem", "--pass", "$MY_SHOP_KEY_PASSWORD"], ["MY_SHOP_KEY_PASSWORD"]),
+    ],
+)  # fmt: skip
+def test_secrets_are_variables_and_tls_is_as_the_mode_says(
+    more: dict[str, Any], words: list[str], variables: list[str]
+) -> None:
+    made = commands(**more)
+    assert shlex.split(made.command(HttpRequest("GET", "/")))[4:] == words
+    assert list(made.variables) == variables
+
+
+def test_what_curl_cannot_do_alike_is_said() -> None:
+    made = of(Profile(name="a", type="x", host="h", port=1, ssl_mode=SslMode.VERIFY_CA), ca_file="/ca.pem")
+    assert len(made.notes) == 2
+    assert "--cacert /ca.pem" in made.command(HttpRequest("GET", "/"))
+
+
+@needs_curl
+async def test_bodies_arrive_byte_for_byte_however_long_and_paths_unchanged(tmp_path: Path) -> None:
+    async with FakeElasticsearch() as fake:
+        made = of(elasticsearch.profile(fake.url))
+        body = json.dumps({"x": "%s 'ä\\n' " * LONGEST})
+        for request in (
+            HttpRequest("POST", "/_bulk", body),
+            HttpRequest("POST", "/_bulk", '{"a":1}\n', "application/x-ndjson"),
+            HttpRequest("GET", "/a/../b?x=[1-3]{a,b}"),
+            HttpRequest("HEAD", "/"),
+        ):
+            before = len(fake.requests)
+            await run(f"cd {tmp_path} && {made.command(request)}")
+            [one] = fake.requests[before:]
+            assert (one.method, one.body) == (request.method, (request.body or "").encode())
+            assert f"{one.path}{'?' if one.query else ''}{one.query}" == request.path
+        assert list(tmp_path.iterdir()) == []
