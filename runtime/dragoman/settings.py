@@ -127,6 +127,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         guards: Settings of the built-in automations.
         registries: Registries in lookup order, before the bundled one.
         allow_stale: Accept a registry's expired signatures; each use is recorded in the audit log.
+        queries: A folder of saved queries that a team shares, one TOML file each; empty for none.
         keep_alive: Seconds for which an interrupted export can be resumed, where the server must hold something for it.
     """
 
@@ -135,6 +136,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     guards: Guards = Guards()
     registries: list[RegistryEntry] = []
     allow_stale: bool = False
+    queries: str = ""
     keep_alive: Annotated[int, msgspec.Meta(ge=1)] = 300
 
 

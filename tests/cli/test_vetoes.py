@@ -62,11 +62,13 @@ VETOED = {
 }
 LOOKING = {  # at files of this machine, and at registries
     "completion", "connections list", "connections show", "doctor", "plugins browse", "plugins list", "plugins show",
-    "plugins verify", "plugins why", "registry list",
+    "plugins verify", "plugins why", "queries list", "queries show", "registry list",
 }  # fmt: skip
 CONFIGURING = {
     "connections migrate",
     "connections remove",
+    "queries remove",
+    "queries save",
     "registry add",
     "registry remove",
 }  # what a person may as well write into the files

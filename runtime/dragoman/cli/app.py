@@ -42,6 +42,7 @@ _ROOMS = {
     "open": "open_prompt:open_",
     "page": "grid:page",
     "plugins": "plugins:plugins",
+    "queries": "queries:queries",
     "registry": "registry:registry",
     "run": "run:run",
     "summarize": "summarize:summarize",

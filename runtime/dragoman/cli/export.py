@@ -17,6 +17,7 @@ from .global_options import Command
 from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
+from .queries import queried
 from .read_options import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_names, timed
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @click.option("--resume", is_flag=True, help="Continue an interrupted export of the same rows to FILE.")
 @click.option("--keep-alive", metavar="TIME", help="How long an interrupted export can be resumed: 90s, 30m, 2h.")
 @click.option("--no-manifest", is_flag=True, help="Write no FILE.manifest.json.")
+@queried
 @opens
 async def export(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,

@@ -13,9 +13,11 @@ from .common_arguments import CONNECTION, OBJECT
 from .curl import AS_CURL
 from .global_options import Command
 from .opening import opens
+from .queries import SAVE_AS, queried, with_defaults
 from .read_options import (
     COLUMNS,
     REVISION,
+    SORT,
     TENANT,
     filtered,
     formatted,
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 @CONNECTION
 @OBJECT
 @filtered
-@click.option("--sort", multiple=True, metavar="[-]COL", help="A column; with a hyphen, descending. Repeatable.")
+@SORT
 @click.option("--limit", default=100, show_default=True, type=int, help="Number of rows on the page.")
 @click.option("--offset", default=0, type=int, help="Number of rows to skip before the page.")
 @click.option("--last", is_flag=True, help="Show the last rows instead of the first.")
@@ -54,7 +56,9 @@ if TYPE_CHECKING:
 )
 @click.option("--no-total", is_flag=True, help="Do not count all matching rows.")
 @AS_CURL
+@SAVE_AS
 @formatted
+@queried
 @opens
 async def page(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
@@ -76,6 +80,7 @@ async def page(
         raise click.UsageError("--last cannot be combined with --offset or --cursor")
     if last and residual is not None:
         raise click.UsageError("--last cannot be combined with --residual: it counts all rows")
+    columns, sort = await with_defaults(options, session.name, object, columns=columns, sort=sort)
     rows, sorts = parse_rows(filters, raw), parse_sort(sort)
     if as_curl:
         if last:
@@ -139,6 +144,7 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
 @REVISION
 @timed
 @AS_CURL
+@queried
 @opens
 async def count(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,

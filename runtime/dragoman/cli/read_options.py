@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound="Callable[..., Any]")
 COLUMNS = click.option("--columns", metavar="A,B,…", help="Only these columns, in this order.")
+SORT = click.option("--sort", multiple=True, metavar="[-]COL", help="A column; with a hyphen, descending. Repeatable.")
 ESCAPE = click.option(
     "--escape-formulas",
     is_flag=True,

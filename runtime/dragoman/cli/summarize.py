@@ -12,6 +12,7 @@ from . import output
 from .common_arguments import CONNECTION, OBJECT
 from .global_options import Command
 from .opening import opens
+from .queries import queried
 from .read_options import REVISION, TENANT, filtered, timed
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 @TENANT
 @REVISION
 @timed
+@queried
 @opens
 async def summarize(
     options: Options, session: Session, *, object: str, column: str, filters: tuple[str, ...], raw: tuple[str, ...],

@@ -22,6 +22,8 @@ MAX_TEXT = 16_384
 """Maximum characters of one saved value."""
 MAX_FIELDS = 200
 """Maximum fields of one saved connection."""
+QUERIES, OBJECTS = "queries", "objects"
+"""Sections of a connection that are no fields of its form; see `saved_queries`."""
 SHOWN = 20
 """Maximum number of names that a message about an unknown one lists."""
 FORMS = (
@@ -119,7 +121,8 @@ class Connections:
         if len(values) > MAX_FIELDS:
             reason = f"{self._path}: [{name}] has {len(values)} fields, {MAX_FIELDS} are read"
             raise ConfigurationError(reason, hint="no form has that many fields; check where the file comes from")
-        rest = {key: self._value(f"[{name}] {key}", value) for key, value in values.items() if key != "type"}
+        told = {key: value for key, value in values.items() if key not in ("type", QUERIES, OBJECTS)}
+        rest = {key: self._value(f"[{name}] {key}", value) for key, value in told.items()}
         return SavedConnection(name=name, type=values["type"], values=rest)
 
     def _value(self, where: str, value: object) -> Saved:
@@ -167,7 +170,7 @@ class Connections:
             document[connection.name] = table
         values = {key: value for key, value in connection.values.items() if value is not None}
         wanted = {"type": connection.type, **values}
-        for key in [key for key in table if key not in wanted]:
+        for key in [key for key in table if key not in (*wanted, QUERIES, OBJECTS)]:
             del table[key]
         for key, value in wanted.items():
             recorded = _inline(value) if isinstance(value, Reference) else value
@@ -188,6 +191,42 @@ class Connections:
         self._write(document)
         self._secrets.forget(name, but={})
         self.reached.forget(name)
+
+    def section(self, name: str, key: str) -> dict[str, Any]:
+        """Return a section of one connection, as it stands in the file: ``queries`` or ``objects``.
+
+        Raises:
+            ConfigurationError: No connection has that name, the section is no table, or the file cannot be used.
+        """
+        self.check_saved(name)
+        entry = self._entries()[name]
+        found = entry.get(key, {}) if isinstance(entry, dict) else {}
+        if not isinstance(found, dict):
+            raise ConfigurationError(f"{self._path}: [{name}] {key} is no table", hint=f"write [{name}.{key}.NAME]")
+        return found
+
+    def find_section(self, name: str, key: str) -> dict[str, Any]:
+        """Return a section as `section` does; an empty one if no connection has that name."""
+        return self.section(name, key) if name in self._entries() else {}
+
+    def change_section(self, name: str, key: str, entry: str, values: Mapping[str, Any] | None) -> None:
+        """Write one table of a section, keeping the file's comments; None deletes it. Raises as `save`."""
+        import tomlkit
+
+        self.section(name, key)
+        document = self._document()
+        if key not in document[name]:
+            document[name][key] = tomlkit.table(is_super_table=True)
+        if values is None:
+            del document[name][key][entry]
+        else:
+            table = tomlkit.table()
+            for field, value in values.items():
+                table[field] = value
+            document[name][key][entry] = table
+        if not document[name][key]:
+            del document[name][key]
+        self._write(document)
 
     def check_saved(self, name: str) -> None:
         """Refuse a name that has no saved entry, usable or not. Raises ConfigurationError."""

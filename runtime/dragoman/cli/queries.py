@@ -1,0 +1,207 @@
+"""Saved queries: the commands that keep them, and `@NAME` in place of an object."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import output
+from .common_arguments import CONNECTION, OBJECT
+from .global_options import Command, Group
+from .read_options import COLUMNS, SORT, filtered, parse_names, timed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from dragoman.connections.saved_queries import SavedQueries, SavedQuery
+    from dragoman.sessions.time_spans import Span
+
+    from .options import Options
+
+    Work = Callable[..., Coroutine[Any, Any, int | None]]
+
+SAVE_AS = click.option("--save-as", metavar="NAME", help="Save these options under a name, for @NAME.")
+ALL_COLUMNS = "*"
+
+
+def queried(work: Work) -> Callable[..., Coroutine[Any, Any, int | None]]:
+    """Let a command take ``@NAME`` as its object; ``@@…`` is an object whose name begins with ``@``.
+
+    Filters of the command line are added to those of the query; every other option takes the place of the query's.
+    """
+
+    @wraps(work)
+    def run(**given: Any) -> Coroutine[Any, Any, int | None]:
+        context = click.get_current_context()
+        options: Options = context.obj
+        name, save_as = given["connection"], given.pop("save_as", None)
+        if given["object"].startswith("@@"):
+            given["object"] = given["object"][1:]
+        elif given["object"].startswith("@"):
+            given = _merged(_queries(options, name).get(given["object"][1:]), given, explicit=_explicit(context))
+        if given.get("columns") == ALL_COLUMNS and "sort" not in given:  # a page needs to know
+            given["columns"] = None
+        if not save_as:
+            return work(**given)
+        return _saving(_queries(options, name), save_as.removeprefix("@"), _made(**given), work(**given))
+
+    return run
+
+
+def _explicit(context: click.Context) -> set[str]:
+    from click.core import ParameterSource
+
+    return {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+
+
+def _queries(options: Options, name: str) -> SavedQueries:
+    from dragoman.connections.saved_connections import Connections
+    from dragoman.connections.saved_queries import SavedQueries
+    from dragoman.settings import read_settings
+
+    paths = options.paths()
+    return SavedQueries(Connections(paths), name, folder=read_settings(paths).queries)
+
+
+async def _saving(
+    queries: SavedQueries, name: str, query: SavedQuery, work: Coroutine[Any, Any, int | None]
+) -> int | None:
+    import anyio
+
+    code = await work
+    if not code:
+        await anyio.to_thread.run_sync(queries.save, name, query)
+        output.say(f"saved as @{name}")
+    return code
+
+
+def _merged(query: SavedQuery, given: dict[str, Any], *, explicit: set[str]) -> dict[str, Any]:
+    from dragoman.sessions.time_spans import Span
+
+    made = given | {"object": query.object}
+    made["filters"] = (*query.filters, *given["filters"])
+    made["raw"] = (*query.raw, *given["raw"])
+    if "match" not in explicit:
+        made["match"] = query.match
+    if given["span"] == Span():
+        made["span"] = Span(since=query.since, until=query.until)
+    if "columns" in given and not given["columns"] and query.columns:
+        made["columns"] = ",".join(query.columns)
+    if "sort" in given and not given["sort"]:
+        made["sort"] = tuple(query.sort)
+    return made
+
+
+async def with_defaults(
+    options: Options, connection: str, object_: str, *, columns: str | None, sort: tuple[str, ...]
+) -> tuple[str | None, tuple[str, ...]]:
+    """Return the columns and the sort of a page: those asked for, else the object's defaults, which are told."""
+    if columns == ALL_COLUMNS:
+        return None, sort
+    import anyio
+
+    found = await anyio.to_thread.run_sync(lambda: _queries(options, connection).defaults(object_))
+    applied = []
+    if found.columns and not columns:
+        columns = ",".join(found.columns)
+        applied.append(f"columns {columns}")
+    if found.sort and not sort:
+        sort = tuple(found.sort)
+        applied.append(f"sort {','.join(sort)}")
+    if applied:
+        options.say(f"defaults of {object_}: {', '.join(applied)} (--columns '*' ignores them)")
+    return columns, sort
+
+
+def _made(
+    *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str, span: Span,
+    sort: tuple[str, ...] = (), columns: str | None = None, **_: Any,
+) -> SavedQuery:  # fmt: skip
+    """Return the options of a command line as a query; refuse what cannot be read."""
+    import msgspec
+
+    from dragoman.connections.saved_queries import SavedQuery
+    from dragoman_api.errors import ConfigurationError
+
+    from .filters import parse_rows, parse_sort
+
+    parse_rows(filters, raw)
+    parse_sort(sort)
+    told = {
+        "object": object, "filters": [*filters], "raw": [*raw], "match": match, "sort": [*sort],
+        "columns": (parse_names(columns) or []) if columns != ALL_COLUMNS else [], "since": span.since,
+        "until": span.until,
+    }  # fmt: skip
+    try:
+        return msgspec.convert(told, SavedQuery)
+    except msgspec.ValidationError as error:
+        raise ConfigurationError(f"the query cannot be saved: {error}") from error
+
+
+@click.group("queries", cls=Group)
+def queries() -> None:
+    """Save rows to ask for again: dragoman page NAME @QUERY."""
+
+
+@queries.command("save", cls=Command)
+@CONNECTION
+@click.argument("query", metavar="QUERY")
+@OBJECT
+@filtered
+@SORT
+@COLUMNS
+@timed
+@click.option("--replace", is_flag=True, help="Replace a query of that name.")
+@click.pass_obj
+def save(options: Options, /, *, connection: str, query: str, replace: bool, **given: Any) -> None:
+    """Save a query beside its connection; nothing is sent."""
+    _queries(options, connection).save(query.removeprefix("@"), _made(**given), replace=replace)
+    options.result({"saved": query.removeprefix("@")}, f"saved as @{query.removeprefix('@')}")
+
+
+@queries.command("list", cls=Command)
+@CONNECTION
+@click.pass_obj
+def list_(options: Options, *, connection: str) -> None:
+    """List the queries of a connection, and those that a team shares."""
+    found, hidden = _queries(options, connection).all()
+    rows = [[f"@{name}", query.object, place] for name, (place, query) in found.items()]
+    document = [{"name": name, "place": place, "query": query} for name, (place, query) in found.items()]
+    unusable = {name: error.message for name, error in hidden.items()}
+    nothing = f"no queries yet: dragoman queries save {connection} NAME OBJECT"
+    options.listing({"queries": document, "unusable": unusable}, ["QUERY", "OBJECT", "PLACE"], rows, nothing=nothing)
+    if not options.json:
+        for reason in unusable.values():
+            output.say(reason)
+
+
+@queries.command("show", cls=Command)
+@CONNECTION
+@click.argument("query", metavar="QUERY")
+@click.pass_obj
+def show(options: Options, *, connection: str, query: str) -> None:
+    """Show a query as the command that it stands for."""
+    import shlex
+
+    found = _queries(options, connection).get(query.removeprefix("@"))
+    words = ["dragoman", "page", connection, found.object]
+    for option, values in (("--filter", found.filters), ("--raw", found.raw)):
+        words += [word for value in values for word in (option, value)]
+    words += ["--match", found.match] if found.match != "all" else []
+    words += [f"--sort={key}" for key in found.sort]
+    words += ["--columns", ",".join(found.columns)] if found.columns else []
+    words += [word for option, text in (("--since", found.since), ("--until", found.until)) if text
+              for word in (option, text)]  # fmt: skip
+    options.result(found, shlex.join(words))
+
+
+@queries.command("remove", cls=Command)
+@CONNECTION
+@click.argument("query", metavar="QUERY")
+@click.pass_obj
+def remove(options: Options, *, connection: str, query: str) -> None:
+    """Delete a query of the connection."""
+    _queries(options, connection).remove(query.removeprefix("@"))
+    options.result({"removed": query.removeprefix("@")}, f"removed @{query.removeprefix('@')}")

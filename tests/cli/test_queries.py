@@ -1,0 +1,140 @@
+"""Saved queries: kept beside a connection or in a shared folder, asked for as @NAME, and default columns of objects."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from dragoman.cli.queries import _merged
+from dragoman.connections.saved_queries import MAX_FILE, SavedQuery
+from dragoman.sessions.time_spans import Span
+
+
+@pytest.fixture
+def saved(own):
+    own("queries", "save", "shop", "dear", "books", "--filter", "price >= 10", "--sort=-price", "--columns", "id,price")
+    return own
+
+
+def connections(machine):
+    return machine.home / "config/connections.toml"
+
+
+def test_a_saved_query_is_a_page_a_count_an_export_and_a_summary(saved):
+    assert (
+        saved("page", "shop", "@dear").out
+        == "id                   price\n2   1180591620717411303424\n1                     12.5\n"
+    )
+    assert saved("count", "shop", "@dear").out == "2\n"
+    assert [json.loads(line)["id"] for line in saved("export", "shop", "@dear").out.splitlines()] == ["1", "2"]
+    assert "note" not in saved("page", "shop", "@dear").err
+
+
+def test_options_of_the_command_line_add_filters_and_replace_the_rest(saved):
+    assert saved("count", "shop", "@dear", "--filter", "price >= 100").out == "1\n"
+    done = saved("page", "shop", "@dear", "--sort", "price", "--columns", "id")
+    assert done.out == "id\n1\n2\n"
+    assert [*saved("page", "shop", "@dear", "--columns", "*", "--json").json["rows"][0]] == [
+        "id",
+        "title",
+        "price",
+        "tags",
+    ]
+
+
+def test_match_and_time_of_a_query_hold_unless_the_command_line_names_them(saved):
+    saved(
+        "queries", "save", "shop", "some", "books", "--match", "any", "--raw", "a", "--since", "-1h", "--until", "now"
+    )
+    shown = "dragoman page shop books --raw a --match any --since -1h --until now\n"
+    assert saved("queries", "show", "shop", "some").out == shown
+    query = SavedQuery(object="books", match="any", raw=["a"], since="-1h", until="now")
+    given = {"object": "@some", "filters": ("b",), "raw": ("c",), "match": "all", "span": Span()}
+    held = _merged(query, given, explicit=set())
+    assert (held["match"], held["span"], held["raw"]) == ("any", Span(since="-1h", until="now"), ("a", "c"))
+    named = _merged(query, given | {"span": Span(all_time=True)}, explicit={"match"})
+    assert (named["match"], named["span"]) == ("all", Span(all_time=True))
+
+
+def test_an_object_whose_name_begins_with_an_at_sign_is_written_twice(own):
+    assert "'@books'" in own("page", "shop", "@@books", code=1).err
+
+
+def test_an_unknown_query_has_near_misses_and_a_name_is_taken_once(saved):
+    done = saved("page", "shop", "@deer", code=2)
+    assert "shop has no query called 'deer' (did you mean dear?)" in done.err
+    assert "try: dragoman queries list shop" in done.err
+    assert "has a query called 'dear' already" in saved("queries", "save", "shop", "dear", "orders", code=2).err
+    saved("queries", "save", "shop", "dear", "orders", "--replace")
+    assert saved("queries", "show", "shop", "@dear").out == "dragoman page shop orders\n"
+    saved("queries", "remove", "shop", "dear")
+    assert saved("queries", "list", "shop").out == ""
+    assert saved("queries", "remove", "shop", "dear", code=2).out == ""
+    assert "no connection is called 'shoop'" in saved("queries", "list", "shoop", code=2).err
+    assert "cannot name a query" in saved("queries", "save", "shop", "../x", "books", code=2).err
+    assert "error[filter-syntax]" in saved("queries", "save", "shop", "x", "books", "--filter", "price>=1", code=2).err
+
+
+def test_a_page_is_saved_as_it_was_asked_for_unless_it_fails(own):
+    done = own("page", "shop", "books", "--filter", "price >= 10", "--sort", "price", "--save-as", "cheap")
+    assert "saved as @cheap" in done.err
+    assert (
+        own("queries", "show", "shop", "cheap").out == "dragoman page shop books --filter 'price >= 10' --sort=price\n"
+    )
+    own("page", "shop", "@cheap", "--filter", "price >= 100", "--save-as", "cheaper")
+    assert own("count", "shop", "@cheaper").out == "1\n"
+    own("page", "shop", "boks", "--save-as", "wrong", code=1)
+    assert "wrong" not in own("queries", "list", "shop").out
+
+
+def test_comments_and_other_entries_of_the_file_survive_and_so_do_queries(saved):
+    file = connections(saved)
+    file.write_text("# mine\n" + file.read_text().replace("[shop]", "[shop] # the shop"))
+    saved("queries", "save", "shop", "more", "orders")
+    saved("connections", "edit", "shop", "--host", "127.0.0.1", "--no-connect")
+    text = file.read_text()
+    assert text.startswith("# mine\n")
+    assert "[shop] # the shop" in text
+    assert [each["name"] for each in saved("queries", "list", "shop", "--json").json["queries"]] == ["dear", "more"]
+    assert (file.stat().st_mode & 0o777) == 0o600
+
+
+def test_default_columns_and_sort_of_an_object_are_told_and_can_be_ignored(own):
+    file = connections(own)
+    file.write_text(file.read_text() + '\n[shop.objects.books]\ncolumns = ["id", "price"]\nsort = ["-price"]\n')
+    done = own("page", "shop", "books")
+    assert done.out.split("\n")[0].split() == ["id", "price"]
+    assert "defaults of books: columns id,price, sort -price (--columns '*' ignores them)" in done.err
+    whole = own("page", "shop", "books", "--columns", "*")
+    assert whole.out.split("\n")[0].split() == ["id", "title", "price", "tags"]
+    assert "defaults" not in whole.err
+    assert own("page", "shop", "books", "--columns", "id", "--sort", "id").err.count("defaults") == 0
+    file.write_text(file.read_text().replace('["-price"]', "5"))
+    assert "[shop.objects.books]" in own("page", "shop", "books", code=2).err
+
+
+def test_a_shared_folder_is_read_with_care(own, tmp_path):
+    folder = tmp_path / "queries"
+    folder.mkdir()
+    (own.home / "config/config.toml").write_text((own.home / "config/config.toml").read_text() + "\n")
+    settings = own.home / "config/config.toml"
+    settings.write_text(f'queries = "{folder}"\n' + settings.read_text())
+    (folder / "dear.toml").write_text('object = "books"\nfilters = ["price >= 10"]\n')
+    (folder / "secret.toml").write_text('object = "books"\nhost = "elsewhere"\n')
+    (folder / "long.toml").write_text('object = "books"\n' + "#" * MAX_FILE)
+    os.mkfifo(folder / "pipe.toml")
+    assert own("count", "shop", "@dear").out == "2\n"
+    found = own("queries", "list", "shop", "--json").json
+    assert [(each["name"], each["place"]) for each in found["queries"]] == [("dear", "team")]
+    assert {*found["unusable"]} >= {"secret", "long"}
+    assert "host" in found["unusable"]["secret"]
+    for name in ("secret", "long", "pipe", "../../config/config"):
+        own("page", "shop", f"@{name}", code=2)
+    own("queries", "save", "shop", "dear", "orders")
+    assert own("queries", "show", "shop", "dear").out == "dragoman page shop orders\n"
+    own("queries", "remove", "shop", "dear")
+    assert "shared folder" in own("queries", "remove", "shop", "dear", code=2).err
+    settings.write_text(settings.read_text().replace(str(folder), "queries"))
+    assert "no absolute path" in own("queries", "list", "shop", code=2).err
