@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Note
     from dragoman_api.connections import Server
 
+    from .connections.curl_commands import CurlCommands
     from .sessions.counts_and_rows import Rows
 
 P = ParamSpec("P")
@@ -201,6 +202,11 @@ class BlockingSession:
         return self._session.sandbox
 
     @property
+    def curl(self) -> CurlCommands:
+        """Requests of this connection as commands of curl: ``session.curl.command(request)``."""
+        return self._session.curl
+
+    @property
     def warnings(self) -> list[str]:
         """Warnings about this connection."""
         return self._session.warnings
@@ -219,6 +225,7 @@ class BlockingSession:
     compile = _waiting(Session.compile)
     page = _waiting(Session.page)
     count = _waiting(Session.count)
+    preview = _waiting(Session.preview)
     summarize = _waiting(Session.summarize)
     cell = _waiting(Session.cell)
     plan = _waiting(Session.plan)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dragoman_api.connections import Profile
 
 LONGEST = 100_000
-"""Bytes of a body that stands in the command itself; Linux takes 128 KiB per argument, so a longer one is piped in."""
+"""Maximum bytes of a body in the command itself; Linux takes 128 KiB per argument, so a longer one is piped in."""
 
 _GLOBBED = re.compile(r"[\[\]{}]")
 _DOTTED = re.compile(r"/(\.|%2e){1,2}(/|\?|$)", re.IGNORECASE)

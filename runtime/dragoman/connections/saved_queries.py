@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound=msgspec.Struct)
 
 MAX_FILE = 65_536
-"""Bytes of a file in a shared folder at most."""
+"""Maximum bytes of a file in a shared folder."""
 MAX_FILES = 1_000
-"""Files of a shared folder that are read at most."""
+"""Maximum number of files of a shared folder that are read."""
 TEAM = "team"
 
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]

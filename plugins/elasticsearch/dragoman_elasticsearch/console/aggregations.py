@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_LEVELS = 32
-"""Aggregations inside one another at most; a deeper answer is no table."""
+"""Maximum number of aggregations inside one another; a deeper answer is no table."""
 
 Path = tuple[str, ...]
 """Names of aggregations, the outermost first."""

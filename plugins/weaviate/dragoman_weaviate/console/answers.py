@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 JsonRow = dict[str, Any]
 MAX_TABLES = 16
-"""Tables of aggregates in one answer at most; the answer's text holds the rest."""
+"""Maximum number of tables of aggregates in one answer; the answer's text holds the rest."""
 _NO_TABLE = (LookupError, TypeError, ValueError, AttributeError)
 _FRAGMENTS = "ast.FragmentSpread"
 
