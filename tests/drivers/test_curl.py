@@ -97,6 +97,22 @@ async def test_a_page_a_count_and_a_write_with_a_password() -> None:
 
 
 @needs_curl
+async def test_extra_headers_a_token_and_a_path_prefix() -> None:
+    secrets = Secrets(values={"token": "t0ken", "secret_headers": "X-$HOME`: hid'den"})
+    async with FakeElasticsearch() as fake:
+        options = {"headers": "X-Team: it's $HOME", "path_prefix": "/es"}
+        profile = elasticsearch.profile(fake.url, auth_scheme=AuthScheme.BEARER, options=options, secrets=secrets)
+        curl = of(profile)
+        command = curl.command(HttpRequest("GET", "/_cat/indices"))
+        assert "t0ken" not in command
+        assert "hid" not in command
+        await run(command, **dict.fromkeys(curl.variables, "typed"), HOME="/nowhere")
+        [request] = fake.requests
+        assert (request.path, request.headers["X-Team"]) == ("/es/_cat/indices", "it's $HOME")
+        assert (request.headers["Authorization"], request.headers["X-$HOME`"]) == ("Bearer typed", "typed")
+
+
+@needs_curl
 async def test_an_api_key_over_tls_with_a_ca_file(certificates: Certificates) -> None:
     key = ApiKey("id1", "secret")
     async with FakeElasticsearch(tls=certificates, api_keys=[key]) as fake:

@@ -8,6 +8,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Self
 
 from dragoman_api.connections import AuthScheme, SslMode
+from dragoman_api.http_settings import headers
 
 if TYPE_CHECKING:
     from dragoman_api.changes import HttpRequest
@@ -25,7 +26,7 @@ class CurlCommands:
     """The commands of one connection.
 
     Attributes:
-        address: Scheme, host and port.
+        address: Scheme, host, port and path prefix.
         options: Options of every command, quoted.
         variables: The shell variables that they read, with what each holds.
         notes: Where curl cannot do as dragoman does.
@@ -47,6 +48,12 @@ class CurlCommands:
         prefix = re.sub(r"[^A-Z0-9]", "_", profile.name.upper())
         prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
         options, variables = _credentials(profile, prefix)
+        for name, value in headers(str(profile.options.get("headers") or "")).items():
+            options.append(f"-H {quote(f'{name}: {value}')}")
+        for name in headers(profile.secrets.get("secret_headers")):
+            variable = f"{prefix}_{re.sub('[^A-Z0-9]', '_', name.upper())}"
+            options.append(f'-H {quote(f"{name}: ")}"${variable}"')
+            variables[variable] = f"the value of the header {name}"
         notes = []
         if profile.ssl_mode.https:
             checked = profile.ssl_mode.verifies and not profile.skip_tls_verification
