@@ -32,8 +32,10 @@ from .sandbox.host_imports import find_host_imports
 from .sandbox.levels import achievable_level
 from .sandbox.reach.address_resolver import NearerError
 from .sandbox.reach.grants import granted
+from .sandbox.reach.ssh_tunnel import find_ssh
 from .sandbox.spare import Spare
-from .secret_references import Reference
+from .sandbox.via import IDENTITY, PASSWORD, HttpProxy
+from .secret_references import Reference, regular_file
 from .sessions.live_driver import LiveDriver
 from .sessions.session import Session
 from .settings import find_paths, read_settings
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from .hook_manager import Observer
     from .questions import Confirm
     from .sandbox.levels import Policy
+    from .sandbox.via import Via
 
 AUDIT_LOG = "audit.ndjson"
 """File name of the audit log."""
@@ -274,7 +277,7 @@ class Runtime:
     async def _start(self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]) -> LiveDriver:
         launch, notices, ca_file = await anyio.to_thread.run_sync(self._prepare, connection, generation, typed)
         assert launch.profile is not None
-        self._bus.mask.add(launch.profile.secrets.texts)
+        self._bus.mask.add((*launch.profile.secrets.texts, launch.via_password))
         driver = LiveDriver(
             generation=generation,
             launch=launch,
@@ -340,6 +343,7 @@ class Runtime:
             for key, value in values.items()
             if isinstance(value, Reference) and key not in files
         }
+        via, password = self._via(connection)
         scheme = manifest.scheme(str(values.get("auth_method", "none")))
         profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files=files)
         launch = Launch(
@@ -347,6 +351,8 @@ class Runtime:
             trees=tuple(generation.trees),
             approved=tuple(profile.endpoints),
             remembered=self.connections.reached.of(connection.name),
+            via=via,
+            via_password=password,
             profile=profile,
             files=tuple(file for key, file in files.items() if key == "client_certificate"),
             policy=self._policy,
@@ -356,6 +362,22 @@ class Runtime:
         notices = (*self._drivers.notices(generation), *(one.reason for one in self.connections.exposures()))
         authority = str(files["ca_file"].path) if "ca_file" in files else ""
         return granted(launch, manifest.permissions, files=files), notices, authority
+
+    def _via(self, connection: SavedConnection) -> tuple[Via | None, str]:
+        """Return what is between this machine and the host, its file resolved, and its password."""
+        via = connection.via
+        if via is None:
+            return None, ""
+        self.connections.expect_own()  # else another user could have this user sign in somewhere
+        if isinstance(via, HttpProxy):
+            if via.password is None:
+                return via, ""
+            return via, self.connections.secret(via.password, connection=connection.name, field=PASSWORD)
+        find_ssh()
+        if via.identity is not None:
+            file = regular_file(via.identity.target, where=IDENTITY)
+            via = msgspec.structs.replace(via, identity=Reference("path", str(file.path)))
+        return via, ""
 
 
 @asynccontextmanager

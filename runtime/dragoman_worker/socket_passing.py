@@ -39,11 +39,6 @@ if sys.platform == "win32":
         def clear(self) -> None:
             """Drop resources that were not taken. There are none on Windows."""
 
-    def put_over(real: socket.socket, sock: socket.socket) -> None:
-        """Make `sock` the connection of `real`, and detach `real`."""
-        socket.close(sock.detach())
-        sock.__init__(fileno=real.detach())  # type: ignore[misc]
-
 else:
     import array
 
@@ -86,7 +81,8 @@ else:
             while self._descriptors:
                 os.close(self._descriptors.pop())
 
-    def put_over(real: socket.socket, sock: socket.socket) -> None:
-        """Make `sock` the connection of `real`, and close `real`."""
-        with real:
-            os.dup2(real.fileno(), sock.fileno(), inheritable=False)
+
+def put_over(real: socket.socket, sock: socket.socket) -> None:
+    """Make `sock` the connection of `real`, of its family, and detach `real`."""
+    socket.close(sock.detach())
+    sock.__init__(fileno=real.detach())  # type: ignore[misc]

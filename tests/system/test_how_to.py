@@ -51,6 +51,12 @@ ELSEWHERE = {
         "dragoman connections edit library": "the hosts are the reader's own",
         "export GATE": "it belongs to the next line",
     },
+    "connect-through-a-proxy-or-ssh.md": {
+        "export PROXY_PASSWORD": "it belongs to the next line",
+        "dragoman connections add shop": "it needs a proxy or an sshd; cli/test_connect_via.py",
+        "dragoman connections test shop": "the line before it does not run here",
+        "ssh ops@bastion.example": "it needs another machine; worker/test_ssh_tunnel.py",
+    },
     "export.md": {
         "error[connection-failed]": "the server has to go away; system/test_export_resumes.py",
         "dragoman export shop orders -o orders.ndjson --resume": "the line before it does not run here",

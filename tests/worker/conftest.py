@@ -96,11 +96,14 @@ class Workshop:
         host: str = "db",
         port: int = 1,
         spare: Any = None,
+        tls: dict[str, Any] | None = None,
         **options: Any,
     ) -> Worker:
         """Make a worker on a driver's source."""
         tree = self.write(source)
-        profile = Profile(name="n", type="t", host=host, port=port, secrets=Secrets(values=secrets or {}))
+        profile = Profile(
+            name="n", type="t", host=host, port=port, secrets=Secrets(values=secrets or {}), **(tls or {})
+        )
         launch = Launch(driver="tiny_driver:Driver", trees=(tree,), profile=profile, **options)
         return self.start(launch, spare=spare)
 

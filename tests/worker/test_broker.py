@@ -6,11 +6,13 @@ import errno
 import json
 import os
 import socket
-from contextlib import asynccontextmanager
+import ssl
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pytest
+from anyio.streams.tls import TLSStream
 
 from dragoman.sandbox.reach.broker import Broker
 from dragoman_api.columns import ObjectsRequest
@@ -58,14 +60,23 @@ class Driver:
 
 
 @asynccontextmanager
-async def server(host: str = "127.0.0.1") -> AsyncIterator[int]:
+async def server(host: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """Answer `ping` with `pong`, and HTTP with a page."""
 
-    async def serve(stream: Any) -> None:
+    async def serve(raw: Any) -> None:
+        try:
+            stream = raw if tls is None else await TLSStream.wrap(raw, ssl_context=tls, standard_compatible=False)
+        except (ssl.SSLError, anyio.BrokenResourceError, anyio.EndOfStream):  # the driver did not like the certificate
+            await raw.aclose()
+            return
         async with stream:
-            request = await stream.receive()
-            http = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
-            await stream.send(http if request.startswith(b"GET") else b"pong")
+            with suppress(anyio.EndOfStream):  # it may end without a word
+                await answer(stream)
+
+    async def answer(stream: Any) -> None:
+        request = await stream.receive()
+        http = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+        await stream.send(http if request.startswith(b"GET") else b"pong")
 
     listener = await anyio.create_tcp_listener(local_host=host)
     async with listener, anyio.create_task_group() as tasks:

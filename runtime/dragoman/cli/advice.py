@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dragoman_api.columns import Note
     from dragoman_api.errors import DragomanError
 
-PROGRAMS = ("dragoman", "pip", "python", "chmod")
+PROGRAMS = ("dragoman", "pip", "python", "chmod", "ssh")
 """Programs whose commands are printed for pasting."""
 
 PLACEHOLDERS = re.compile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,12 +13,14 @@ from .opening import opens, tell_warnings
 from .option_values import take_pairs
 from .output import plain, say, show_size
 from .streams import attended
+from .via_options import DIRECT, entered_via, via_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from dragoman.connections.saved_connections import Connections, SavedConnection
     from dragoman.runtime import Runtime
+    from dragoman.sandbox.via import Via
     from dragoman.secret_references import Reference, Saved, Scheme
     from dragoman.sessions.session import Session
     from dragoman_api.forms import FormField
@@ -65,9 +67,19 @@ def connections() -> None:
 @click.argument("name")
 @click.option("--type", "kind", metavar="TYPE", help="The database type; dragoman asks if you leave it out.")
 @FIELDS
+@via_options
 @NO_CONNECT
 @click.pass_obj
-async def add(options: Options, *, name: str, kind: str | None, given: dict[str, str | bool], no_connect: bool) -> None:
+async def add(
+    options: Options,
+    /,
+    *,
+    name: str,
+    kind: str | None,
+    given: dict[str, str | bool],
+    no_connect: bool,
+    **between: str | bool | None,
+) -> None:
     """Save a connection and connect; asks for missing values.
 
     Every field of the form is an option: --host, --port, --auth-method, --ssl-mode. A secret is given by reference:
@@ -75,12 +87,13 @@ async def add(options: Options, *, name: str, kind: str | None, given: dict[str,
     """
     async with options.runtime() as runtime:
         runtime.connections.check_name(name)
+        via = entered_via(between, before=None)
         chosen = kind or await _choose_type(runtime)
         form = await _form_of(options, runtime, chosen, asks=kind is None)
         values, typed = match_fields(form, given), Secrets()
         if kind is None:
             values = await _ask_form(typed, name, form, values, current={})
-        saved = _saved(name, chosen, form, values)
+        saved = _saved(name, chosen, form, values, via=via)
         runtime.connections.save(saved)
         _keep(typed, runtime.connections, name)
         await _connect(options, runtime, saved, only_save=no_connect)
@@ -89,30 +102,41 @@ async def add(options: Options, *, name: str, kind: str | None, given: dict[str,
 @connections.command("edit", cls=Fielded)
 @CONNECTION
 @FIELDS
+@via_options
+@DIRECT
 @NO_CONNECT
 @click.pass_obj
-async def edit(options: Options, *, connection: str, given: dict[str, str | bool], no_connect: bool) -> None:
+async def edit(
+    options: Options,
+    /,
+    *,
+    connection: str,
+    given: dict[str, str | bool],
+    no_connect: bool,
+    **between: str | bool | None,
+) -> None:
     """Change fields of a saved connection and connect; without options, dragoman asks for all of them.
 
     If a new version of the driver has changed the kind of saved fields, dragoman asks only for those. --host, even
-    with the saved host, accepts the address that this host has now.
+    with the saved host, accepts the address that this host has now, and --proxy that of the proxy.
     """
     from anyio import to_thread
 
     async with options.runtime() as runtime:
         before = runtime.connections.get(connection)
+        via, named = entered_via(between, before=before.via), any(between.values())
         form = await _form_of(options, runtime, before.type, asks=not given)
         values, typed = match_fields(form, given), Secrets()
         before_values = {key: value for key, value in before.values.items() if key not in _replaced(values)}
         known = _known(form, {**before_values, **values})
         fitting = _fitting(form, known)
         again = [*known.keys() - fitting.keys()]
-        if not given or (again and attended()):
+        if not (given or named) or (again and attended()):
             values = await _ask_form(typed, connection, form, values, current=fitting, only=again)
             known = fitting
-        saved = _saved(connection, before.type, form, {**known, **values})
+        saved = _saved(connection, before.type, form, {**known, **values}, via=via)
         runtime.connections.save(saved, replace=True)
-        if {"host", "hosts", "cloud_id"} & values.keys():  # a person accepts their current addresses
+        if {"host", "hosts", "cloud_id"} & values.keys() or between.get("proxy"):  # a person accepts the addresses
             await to_thread.run_sync(runtime.connections.reached.forget, connection)
         _keep(typed, runtime.connections, connection)
         await _connect(options, runtime, saved, only_save=no_connect)
@@ -310,14 +334,14 @@ def _keep(typed: Secrets, store: Connections, name: str) -> None:
         store.store_secret(name, field, secret)
 
 
-def _saved(name: str, kind: str, form: Sequence[FormField], values: Values) -> SavedConnection:
+def _saved(name: str, kind: str, form: Sequence[FormField], values: Values, *, via: Via | None) -> SavedConnection:
     from dragoman.connections.form_values import to_save
     from dragoman.connections.saved_connections import SavedConnection
 
     saved = to_save(form, values, name=name)
     if saved.get("cloud_id"):
         say(plain(f"the Cloud ID means https://{saved['host']}:{saved['port']}, SSL Mode {saved['ssl_mode']}"))
-    return SavedConnection(name=name, type=kind, values=saved)
+    return SavedConnection(name=name, type=kind, values=saved, via=via)
 
 
 async def _connect(options: Options, runtime: Runtime, saved: SavedConnection, *, only_save: bool) -> None:
@@ -327,17 +351,20 @@ async def _connect(options: Options, runtime: Runtime, saved: SavedConnection, *
         return
     try:
         async with runtime.open(name) as session:
-            _connected(options, session, f"saved {name} · connected", {"saved": name})
+            _connected(options, session, f"saved {name} · connected", {"saved": name}, saved)
             tell_warnings(session)
     except BaseException:
         options.say(f"saved {name}, but it did not connect")
         raise
 
 
-def _connected(options: Options, session: Session, begin: str, about: dict[str, object]) -> None:
-    server = session.server
-    document = {**about, "server": server, "driver": session.plugin_version, "sandbox": session.sandbox}
-    options.result(document, f"{begin}: {f'{server.product} {server.version}'.strip()} · sandbox {session.sandbox}")
+def _connected(
+    options: Options, session: Session, begin: str, about: dict[str, object], saved: SavedConnection
+) -> None:
+    server, via = session.server, f" · through {saved.via}" if saved.via else ""
+    document = {**about, "server": server, "driver": session.plugin_version, "sandbox": session.sandbox, **_via(saved)}
+    product = f"{server.product} {server.version}".strip()
+    options.result(document, f"{begin}: {product}{via} · sandbox {session.sandbox}")
 
 
 def _store(options: Options) -> Connections:
@@ -347,7 +374,8 @@ def _store(options: Options) -> Connections:
 
 
 def _address(saved: SavedConnection) -> str:
-    return ":".join(str(saved.values[key]) for key in ("host", "port") if saved.values.get(key) is not None)
+    there = ":".join(str(saved.values[key]) for key in ("host", "port") if saved.values.get(key) is not None)
+    return f"{there} through {saved.via}" if saved.via else there
 
 
 @connections.command("list")
@@ -368,17 +396,23 @@ def list_(options: Options) -> None:
 
 
 def _document(saved: SavedConnection) -> dict[str, object]:
+    return {"name": saved.name, "type": saved.type, "values": _plainly(saved.values), **_via(saved)}
+
+
+def _via(saved: SavedConnection) -> dict[str, object]:
+    """Return what is between this machine and the host, as a member of a document; empty for nothing."""
+    return {"via": _plainly(saved.via.table)} if saved.via else {}
+
+
+def _plainly(values: Mapping[str, Any]) -> dict[str, object]:
     from dragoman.secret_references import Reference
 
-    values = {key: each.table if isinstance(each, Reference) else each for key, each in saved.values.items()}
-    return {"name": saved.name, "type": saved.type, "values": values}
+    return {key: each.table if isinstance(each, Reference) else each for key, each in values.items()}
 
 
 def _acts(saved: SavedConnection) -> str:
     """Describe what the host does besides connecting when a connection opens, so that it is not hidden in a file."""
-    from dragoman.secret_references import Reference
-
-    return "; ".join(each.act for each in saved.values.values() if isinstance(each, Reference))
+    return "; ".join(each.act for each in saved.references.values())
 
 
 @connections.command("show")
@@ -388,6 +422,7 @@ def show(options: Options, connection: str) -> None:
     """Show a saved connection; secrets appear as references."""
     saved = _store(options).get(connection)
     rows = [["type", saved.type], *([key, str(value)] for key, value in saved.values.items())]
+    rows += [[key, str(value)] for key, value in (saved.via.table if saved.via else {}).items()]
     options.listing(_document(saved), [], rows)
 
 
@@ -439,4 +474,5 @@ async def test(options: Options, session: Session) -> None:
             raise ConnectionFailedError(health.reason)
         if health.reason:  # of nodes besides the one that answered
             say(f"warning: {plain(health.reason)}")
-    _connected(options, session, f"{session.name} · connected", {"name": session.name})
+    saved = _store(options).get(session.name)
+    _connected(options, session, f"{session.name} · connected", {"name": session.name}, saved)

@@ -17,6 +17,7 @@ from .global_options import Command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dragoman.connections.saved_connections import SavedConnection
     from dragoman.sandbox.levels import SandboxReport
 
     from .options import Options
@@ -65,10 +66,27 @@ def _connections(options: Options) -> Iterator[Finding]:
     connections = Connections(options.paths())
     saved, hidden = connections.sifted()
     yield "connections", "ok", f"{len(saved)} saved", ""
+    for each in saved:
+        if each.via is not None:
+            yield _via(each)
     for exposure in connections.exposures():
         yield "connections", "warning", exposure.reason, exposure.remedy
     for name, error in hidden.items():
         yield "connections", "fault", error.message, f"dragoman connections remove {quote(name)}"
+
+
+def _via(saved: SavedConnection) -> Finding:
+    from dragoman.sandbox.reach.ssh_tunnel import find_ssh
+    from dragoman.sandbox.via import SshTunnel
+    from dragoman_api.errors import ConfigurationError
+
+    subject, found = f"connection {saved.name}", f"reaches its host through {saved.via}"
+    try:
+        if isinstance(saved.via, SshTunnel):
+            find_ssh()
+    except ConfigurationError as error:
+        return subject, "fault", f"{found}: {error.message}", error.hint
+    return subject, "ok", found, ""
 
 
 def _sandbox(options: Options) -> Iterator[Finding]:

@@ -11,7 +11,9 @@ import msgspec
 
 from dragoman.file_ownership import Exposure, expect_own, find_exposure
 from dragoman.near_names import did_you_mean, near_names
+from dragoman.sandbox import via
 from dragoman.sandbox.reach.address_history import AddressHistory
+from dragoman.sandbox.via import Via
 from dragoman.secret_references import Reference, Saved, StoredSecrets, from_table, resolve, typed
 from dragoman.settings import Paths, read_toml, write_atomically
 from dragoman_api.errors import ConfigurationError
@@ -43,11 +45,19 @@ class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
         name: The name that commands use for it.
         type: The database type, which selects the driver.
         values: The form's fields by name.
+        via: What is between this machine and the host; None for nothing. The driver does not learn of it.
     """
 
     name: str
     type: str
     values: Mapping[str, Saved]
+    via: Via | None = None
+
+    @property
+    def references(self) -> dict[str, Reference]:
+        """What the host reads and runs when it opens the connection, by field."""
+        own = {key: value for key, value in self.values.items() if isinstance(value, Reference)}
+        return own | (dict(self.via.references) if self.via else {})
 
 
 class Connections:
@@ -121,9 +131,16 @@ class Connections:
         if len(values) > MAX_FIELDS:
             reason = f"{self._path}: [{name}] has {len(values)} fields, {MAX_FIELDS} are read"
             raise ConfigurationError(reason, hint="no form has that many fields; check where the file comes from")
-        told = {key: value for key, value in values.items() if key not in ("type", QUERIES, OBJECTS)}
+        told = {key: value for key, value in values.items() if key not in ("type", via.KEY, QUERIES, OBJECTS)}
         rest = {key: self._value(f"[{name}] {key}", value) for key, value in told.items()}
-        return SavedConnection(name=name, type=values["type"], values=rest)
+        between = self._via(name, values[via.KEY]) if via.KEY in values else None
+        return SavedConnection(name=name, type=values["type"], values=rest, via=between)
+
+    def _via(self, name: str, table: object) -> Via:
+        try:
+            return via.read_via(table if isinstance(table, dict) else {})
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{self._path}: [{name}] {error.message}", hint=error.hint) from None
 
     def _value(self, where: str, value: object) -> Saved:
         reference = from_table(value) if isinstance(value, dict) else None
@@ -169,15 +186,15 @@ class Connections:
             table = tomlkit.table()
             document[connection.name] = table
         values = {key: value for key, value in connection.values.items() if value is not None}
-        wanted = {"type": connection.type, **values}
+        wanted = {"type": connection.type, **values, **({via.KEY: connection.via.table} if connection.via else {})}
         for key in [key for key in table if key not in (*wanted, QUERIES, OBJECTS)]:
             del table[key]
         for key, value in wanted.items():
-            recorded = _inline(value) if isinstance(value, Reference) else value
+            recorded = _inline(value) if isinstance(value, Reference | dict) else value
             if table.get(key) != recorded:
                 table[key] = recorded
         self._write(document)
-        self._secrets.forget(connection.name, but=wanted)
+        self._secrets.forget(connection.name, but={**values, **connection.references})
 
     def remove(self, name: str) -> None:
         """Delete one connection and the secrets stored for it.
@@ -303,8 +320,17 @@ def _check(name: str) -> None:
         raise ConfigurationError(f"{name[:80]!r} cannot name a connection", hint=hint)
 
 
-def _inline(reference: Reference) -> Any:
+def _inline(value: Reference | dict[str, str | Reference]) -> Any:
     import tomlkit
 
-    [(scheme, target)] = reference.table.items()
-    return tomlkit.value(f"{{ {scheme} = {tomlkit.item(target).as_string()} }}")
+    return tomlkit.value(_as_toml(value.table if isinstance(value, Reference) else value))
+
+
+def _as_toml(table: Mapping[str, Any]) -> str:
+    import tomlkit
+
+    parts = (
+        f"{key} = {_as_toml(value.table) if isinstance(value, Reference) else tomlkit.item(value).as_string()}"
+        for key, value in table.items()
+    )
+    return f"{{ {', '.join(parts)} }}"

@@ -36,6 +36,7 @@ from .pending_calls import GRACE_SECONDS, PendingCall, PendingCalls
 from .process_output import LogPipe, harmless
 from .reach.address_resolver import AddressResolver
 from .reach.broker import Broker
+from .reach.choosing import way_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from .levels import SandboxReport
     from .pending_calls import Waiting
     from .reach.address_resolver import NearerError
+    from .reach.ways import ViaError
     from .spare import Spare
 
 _START_SECONDS = 30.0
@@ -76,6 +78,7 @@ class Worker:
         on_log: Callable[[str], None] | None = None,
         on_denied: Callable[[str, int | None], None] | None = None,
         on_nearer: Callable[[NearerError, int | None], None] | None = None,
+        on_via_failed: Callable[[ViaError], None] = lambda _: None,
     ) -> None:
         """Prepare a worker; nothing is started before the context is entered.
 
@@ -85,6 +88,7 @@ class Worker:
             on_log: Receives each line the driver prints, sanitised.
             on_denied: Receives each host that the driver requested without permission, and the port if given.
             on_nearer: Receives each name that resolved nearer than allowed, and the port if given.
+            on_via_failed: Receives each failure of what is between this machine and the server.
         """
         self.hooks: frozenset[str] = frozenset()
         self.report: SandboxReport
@@ -92,6 +96,7 @@ class Worker:
         self._launch, self._spare = launch, spare
         self._on_log, self._on_denied = on_log, on_denied or (lambda host, port: None)
         self._on_nearer = on_nearer or (lambda error, port: self._on_denied(error.host, port))
+        self._on_via_failed = on_via_failed
         self._mask = Mask(launch.profile.secrets.texts if launch.profile else ())
         self._messages = wire.decoder(wire.ChildMessage)
         self._calls = PendingCalls(on_disobedience=self._disobeyed)
@@ -137,14 +142,16 @@ class Worker:
         self._channel = Channel(
             limit=FROM_CHILD, on_frame=self._receive, on_fault=self._condemn, on_end=self._fell_silent
         )
-        launch = self._launch
+        launch, self._way = self._launch, way_of(self._launch)
         self._broker = Broker(
             child.broker,
             AddressResolver(launch.approved, launch.further, remembered=launch.remembered),
             pid=child.process.pid,
+            via=self._way,
             on_denied=self._deny,
             on_nearer=self._on_nearer,
             on_fault=self._condemn,
+            on_via_failed=self._on_via_failed,
         )
 
     async def _start(self) -> None:
@@ -181,6 +188,8 @@ class Worker:
                 await self.ended.wait()
             self._kill()
             await self.ended.wait()
+            if self._way is not None:
+                await self._way.close()
 
     def _kill(self) -> None:
         if not self._reaped:

@@ -14,6 +14,7 @@ from dragoman_worker.wire import Config
 
 from .levels import Policy
 from .lockdown_plan import lockdown_plan
+from .via import Via
 
 if TYPE_CHECKING:
     from .host_imports import HostImports
@@ -32,6 +33,8 @@ class Launch:
         approved: The saved host and port, which it may reach.
         further: Further hosts and ports that its manifest names.
         remembered: Host → how near it was when first reached; newly reached hosts are added.
+        via: What is between this machine and the `approved` hosts; None for nothing.
+        via_password: The password that it asks for. It never leaves the host's process but for the proxy.
         profile: The connection, handed over with its credentials once the lock-down is proven; None for a trial.
         files: Further files it may read, such as a client certificate, with their identity when the person named them.
         policy: The requested level.
@@ -47,6 +50,8 @@ class Launch:
     approved: tuple[Endpoint, ...] = ()
     further: tuple[Endpoint, ...] = ()
     remembered: dict[str, Nearness] = field(default_factory=dict)
+    via: Via | None = None
+    via_password: str = field(default="", repr=False)
     profile: Profile | None = None
     files: tuple[NamedFile, ...] = ()
     policy: Policy = "auto"

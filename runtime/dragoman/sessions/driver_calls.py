@@ -55,7 +55,7 @@ class Calls:
         await hooks.ask(call)
         meter = Meter(self._limit, call, emit=self._emit)
         try:
-            with meter.timing():
+            with self._driver.explaining(), meter.timing():
                 result = await hooks.call(call.hook, *request, deadline=meter.left(HOOKS[call.hook].seconds))
         except DragomanError as error:
             tell_unknown(error, call)
@@ -72,11 +72,12 @@ class Calls:
         call = self._call(EXPORT, object=request.object)
         await hooks.ask(call)
         meter = Meter(self._limit, call, emit=self._emit)
-        async with (
-            aclosing(counted(hooks.stream(EXPORT, request), request)) as stream,
-            aclosing(meter.parts(stream)) as parts,
-        ):
-            yield parts
+        with self._driver.explaining():
+            async with (
+                aclosing(counted(hooks.stream(EXPORT, request), request)) as stream,
+                aclosing(meter.parts(stream)) as parts,
+            ):
+                yield parts
 
     def _call(self, hook: str, **about: Any) -> Call:
         return Call(hook=hook, connection=self._driver.info, unattended=self._driver.unattended, **about)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import deque
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Self, TypeGuard
 
@@ -14,6 +14,8 @@ from dragoman.background import background
 from dragoman.connections.curl_commands import CurlCommands
 from dragoman.sandbox.driver_process import Worker
 from dragoman.sandbox.proxy import DriverProxy
+from dragoman.sandbox.reach.ways import NAME, ViaError
+from dragoman.sandbox.via import HttpProxy
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.errors import (
     ConnectionFailedError,
@@ -29,7 +31,7 @@ from dragoman_registry.ip_addresses import canonical
 from dragoman_worker.hook_types import HOOKS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from anyio.abc import TaskStatus
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from dragoman.sandbox.reach.address_history import AddressHistory
     from dragoman.sandbox.reach.address_resolver import NearerError
     from dragoman.sandbox.spare import Spare
+    from dragoman.sandbox.via import Via
     from dragoman_api.connections import Profile, Server
     from dragoman_api.events import Event
     from dragoman_registry.client.generation import Generation
@@ -90,8 +93,16 @@ class LiveDriver:
         self._hooks, self._emit, self._notices = hooks.for_connection(), emit, list(notices)
         self._denials: set[tuple[str, int | None, str]] = set()
         self._nearer: NearerError | None = None
+        self._via, self._via_failed = launch.via, deque[tuple[float, ViaError]](maxlen=1)
         self._reached, self._remembered, self._kept = reached, launch.remembered, dict(launch.remembered)
-        self._make = partial(Worker, launch, spare=spare, on_denied=self._denied, on_nearer=self._led_nearer)
+        self._make = partial(
+            Worker,
+            launch,
+            spare=spare,
+            on_denied=self._denied,
+            on_nearer=self._led_nearer,
+            on_via_failed=self._failed_on_the_way,
+        )
         self._worker: Worker | None = None
         self._connected = False
         self._restarts: deque[float] = deque(maxlen=RESTARTS)
@@ -152,6 +163,22 @@ class LiveDriver:
         self._nearer = error
         self._denied(error.host, port, error.address)
 
+    def _failed_on_the_way(self, error: ViaError) -> None:
+        self._via_failed.append((anyio.current_time(), error))
+        if error.nearer is not None and isinstance(self._via, HttpProxy):
+            self._led_nearer(error.nearer, self._via.port)
+
+    @contextmanager
+    def explaining(self) -> Iterator[None]:
+        """Let an error of the block say what failed between this machine and the server: the driver cannot know it."""
+        since = anyio.current_time()
+        try:
+            yield
+        except ConnectionFailedError as error:
+            if self._via_failed and self._via_failed[0][0] >= since:
+                _explain(error, self._via_failed[0][1], self.info)
+            raise
+
     async def _remember(self) -> None:
         """Record how near newly reached hosts were."""
         if (new := dict(self._remembered)) == self._kept:
@@ -208,7 +235,8 @@ class LiveDriver:
         await self._hooks.ask(Call(hook="connect", connection=self.info, unattended=self.unattended))
         self._nearer = None
         try:
-            server: Server | None = await self._hooks.call("connect", deadline=HOOKS["connect"].seconds)
+            with self.explaining():
+                server: Server | None = await self._hooks.call("connect", deadline=HOOKS["connect"].seconds)
         except DeadlineExceededError as error:
             where, seconds = f"{self.info.host}:{self.info.port}", HOOKS["connect"].seconds
             raise ConnectionFailedError(
@@ -219,19 +247,30 @@ class LiveDriver:
         except DragomanError:
             if self._nearer is None:
                 raise
-            raise _refused(self._nearer, self._profile) from self._nearer
+            raise _refused(self._nearer, self._profile, self._via) from self._nearer
         if server is None:
             raise DriverFaultError("the driver's connect returned nothing about the server")
         self.server, self._connected = server, True
         await self._remember()
 
 
-def _refused(error: NearerError, profile: Profile) -> PermissionDeniedError:
+def _explain(error: ConnectionFailedError, met: ViaError, info: ConnectionInfo) -> None:
+    error.message = f"{error.prefix}{info.host}:{info.port}: {met.reason}"
+    error.args = (error.message,)
+    error.advise(met.hint.replace(NAME, shlex.quote(info.name)))
+
+
+def _refused(error: NearerError, profile: Profile, via: Via | None) -> PermissionDeniedError:
     name, entered = shlex.quote(profile.name), [canonical(host) for host, _ in profile.endpoints]
     own = error.host in entered
     field, value = ("host", profile.host) if error.host == entered[0] else ("hosts", str(profile.options.get("hosts")))
+    between = via if isinstance(via, HttpProxy) and not own and canonical(via.host) == error.host else None
     if error.now is None:
-        hint = "enter such an address itself, as Host" if own else "tell the driver's author"
+        where = "as Host" if own else "as the proxy" if between else ""
+        hint = f"enter such an address itself, {where}" if where else "tell the driver's author"
+    elif between:
+        proxy = shlex.quote(f"http://{between.address}")
+        hint = f"dragoman connections edit {name} --proxy {proxy}\nonly if it should lead there"
     elif own:
         hint = f"dragoman connections edit {name} --{field} {shlex.quote(value)}\nonly if it should lead there"
     else:

@@ -81,11 +81,12 @@ class ConnectionRoom:
 
     def _summary(self, saved: SavedConnection) -> ConnectionSummary:
         values = saved.values
+        address = ":".join(str(values[key]) for key in ("host", "port") if values.get(key) is not None)
         return ConnectionSummary(
             name=saved.name,
             type=saved.type,
-            address=":".join(str(values[key]) for key in ("host", "port") if values.get(key) is not None),
-            acts=[each.act for each in values.values() if isinstance(each, Reference)],
+            address=address + (f" through {saved.via}" if saved.via else ""),
+            acts=[each.act for each in saved.references.values()],
             open=saved.name in self._open.names(),
             production=self._runtime.settings.guards.of(saved.name).production,
         )
@@ -181,7 +182,9 @@ class ConnectionRoom:
         if saved is not None and any(values.get(key) is STORED and key not in secrets for key in values):
             for key in [key for key in values if values[key] is STORED and key not in secrets]:
                 values[key] = saved.values[key]
-        return SavedConnection(name=asked.name, type=asked.type, values=values), secrets
+        # The page shows what is between this machine and the host; only the command line changes it.
+        via = saved.via if saved else None
+        return SavedConnection(name=asked.name, type=asked.type, values=values, via=via), secrets
 
 
 def _value(field: FormField, entry: FieldEntry, saved: Saved, known: Mapping[str, Reference]) -> Saved:

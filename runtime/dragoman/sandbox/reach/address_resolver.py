@@ -67,7 +67,8 @@ class AddressResolver:
         """
         self._own, further = tuple(own), tuple(further)
         self.remembered = {} if remembered is None else remembered
-        self._endpoints = frozenset((canonical(host), port) for host, port in (*self._own, *further))
+        self._entered_pairs = frozenset((canonical(host), port) for host, port in self._own)
+        self._endpoints = self._entered_pairs | {(canonical(host), port) for host, port in further}
         self._entered = {canonical(host) for host, _ in self._own if is_literal(host)}
         self._named = {canonical(host) for host, _ in further} - {canonical(host) for host, _ in self._own}
         self._literal = self._entered | {canonical(host) for host, _ in further if is_literal(host)}
@@ -76,8 +77,11 @@ class AddressResolver:
 
     def allows(self, host: str, port: int | None) -> bool:
         """Return whether a host may be reached at a port; None asks for any port."""
-        wanted = canonical(host)
-        return any(wanted == name and port in (None, number) for name, number in self._endpoints)
+        return _is_among(self._endpoints, host, port)
+
+    def is_own(self, host: str, port: int | None) -> bool:
+        """Return whether a person entered a host with a port; None asks for any port."""
+        return _is_among(self._entered_pairs, host, port)
 
     async def find(self, host: str) -> list[Place]:
         """Return the permitted addresses of an approved host.
@@ -115,6 +119,11 @@ class AddressResolver:
             return good
         now = None if is_metadata(places[0].ip) else nearness(places[0].ip)
         raise NearerError(name, places[0].address[0], now=now, before=before)
+
+
+def _is_among(endpoints: Iterable[Endpoint], host: str, port: int | None) -> bool:
+    wanted = canonical(host)
+    return any(wanted == name and port in (None, number) for name, number in endpoints)
 
 
 async def _look_up(name: str) -> list[Place]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import os
 import socket
 from typing import TYPE_CHECKING
 
 import anyio
 
 from dragoman.sandbox.system import send
+from dragoman_registry.ip_addresses import canonical
 from dragoman_worker.frames import FrameError, FrameReader
 from dragoman_worker.wire import (
     BROKER_FRAME,
@@ -25,6 +25,8 @@ from dragoman_worker.wire import (
 )
 
 from .address_resolver import NearerError
+from .tcp import connect
+from .ways import ViaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     from dragoman.sandbox.system import Passed
     from dragoman_worker.wire import BrokerReply, Open
 
-    from .address_resolver import AddressResolver, Place
+    from .address_resolver import AddressResolver
+    from .ways import Way
 
 _CONNECT_SECONDS = 10.0
 _IN_FLIGHT = 8
@@ -48,14 +51,29 @@ class Broker:
         resolver: AddressResolver,
         *,
         pid: int,
+        via: Way | None = None,
         on_denied: Callable[[str, int | None], None],
         on_nearer: Callable[[NearerError, int | None], None],
         on_fault: Callable[[str], None],
+        on_via_failed: Callable[[ViaError], None] = lambda _: None,
     ) -> None:
+        """Prepare to serve.
+
+        Args:
+            sock: The host's end of the child's socket.
+            resolver: Compares hosts and ports, and judges addresses.
+            pid: The child's.
+            via: The way to the hosts that a person entered, if not directly. Those of a manifest are reached directly.
+            on_denied: Receives each host that was requested without permission, and the port if given.
+            on_nearer: Receives each name that resolved nearer than allowed, and the port if given.
+            on_fault: Receives the reason why the child has to end.
+            on_via_failed: Receives each failure of `via`.
+        """
         sock.settimeout(0)
         self._socket, self._pid = sock, pid
-        self._resolver = resolver
+        self._resolver, self._via = resolver, via
         self._on_denied, self._on_nearer, self._on_fault = on_denied, on_nearer, on_fault
+        self._on_via_failed = on_via_failed
         self._slots = anyio.Semaphore(_IN_FLIGHT)
 
     async def serve(self) -> None:
@@ -95,14 +113,14 @@ class Broker:
 
     async def _answer(self, request: Lookup | Open) -> None:
         try:
-            with anyio.fail_after(_CONNECT_SECONDS):
-                places = await self._resolver.find(request.host)
-                if isinstance(request, Lookup):
-                    self._reply(Families(request.id, tuple(dict.fromkeys(place.family for place in places))))
-                    return
-                found = await self._connected(request, places)
-            with found:
+            if isinstance(request, Lookup):
+                self._reply(Families(request.id, await self._families(request)))
+                return
+            with await self._opened(request) as found:
                 self._reply(Opened(request.id), found)
+        except ViaError as error:
+            self._on_via_failed(error)
+            self._reply(SocketRefused(request.id, errno.EPROTO, error.strerror or ""))
         except NearerError as error:
             self._on_nearer(error, None if isinstance(request, Lookup) else request.port)
             self._reply(SocketRefused(request.id, errno.EACCES, (error.strerror or "")[:500]))
@@ -113,20 +131,18 @@ class Broker:
         finally:
             self._slots.release()
 
-    async def _connected(self, request: Open, places: list[Place]) -> socket.socket:
-        if request.family in (socket.AF_INET, socket.AF_INET6):
-            places = [place for place in places if place.family == request.family]
-        failure: OSError | None = None
-        for place in places:
-            try:
-                sock = await _connect(place, request.port)
-            except OSError as error:
-                failure = error
-            else:
-                self._resolver.note(request.host, place)
-                return sock
-        self._resolver.forget_answer(request.host)
-        raise failure or OSError(errno.EHOSTUNREACH, os.strerror(errno.EHOSTUNREACH))
+    async def _families(self, request: Lookup) -> tuple[int, ...]:
+        if self._via is not None and self._resolver.is_own(request.host, None):
+            return (socket.AF_INET,)  # any: the name is looked up elsewhere, and the socket leads to something else
+        with anyio.fail_after(_CONNECT_SECONDS):
+            places = await self._resolver.find(request.host)
+        return tuple(dict.fromkeys(place.family for place in places))
+
+    async def _opened(self, request: Open) -> socket.socket:
+        if self._via is not None and self._resolver.is_own(request.host, request.port):
+            return await self._via.connect(canonical(request.host), request.port)
+        with anyio.fail_after(_CONNECT_SECONDS):
+            return await connect(self._resolver, request.host, request.port, family=request.family)
 
     def hand_over(self, call: int, end: Passed) -> None:
         """Pass the write end of an export's pipe."""
@@ -149,15 +165,3 @@ def _number(error: OSError) -> int:
         return errno.ECONNREFUSED
     number = error.errno or errno.EHOSTUNREACH
     return -abs(number) if isinstance(error, socket.gaierror) else number
-
-
-async def _connect(place: Place, port: int) -> socket.socket:
-    sock = socket.socket(place.family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        sock.settimeout(0)
-        host, _, *rest = (*place.address, 0, 0)[: 4 if place.family == socket.AF_INET6 else 2]  # Windows needs all
-        await asyncio.get_running_loop().sock_connect(sock, (host, port, *rest))
-    except BaseException:
-        sock.close()
-        raise
-    return sock
