@@ -57,6 +57,8 @@ PYTHON = (
     ("dragoman.changes", "ChangeSet"),
     ("dragoman.changes", "ChangeReport"),
     ("dragoman.changes", "undo_lines"),
+    ("dragoman.imports", "load"),
+    ("dragoman.imports", "LoadReport"),
     ("dragoman.plugins", "Plugins"),
     ("dragoman.plugins", "DriverListing"),
     ("dragoman.questions", "Question"),

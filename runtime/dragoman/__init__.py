@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .changes import undo_lines
     from .connections.saved_connections import SavedConnection
     from .exports import ExportResult
+    from .imports import load
     from .plugins import DriverListing
     from .questions import Question
     from .runtime import Runtime, open  # noqa: A004 - dragoman.open("shop")
@@ -35,6 +36,7 @@ _ROOMS = {
     "dragoman.connections.saved_connections": "SavedConnection",
     "dragoman.sessions.counts_and_rows": "Count Rows",
     "dragoman.exports": "ExportResult",
+    "dragoman.imports": "load",
     "dragoman.secret_references": "Reference",
     "dragoman.plugins": "DriverListing",
     "dragoman.questions": "Question",
@@ -47,7 +49,7 @@ _HOME = {name: room for room, names in _ROOMS.items() for name in names.split()}
 __all__ = [
     "Answer", "BlockingSession", "Count", "Delete", "DragomanError", "DriverListing", "Drop", "ExportResult", "Filter",
     "Insert", "Outcome", "Page", "Plan", "Question", "RawQuery", "Reference", "Refused", "Row", "RowKey", "Rows",
-    "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "open", "undo_lines",
+    "Runtime", "SavedConnection", "Session", "Sort", "Span", "Update", "connect", "load", "open", "undo_lines",
 ]  # fmt: skip
 
 

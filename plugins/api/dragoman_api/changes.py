@@ -34,7 +34,8 @@ class Insert(msgspec.Struct, frozen=True, tag="insert", forbid_unknown_fields=Tr
         tenant: The tenant that owns the row, if the object has tenants.
         routing: What the server needs besides the id to find it again, as in `RowKey`.
         guard: The state that the replaced row must still have, as in `RowKey`; only with `replace`.
-        document: The whole row as the server stores it, as JSON text that is sent unchanged; without `values`.
+        document: The whole row as the server stores it, as JSON text that is sent unchanged. Beside it, `values` may
+            name what the server keeps outside of the document, such as a vector, and nothing else.
     """
 
     object: str
@@ -156,6 +157,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         id: The row's id, as in `RowKey`, if it has one.
         reason: One sentence; empty when applied as asked.
         key: The row's new key, with the guard for a further change.
+        holds: In a conflict, or where the result is unknown: the row is known to hold what the change would write.
+        busy: The server had too much to do to begin, so the change can be sent again later; only with ``FAILED``.
     """
 
     change: int
@@ -163,6 +166,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     id: RowId | None = None
     reason: str = ""
     key: RowKey | None = None
+    holds: bool = False
+    busy: bool = False
 
     def __post_init__(self) -> None:
         if self.id is not None:
@@ -177,10 +182,13 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         changes: The changes to plan.
         undo: Also plan the changes that undo each row; every new row then gets its id in the plan.
+        bulk: More rows of a load follow. A driver need not wait until searches see these ones, nor read beforehand what
+            the server checks by itself.
     """
 
     changes: list[Change]
     undo: bool = False
+    bulk: bool = False
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

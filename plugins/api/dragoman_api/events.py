@@ -248,6 +248,14 @@ class RowInserted(Event, frozen=True, kw_only=True, tag="row.inserted"):
     id: str
 
 
+class RowsWritten(Event, frozen=True, kw_only=True, tag="rows.written"):
+    """One call of a load wrote so many rows; those that were not written have events of their own."""
+
+    connection: str
+    object: str
+    rows: int
+
+
 class RowUpdated(Event, frozen=True, kw_only=True, tag="row.updated"):
     """A row was changed."""
 

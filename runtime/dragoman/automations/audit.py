@@ -34,7 +34,7 @@ BEGINNING = 4 << 10
 LINE = 1 << 20
 """Bytes of the requests in one line, about; those beyond are recorded by their number and one digest."""
 
-_RECORDED = re.compile(r"(connection|row|object|console|call|plugin|automation|events)\.|export\.(finished|failed)$")
+_RECORDED = re.compile(r"(connection|rows?|object|console|call|plugin|automation|events)\.|export\.(finished|failed)$")
 _decoder = msgspec.json.Decoder(float_hook=exact_number)
 _encoder = msgspec.json.Encoder(decimal_format="number")
 _UNREADABLE = (ValueError, RecursionError, ArithmeticError)  # msgspec's errors are ValueErrors

@@ -105,7 +105,7 @@ def _change(line: LINES) -> RowChange:
     key = RowKey(line.object, "" if line.id is None else id_of(line.id), line.routing, line.guard)
     if isinstance(line, DeleteLine):
         return Delete(key)
-    values = {name: _value(bytes(value)) for name, value in line.set.items()}
+    values = {name: value_of(bytes(value)) for name, value in line.set.items()}
     if isinstance(line, UpdateLine):
         return Update(key, values)
     text = None
@@ -122,7 +122,8 @@ def _change(line: LINES) -> RowChange:
     )  # fmt: skip
 
 
-def _value(data: bytes) -> Any:
+def value_of(data: bytes) -> Any:
+    """Return the value of a change that a JSON text spells: arrays and objects stay text, numbers keep their digits."""
     if data[:1] in (b"[", b"{"):
         return Json(data.decode())
     value = exact_number("-0") if data == b"-0" else _scalar.decode(data)  # no integer has a sign of zero

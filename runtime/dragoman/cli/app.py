@@ -37,6 +37,7 @@ _ROOMS = {
     "driver": "driver:driver",
     "drop": "changes:drop",
     "export": "export:export",
+    "import": "import_rows:import_",
     "insert": "changes:insert",
     "objects": "objects:objects",
     "open": "open_prompt:open_",

@@ -48,6 +48,7 @@ class ArrowType:
         holds: The kinds of values that fit, in the words of `ColumnFacts`.
         low: The smallest integer that fits.
         high: The largest integer that fits.
+        json: The values are JSON texts.
     """
 
     type: pa.DataType
@@ -55,6 +56,7 @@ class ArrowType:
     holds: frozenset[str]
     low: int = 0
     high: int = 0
+    json: bool = False
 
 
 def _type(type_: pa.DataType, convert: Callable[[bytes], Any], holds: str, low: int = 0, high: int = 0) -> ArrowType:
@@ -235,7 +237,7 @@ def _as_decimal(value: bytes) -> Decimal:
 
 _TEXTS = "text instant far nanos day clock base64 decimal"
 _STRING = _type(pa.string(), text_of, _TEXTS)
-_JSON_TEXT = _type(pa.string(), bytes.decode, "")
+_JSON_TEXT = ArrowType(pa.string(), bytes.decode, frozenset(), json=True)
 _INT = _type(pa.int64(), int, "integer", -(1 << 63), (1 << 63) - 1)
 _UNSIGNED = _type(pa.uint64(), int, "integer", 0, (1 << 64) - 1)
 _FLOAT = _type(pa.float64(), float, "integer float", -_EXACT, _EXACT)

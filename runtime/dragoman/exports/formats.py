@@ -31,8 +31,10 @@ COMPRESSIONS = ("gzip", "bzip2", "zstd")
 SEPARATED = ("csv", "tsv")
 """Formats of lines of fields, which a spreadsheet opens."""
 
-_COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
-_ENDINGS = {
+COMPRESSED = {".gz": "gzip", ".bz2": "bzip2", ".zst": "zstd"}
+"""Compressions by the ending of a file's name."""
+
+ENDINGS = {
     ".ndjson": "documents",
     ".jsonl": "documents",
     ".json": "json",
@@ -40,8 +42,10 @@ _ENDINGS = {
     ".tsv": "tsv",
     ".parquet": "parquet",
 }
+"""Formats by the ending of a file's name, without that of a compression."""
+
 _TABLES = (*SEPARATED, "parquet")
-_PACKED = (".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".tgz")
+PACKED = (".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".tgz")
 """Endings of compressed files that an export cannot be."""
 
 
@@ -84,11 +88,11 @@ def choose(
             name has an unknown ending, and the arguments do not say the format.
     """
     suffixes = [each.lower() for each in to.suffixes] if isinstance(to, Path) else []
-    outer = _COMPRESSED.get(suffixes[-1]) if suffixes else None
+    outer = COMPRESSED.get(suffixes[-1]) if suffixes else None
     inner = suffixes[:-1] if outer else suffixes
-    if not compress and suffixes and suffixes[-1] in _PACKED:
+    if not compress and suffixes and suffixes[-1] in PACKED:
         text = f"an export cannot be compressed as {suffixes[-1]!r} says"
-        raise ConfigurationError(text, hint=f"end the file's name in {' or '.join(_COMPRESSED)}", code="format-unknown")
+        raise ConfigurationError(text, hint=f"end the file's name in {' or '.join(COMPRESSED)}", code="format-unknown")
     chosen = format or _by_name(inner)
     chosen = "documents" if chosen == "ndjson" else chosen
     if chosen not in FORMS:
@@ -114,8 +118,8 @@ def choose(
 def _by_name(suffixes: Sequence[str]) -> str:
     if not suffixes:
         return "documents"
-    if (found := _ENDINGS.get(suffixes[-1])) is None:
-        known = f"{', '.join(_ENDINGS)} and {', '.join(_COMPRESSED)} after them"
+    if (found := ENDINGS.get(suffixes[-1])) is None:
+        known = f"{', '.join(ENDINGS)} and {', '.join(COMPRESSED)} after them"
         text = f"the ending {suffixes[-1]!r} names no format of an export; known are {known}"
         raise ConfigurationError(text, hint="say the format, as --format documents does", code="format-unknown")
     return found

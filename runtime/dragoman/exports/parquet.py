@@ -50,8 +50,8 @@ def write_parquet(
         _items(arrow.convert) if array else arrow.convert for array, (arrow, _) in zip(arrays, chosen, strict=True)
     ]
     fields = [
-        pa.field(column.name, type_, metadata={"type": column.type})
-        for column, type_ in zip(columns, types, strict=True)
+        pa.field(column.name, type_, metadata={"type": column.type} | ({"values": "json"} if arrow.json else {}))
+        for column, type_, (arrow, _) in zip(columns, types, chosen, strict=True)
     ]
     schema = pa.schema(fields)
     target.unlink(missing_ok=True)

@@ -9,6 +9,8 @@ from dragoman_api import events
 from dragoman_api.changes import Delete, Drop, Insert, Outcome, OutcomeStatus, object_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from dragoman_api.changes import Change
     from dragoman_api.events import Event
 
@@ -28,6 +30,12 @@ def event_of(outcome: Outcome, change: Change | None, *, connection: str) -> Eve
         case Delete():
             return events.RowDeleted(**about, id=row)
     return events.RowUpdated(**about, id=row)
+
+
+def total_of(outcomes: Sequence[Outcome], *, object: str, connection: str) -> Event:  # noqa: A002 - the event's field
+    """Return the event that reports how many changes of one call were applied."""
+    applied = sum(outcome.status is OutcomeStatus.APPLIED for outcome in outcomes)
+    return events.RowsWritten(connection=connection, object=object, rows=applied)
 
 
 def untold(change: int) -> Outcome:

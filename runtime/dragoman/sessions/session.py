@@ -11,7 +11,7 @@ from anyio.to_thread import run_sync
 
 from dragoman.settings import Limit
 from dragoman_api import events
-from dragoman_api.changes import Drop, Insert, PlanRequest, object_of
+from dragoman_api.changes import Drop, Insert, OutcomeStatus, PlanRequest, object_of
 from dragoman_api.columns import ObjectsRequest
 from dragoman_api.completions import CompletionRequest
 from dragoman_api.connections import Health
@@ -29,7 +29,7 @@ from dragoman_api.previews import PreviewRequest
 from dragoman_api.summaries import SummaryRequest
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
-from .change_events import event_of, untold
+from .change_events import event_of, total_of, untold
 from .counts_and_rows import Count, Rows
 from .driver_calls import Calls
 from .object_lists import matching, whole_level
@@ -372,23 +372,30 @@ class Session:
 
         return (await until_unchanged(fetch))[0]
 
-    async def plan(self, *changes: Change, undo: bool = False) -> Plan:
+    async def plan(self, *changes: Change, undo: bool = False, bulk: bool = False) -> Plan:
         """Build the exact requests that would apply the changes; nothing is written.
 
         Args:
             changes: Changes to the same row are applied in this order.
             undo: Fill `Plan.undo` with the changes that restore the rows.
+            bulk: More rows of a load follow; the requests need not wait until searches see these.
         """
         for change in changes:
             self._reads.check(tenant=change.tenant if isinstance(change, Insert) else None)
         for name in sorted({object_of(change) for change in changes if not isinstance(change, Drop)}):
             await self._reads.know(name)
-        request, first = PlanRequest(changes=list(changes), undo=undo), object_of(changes[0]) if changes else None
+        request = PlanRequest(changes=list(changes), undo=undo, bulk=bulk)
+        first = object_of(changes[0]) if changes else None
         plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=changes)
         return msgspec.structs.replace(plan, changes=list(changes))
 
-    async def apply(self, plan: Plan) -> list[Outcome]:
-        """Send a plan's exact requests and report the outcome of each change, including refusals."""
+    async def apply(self, plan: Plan, *, bulk: bool = False) -> list[Outcome]:
+        """Send a plan's exact requests and report the outcome of each change, including refusals.
+
+        Args:
+            plan: The plan.
+            bulk: Emit one event, `rows.written`, for all rows that were applied, in place of one for each.
+        """
         changes = tuple(plan.changes)
         outcomes: list[Outcome] = list(plan.refusals)
         if plan.planned:
@@ -404,8 +411,11 @@ class Session:
         told = {outcome.change: outcome for outcome in outcomes}
         numbers = range(len(changes)) if changes else sorted(told)
         outcomes = [told.get(number) or untold(number) for number in numbers]
+        if bulk:
+            self._emit(total_of(outcomes, object=object_of(changes[0]) if changes else "", connection=self.name))
         for outcome in outcomes:
-            self._emit(event_of(outcome, changes[outcome.change] if changes else None, connection=self.name))
+            if not bulk or outcome.status is not OutcomeStatus.APPLIED:
+                self._emit(event_of(outcome, changes[outcome.change] if changes else None, connection=self.name))
         return outcomes
 
     async def parse(self, text: str, *, variables: Mapping[str, str] | None = None) -> list[ConsoleRequest]:

@@ -41,11 +41,12 @@ class NotSentError(Exception):
 
     Attributes:
         status: The outcome of the change: refused, skipped or in conflict.
+        holds: In a conflict: the row is known to hold what the change would write.
     """
 
-    def __init__(self, reason: str, *, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
+    def __init__(self, reason: str, *, status: OutcomeStatus = OutcomeStatus.REFUSED, holds: bool = False) -> None:
         super().__init__(reason)
-        self.status = status
+        self.status, self.holds = status, holds
 
 
 def row_of(change: Change) -> RowId | None:
@@ -109,9 +110,12 @@ class PlanDraft:
         """Plan one request that carries out some changes of one row, or a drop; `statement` as in `PlannedRequest`."""
         self.planned.append(PlannedRequest(request=request, changes=list(changes), statement=statement))
 
-    def refuse(self, change: int, reason: str, status: OutcomeStatus = OutcomeStatus.REFUSED) -> None:
+    def refuse(
+        self, change: int, reason: str, status: OutcomeStatus = OutcomeStatus.REFUSED, *, holds: bool = False
+    ) -> None:
         """Record that a change is not sent."""
-        self._refused[change] = Outcome(change=change, status=status, id=row_of(self.changes[change]), reason=reason)
+        key = row_of(self.changes[change])
+        self._refused[change] = Outcome(change=change, status=status, id=key, reason=reason, holds=holds)
 
     def note(self, code: str, about: str, reason: str) -> None:
         """Add a remark, unless there is one of that code about the same thing."""
@@ -149,6 +153,7 @@ class Judging:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
         """Refuse the changes if an error is about them, and return whether it is."""
+        holds = isinstance(error, NotSentError) and error.holds
         if isinstance(error, NotSentError):
             reason, status = str(error), error.status
         elif isinstance(error, _JUDGED):
@@ -158,7 +163,7 @@ class Judging:
         else:
             return False
         for number in self.changes:
-            self.draft.refuse(number, reason, status)
+            self.draft.refuse(number, reason, status, holds=holds)
         return True
 
 

@@ -149,6 +149,7 @@ class Sender:
         for row, (written, fault) in zip(rows, _answers(planned, reply), strict=True):
             outcome = _failure(row, written, fault) if fault and _about(row, written) else self._told(row, written)
             if fault and fault.busy and outcome.status is not OutcomeStatus.UNKNOWN:
+                outcome = replace(outcome, busy=True)
                 busy.append(row)
             if outcome.status is OutcomeStatus.UNKNOWN or (fault and fault.conflict):
                 unclear.append(row)
@@ -198,7 +199,8 @@ class Sender:
                 self._outcomes.tell(row.changes, seen)
             elif not unknown and (holds or not isinstance(hit, (tuple, RowNotFoundError))):
                 reason = f"{before.reason}, and {_SAME if holds else _UNREAD}"
-                self._outcomes.tell(row.changes, replace(before, status=OutcomeStatus.UNKNOWN, reason=reason))
+                unsure = replace(before, status=OutcomeStatus.UNKNOWN, reason=reason, holds=holds)
+                self._outcomes.tell(row.changes, unsure)
 
 
 def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, error_answers.ErrorAnswer | None]]:

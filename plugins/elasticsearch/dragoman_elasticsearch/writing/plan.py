@@ -37,7 +37,7 @@ from dragoman_elasticsearch.search_hits import StoredHit
 from . import edited_values
 from .planned_rows import PlannedRow
 from .requests import RowWrite, planned_requests
-from .stored_rows import RowId, read_rows
+from .stored_rows import RowId, read_rows, same
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +68,7 @@ class _Planner:
 
     views: dict[str, View]
     undo: bool
+    bulk: bool
     draft: PlanDraft
     settings: dict[str, Mapping[str, objects.IndexSettings] | None] = field(default_factory=dict)
     found: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = field(default_factory=dict)
@@ -82,7 +83,11 @@ class _Planner:
         for change in changes:
             if isinstance(change, (Update, Delete)) and change.key.id:
                 wanted.setdefault(change.key.object, {})[change.key.text, change.key.routing] = None
-            elif isinstance(change, Insert) and change.id and (self.undo or change.guard or _restores(change)):
+            elif (
+                isinstance(change, Insert)
+                and change.id
+                and (self.undo or change.guard or (_restores(change) and not self.bulk))
+            ):
                 wanted.setdefault(change.object, {})[text_id(change.id), change.routing] = None
         size = 0
         for name, keys in wanted.items():
@@ -137,7 +142,8 @@ class _Planner:
         if row is None:
             hit = self.found.get(address) if isinstance(address, tuple) else None
             if isinstance(hit, tuple) and not change.replace:  # while sending, it could be the change itself
-                raise NotSentError("a row with this id exists already", status=OutcomeStatus.CONFLICT)
+                holds = same(bytes(hit[0].source), document)
+                raise NotSentError("a row with this id exists already", status=OutcomeStatus.CONFLICT, holds=holds)
             if isinstance(hit, tuple):
                 yield from self._returns(change.object)
                 row = self._stored(change.object, (given or "", change.routing), hit, refresh=refresh)
@@ -258,6 +264,8 @@ class _Planner:
         """Return whether to wait for a refresh; a request that waits longer than its deadline would be in doubt."""
         found = yield from self._known(name)
         text, seconds = max((each.refresh for each in (found or {}).values()), key=itemgetter(1), default=("", 1.0))
+        if self.bulk:
+            return False
         if seconds <= _SOON:
             self.slowest = max(self.slowest, seconds)
             return True
@@ -297,7 +305,7 @@ def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]
         views: Views of objects as they are now; the others are read.
     """
     draft = PlanDraft(request.changes)
-    planner = _Planner(views=views, undo=request.undo, draft=draft)
+    planner = _Planner(views=views, undo=request.undo, bulk=request.bulk, draft=draft)
     keyed: dict[int, Change] = {}
     for number, change in enumerate(request.changes):
         with draft.judging(number):

@@ -1,0 +1,179 @@
+"""The command `import`: the rows of a file, loaded through the change path."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .advice import command
+from .command_files import command_file
+from .common_arguments import CONNECTION, OBJECT
+from .errors import NOT_APPLIED
+from .global_options import Command
+from .opening import opens
+from .output import dumps, plain, request_document, say, say_notes, show_count, write_json, write_request
+from .read_options import TENANT
+from .streams import attended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dragoman.imports import Load, LoadReport
+    from dragoman.sessions.session import Session
+
+    from .options import Options
+
+FORMATS = ("ndjson", "documents", "json", "rows", "csv", "tsv", "bulk", "parquet")
+FINAL = ("resume-refused", "import-running", "import-unfinished")
+"""Codes of errors that resuming would meet again."""
+
+_ALWAYS = ("applied", "skipped", "conflict", "failed")
+"""Outcomes that the summary names even if there are none."""
+
+
+def _beside(file: Path) -> tuple[Path, ...]:
+    from dragoman.imports import files_beside
+
+    return files_beside(file)
+
+
+def _renamed(_context: click.Context, _parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    names: dict[str, str] = {}
+    for value in values:
+        old, sign, new = value.partition("=")
+        if not old or not sign or old in names:
+            raise click.BadParameter(f"{value!r} is not OLD=NEW, or names a column twice")
+        names[old] = new
+    return names
+
+
+@click.command("import", cls=Command)
+@CONNECTION
+@OBJECT
+@click.argument("file", metavar="FILE|-", callback=command_file(beside=_beside))
+@click.option("--format", type=click.Choice(FORMATS), help="By default chosen by the file's ending, else documents.")
+@click.option("--id", "id_", metavar="COLUMN", help="The column whose value becomes the row's id.")
+@click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
+              help="What to do with a row whose id exists: reject it, leave the stored row, replace that.")  # fmt: skip
+@click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=_renamed,
+              help="Rename a column of the file; OLD= leaves it out. Repeatable.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Rows of one batch at most.")
+@TENANT
+@click.option("--undo", metavar="FILE", callback=command_file(written=True),
+              help="Write an undo file, a change file that takes the load back.")  # fmt: skip
+@click.option("--resume", is_flag=True, help="Continue an interrupted load of the same file.")
+@click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
+@opens
+async def import_(
+    options: Options, session: Session, *, object: str, file: str, format: str | None, id_: str | None,
+    on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None, undo: str | None, resume: bool,
+    dry_run: bool,
+) -> int | None:  # fmt: skip
+    """Load the rows of a file into an object that exists.
+
+    FILE is what an export writes: NDJSON, JSON, CSV, TSV, Parquet, rows or bulk lines, perhaps packed with gzip,
+    bzip2 or zstd. Rows that are not written go to FILE.rejected.ndjson, each with its reason.
+    """
+    from dragoman.imports import Load, LoadOptions
+
+    streamed = file == "-"
+    if streamed and resume:
+        raise click.UsageError("standard input cannot be resumed; name a file")
+    if not dry_run and attended() and not options.yes:
+        await options.agree(f"Load {plain(file)} into {plain(object)} of {plain(session.name)}?", instead="--yes")
+    wishes = LoadOptions(
+        format=format, id=id_, on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=tenant,
+        undo=Path(undo) if undo and not dry_run else None, resume=resume, dry_run=dry_run,
+    )  # fmt: skip
+    with _progress(options, object) as progress:
+        load = Load(
+            session, object, Path("stdin" if streamed else file), options=wishes,
+            stdin=sys.stdin.buffer if streamed else None, progress=progress, preview=_previewed(options),
+        )  # fmt: skip
+        with _resumable(options, load):
+            await load.run()
+    _tell(options, session, load.report, sent=not dry_run)
+    left = sum(load.report.counts.values()) - load.report.counts["applied"]
+    if on_conflict == "skip":
+        left -= load.report.counts["skipped"]
+    return NOT_APPLIED if left and not (dry_run and not load.report.counts["refused"]) else None
+
+
+def _previewed(options: Options) -> Callable[[Any], None]:
+    def as_json(planned: Any) -> None:
+        sys.stdout.write(dumps(request_document(planned)) + "\n")
+
+    return as_json if options.json else write_request
+
+
+@contextmanager
+def _progress(options: Options, name: str) -> Iterator[Callable[[Any], None]]:
+    """Show progress on a terminal, in a line that disappears at the end."""
+    import time
+
+    live, began = sys.stderr.isatty() and not options.quiet, time.monotonic()
+
+    def line(text: str) -> None:
+        if live:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def show(done: Any) -> None:
+        rate = float(f"{done.applied / max(time.monotonic() - began, 1e-6):.2g}")
+        part = "" if done.part is None else f"  {done.part:.0%}"
+        line(f"  {plain(name)}  {show_count(done.read)} rows{part}  {rate:,.0f} rows/s")
+
+    try:
+        yield show
+    finally:
+        line("")
+
+
+@contextmanager
+def _resumable(options: Options, load: Load) -> Iterator[None]:
+    """Tell what became of the rows of a load that was stopped, and print the command that continues it."""
+    from dragoman_api.errors import DragomanError
+
+    try:
+        yield
+    except BaseException as error:
+        known = error if isinstance(error, DragomanError) else None
+        report = load.report
+        if any(report.counts.values()):
+            say(f"stopped after {report.rows:,} rows: {_counts(report)}")
+        if not load.resumable or (known and known.code in FINAL):
+            raise
+        words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
+        if known:
+            known.details.update(report.counts)
+            known.advise(shlex.join(words))
+        else:
+            say(f"to continue: {command(*words)}")
+        raise
+
+
+def _counts(report: LoadReport) -> str:
+    shown = [(status, count) for status, count in report.counts.items() if count or status in _ALWAYS]
+    return " · ".join(f"{status} {count:,}" for status, count in shown)
+
+
+def _tell(options: Options, session: Session, report: LoadReport, *, sent: bool) -> None:
+    if options.json and sent:
+        return write_json(report)
+    if not sent:
+        refused = report.counts["refused"] + report.counts["conflict"] + report.counts["skipped"]
+        options.say(f"{report.rows:,} rows, {refused:,} of them not to be sent; nothing was sent (--dry-run)")
+        return say_notes(report.notes)
+    rate = float(f"{report.counts['applied'] / max(report.seconds, 1e-6):.2g}")
+    options.say(f"{plain(report.object)}  {report.rows:,} rows  {rate:,.0f} rows/s  {_counts(report)}")
+    say_notes(report.notes)
+    if report.rejected is not None:
+        say(f"not written, each with its reason: {plain(report.rejected)}")
+    if report.undo is not None:
+        options.say(f"to take it back: dragoman apply {plain(session.name)} {plain(report.undo)}")
+    return None

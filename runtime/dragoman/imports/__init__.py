@@ -1,0 +1,8 @@
+"""Imports: the rows of a file, read block by block, written through the change path, and accounted for one by one."""
+
+from .checkpoints import unfinished
+from .formats import FORMATS
+from .loads import Load, LoadOptions, files_beside, load
+from .reports import LoadReport
+
+__all__ = ["FORMATS", "Load", "LoadOptions", "LoadReport", "files_beside", "load", "unfinished"]

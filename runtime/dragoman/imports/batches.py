@@ -1,0 +1,185 @@
+"""Batches: rows of a file that are planned and sent together, each id once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from anyio import from_thread
+
+from dragoman.row_ids import spell_id
+from dragoman_api.changes import Insert
+
+from .checkpoints import Places
+from .records import Record
+from .reports import Rejection
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dragoman_api.errors import DragomanError
+
+    from .checkpoints import Range
+    from .sources import ImportSource
+
+BATCH_BYTES = 5 << 19
+"""Bytes of the rows of one batch, about: they fit one request with what is said of each."""
+
+_SOME = 1_000  # skipped rows between two looks at whether the load was stopped
+_IN_DOUBT = (
+    "it was sent before the load was interrupted, and no answer came; the server makes its id, so sending it again "
+    "could double it: look whether it is there"
+)
+
+
+@dataclass(slots=True)
+class Entry:
+    """One row to be written.
+
+    Attributes:
+        record: The row as it was read.
+        insert: The change that writes it.
+        doubt: An earlier attempt of this load may have written it.
+        sent: It is being sent.
+    """
+
+    record: Record
+    insert: Insert
+    doubt: bool = False
+    sent: bool = False
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether the row may have been written."""
+        return self.doubt or self.sent
+
+    @property
+    def key(self) -> tuple[str, str | None] | None:
+        """What tells the row apart from others; None if the server makes its id."""
+        given = self.insert
+        return None if given.id is None else (spell_id(given.id), given.tenant or given.routing)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Some rows of a file.
+
+    Attributes:
+        entries: The rows that have no outcome yet.
+        keys: The keys of all its rows.
+        rejections: Rows that are not sent.
+        read: The number of the file's rows up to here.
+        place: The bytes of the file that were read for them, and their digest.
+        last: No row follows.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    keys: set[object] = field(default_factory=set)
+    rejections: list[Rejection] = field(default_factory=list)
+    read: int = 0
+    place: tuple[int, str] = (0, "")
+    last: bool = False
+
+
+class Maker(Protocol):
+    """Makes inserts of records; see `DocumentInserts`, `RowInserts` and `FieldInserts`."""
+
+    def insert(self, record: Record) -> Insert:
+        """Return the insert of a record. Raises ValueError if it is none."""
+
+
+class BatchReader:
+    """Cuts a file into batches, without the rows that an earlier run dealt with."""
+
+    def __init__(
+        self, records: Iterator[Record], *, maker: Maker, rows: int, source: ImportSource | None, place: tuple[int, str]
+    ) -> None:
+        """Begin.
+
+        Args:
+            records: The file's rows.
+            maker: Makes inserts of them.
+            rows: Rows of one batch at most.
+            source: Where the records come from; None if `place` does not change.
+            place: The bytes of the whole file and their digest, if it is not read from its beginning to its end.
+        """
+        self._records, self._maker, self._rows = records, maker, rows
+        self._source, self._place = source, place
+        self._known, self._doubt, self._waiting = 0, Places([]), Places([])
+        self._broken: DragomanError | None = None
+        self._ahead: Record | None = None
+        self._begun = False
+
+    def go_on(self, read: int, *, doubt: list[Range], waiting: list[Range]) -> None:
+        """Leave out the first rows, but for those in doubt and those that were not sent."""
+        self._known, self._doubt, self._waiting = read, Places(doubt), Places(waiting)
+
+    def next(self) -> Batch | None:
+        """Read the next batch; None at the end.
+
+        Raises:
+            DragomanError: The file cannot be read on; all rows before that are in earlier batches.
+        """
+        if not self._begun:
+            self._begun = True
+            self._step()
+        batch, size, passed = Batch(), 0, 0
+        while (record := self._ahead) is not None and len(batch.entries) < self._rows and size < BATCH_BYTES:
+            doubt = False
+            if record.number <= self._known:
+                doubt = record.number in self._doubt
+                if not doubt and record.number not in self._waiting:
+                    passed += 1
+                    if not passed % _SOME:
+                        from_thread.check_cancelled()
+                    self._step()
+                    continue
+            entry = self._entry(record, batch, doubt=doubt)
+            if entry is not None:
+                key = entry.key
+                if key is not None:
+                    if key in batch.keys:  # the first of the two is written first
+                        break
+                    batch.keys.add(key)
+                batch.entries.append(entry)
+                size += _size(entry)
+            batch.read = record.number
+            self._step()
+            if len(batch.rejections) >= self._rows:
+                break
+        if not batch.read:
+            if self._broken is not None:
+                raise self._broken
+            return None
+        batch.last = self._ahead is None
+        batch.place = self._source.place if self._source else self._place
+        return batch
+
+    def _step(self) -> None:
+        from dragoman_api.errors import DragomanError
+
+        try:
+            self._ahead = next(self._records, None)
+        except DragomanError as error:
+            self._ahead, self._broken = None, error
+
+    def _entry(self, record: Record, batch: Batch, *, doubt: bool) -> Entry | None:
+        if record.fault:
+            batch.rejections.append(Rejection(record, "unreadable", record.fault))
+            return None
+        try:
+            insert = self._maker.insert(record)
+        except (ValueError, RecursionError) as error:
+            batch.rejections.append(Rejection(record, "unreadable", str(error)))
+            return None
+        if doubt and insert.id is None:
+            batch.rejections.append(Rejection(record, "unknown", _IN_DOUBT))
+            return None
+        return Entry(record, insert, doubt)
+
+
+def _size(entry: Entry) -> int:
+    data, insert = entry.record.data, entry.insert
+    if isinstance(data, bytes):
+        return len(data)
+    return 40 + sum(16 + (len(value) if isinstance(value, str | bytes) else 8) for value in insert.values.values())

@@ -1,0 +1,112 @@
+"""Checkpoints of loads: which rows of a file have their outcome, which are in doubt, and which were not sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from dragoman_api.json_text import decode
+from dragoman_registry import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+_MOST = 4 << 20  # bytes of a checkpoint
+
+Range = tuple[int, int]
+"""Numbers of the first and the last of some rows."""
+
+
+class LoadCheckpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is known of a load's rows on disk, before the next ones are sent.
+
+    Attributes:
+        identity: Properties that another run must share to be the same load, by name.
+        read: The number of rows that were read; each has its outcome unless it is in one of the next two.
+        doubt: Rows that were sent, and of which no answer is on disk.
+        waiting: Rows that were certainly not sent.
+        bytes: The bytes of the file that were read for them.
+        sha256: Their digest in hexadecimal.
+        counts: The number of rows per outcome.
+        rejected: Bytes of the file of rejected rows.
+        undo: Bytes of the undo file.
+        started: When the load's first run began, UTC.
+        resumed: How often it was resumed.
+    """
+
+    version: Literal[1] = 1
+    identity: dict[str, Any]
+    read: int
+    doubt: list[Range]
+    waiting: list[Range]
+    bytes: int
+    sha256: str
+    counts: dict[str, int]
+    rejected: int
+    undo: int
+    started: str
+    resumed: int
+
+
+def checkpoint_path(file: Path) -> Path:
+    """Return the path of the checkpoint of a file's load."""
+    return file.with_name(f".{file.name}.import")
+
+
+def read_checkpoint(file: Path) -> LoadCheckpoint | None:
+    """Read the checkpoint of a file's load; None if it is missing or unreadable."""
+    try:
+        return decode(files.read_plain(checkpoint_path(file), limit=_MOST), LoadCheckpoint)
+    except (OSError, ValueError):
+        return None
+
+
+def unfinished(file: Path) -> bool:
+    """Return whether a load of this file can be resumed."""
+    return bool(file.name) and read_checkpoint(file) is not None
+
+
+def ranges(numbers: Iterable[int]) -> list[Range]:
+    """Return sorted numbers as ranges.
+
+    >>> ranges([1, 2, 3, 7, 9, 10])
+    [(1, 3), (7, 7), (9, 10)]
+    """
+    found: list[Range] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found
+
+
+def merged(parts: Sequence[Range]) -> list[Range]:
+    """Return ranges in order, those that touch as one.
+
+    >>> merged([(5, 9), (1, 4), (20, 21)])
+    [(1, 9), (20, 21)]
+    """
+    found: list[Range] = []
+    for first, last in sorted(parts):
+        if found and found[-1][1] >= first - 1:
+            found[-1] = (found[-1][0], max(last, found[-1][1]))
+        else:
+            found.append((first, last))
+    return found
+
+
+class Places:
+    """Answers for growing numbers whether they are in some ranges."""
+
+    def __init__(self, parts: Sequence[Range]) -> None:
+        self._left = merged(parts)
+        self._left.reverse()
+
+    def __contains__(self, number: object) -> bool:
+        assert isinstance(number, int)
+        while self._left and self._left[-1][1] < number:
+            self._left.pop()
+        return bool(self._left) and self._left[-1][0] <= number

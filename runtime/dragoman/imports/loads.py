@@ -1,0 +1,349 @@
+"""Loads: the rows of a file written through the change path, several batches at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import anyio
+from anyio.to_thread import run_sync
+
+from dragoman_api.columns import Note
+from dragoman_api.errors import ConfigurationError, DragomanError
+
+from .batches import BatchReader
+from .checkpoints import checkpoint_path
+from .formats import choose
+from .inserts import DocumentInserts, FieldInserts, RowInserts, Wishes
+from .ledgers import Ledger, rejected_path
+from .parquet import ParquetRows
+from .records import read_array, read_lines, read_pairs
+from .reports import LoadReport
+from .separated import SeparatedRows
+from .sources import ImportSource, digest_of
+from .writers import ON_CONFLICT, Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dragoman.sessions.session import Session
+    from dragoman_api.changes import PlannedRequest
+    from dragoman_api.columns import Description
+
+    from .batches import Batch, Maker
+    from .records import Record
+
+AT_ONCE = 4
+"""Batches that are under way at the same time."""
+
+MAX_BATCH = 5_000
+"""Rows of one batch at most."""
+
+BATCH = 2_000
+"""Rows of one batch by default."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How a file is loaded; see `load`."""
+
+    format: str | None = None
+    id: str | None = None
+    on_conflict: str = "fail"
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    batch: int = BATCH
+    tenant: str | None = None
+    undo: Path | None = None
+    resume: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a load is: rows that were read, rows that were written, and the part of the file, if it has a size."""
+
+    read: int
+    applied: int
+    part: float | None
+
+
+class Load:
+    """One load; single use.
+
+    Attributes:
+        report: What became of the rows, also if `run` fails.
+        resumable: Whether another run can go on, once `run` has failed.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        object: str,  # noqa: A002 - the design's word
+        file: Path,
+        *,
+        options: LoadOptions,
+        stdin: BinaryIO | None = None,
+        progress: Callable[[LoadProgress], None] = lambda _progress: None,
+        preview: Callable[[PlannedRequest], None] = lambda _planned: None,
+    ) -> None:
+        """Prepare; nothing is opened.
+
+        Args:
+            session: The connection.
+            object: The object that receives the rows.
+            file: The file's path; for a stream, a name that stands for it.
+            options: How it is loaded.
+            stdin: A stream to read instead.
+            progress: Called after each batch.
+            preview: Called with each request of a dry run.
+        """
+        self._session, self._object, self._file, self._options = session, object, file, options
+        self._stdin, self._progress, self._preview = stdin, progress, preview
+        self._held = ExitStack()
+        self._one = anyio.CapacityLimiter(1)  # thread at a time writes
+        self._reading = anyio.CapacityLimiter(1)
+        self._source: ImportSource | None = None
+        self._batches: BatchReader
+        self._ledger: Ledger
+        self.report = LoadReport(file=str(file), object=object, format=options.format or "")
+        self.resumable = False
+
+    async def run(self) -> LoadReport:
+        """Load the file.
+
+        Raises:
+            ConfigurationError: An option or the file cannot be used; what was read before that is loaded.
+            DragomanError: The load was stopped: a guard vetoed a call, or the server or the driver failed. `report`
+                says what became of the rows, and `resumable` whether another run can go on.
+        """
+        began = time.perf_counter()
+        _check(self._options)
+        description = await self._session.describe(self._object)
+        try:
+            # Opening may wait for a pipe without a writer.
+            await run_sync(partial(self._open, description), abandon_on_cancel=True)
+            await self._work(began)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await run_sync(self._held.close, limiter=self._one)
+        return self.report
+
+    async def _work(self, began: float) -> None:
+        try:
+            await self._pump()
+            await run_sync(self._ledger.complete, limiter=self._one)
+            self.report.complete = True
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                self.resumable = await run_sync(self._ledger.give_up, limiter=self._one)
+            raise
+        finally:
+            self._tell(time.perf_counter() - began)
+
+    # opening
+
+    def _open(self, description: Description) -> None:
+        options, streamed = self._options, self._stdin is not None
+        chosen, compression = choose(None if streamed else self._file, format=options.format)
+        self.report.format = chosen
+        wishes = Wishes(
+            object=self._object, id=options.id, renamed=options.renamed, replace=options.on_conflict == "overwrite",
+            tenant=options.tenant,
+        )  # fmt: skip
+        ledger = Ledger(self._file, keeps=not (streamed or options.dry_run), undo=options.undo)
+        records, maker, place = self._records(chosen, compression, wishes, description)
+        self._ledger = ledger
+        if not options.dry_run:
+            self._held.callback(ledger.close)
+            ledger.open(self._identity(chosen), resume=options.resume)
+        self._batches = BatchReader(records, maker=maker, rows=options.batch, source=self._source, place=place)
+        if (earlier := ledger.earlier) is not None:
+            self._batches.go_on(earlier.read, doubt=earlier.doubt, waiting=earlier.waiting)
+
+    def _records(
+        self, chosen: str, compression: str | None, wishes: Wishes, description: Description
+    ) -> tuple[Iterator[Record], Maker, tuple[int, str]]:
+        """Open the file; return its rows, what makes inserts of them, and its place if that is the whole file."""
+        if chosen == "parquet":
+            try:
+                size, digest = self._file.stat().st_size, digest_of(self._file)
+            except OSError as error:
+                raise ConfigurationError(f"{self._file} cannot be read: {error.strerror}") from error
+            table = self._held.enter_context(closing(ParquetRows(self._file)))
+            return iter(table), self._fields(wishes, description, table.names), (size, digest)
+        self._source = source = ImportSource(self._file, stdin=self._stdin, compression=compression)
+        self._held.enter_context(closing(source))
+        if chosen in ("csv", "tsv"):
+            lines = SeparatedRows(source, tabs=chosen == "tsv")
+            return iter(lines), self._fields(wishes, description, lines.names), (0, "")
+        read = {"bulk": read_pairs, "json": read_array}.get(chosen, read_lines)
+        maker = RowInserts if chosen in ("bulk", "rows") else DocumentInserts
+        return read(source), maker(wishes, description), (0, "")
+
+    def _fields(self, wishes: Wishes, description: Description, names: list[str]) -> FieldInserts:
+        self._names = names
+        fields = FieldInserts(wishes, description, names)
+        if fields.left_out:
+            reason = f"the server keeps these columns itself, so they are left out: {', '.join(fields.left_out)}"
+            self.report.notes.append(Note(code="columns-left-out", reason=reason))
+        return fields
+
+    _names: list[str] = []  # noqa: RUF012 - of a table; replaced, never changed
+
+    def _identity(self, chosen: str) -> dict[str, Any]:
+        """Return the properties that a resumed run must share, by the words of its arguments."""
+        options = self._options
+        self._ledger.names = self._names
+        return {
+            "connection": self._session.name,
+            "type": self._session.type,
+            "object": self._object,
+            "format": chosen,
+            "id": options.id,
+            "map": dict(options.renamed),
+            "on_conflict": options.on_conflict,
+            "tenant": options.tenant,
+            "undo": str(options.undo) if options.undo else None,
+        }
+
+    # the stream
+
+    async def _pump(self) -> None:
+        writer = Writer(
+            self._session, self._ledger, one=self._one, on_conflict=self._options.on_conflict, preview=self._preview,
+            sends=not self._options.dry_run,
+        )  # fmt: skip
+        slots = anyio.Semaphore(1 if self._options.dry_run else AT_ONCE)
+        under_way: dict[int, Batch] = {}
+
+        async def write(batch: Batch) -> None:
+            try:
+                await writer.write(batch)
+            finally:
+                del under_way[id(batch)]
+                slots.release()
+            self._progress(self._so_far())
+
+        async with anyio.create_task_group() as tasks:
+            while not writer.ended():
+                try:
+                    batch = await run_sync(self._batches.next, limiter=self._reading)
+                except DragomanError as error:  # what is under way has its outcome first
+                    writer.stop(error)
+                    break
+                if batch is None:
+                    break
+                await slots.acquire()
+                while any(not batch.keys.isdisjoint(each.keys) for each in under_way.values()):
+                    await writer.settled.wait()  # two writes of one row keep their order
+                if writer.ended():
+                    slots.release()
+                    break
+                if not self._options.dry_run:
+                    try:
+                        await run_sync(self._ledger.begin, batch, limiter=self._one)
+                    except DragomanError as error:
+                        writer.stop(error)
+                        slots.release()
+                        break
+                else:
+                    writer.pretend(batch)
+                if not batch.entries:
+                    slots.release()
+                    continue
+                under_way[id(batch)] = batch
+                tasks.start_soon(write, batch)
+        writer.check()
+
+    def _so_far(self) -> LoadProgress:
+        part = None
+        if self._source is not None and self._source.size:
+            part = min(1.0, self._source.place[0] / self._source.size)
+        return LoadProgress(self._ledger.read, self._ledger.counts["applied"], part)
+
+    def _tell(self, seconds: float) -> None:
+        report, ledger = self.report, self._ledger
+        report.rows, report.counts, report.resumed = ledger.read, dict(ledger.counts), ledger.resumed
+        report.counts["unknown"] += ledger.doubtful
+        report.seconds = seconds
+        if self._options.dry_run:
+            return
+        report.rejected = str(ledger.rejected.path) if ledger.rejected.size else None
+        report.undo = str(ledger.undo.path) if ledger.undo and ledger.undo.size else None
+
+
+def _check(options: LoadOptions) -> None:
+    if options.on_conflict not in ON_CONFLICT:
+        raise ConfigurationError(f"on_conflict is {options.on_conflict!r}; it can be {', '.join(ON_CONFLICT)}")
+    if not 1 <= options.batch <= MAX_BATCH:
+        raise ConfigurationError(f"a batch has 1 to {MAX_BATCH:,} rows, not {options.batch:,}")
+
+
+def files_beside(file: Path) -> tuple[Path, ...]:
+    """List the files that a load writes beside its file."""
+    return checkpoint_path(file), rejected_path(file)
+
+
+async def load(
+    session: Session,
+    object: str,  # noqa: A002 - the design's word
+    *,
+    file: Path | BinaryIO,
+    format: str | None = None,  # noqa: A002
+    id: str | None = None,  # noqa: A002
+    on_conflict: str = "fail",
+    renamed: Mapping[str, str] | None = None,
+    batch: int = BATCH,
+    tenant: str | None = None,
+    undo: Path | None = None,
+    resume: bool = False,
+    progress: Callable[[LoadProgress], None] | None = None,
+) -> LoadReport:
+    """Load the rows of a file into an object, in constant memory, through the same calls as any change.
+
+    Rows that are not written are lines of ``FILE.rejected.ndjson``, each with its reason. A load of a path keeps a
+    checkpoint beside it until every row has its outcome.
+
+    Args:
+        session: The open connection.
+        object: The object that receives the rows; it exists.
+        file: A path, or an open binary stream, which cannot be resumed.
+        format: ``documents`` or ``ndjson``, ``json``, ``rows``, ``csv``, ``tsv``, ``bulk``, ``parquet``: what an export
+            writes. None goes by the manifest of an export beside the file, else by the file's ending.
+        id: The column whose value becomes the row's id; None to take the file's own ids, or the server's.
+        on_conflict: What happens to a row whose id exists: ``fail`` rejects it, ``skip`` leaves the stored row, and
+            ``overwrite`` replaces it.
+        renamed: New names of the file's columns by their old ones; an empty name leaves a column out.
+        batch: Rows of one batch at most, 1 to 5,000.
+        tenant: The tenant that receives the rows.
+        undo: A new file that receives changes which take the load back.
+        resume: Go on with an interrupted load of the same file, with the same arguments.
+        progress: Called after each batch.
+
+    Returns:
+        What became of the rows.
+
+    Raises:
+        ConfigurationError: An argument or the file cannot be used, or the load cannot be resumed (code
+            ``resume-refused``).
+        DragomanError: The load was stopped: a guard vetoed a call, or the server or the driver failed. The details
+            count the rows by outcome.
+    """
+    options = LoadOptions(
+        format=format, id=id, on_conflict=on_conflict, renamed=renamed or {}, batch=batch, tenant=tenant, undo=undo,
+        resume=resume,
+    )  # fmt: skip
+    path, stream = (file, None) if isinstance(file, Path) else (Path("stream"), file)
+    job = Load(session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None))
+    try:
+        return await job.run()
+    except DragomanError as error:
+        error.details.update(job.report.counts)
+        if job.resumable:
+            error.advise("load with resume=True to continue")
+        raise

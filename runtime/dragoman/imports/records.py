@@ -1,0 +1,151 @@
+"""Records of a file: one row each, as it was read, with the number by which a person finds it again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dragoman_api.errors import ConfigurationError
+
+from .sources import DAMAGED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .sources import ImportSource
+
+RECORD_BYTES = 3 << 20
+"""Bytes of one record at most; no driver plans a longer row."""
+
+_BOM = b"\xef\xbb\xbf"
+_BLANK = b" \t\r\n"
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("|\\?\Z)|[\[\]{},]', re.DOTALL)
+
+
+@dataclass(slots=True)
+class Record:
+    """One row of a file.
+
+    Attributes:
+        number: Its number among the file's rows, from 1.
+        data: Its bytes, or the fields of a row of a table.
+        fault: Why it cannot be read; empty if it can.
+    """
+
+    number: int
+    data: bytes | list[Any]
+    fault: str = ""
+
+
+def _long(size: int) -> str:
+    return f"the row has {size:,} bytes, and a row has {RECORD_BYTES:,} at most"
+
+
+def split_lines(source: ImportSource) -> Iterator[tuple[bytes, str]]:
+    """Yield the lines of a source without their ends; of one that is too long, its beginning and its fault."""
+    rest, dropped, first = b"", 0, True
+    while True:
+        block = source.read()
+        *lines, end = (rest + block).split(b"\n") if block else (rest, b"")
+        if first and lines:
+            lines[0], first = lines[0].removeprefix(_BOM), False
+        for line in lines:
+            size = dropped + len(line)
+            if block or line or dropped:
+                yield (line[:RECORD_BYTES], _long(size)) if size > RECORD_BYTES else (line, "")
+            dropped = 0
+        if not block:
+            return
+        rest = end
+        if len(rest) > RECORD_BYTES:  # only its size is counted from now on
+            dropped += len(rest) - RECORD_BYTES
+            rest = rest[:RECORD_BYTES]
+
+
+def read_lines(source: ImportSource) -> Iterator[Record]:
+    """Yield one record for each line that is not blank."""
+    number = 0
+    for line, fault in split_lines(source):
+        if data := line.strip(_BLANK):
+            number += 1
+            yield Record(number, data, fault)
+
+
+def read_pairs(source: ImportSource) -> Iterator[Record]:
+    """Yield the records of bulk lines: an action and its document, or one line that holds both."""
+    number, action, fault = 0, b"", ""
+    for line, wrong in split_lines(source):
+        data = line.strip(_BLANK)
+        if not data:
+            continue
+        if action:
+            number += 1
+            yield Record(number, action + b"\n" + data, fault or wrong)
+            action, fault = b"", ""
+        elif _ACTION.match(data):
+            action, fault = data, wrong
+        else:
+            number += 1
+            yield Record(number, data, wrong)
+    if action:
+        yield Record(number + 1, action, "the file ends before the document of this action")
+
+
+_ACTION = re.compile(rb'\{\s*"(?:index|create)"\s*:\s*\{')
+
+
+def read_array(source: ImportSource) -> Iterator[Record]:
+    """Yield the elements of one JSON array; a file of lines is read as lines.
+
+    Raises:
+        ConfigurationError: The array is not closed, or the file holds something else (code ``import-file-damaged``).
+    """
+    data = _begin(source)
+    if data[:1] != b"[":
+        yield from read_lines(_Again(source, data))  # type: ignore[arg-type]
+        return
+    number, depth, begin, at = 0, 0, 1, 0
+    while True:
+        for token in _TOKEN.finditer(data, at):
+            if token[1] is not None:
+                if token[1] != b'"':  # the text goes on in the next block
+                    break
+                at = token.end()
+                continue
+            at, sign = token.end(), token[0]
+            depth += (sign in b"[{") - (sign in b"]}")
+            if depth == 0 or (depth == 1 and sign == b","):
+                element = data[begin : token.start()].strip(_BLANK)
+                begin = at
+                if element or sign == b",":
+                    number += 1
+                    size = len(element)
+                    yield Record(number, element[:RECORD_BYTES], _long(size) if size > RECORD_BYTES else "")
+            if depth == 0:
+                return
+        data, at, begin = data[begin:], at - begin, 0
+        block = source.read()
+        if not block:
+            raise ConfigurationError(f"{source.name} is damaged: its JSON array is not closed", code=DAMAGED)
+        data += block
+
+
+def _begin(source: ImportSource) -> bytes:
+    """Return the first bytes that are not blank."""
+    data = b""
+    while (block := source.read()) and not (data := (data + block).removeprefix(_BOM).lstrip(_BLANK)).strip(_BOM):
+        pass
+    return data
+
+
+class _Again:
+    """A source whose first block was read already."""
+
+    def __init__(self, source: ImportSource, block: bytes) -> None:
+        self._source, self._block = source, block
+
+    def read(self) -> bytes:
+        """Return the next block."""
+        block, self._block = self._block, b""
+        return block or self._source.read()

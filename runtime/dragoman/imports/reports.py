@@ -1,0 +1,173 @@
+"""Reports: what became of every row of a load, and the file of those that were not written."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.row_ids import json_of
+from dragoman_api.changes import OutcomeStatus
+from dragoman_api.columns import Note
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.grid import RowId
+
+from .records import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def no_counts() -> dict[str, int]:
+    """Return a count of zero for every outcome."""
+    return dict.fromkeys(map(str, OutcomeStatus), 0)
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadReport:
+    """What became of the rows of a file.
+
+    Attributes:
+        file: The file's name.
+        object: The object that received them.
+        format: The format that they were read as.
+        rows: The number of rows that were read, by earlier runs too.
+        counts: The number of rows per outcome; contains every outcome. ``refused`` includes rows that cannot be read,
+            ``unknown`` are in doubt: they were sent, and no answer came.
+        complete: Every row of the file has its outcome. If not, the load can be resumed.
+        resumed: How often it was resumed.
+        rejected: The file of the rows that were not written, with their reasons; None if there are none.
+        undo: The file that takes the load back, if any.
+        seconds: Duration of the last run.
+        notes: Notes for the user.
+    """
+
+    file: str
+    object: str
+    format: str
+    rows: int = 0
+    counts: dict[str, int] = field(default_factory=no_counts)
+    complete: bool = False
+    resumed: int = 0
+    rejected: str | None = None
+    undo: str | None = None
+    seconds: float = 0.0
+    notes: list[Note] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A row that was not written, and why; `code` is its outcome, or ``unreadable``."""
+
+    record: Record
+    code: str
+    reason: str
+    id: RowId | None = None
+
+
+class AppendedFile:
+    """A file of lines that grows while a load runs, and that a resumed load continues at a known place.
+
+    Attributes:
+        size: Its bytes so far.
+    """
+
+    def __init__(self, path: Path, *, size: int = 0, mode: int = 0o666) -> None:
+        """Prepare; nothing is created until there is a line.
+
+        Args:
+            path: The file's path.
+            size: The bytes that an earlier run left; what follows them is removed. 0 for a new file.
+            mode: The mode of a new file, which the umask narrows.
+
+        Raises:
+            ConfigurationError: An earlier run's file is gone, or cannot be written.
+        """
+        self.path, self.size, self._mode = path, size, mode
+        self._file: int | None = None
+        self._unsynced = False
+        try:
+            if not size:
+                path.unlink(missing_ok=True)
+            elif path.stat().st_size < size:
+                raise ConfigurationError(f"{path} was cut since the load was interrupted", code="resume-refused")
+            else:
+                self._file = os.open(path, os.O_WRONLY)
+                os.ftruncate(self._file, size)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def append(self, data: bytes) -> None:
+        """Append lines. Raises ConfigurationError if they cannot be written."""
+        if not data:
+            return
+        try:
+            if self._file is None:
+                self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, self._mode)
+            view, at = memoryview(data), self.size
+            os.lseek(self._file, at, os.SEEK_SET)
+            while view:
+                view = view[os.write(self._file, view) :]
+        except OSError as error:
+            raise self._failed(error) from error
+        self.size += len(data)
+        self._unsynced = True
+
+    def sync(self) -> None:
+        """Sync the file to disk, if it changed. Raises ConfigurationError if that fails."""
+        if self._file is not None and self._unsynced:
+            try:
+                os.fsync(self._file)
+            except OSError as error:
+                raise self._failed(error) from error
+            self._unsynced = False
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _failed(self, error: OSError) -> ConfigurationError:
+        return ConfigurationError(f"{self.path} cannot be written: {error.strerror}")
+
+
+def rejected_lines(rejections: Sequence[Rejection], names: Sequence[str]) -> bytes:
+    """Return the lines of rejected rows: their number, code and reason, and the row as it was read.
+
+    Args:
+        rejections: The rows.
+        names: The columns of a table; empty for rows that are lines.
+    """
+    lines = []
+    for each in rejections:
+        line: dict[str, Any] = {"row": each.record.number, "code": each.code, "reason": each.reason}
+        if each.id is not None:
+            line["id"] = json_of(each.id)
+        line["data"] = _as_read(each.record, names)
+        lines.append(line)
+    return _encoder.encode_lines(lines) if lines else b""
+
+
+def _as_read(record: Record, names: Sequence[str]) -> object:
+    data = record.data
+    if isinstance(data, list):
+        return dict(zip(names, data, strict=False)) if len(names) == len(data) else data
+    parts = [_json_or_text(part) for part in data.split(b"\n")] if not record.fault else [data.decode(errors="replace")]
+    return parts[0] if len(parts) == 1 else parts
+
+
+def _json_or_text(data: bytes) -> object:
+    try:
+        data.decode()
+        msgspec.json.decode(data, type=Raw)
+    except (ValueError, RecursionError):
+        return data.decode(errors="replace")
+    return Raw(data)

@@ -1,0 +1,157 @@
+"""The bytes of a file to import: unpacked as they are read, and hashed as they lie in the file."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zlib
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
+
+from dragoman_api.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BLOCK = 1 << 18
+"""Bytes that are read at a time."""
+
+DAMAGED = "import-file-damaged"
+"""Code of the error of a file whose bytes end or break in their middle."""
+
+_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\x28\xb5\x2f\xfd": "zstd"}
+_LONGEST = max(map(len, _MAGIC))
+
+
+class _Hashed(io.RawIOBase):
+    """A stream that counts and hashes what is read of it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self._head = stream, b""
+        self.bytes, self.digest = 0, hashlib.sha256()
+
+    def peek(self, size: int) -> bytes:
+        """Return the first bytes, which the next reads return again."""
+        while len(self._head) < size and (data := self._stream.read(size - len(self._head))):
+            self._head += data
+        return self._head
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data, self._head = self._head[: len(buffer)], self._head[len(buffer) :]
+        data = data or self._stream.read(len(buffer)) or b""
+        buffer[: len(data)] = data
+        self.bytes += len(data)
+        self.digest.update(data)
+        return len(data)
+
+
+class _Readable(Protocol):
+    def read1(self, size: int, /) -> bytes: ...
+
+
+class ImportSource:
+    """One file, or standard input, as unpacked blocks.
+
+    Attributes:
+        name: Its name in messages.
+        size: Its bytes, None for a stream.
+        compression: ``gzip``, ``bzip2``, ``zstd`` or None: what the bytes themselves say.
+    """
+
+    def __init__(self, path: Path, *, stdin: BinaryIO | None = None, compression: str | None = None) -> None:
+        """Open it.
+
+        Args:
+            path: The file's path.
+            stdin: A stream to read instead.
+            compression: What the file's name says about its bytes.
+
+        Raises:
+            ConfigurationError: It cannot be read, or its bytes are not compressed as its name says.
+        """
+        self.name = "standard input" if stdin is not None else str(path)
+        try:
+            stream = stdin if stdin is not None else path.open("rb")
+            self.size = None if stdin is not None else path.stat().st_size
+            self._raw = _Hashed(stream)
+            head = self._raw.peek(_LONGEST)
+        except OSError as error:
+            raise ConfigurationError(f"{self.name} cannot be read: {error.strerror}") from error
+        self._close = stream.close if stdin is None else lambda: None
+        self.compression = next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+        if compression and head and self.compression != compression:
+            found = self.compression or "not compressed"
+            self.close()
+            text = f"{self.name} should be {compression} by its name, but its bytes are {found}"
+            raise ConfigurationError(text, hint="rename it, so that its ending says what it is", code="format-unknown")
+        self._stream = _unpacked(self.compression, self._raw)
+
+    def read(self) -> bytes:
+        """Return the next block; empty at the end.
+
+        Raises:
+            ConfigurationError: The bytes cannot be read or unpacked (code ``import-file-damaged``).
+        """
+        try:
+            return self._stream.read1(BLOCK)
+        except EOFError as error:
+            raise self._damaged(f"the {self.compression} stream ends in its middle") from error
+        except (OSError, ValueError, zlib.error) as error:
+            raise self._damaged(str(error)) from error
+        except Exception as error:  # zstd's error, of a package that may be missing
+            if self.compression != "zstd":
+                raise
+            raise self._damaged(str(error)) from error
+
+    def _damaged(self, reason: str) -> ConfigurationError:
+        return ConfigurationError(f"{self.name} is damaged: {reason}", code=DAMAGED)
+
+    @property
+    def place(self) -> tuple[int, str]:
+        """The number of the file's bytes that were read, and their SHA-256 digest in hexadecimal."""
+        return self._raw.bytes, self._raw.digest.hexdigest()
+
+    def close(self) -> None:
+        """Close the file; standard input stays open."""
+        self._close()
+
+
+def _unpacked(compression: str | None, raw: _Hashed) -> _Readable:
+    """Return the unpacked bytes, which are read as they come: those before a damage are whole."""
+    buffered = io.BufferedReader(raw, max(BLOCK, io.DEFAULT_BUFFER_SIZE))
+    if compression is None:
+        return buffered
+    if compression == "gzip":
+        from gzip import GzipFile
+
+        return GzipFile(fileobj=buffered, mode="rb")
+    if compression == "bzip2":
+        from bz2 import BZ2File
+
+        return BZ2File(cast("BinaryIO", buffered))
+    return _zstd_file()(buffered)
+
+
+def _zstd_file() -> Callable[[object], _Readable]:
+    try:
+        from backports.zstd import ZstdFile
+    except ImportError:
+        try:
+            from compression.zstd import ZstdFile  # type: ignore[import-not-found,no-redef,unused-ignore]
+        except ImportError:
+            hint = "pip install 'dragoman[zstd]'"
+            raise ConfigurationError("zstd needs the package backports.zstd", hint=hint) from None
+    return cast("Callable[[object], _Readable]", ZstdFile)
+
+
+def digest_of(path: Path, size: int | None = None) -> str:
+    """Return the SHA-256 digest of the first bytes of a file, or of all of it. Raises OSError if it cannot be read."""
+    digest, left = hashlib.sha256(), size
+    with path.open("rb") as file:
+        while data := file.read(BLOCK if left is None else min(BLOCK, left)):
+            digest.update(data)
+            left = None if left is None else left - len(data)
+    return digest.hexdigest()

@@ -1,0 +1,186 @@
+"""Writes of a batch: planned, sent, and judged row by row; what is in doubt is sent again where that is harmless."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio.to_thread import run_sync
+
+from dragoman.sessions.unknown_outcomes import unknown
+from dragoman_api.changes import OutcomeStatus
+from dragoman_api.errors import DragomanError, DriverFaultError, QueryError, UnsupportedOperationError
+
+from .reports import Rejection, no_counts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from anyio import CapacityLimiter
+
+    from dragoman.sessions.session import Session
+    from dragoman_api.changes import Outcome, Plan, PlannedRequest
+
+    from .batches import Batch, Entry
+    from .ledgers import Ledger
+
+ON_CONFLICT = ("fail", "skip", "overwrite")
+"""What happens to a row whose id exists."""
+
+TOO_LARGE = "plan-too-large"
+"""Code of the error of a driver that wants fewer changes in one plan."""
+
+AGAIN = (1.0, 3.0)
+"""Seconds before rows in doubt are sent again."""
+
+BUSY = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
+"""Seconds before rows are sent again that a busy server turned away, after the driver's own pauses."""
+
+_SAME = "a row with this id exists already, and holds the same"
+
+
+class Writer:
+    """Writes batches.
+
+    Attributes:
+        stopped: Why nothing more is sent; None while all is well.
+        settled: Set after each batch, and then replaced.
+    """
+
+    def __init__(
+        self, session: Session, ledger: Ledger, *, one: CapacityLimiter, on_conflict: str, sends: bool,
+        preview: Callable[[PlannedRequest], None],
+    ) -> None:  # fmt: skip
+        self._session, self._ledger, self._one = session, ledger, one
+        self._on_conflict, self._sends, self._preview = on_conflict, sends, preview
+        self.stopped: DragomanError | None = None
+        self.settled = anyio.Event()
+
+    def ended(self) -> bool:
+        """Whether nothing more is sent."""
+        return self.stopped is not None
+
+    def stop(self, error: DragomanError) -> None:
+        """Send nothing more, because of an error; an earlier one stays the reason."""
+        self.stopped = self.stopped or error
+
+    def check(self) -> None:
+        """Raise the error that stopped the load, if any."""
+        if self.stopped is not None:
+            raise self.stopped
+
+    async def write(self, batch: Batch) -> None:
+        """Write a batch; a failure that concerns the whole load is kept in `stopped`."""
+        try:
+            pauses, busy = list(AGAIN), list(BUSY)
+            while batch.entries and self.stopped is None:
+                turned_away = await self._attempt(batch, last=not pauses)
+                if not batch.entries:
+                    break
+                await anyio.sleep(self._pause(busy) if turned_away else pauses.pop(0))
+        except DragomanError as error:
+            self.stop(error)
+        finally:
+            self.settled.set()
+            self.settled = anyio.Event()
+
+    def _pause(self, busy: list[float]) -> float:
+        if not busy:
+            text = "the server was too busy to take more rows for a minute"
+            raise QueryError(text, hint="resume the load when it has less to do", code="server-busy")
+        return busy.pop(0)
+
+    async def _attempt(self, batch: Batch, *, last: bool) -> bool:
+        """Send the rows of a batch that have no outcome; return whether a busy server turned some away."""
+        waiting = [batch.entries]
+        busy = False
+        while waiting:
+            entries = waiting.pop()
+            plan = await self._plan(entries, waiting, bulk=not batch.last)
+            if plan is not None:
+                busy |= await self._send(batch, entries, plan, last=last)
+        return busy
+
+    async def _plan(self, entries: list[Entry], waiting: list[list[Entry]], *, bulk: bool) -> Plan | None:
+        """Plan some rows; None if they are too many at once, and wait in two halves."""
+        try:
+            changes = [entry.insert for entry in entries]
+            plan = await self._session.plan(*changes, undo=self._ledger.undo is not None, bulk=bulk)
+        except QueryError as error:
+            if error.code != TOO_LARGE or len(entries) == 1:
+                raise
+            half = len(entries) // 2
+            waiting += [entries[half:], entries[:half]]
+            return None
+        rows = [row for each in plan.planned for row in each.by_row]
+        spoken = [number for row in rows for number in row] + [each.change for each in plan.refusals]
+        if sorted(spoken) != [*range(len(entries))] or not all(rows):
+            raise DriverFaultError(f"the plan of {self._session.plugin} does not contain every change exactly once")
+        if self._ledger.undo is not None and len(plan.undo) != len(rows):
+            text = f"the driver {self._session.plugin} cannot build an undo for these changes"
+            raise UnsupportedOperationError(text, hint="load without an undo file")
+        return plan
+
+    async def _send(self, batch: Batch, entries: list[Entry], plan: Plan, *, last: bool) -> bool:
+        if not self._sends:
+            self._pretend(batch, entries, plan)
+            return False
+        if self._ledger.undo is not None and plan.undo:
+            await run_sync(self._ledger.undo_of, plan.undo, limiter=self._one)
+        sent = [entries[number] for each in plan.planned for number in each.changes]
+        for entry in sent:
+            entry.sent = True
+        try:
+            outcomes = await self._session.apply(plan, bulk=True)
+        except DragomanError as error:
+            for entry in sent:
+                entry.sent, entry.doubt = False, entry.doubt or unknown(error)
+            raise
+        counts, rejections, again = self._judge(entries, outcomes, last=last)
+        done = {id(entry) for entry in entries} - {id(entry) for entry in again}
+        left = [entry for entry in batch.entries if id(entry) not in done]
+        told = partial(self._ledger.settle, batch, counts=counts, rejections=rejections, left=left)
+        with anyio.CancelScope(shield=True):  # what is known is kept
+            await run_sync(told, limiter=self._one)
+        for entry in sent:
+            entry.sent = False
+        return any(outcome.busy for outcome in outcomes)
+
+    def _judge(
+        self, entries: Sequence[Entry], outcomes: Sequence[Outcome], *, last: bool
+    ) -> tuple[dict[str, int], list[Rejection], list[Entry]]:
+        """Return the counts of rows that need no more words, the rejected rows, and those to be sent again."""
+        counts, rejections, again = no_counts(), [], []
+        lost = any(each.status is OutcomeStatus.UNKNOWN and not each.holds for each in outcomes)
+        for outcome in outcomes:
+            entry, status, reason = entries[outcome.change], outcome.status, outcome.reason
+            if outcome.holds and status in (OutcomeStatus.UNKNOWN, OutcomeStatus.CONFLICT):
+                status, reason = (OutcomeStatus.APPLIED, "") if entry.doubt else (OutcomeStatus.CONFLICT, _SAME)
+            repeated = status is OutcomeStatus.FAILED and (outcome.busy or (lost and not last))
+            if status is OutcomeStatus.UNKNOWN and entry.insert.id is not None and not last:
+                entry.doubt = repeated = True
+            if repeated:
+                again.append(entry)
+            elif status is OutcomeStatus.APPLIED:
+                counts[status] += 1
+            elif status is OutcomeStatus.CONFLICT and self._on_conflict == "skip":
+                counts[OutcomeStatus.SKIPPED] += 1
+            else:
+                rejections.append(Rejection(entry.record, str(status), reason, outcome.id or entry.insert.id))
+        return counts, rejections, again
+
+    # dry runs
+
+    def pretend(self, batch: Batch) -> None:
+        """Count the rows of a dry run that are not even planned."""
+        self._ledger.read = batch.read
+        self._ledger.counts["refused"] += len(batch.rejections)
+
+    def _pretend(self, batch: Batch, entries: list[Entry], plan: Plan) -> None:
+        for planned in plan.planned:
+            self._preview(planned)
+        for outcome in plan.refusals:
+            self._ledger.counts[outcome.status] += 1
+        done = {id(entry) for entry in entries}
+        batch.entries = [entry for entry in batch.entries if id(entry) not in done]

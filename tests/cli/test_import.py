@@ -1,0 +1,123 @@
+"""`dragoman import`: what it writes, what it says about every row, and how an interrupted one goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def rows(tmp_path):
+    def write(*lines, name="b.ndjson"):
+        file = tmp_path / name
+        file.write_text("".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in lines))
+        return file
+
+    return write
+
+
+def test_what_was_loaded_is_told_in_one_line_on_stderr(shop, rows):
+    done = shop("import", "shop", "books", rows("id,title\n1,Oolong", "2,Mate", name="b.csv"))
+    assert done.out == ""
+    told = r"  books  2 rows  [\d,]+ rows/s  applied 2 · skipped 0 · conflict 0 · failed 0\n"
+    assert re.match(told, done.err), done.err
+
+
+def test_rows_that_were_not_written_are_in_a_file_and_end_with_4(shop, rows):
+    file = rows({"title": "x", "key": "1"}, "nonsense", {"title": "y"})
+    done = shop("import", "shop", "books", file, "--id", "key", "--json", code=4)
+    document = done.json
+    assert document["counts"] == {"applied": 1, "skipped": 0, "refused": 2, "conflict": 0, "failed": 0, "unknown": 0}
+    assert (document["complete"], document["rows"]) == (True, 3)
+    assert f"not written, each with its reason: {file}.rejected.ndjson" not in done.err
+    told = [json.loads(line) for line in file.with_name("b.ndjson.rejected.ndjson").read_text().splitlines()]
+    assert [(each["row"], each["code"], each["data"]) for each in told] == [
+        (2, "unreadable", "nonsense"), (3, "unreadable", {"title": "y"}),
+    ]  # fmt: skip
+    done = shop("import", "shop", "books", file, "--id", "key", code=4)
+    assert f"  not written, each with its reason: {file}.rejected.ndjson\n" in done.err
+
+
+def test_a_lost_answer_is_unknown_and_ends_with_4(shop, rows, monkeypatch):
+    monkeypatch.setattr("dragoman.imports.writers.AGAIN", ())
+    done = shop("import", "shop", "books", rows({"id": "lost"}, {"id": "1"}), "--id", "id", code=4)
+    assert "applied 1 · skipped 0 · conflict 0 · failed 0 · unknown 1" in done.err.replace("refused 0 · ", "")
+
+
+def test_a_dry_run_shows_the_exact_requests_and_writes_nothing(shop, rows, tmp_path):
+    file = rows({"title": "x", "key": "1"}, "bad")
+    done = shop("import", "shop", "books", file, "--id", "key", "--dry-run", "--undo", tmp_path / "u", code=4)
+    assert done.out.startswith("PUT /books/_doc/1\n")
+    assert "  2 rows, 1 of them not to be sent; nothing was sent (--dry-run)\n" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["b.ndjson"]
+
+
+def test_what_cannot_be_right_is_refused_with_2_before_anything_is_sent(shop, rows, tmp_path):
+    done = shop("import", "shop", "books", rows("titel,price", "x,1", name="b.csv"), code=2)
+    assert "error[column-unknown]: 'books' has no column 'titel' (did you mean title?)" in done.err
+    done = shop("import", "shop", "books", tmp_path / "nowhere.csv", code=2)
+    assert "nowhere.csv cannot be read: No such file" in done.err
+    done = shop("import", "shop", "books", rows("x", name="b.xlsx"), code=2)
+    assert "error[format-unknown]: the ending '.xlsx' names no format of an import" in done.err
+    done = shop("import", "shop", "boks", rows({"a": 1}), code=1)
+    assert "error[object-not-found]" in done.err
+    done = shop("import", "shop", "books", rows({"a": 1}), "--map", "a", code=2)
+    assert "'a' is not OLD=NEW" in done.err
+    assert "standard input cannot be resumed" in shop("import", "shop", "books", "-", "--resume", code=2).err
+
+
+def test_an_undo_file_of_a_driver_that_has_none_is_refused_and_nothing_is_left(shop, rows, tmp_path):
+    done = shop("import", "shop", "books", rows({"title": 1}), "--undo", tmp_path / "u.ndjson", code=1)
+    assert "error[operation-not-supported]: the driver demo cannot build an undo" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["b.ndjson"]
+
+
+def test_standard_input_is_loaded_too(furnished, tmp_path):
+    done = furnished.beside(cwd=tmp_path).process(
+        "import", "shop", "books", "-", typed='{"title":"x"}\n{"title":"y"}\n'
+    )
+    assert "applied 2" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_read_only_connection_is_never_written_to(own, rows):
+    (own.home / "config").mkdir(exist_ok=True)
+    config = own.home / "config" / "config.toml"
+    config.write_text((config.read_text() if config.exists() else "") + '\n[guards]\nread_only = "read-only"\n')
+    file = rows({"title": "x"})
+    done = own("import", "shop", "books", file, code=1)
+    assert "error[refused]" in done.err
+    assert "--resume" not in done.err
+    assert [path.name for path in file.parent.iterdir() if path.name.startswith("b.") or "import" in path.name] == [
+        "b.ndjson"
+    ]
+
+
+def test_a_load_that_was_stopped_names_the_command_that_goes_on(shop, rows, tmp_path, monkeypatch):
+    """The disk is full after the first batch; once it has room, the command that is named finishes the load."""
+    from dragoman.imports.reports import AppendedFile
+    from dragoman_api.errors import ConfigurationError
+
+    file = rows(*({"title": str(at)} for at in range(25)), "bad", name="my rows.ndjson")
+    with monkeypatch.context() as patch:
+
+        def full(_self, data):
+            if data:
+                raise ConfigurationError("no space left")
+
+        patch.setattr(AppendedFile, "append", full)
+        done = shop("import", "shop", "books", file, "--batch", "10", code=2)
+    assert "stopped after 20 rows: applied 20" in done.err
+    [hint] = re.findall(r"  try: (.*)\n", done.err)
+    words = shlex.split(hint)
+    assert words == ["dragoman", "import", "shop", "books", str(file), "--batch", "10", "--resume"]
+    assert "error[import-unfinished]" in shop("import", "shop", "books", file, "--batch", "10", code=2).err
+    done = shop(*words[1:], "--json", code=4)
+    assert (done.json["counts"]["applied"], done.json["counts"]["refused"], done.json["resumed"]) == (25, 1, 1)
+    names = sorted(path.name for path in tmp_path.iterdir() if path.is_file())
+    assert names == ["my rows.ndjson", "my rows.ndjson.rejected.ndjson"]

@@ -1,0 +1,170 @@
+"""Files to import: unpacked, cut into rows, and never read in a way that loses one without a word."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+
+import pytest
+from backports.zstd import compress as zstd
+
+from dragoman.imports import records, sources
+from dragoman.imports.checkpoints import Places, merged, ranges
+from dragoman.imports.formats import choose
+from dragoman.imports.records import read_array, read_lines, read_pairs
+from dragoman.imports.separated import SeparatedRows
+from dragoman.imports.sources import ImportSource
+from dragoman_api.errors import ConfigurationError
+
+PACKERS = {"gzip": gzip.compress, "bzip2": bz2.compress, "zstd": zstd}
+
+
+def source(data: bytes) -> ImportSource:
+    return ImportSource("", stdin=io.BytesIO(data))
+
+
+def told(rows):
+    return [(row.number, row.data, row.fault) for row in rows]
+
+
+@pytest.fixture(params=[1, 7, sources.BLOCK], autouse=True)
+def _blocks(request, monkeypatch):
+    """Read in blocks of several sizes: a border may lie anywhere."""
+    monkeypatch.setattr(sources, "BLOCK", request.param)
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_packed_bytes_in_several_members_are_unpacked_and_hashed_as_they_lie(kind, tmp_path):
+    import hashlib
+
+    data = b"".join(PACKERS[kind](part) for part in (b"one\n", b"", b"two\n"))
+    (tmp_path / "f").write_bytes(data)
+    one = ImportSource(tmp_path / "f")
+    assert [row.data for row in read_lines(one)] == [b"one", b"two"]
+    assert one.compression == kind
+    assert one.place == (len(data), hashlib.sha256(data).hexdigest())
+    one.close()
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+def test_a_file_that_ends_in_the_middle_of_its_packing_is_damaged(kind):
+    data = PACKERS[kind](b"".join(b"%d\n" % at for at in range(5_000)))
+    for part in (data[:-9], data[: len(data) // 2] + b"\x00" * 40):
+        with pytest.raises(ConfigurationError, match="is damaged") as caught:
+            list(read_lines(source(part)))
+        assert caught.value.code == "import-file-damaged"
+
+
+def test_a_file_that_is_not_what_its_name_says_is_refused(tmp_path):
+    (tmp_path / "a.ndjson.gz").write_bytes(b'{"n":1}\n')
+    with pytest.raises(ConfigurationError, match="should be gzip by its name, but its bytes are not compressed"):
+        ImportSource(tmp_path / "a.ndjson.gz", compression="gzip")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        ImportSource(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("a.ndjson", ("documents", None)), ("a.jsonl.GZ", ("documents", "gzip")), ("a", ("documents", None)),
+        ("a.json.bz2", ("json", "bzip2")), ("a.csv", ("csv", None)), ("a.tsv.zst", ("tsv", "zstd")),
+        ("a.parquet", ("parquet", None)),
+    ],
+)  # fmt: skip
+def test_the_ending_says_the_format(tmp_path, name, found):
+    assert choose(tmp_path / name, format=None) == found
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.csv.xz", "a.bulk", "a.parquet.gz"])
+def test_an_ending_that_is_not_known_is_refused(tmp_path, name):
+    with pytest.raises(ConfigurationError):
+        choose(tmp_path / name, format=None)
+
+
+def test_the_manifest_of_an_export_says_the_format_of_its_own_file_only(tmp_path):
+    file = tmp_path / "a.ndjson"
+    file.write_bytes(b"12345")
+    manifest = tmp_path / "a.ndjson.manifest.json"
+    manifest.write_text('{"format":"rows","bytes":5,"target":"x"}')
+    assert choose(file, format=None) == ("rows", None)
+    assert choose(file, format="documents") == ("documents", None)
+    manifest.write_text('{"format":"rows","bytes":6}')
+    assert choose(file, format=None) == ("documents", None)
+
+
+def test_lines_lose_blanks_and_byte_order_marks_alone():
+    data = b'\xef\xbb\xbf{"a":1}\r\n\r\n  {"b":"\\r\\n"} \n{"c":\xc2\x85}'
+    assert told(read_lines(source(data))) == [
+        (1, b'{"a":1}', ""), (2, b'{"b":"\\r\\n"}', ""), (3, b'{"c":\xc2\x85}', ""),
+    ]  # fmt: skip
+    assert told(read_lines(source(b""))) == []
+
+
+def test_a_line_that_is_too_long_is_one_row_with_a_fault(monkeypatch):
+    monkeypatch.setattr(records, "RECORD_BYTES", 10)
+    found = told(read_lines(source(b"short\n" + b"x" * 50 + b"\nlast")))
+    assert [(number, fault) for number, _, fault in found] == [
+        (1, ""), (2, "the row has 50 bytes, and a row has 10 at most"), (3, ""),
+    ]  # fmt: skip
+
+
+def test_bulk_lines_are_pairs_or_rows_and_a_lone_action_is_a_fault():
+    lines = [b'{"index":{"_id":"1"}}', b'{"n":1}', b"", b'{ "create" : {"_id":"2"}}', b'{"n":2}', b'{"id":"u"}']
+    found = told(read_pairs(source(b"\n".join([*lines, b'{"index":{}}']))))
+    assert [(number, data) for number, data, _ in found] == [
+        (1, lines[0] + b"\n" + lines[1]), (2, lines[3] + b"\n" + lines[4]), (3, lines[5]), (4, b'{"index":{}}'),
+    ]  # fmt: skip
+    assert [fault for _, _, fault in found] == ["", "", "", "the file ends before the document of this action"]
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"a":"]}\\"["},{"b":[1,{"c":2}]},3 , "x,y"]', "[]", " [ ]", '[\n{"a":1},\n{"b":2}\n]\n']
+)
+def test_an_array_is_cut_into_its_elements(text):
+    found = [json.loads(row.data) for row in read_array(source(text.encode()))]
+    assert found == json.loads(text.removeprefix("\ufeff"))
+
+
+def test_an_array_that_is_not_closed_is_damaged_and_lines_are_lines():
+    rows = read_array(source(b'[{"a":1},{"b":'))
+    assert next(rows).data == b'{"a":1}'
+    with pytest.raises(ConfigurationError, match="not closed"):
+        list(rows)
+    assert [row.data for row in read_array(source(b'{"a":1}\n{"b":2}\n'))] == [b'{"a":1}', b'{"b":2}']
+
+
+@pytest.mark.parametrize(
+    ("line", "fields"),
+    [
+        ("a,b,c", ["a", "b", "c"]),
+        (',"",', [None, "", None]),
+        ('"a ""b"" c","x,y","two\r\nlines"', ['a "b" c', "x,y", "two\r\nlines"]),
+        ('5" pipe,b,c', ['5" pipe', "b", "c"]),
+        ('a,b,"open\n\n\nclosed"', ["a", "b", "open\n\n\nclosed"]),
+    ],
+)
+def test_fields_are_cut_as_rfc_4180_says_and_null_is_no_empty_text(line, fields):
+    rows = SeparatedRows(source(f"x,y,z\r\n{line}\r\n1,2,3\r\n".encode()), tabs=False)
+    assert rows.names == ["x", "y", "z"]
+    assert told(rows) == [(1, fields, ""), (2, ["1", "2", "3"], "")]
+
+
+def test_a_bad_line_of_a_table_is_one_row_with_its_reason():
+    data = b'x\ty\n1\n"a"b\t2\n\xff\t3\n1\t"2\n'
+    faults = [(row.number, row.fault[:24]) for row in SeparatedRows(source(data), tabs=True)]
+    assert faults == [
+        (1, "it has 1 fields, and the"), (2, "a quoted field is follow"), (3, "it is not UTF-8: 'utf-8'"),
+        (4, "a quoted field is not cl"),
+    ]  # fmt: skip
+    for head in (b"", b"a,a\n1,2\n", b'"a\n'):
+        with pytest.raises(ConfigurationError, match="has no line of column names"):
+            SeparatedRows(source(head), tabs=False)
+
+
+def test_places_are_found_in_order():
+    assert ranges([1, 2, 5, 6, 9]) == [(1, 2), (5, 6), (9, 9)]
+    assert merged([(5, 6), (1, 2), (3, 4), (9, 9)]) == [(1, 6), (9, 9)]
+    places = Places([(8, 9), (2, 3)])
+    assert [number for number in range(12) if number in places] == [2, 3, 8, 9]
