@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -49,6 +50,35 @@ class StoredObject(msgspec.Struct, rename="camel"):
             case Family.VECTOR:
                 return self.vectors if filled(self.vectors) else self.vector if filled(self.vector) else None
         return (self.properties or {}).get(field.prop)
+
+
+def same(item: StoredObject, properties: Raw, vector: Raw, vectors: Raw) -> bool:
+    """Return whether an object holds the properties and vectors that were sent: numbers by value, vectors by bits."""
+    try:
+        stored = _plain(encode(item.properties or {}).encode())
+        wanted = {name: value for name, value in _plain(bytes(properties)).items() if value is not None}
+        pairs = ((item.vector, vector), (item.vectors, vectors))
+        return stored == wanted and all(_bits(one) == _bits(other) for one, other in pairs if filled(other))
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return False
+
+
+def _plain(text: bytes) -> dict[str, Any]:
+    return msgspec.json.decode(text, type=dict[str, Any])
+
+
+def _bits(vector: Raw) -> object:
+    """Return a vector as the server stores it, in floats of 32 bits."""
+    value = msgspec.json.decode(bytes(vector) or b"null")
+    return _narrow(value)
+
+
+def _narrow(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _narrow(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_narrow(each) for each in value]
+    return struct.pack("<f", value) if isinstance(value, int | float) else value
 
 
 class _Listed(msgspec.Struct):

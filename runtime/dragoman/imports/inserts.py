@@ -138,7 +138,7 @@ class RowInserts:
         self._key = next((column.path[0] for column in columns if column.is_key and len(column.path) == 1), "")
         inner = Counter(column.path[0] for column in columns if len(column.path) > 1)
         self._document = inner.most_common(1)[0][0] if inner else "_source" if self._key == "_id" else ""
-        outer = [each for each in columns if len(each.path) == 1 and each.written is Written.ALWAYS]
+        outer = [each for each in columns if len(each.path) == 1 and each.written is not Written.NEVER]
         self._beside = {each.path[0]: each.name for each in outer if each.path[0] != self._key}
 
     def insert(self, record: Record) -> Insert:

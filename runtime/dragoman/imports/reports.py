@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-_encoder = msgspec.json.Encoder(decimal_format="number")
+# JSON texts keep their digits; msgspec takes them for a type of their own
+_encoder = msgspec.json.Encoder(decimal_format="number", enc_hook=lambda value: Raw(str(value).encode()))
 
 
 def no_counts() -> dict[str, int]:

@@ -91,7 +91,7 @@ def test_the_uuid_is_the_first_column_and_the_vector_the_last(wording):
     columns = view().describe().columns
     first, last = columns[0], columns[-1]
     assert (first.name, first.role, first.written, first.sortable) == ("uuid", "key", "insert", True)
-    assert (last.name, last.kind, last.written) == ("vector", "json", "never")
+    assert (last.name, last.kind, last.written) == ("vector", "json", "insert")
     wording(last.reasons["edit"])
 
 

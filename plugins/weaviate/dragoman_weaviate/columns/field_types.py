@@ -124,13 +124,13 @@ class Field:
             return "the server computes it"
         return {
             Family.ID: "the uuid of a row cannot be changed; a new row takes one",
-            Family.VECTOR: "vectors are never written back",
+            Family.VECTOR: "vectors are never written back; a new row takes one",
         }.get(self.family, "")
 
     @property
     def written(self) -> Written:
         """Which changes may name the column."""
-        if self.family is Family.ID:
+        if self.family in (Family.ID, Family.VECTOR):
             return Written.INSERT
         return Written.NEVER if self.edit_reason else Written.ALWAYS
 

@@ -7,8 +7,10 @@ from urllib.parse import parse_qs, unquote
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from dragoman_api import (
+    DragomanError,
     HttpRequest,
     Insert,
     Outcome,
@@ -42,6 +44,8 @@ class _Body(msgspec.Struct):
     id: str = ""
     tenant: str | None = None
     properties: Raw = Raw(b"{}")
+    vector: Raw = Raw()
+    vectors: Raw = Raw()
 
 
 class _Sender:
@@ -62,6 +66,8 @@ class _Sender:
                 return Outcome(change=number, status=OutcomeStatus.CONFLICT, id=row.id or None, reason=reason)
         reply = yield from ask(request)
         outcome = _outcome(number, request, row, reply)
+        if outcome.status is OutcomeStatus.CONFLICT and request.method == "POST" and row.id:
+            outcome = replace(outcome, holds=(yield from self._holds(row)))
         if outcome.status is OutcomeStatus.APPLIED:
             self.written.add((row.collection, row.id, row.tenant))
         return outcome
@@ -89,6 +95,15 @@ class _Sender:
         if request.method == "DELETE" and not request.path.startswith(f"/v1/objects/{row.collection}/"):
             return (yield from other_holders(row.collection, row.id))
         return ""
+
+    def _holds(self, row: _Body) -> Exchange[bool]:
+        """Return whether the stored object is the one that was to be inserted."""
+        try:
+            reply = yield from ask(get(object_path(row.collection, row.id), tenant=row.tenant, include="vector"))
+            item = stored_objects.read_one(reply, row.collection, row.id)
+        except DragomanError:
+            return False
+        return item is not None and stored_objects.same(item, row.properties, row.vector, row.vectors)
 
     def _unknown(self, row: _Body) -> Exchange[str]:
         """Check that collection and properties still exist: the server would create missing ones."""

@@ -7,8 +7,10 @@ import binascii
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Raw
+
 from dragoman_api.cells import Json, is_cut
-from dragoman_api.json_text import decode
+from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
 from dragoman_weaviate.columns.field_types import Family, family_of
 from dragoman_weaviate.grid import filter_values
@@ -54,6 +56,32 @@ def edited(spec: PropertyBase, value: object) -> Any:
     if any(each is None for each in value):
         raise ValueError("the server stores no null in an array")
     return [_element(spec, family, each) for each in value]
+
+
+def vectors(value: object, names: Sequence[str]) -> dict[str, Raw]:
+    """Return the members of an object that hold its vectors; their numbers keep their digits.
+
+    Args:
+        value: A JSON array of numbers; where vectors have names, a JSON object of such arrays.
+        names: The names of the collection's vectors; empty if it has a single one without a name.
+
+    Raises:
+        ValueError: The value does not fit; the message says why.
+    """
+    if is_cut(value):
+        raise _misfit("the value is only the beginning of a long one; fetch the whole cell")
+    text = str(value) if isinstance(value, str) else encode(value)
+    try:
+        if not names:
+            decode(text, list[float])
+            return {"vector": Raw(text.encode())}
+        found = decode(text, dict[str, list[float | list[float]]])
+    except ValueError as error:
+        wanted = f"a JSON object of arrays of numbers, by {', '.join(names)}" if names else "a JSON array of numbers"
+        raise _misfit(f"it takes {wanted}: {error}") from None
+    if unknown := [name for name in found if name not in names]:
+        raise ValueError(f"the collection has no vector {unknown[0]!r}; it has {', '.join(names)}")
+    return {"vectors": Raw(text.encode())}
 
 
 def large_integers(value: Any) -> bool:

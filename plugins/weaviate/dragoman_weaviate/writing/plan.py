@@ -5,6 +5,7 @@ With an undo, each row is read first, and its changes become one, so that one ch
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -26,7 +27,7 @@ from dragoman_api.grid import text_id
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit import operands
 from dragoman_api.kit.row_changes import Folded, NotSentError, PlanDraft, fold, typed
-from dragoman_weaviate import error_answers, objects
+from dragoman_weaviate import error_answers, objects, stored_objects
 from dragoman_weaviate.columns.schema import Schema
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path, with_query
 
@@ -42,6 +43,14 @@ if TYPE_CHECKING:
 
 PLAN_BYTES = 24 * 2**20
 """Bytes of requests and before-images in one plan at most; a driver's answer has 64 MiB."""
+
+
+VECTOR = "vector"
+"""The column of vectors; a property of that name is called `properties.vector`."""
+
+
+def _vectors(view: View, _name: str, value: object) -> dict[str, Raw]:
+    return edited_values.vectors(value, view.named_vectors)
 
 
 class _Planner:
@@ -80,15 +89,21 @@ class _Planner:
         change = change.with_key("uuid")
         given = operands.uuid(text_id(change.id)) if change.id else None
         key = given or (str(uuid4()) if self.undo is not None else None)
+        values = {name: value for name, value in change.values.items() if name != VECTOR}
         parts: dict[str, Any] = (
-            {"properties": self._typed(view, change.values)}
+            {"properties": self._typed(view, values)}
             if change.document is None
-            else self._whole(view, change).parts
+            else self._whole(view, replace(change, values=values)).parts
         )
+        if change.values.get(VECTOR) is not None:
+            parts = parts | typed({VECTOR: change.values[VECTOR]}, partial(_vectors, view))[VECTOR]
         row = RowKey(view.target, key or "", tenant, change.guard)
         before = (yield from self._before(view, row, restores=_restores(change))) if given else None
         if before is not None and not change.replace:
-            raise NotSentError("a row with this uuid exists already", status=OutcomeStatus.CONFLICT)
+            sent = {name: Raw(encode(value).encode()) for name, value in parts.items()}
+            vectors = (sent.get(name, Raw()) for name in ("vector", "vectors"))
+            holds = stored_objects.same(before, sent.get("properties", Raw(b"{}")), *vectors)
+            raise NotSentError("a row with this uuid exists already", status=OutcomeStatus.CONFLICT, holds=holds)
         there = before is not None
         if given and change.replace and self.undo is None and not there:
             head = HttpRequest("HEAD", with_query(object_path(view.target, given), tenant=tenant))
@@ -102,7 +117,7 @@ class _Planner:
     def _whole(self, view: View, change: Insert) -> before_images.Image:
         """Check a row that is given as a document; its bytes are sent unchanged."""
         if change.values:
-            raise NotSentError("a new row has either values or a whole document")
+            raise NotSentError("a new row has either values or a whole document, and beside it its vector")
         image = before_images.opened(view, change.document or "")
         self._refuse_unknown(view, decode(bytes(image.properties), object))
         return image

@@ -212,7 +212,11 @@ def test_what_a_row_conflicts_with_is_told_apart():
     other = reply({"error": [{"message": "invalid text property"}]}, status=422)
     page = reply("<html>nothing here</html>", status=404)
     new, edit = Insert("Book", {"title": "x"}, key(5)), Update(ROW, {"title": "x"})
-    assert applied(new, look, exists).status == "conflict"
+    gone = reply("", status=404)
+    assert applied(new, look, exists, gone).status == "conflict"
+    for stored, holds in (('{"title":"x"}', True), ('{"title":"y"}', False), ('{"title":"x","n":1}', False)):
+        item = reply(f'{{"class":"Book","id":"{key(5)}","properties":{stored}}}')
+        assert applied(new, look, exists, item).holds is holds
     assert applied(new, look, other).status == "failed"
     assert applied(edit, look, there, reply("", status=404)).status == "conflict"
     assert applied(edit, look, there, page).status == "failed"

@@ -1,0 +1,121 @@
+"""Loads into collections: values, vectors and tenants come back as an export wrote them, and nothing is doubled."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.weaviate.rig import OnFake, OnServer, Rig
+
+from dragoman.imports import load
+from dragoman_api.errors import ConnectionFailedError, DragomanError
+from dragoman_api.hookspecs import hookimpl
+from exporting import Line
+from in_process import Here
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dragoman.sessions.session import Session
+
+TYPES = {"title": "text", "n": "int", "price": "number", "tags": "text[]", "day": "date"}
+OBJECTS: list[dict[str, Any]] = [
+    {"title": 'Žluťoučký 🐎 \r\n"x"', "n": 2**53, "price": 1.1, "tags": ["a", "b,c"], "vector": [0.1, -2.5, 3e-8]},
+    {"title": "", "n": -1, "price": 1e-300, "tags": [], "vector": [1, 0.30000001192092896, 0]},
+    {"title": "[draft]", "day": "2024-02-29T12:30:00.123Z", "vector": [0.5, 0.5, 0.5]},
+]
+
+
+def session(wv: Rig) -> Session:
+    return Here(wv.driver, capabilities=("tenants",)).session()
+
+
+async def stored(wv: Rig, name: str, **more: str) -> dict[str, tuple[Any, Any]]:
+    """Return properties and vector of every object, by uuid."""
+    query = "".join(f"&{key}={value}" for key, value in more.items())
+    found = await wv.call("GET", f"/v1/objects?class={name}&include=vector{query}")
+    return {each["id"]: (each["properties"], each.get("vector") or each.get("vectors")) for each in found["objects"]}
+
+
+def rejected(file: Path) -> list[dict[str, Any]]:
+    path = file.with_name(f"{file.name}.rejected.ndjson")
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class Rules:
+    @pytest.mark.parametrize("kind", ["rows", "bulk", "csv", "parquet"])
+    async def test_values_and_vectors_come_back_bit_by_bit(self, wv: Rig, tmp_path, kind):
+        source, target = await wv.collection(TYPES, OBJECTS), await wv.collection(TYPES, name="Copy")
+        file = tmp_path / f"o.{kind}"
+        names = ["vector"] if kind in ("rows", "bulk") else ["uuid", *TYPES, "vector"]
+        await Line(wv.driver)(file, name=source, format=kind, columns=names)
+        report = await load(session(wv), target, file=file)
+        assert report.counts["applied"] == 3, rejected(file)
+        before = await stored(wv, source)
+        assert await stored(wv, target) == before
+        again = await load(session(wv), target, file=file)
+        assert again.counts["conflict"] == 3
+        assert (await load(session(wv), target, file=file, on_conflict="skip")).counts["skipped"] == 3
+        assert (await load(session(wv), target, file=file, on_conflict="overwrite")).counts["applied"] == 3
+        assert await stored(wv, target) == before
+
+    async def test_rows_go_to_the_tenant_that_they_name_or_that_is_named(self, wv: Rig, tmp_path):
+        name = await wv.collection(TYPES, multiTenancyConfig={"enabled": True})
+        await wv.call("POST", f"/v1/schema/{name}/tenants", [{"name": "a"}, {"name": "b"}])
+        file = tmp_path / "o.rows"
+        row = {"class": name, "id": "10000000-0000-0000-0000-000000000001", "properties": {"n": 1}, "tenant": "a"}
+        file.write_text(json.dumps(row) + "\n")
+        assert (await load(session(wv), name, file=file, format="rows")).counts["applied"] == 1
+        assert (await load(session(wv), name, file=file, format="rows", tenant="b")).counts["applied"] == 1
+        assert len(await stored(wv, name, tenant="a")) == len(await stored(wv, name, tenant="b")) == 1
+
+    async def test_a_vector_that_is_none_is_refused_with_its_row(self, wv: Rig, tmp_path):
+        name = await wv.collection(TYPES)
+        file = tmp_path / "o.rows"
+        lines = [{"properties": {"n": at}, "vector": vector} for at, vector in enumerate(["x", [1, "y"], [1, 2]])]
+        file.write_text("".join(json.dumps(each) + "\n" for each in lines))
+        assert (await load(session(wv), name, file=file, format="rows")).counts["applied"] == 1
+        assert [(each["row"], each["code"]) for each in rejected(file)] == [(1, "refused"), (2, "refused")]
+        assert "vector: it takes a JSON array of numbers" in rejected(file)[0]["reason"]
+
+    async def test_named_vectors_come_back_too(self, wv: Rig, tmp_path):
+        config = {each: {"vectorizer": {"none": {}}, "vectorIndexType": "flat"} for each in ("cover", "text")}
+        name = await wv.collection({"n": "int"}, vectorConfig=config)
+        file = tmp_path / "o.rows"
+        id_ = "10000000-0000-0000-0000-000000000001"
+        row = {"id": id_, "properties": {"n": 1}, "vectors": {"cover": [0.5, 1], "text": [2]}}
+        file.write_text(json.dumps(row) + "\n" + json.dumps({**row, "vectors": {"back": [1]}}) + "\n")
+        report = await load(session(wv), name, file=file, format="rows")
+        assert (report.counts["applied"], report.counts["refused"]) == (1, 1)
+        assert (await stored(wv, name))[id_][1] == {"cover": [0.5, 1], "text": [2]}
+        assert "has no vector 'back'" in rejected(file)[0]["reason"]
+
+    async def test_a_lost_answer_is_settled_without_doubling(self, wv: Rig, tmp_path, monkeypatch):
+        name = await wv.collection(TYPES)
+        file = tmp_path / "o.rows"
+        ids = [f"10000000-0000-0000-0000-00000000000{at}" for at in range(5)]
+        lines = [{"id": id_, "properties": {"n": at, "price": 1.5}, "vector": [0.1]} for at, id_ in enumerate(ids)]
+        file.write_text("".join(json.dumps(each) + "\n" for each in lines))
+        real = wv.driver.apply_change
+
+        async def loses(plan):
+            await real(plan)
+            raise ConnectionFailedError("the connection ended", details={"sent": True})
+
+        monkeypatch.setattr(wv.driver, "apply_change", hookimpl(loses))
+        with pytest.raises(DragomanError) as caught:
+            await load(session(wv), name, file=file, format="rows")
+        assert caught.value.details["unknown"] == 5
+        monkeypatch.setattr(wv.driver, "apply_change", real)
+        report = await load(session(wv), name, file=file, format="rows", resume=True)
+        assert (report.counts["applied"], report.counts["unknown"]) == (5, 0), rejected(file)
+        assert len(await stored(wv, name)) == 5
+
+
+class TestOnFake(Rules, OnFake):
+    pass
+
+
+class TestOnServer(Rules, OnServer):
+    pass
