@@ -30,6 +30,7 @@ _ROOMS = {
     "completion": "doctor:completion",
     "connections": "connections:connections",
     "console": "console:console",
+    "copy": "copy_rows:copy",
     "count": "grid:count",
     "delete": "changes:delete",
     "describe": "objects:describe",

@@ -90,21 +90,26 @@ async def import_(
         format=format, id=id_, on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=tenant,
         undo=Path(undo) if undo and not dry_run else None, resume=resume, dry_run=dry_run,
     )  # fmt: skip
-    with _progress(options, object) as progress:
+    with progress_line(options, object) as progress:
         load = Load(
             session, object, Path("stdin" if streamed else file), options=wishes,
-            stdin=sys.stdin.buffer if streamed else None, progress=progress, preview=_previewed(options),
+            stdin=sys.stdin.buffer if streamed else None, progress=progress, preview=previewed(options),
         )  # fmt: skip
         with _resumable(options, load):
             await load.run()
-    _tell(options, session, load.report, sent=not dry_run)
-    left = sum(load.report.counts.values()) - load.report.counts["applied"]
-    if on_conflict == "skip":
-        left -= load.report.counts["skipped"]
-    return NOT_APPLIED if left and not (dry_run and not load.report.counts["refused"]) else None
+    tell(options, session, load.report, sent=not dry_run)
+    return code_of(load.report, on_conflict)
 
 
-def _previewed(options: Options) -> Callable[[Any], None]:
+def code_of(report: LoadReport, on_conflict: str) -> int | None:
+    """Return the exit code of a load: rows that were not written count, unless they were to be skipped."""
+    fine = {"applied", "skipped"} if on_conflict == "skip" else {"applied"}
+    return NOT_APPLIED if any(count for status, count in report.counts.items() if status not in fine) else None
+
+
+def previewed(options: Options) -> Callable[[Any], None]:
+    """Return what shows each request of a dry run."""
+
     def as_json(planned: Any) -> None:
         sys.stdout.write(dumps(request_document(planned)) + "\n")
 
@@ -112,7 +117,7 @@ def _previewed(options: Options) -> Callable[[Any], None]:
 
 
 @contextmanager
-def _progress(options: Options, name: str) -> Iterator[Callable[[Any], None]]:
+def progress_line(options: Options, name: str) -> Iterator[Callable[[Any], None]]:
     """Show progress on a terminal, in a line that disappears at the end."""
     import time
 
@@ -145,7 +150,7 @@ def _resumable(options: Options, load: Load) -> Iterator[None]:
         known = error if isinstance(error, DragomanError) else None
         report = load.report
         if any(report.counts.values()):
-            say(f"stopped after {report.rows:,} rows: {_counts(report)}")
+            say(f"stopped after {report.rows:,} rows: {counts_of(report)}")
         if not load.resumable or (known and known.code in FINAL):
             raise
         words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
@@ -157,12 +162,14 @@ def _resumable(options: Options, load: Load) -> Iterator[None]:
         raise
 
 
-def _counts(report: LoadReport) -> str:
+def counts_of(report: LoadReport) -> str:
+    """Return the counts of a load for people."""
     shown = [(status, count) for status, count in report.counts.items() if count or status in _ALWAYS]
     return " · ".join(f"{status} {count:,}" for status, count in shown)
 
 
-def _tell(options: Options, session: Session, report: LoadReport, *, sent: bool) -> None:
+def tell(options: Options, session: Session, report: LoadReport, *, sent: bool) -> None:
+    """Tell what became of the rows of a load."""
     if options.json and sent:
         return write_json(report)
     if not sent:
@@ -170,7 +177,7 @@ def _tell(options: Options, session: Session, report: LoadReport, *, sent: bool)
         options.say(f"{report.rows:,} rows, {refused:,} of them not to be sent; nothing was sent (--dry-run)")
         return say_notes(report.notes)
     rate = float(f"{report.counts['applied'] / max(report.seconds, 1e-6):.2g}")
-    options.say(f"{plain(report.object)}  {report.rows:,} rows  {rate:,.0f} rows/s  {_counts(report)}")
+    options.say(f"{plain(report.object)}  {report.rows:,} rows  {rate:,.0f} rows/s  {counts_of(report)}")
     say_notes(report.notes)
     if report.rejected is not None:
         say(f"not written, each with its reason: {plain(report.rejected)}")

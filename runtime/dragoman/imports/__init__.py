@@ -1,8 +1,19 @@
 """Imports: the rows of a file, read block by block, written through the change path, and accounted for one by one."""
 
 from .checkpoints import unfinished
+from .copies import copy, make_pipe
 from .formats import FORMATS
 from .loads import Load, LoadOptions, files_beside, load
 from .reports import LoadReport
 
-__all__ = ["FORMATS", "Load", "LoadOptions", "LoadReport", "files_beside", "load", "unfinished"]
+__all__ = [
+    "FORMATS",
+    "Load",
+    "LoadOptions",
+    "LoadReport",
+    "copy",
+    "files_beside",
+    "load",
+    "make_pipe",
+    "unfinished",
+]

@@ -1,0 +1,82 @@
+"""The command `copy`: an export and an import in one, without a file between them."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .common_arguments import complete_connection
+from .global_options import Command
+from .import_rows import code_of, counts_of, progress_line, tell
+from .opening import tell_warnings, warm_runtime
+from .output import plain, say
+from .read_options import filtered
+from .streams import attended
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from .options import Options
+
+
+@click.command(cls=Command)
+@click.argument("source", metavar="SOURCE", shell_complete=complete_connection)
+@click.argument("object", metavar="OBJECT")
+@click.argument("target", metavar="TARGET", shell_complete=complete_connection)
+@click.argument("to", metavar="TARGET-OBJECT")
+@filtered
+@click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
+              help="What to do with a row whose id exists: reject it, leave the stored row, replace that.")  # fmt: skip
+@click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Rows of one batch at most.")
+@click.option("--tenant", metavar="NAME", help="The tenant whose rows are copied.")
+@click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
+@click.pass_obj
+def copy(options: Options, /, **arguments: Any) -> Coroutine[Any, Any, int | None]:
+    """Copy the rows of OBJECT to an object that exists, with their ids and vectors.
+
+    Both connections have the same type. Rows that are not written go to TARGET-OBJECT.rejected.ndjson. After an
+    interruption, the same command with --on-conflict skip copies the rest.
+    """
+    return _copy(options, **arguments)
+
+
+async def _copy(
+    options: Options, *, source: str, object: str, target: str, to: str, filters: tuple[str, ...], raw: tuple[str, ...],
+    match: str, on_conflict: str, batch: int, tenant: str | None, to_tenant: str | None,
+) -> int | None:  # fmt: skip
+    from dragoman.imports import Load, LoadOptions, make_pipe
+    from dragoman.imports import copy as copy_rows
+
+    from .filters import parse_rows
+
+    rows = parse_rows(filters, raw)
+    if (source, object, tenant) == (target, to, to_tenant or tenant):
+        raise click.UsageError("the rows would be copied onto themselves; name another object")
+    async with AsyncExitStack() as held:
+        runtime = options.current or await held.enter_async_context(warm_runtime(options))
+        one = await held.enter_async_context(runtime.open(source))
+        other = one if source == target else await held.enter_async_context(runtime.open(target))
+        for session in {id(each): each for each in (one, other)}.values():
+            tell_warnings(session)
+        if attended() and not options.yes:
+            question = f"Copy {plain(object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
+            await options.agree(question, instead="--yes")
+        pipe = make_pipe()
+        wishes = LoadOptions(format="rows", on_conflict=on_conflict, batch=batch, tenant=to_tenant)
+        with progress_line(options, to) as progress:
+            name = Path(to.replace("/", "_").replace("\\", "_"))
+            load = Load(other, to, name, options=wishes, stdin=pipe[0], progress=progress)
+            try:
+                await copy_rows(
+                    load, pipe, source=one, object=object, target=other, filters=rows, match=match, tenant=tenant
+                )
+            except BaseException:
+                if any(load.report.counts.values()):
+                    say(f"stopped after {load.report.rows:,} rows: {counts_of(load.report)}")
+                    say("to copy the rest, run the same command with --on-conflict skip")
+                raise
+    tell(options, other, load.report, sent=True)
+    return code_of(load.report, on_conflict)

@@ -1,0 +1,107 @@
+"""Copies: an export that is loaded while it is read, through a pipe, so that neither side runs ahead of the other."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, BinaryIO
+
+import anyio
+from anyio.to_thread import run_sync
+
+from dragoman_api.columns import Written
+from dragoman_api.errors import ConfigurationError, DragomanError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman.sessions.session import Session
+    from dragoman_api.filters import Filter, RawQuery
+
+    from .loads import Load
+    from .reports import LoadReport
+
+
+def make_pipe() -> tuple[BinaryIO, BinaryIO]:
+    """Return the two ends of a pipe: the one that a load reads, and the one that an export writes."""
+    reading, writing = os.pipe()
+    return os.fdopen(reading, "rb", buffering=0), os.fdopen(writing, "wb", buffering=0)
+
+
+async def copy(
+    load: Load,
+    pipe: tuple[BinaryIO, BinaryIO],
+    *,
+    source: Session,
+    object: str,  # noqa: A002 - the design's word
+    target: Session,
+    filters: Sequence[Filter | RawQuery] = (),
+    match: str = "all",
+    tenant: str | None = None,
+) -> LoadReport:
+    """Copy the rows of an object: export them into a pipe, and load them from it.
+
+    Args:
+        load: The load, of format ``rows``, that reads the pipe.
+        pipe: From `make_pipe`; both ends are closed in the end.
+        source: The connection that the rows come from.
+        object: Their object.
+        target: The connection that receives them.
+        filters: Rows of the filter.
+        match: ``all`` or ``any``.
+        tenant: Whose rows, where the object has tenants.
+
+    Raises:
+        ConfigurationError: The two connections have different types.
+        DragomanError: The export or the load failed; what was loaded until then is in the report of the load.
+    """
+    reader, writer = pipe
+    failures: list[DragomanError] = []
+
+    async def export() -> None:
+        try:
+            columns = await _beside(source, object)
+            await source.export(
+                object, to=writer, format="rows", filters=filters, match=match, columns=columns, tenant=tenant
+            )
+        except BrokenPipeError:  # the load has ended, and says why
+            pass
+        except DragomanError as error:
+            failures.append(error)
+        finally:
+            await _close(writer)
+
+    async def read() -> None:
+        try:
+            await load.run()
+        except DragomanError as error:
+            failures.append(error)
+        finally:
+            await _close(reader)
+
+    try:
+        if source.type != target.type:
+            text = f"{source.name} is {source.type} and {target.name} is {target.type}: their rows have different forms"
+            raise ConfigurationError(text, hint="export documents or CSV, and import that file")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(export)
+            tasks.start_soon(read)
+    finally:
+        await _close(writer)
+        await _close(reader)
+    if failures:
+        load.report.complete = False
+        raise failures[0]
+    return load.report
+
+
+async def _beside(source: Session, name: str) -> list[str] | None:
+    """Name the columns that an export holds only if they are named, such as vectors; None for none."""
+    columns = (await source.describe(name)).columns
+    outer = [each for each in columns if len(each.path) == 1 and not each.is_key]
+    return [each.name for each in outer if each.written is not Written.NEVER] or None
+
+
+async def _close(end: BinaryIO) -> None:
+    with anyio.CancelScope(shield=True), suppress(OSError):
+        await run_sync(end.close)

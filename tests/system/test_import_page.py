@@ -1,0 +1,60 @@
+"""The page on imports: every command on it runs, in its order, on two clusters."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import urllib.request
+
+import pytest
+from anyio.from_thread import start_blocking_portal
+
+from fakes.elasticsearch import FakeElasticsearch
+from stranger import ROOT, stranger
+
+pytestmark = pytest.mark.slow
+
+TEXT = (ROOT / "docs/how-to/import.md").read_text(encoding="utf-8")
+LINES = [
+    line[2:] for block in re.findall(r"```console\n(.*?)```", TEXT, re.DOTALL)
+    for line in block.splitlines() if line.startswith("$ ")
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    with start_blocking_portal() as portal:
+        shop, attic = (portal.wrap_async_context_manager(FakeElasticsearch(version="8.19.21")) for _ in "12")
+        with shop as one, attic as other:
+            yield one, other
+
+
+def send(server, method, path, body):
+    kind = {"Content-Type": "application/x-ndjson" if "_bulk" in path else "application/json"}
+    request = urllib.request.Request(server.url + path, body.encode(), kind, method=method)
+    urllib.request.urlopen(request).close()
+
+
+@pytest.mark.timeout(180)
+def test_every_command_of_the_page_runs_in_its_order(clusters, tmp_path):
+    shell = stranger(tmp_path / "home", cwd=tmp_path)
+    for name, server in zip(("shop", "attic"), clusters, strict=True):
+        shell(f"dragoman connections add {name} --type elasticsearch --port {server.port} --auth none --yes")
+    mapping = '{"mappings":{"properties":{"status":{"type":"keyword"}}}}'
+    for server, name in ((clusters[0], "orders"), (clusters[0], "copies"), (clusters[1], "orders")):
+        send(server, "PUT", f"/{name}", mapping)
+    rows = "".join(f'{{"index":{{"_id":"{at}"}}}}\n{{"status":"{("open", "paid")[at % 2]}"}}\n' for at in range(50))
+    send(clusters[0], "POST", "/orders/_bulk?refresh=true", rows)
+    seen = set()
+    for line in LINES:
+        if line.startswith("head"):
+            assert '"code":"conflict"' in (tmp_path / "orders.rows.rejected.ndjson").read_text().splitlines()[0]
+            continue
+        parts = [part.strip() for part in line.split(" | ")]
+        code = 4 if line in seen else 0
+        typed = ""
+        for part in parts:
+            done = shell(*shlex.split(part)[1:], typed=typed, code=code)
+            typed = done.out
+        seen.add(line)
+    assert {line.split()[1] for line in LINES if line.startswith("dragoman")} == {"copy", "export", "import"}
