@@ -131,6 +131,10 @@ class Runtime:
             cache=self.paths.cache,
         )
 
+    def masked(self, text: str) -> str:
+        """Return a text without the secrets of opened connections, and without values that are named like secrets."""
+        return self._bus.mask.request(text)
+
     def prewarm(self, spare: Spare | None = None) -> None:
         """Start a driver's process now, or adopt a running one, so that opening is fast."""
         if self._spare is None:

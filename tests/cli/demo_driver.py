@@ -10,6 +10,7 @@ from dragoman_api import hookimpl
 from dragoman_api.cells import MISSING, CutJson, Json
 from dragoman_api.changes import Delete, Drop, HttpRequest, Insert, Outcome, OutcomeStatus, Plan, PlannedRequest, Update
 from dragoman_api.columns import Column, ColumnKind, Description, Note, Object, ObjectList, Operator, Role, Written
+from dragoman_api.completions import Completion, Suggestion, SuggestionKind
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, AnswerKind, ConsoleRequest
 from dragoman_api.errors import (
@@ -61,6 +62,10 @@ COLUMNS = [
 ]
 
 
+HOSTILE = ["tra\x1b]0;owned\x07", "tra\u202egnp", "trb;touch owned", "trb$(touch owned)", "tr*", "tr'b`x`", "tr\nb"]
+"""Names that a server may give to objects, to the harm of a terminal or a shell."""
+
+
 class Driver:
     @hookimpl
     async def connect(self, profile, http):
@@ -70,6 +75,7 @@ class Driver:
             )
         if profile.port == 1:
             raise ConnectionFailedError("nothing listens at localhost:1")
+        self._strange = profile.port == 3
         return Server("Demo\x1b[0m", "4.2", ["this server \x1b]0;x\x07is a test"] if profile.port == 2 else [])
 
     @hookimpl
@@ -78,13 +84,14 @@ class Driver:
 
     @hookimpl
     async def list_objects(self, request):
+        strange = [Object("trap", rows=1, size=1), *map(Object, HOSTILE)] if self._strange else []
         return ObjectList(
-            objects=[Object("books", rows=3, size=210_400), Object("orders", rows=12_003, size=5_100_000)]
+            objects=[Object("books", rows=3, size=210_400), Object("orders", rows=12_003, size=5_100_000), *strange]
         )
 
     @hookimpl
     async def describe_object(self, name):
-        if name not in ("books", "orders", "ledger", "tape"):
+        if name not in ("books", "orders", "ledger", "tape", "trap"):
             raise ObjectNotFoundError(f"there is no object {name!r}")
         return Description(object=name, columns=COLUMNS, structure='{"mappings":\n{}}')
 
@@ -197,13 +204,34 @@ class Driver:
             line = line.partition("#")[0].strip()
             if not line:
                 continue
+            if line[0] in '{}"' and requests:  # it goes on
+                last = requests[-1]
+                body = f"{last.request.body or ''}{line}"
+                sent = HttpRequest(last.request.method, last.request.path, body)
+                requests[-1] = ConsoleRequest(request=sent, writes=last.writes, line=last.line)
+                continue
+            line, brace, body = line.partition(" {")
             method, _, path = line.partition(" ")
             if not path.startswith("/"):
                 raise ConsoleSyntaxError(
                     f"line {number}: {line!r} is no request", details={"line": number, "column": 1}
                 )
-            requests.append(ConsoleRequest(request=HttpRequest(method, path), writes=method != "GET", line=number))
+            sent = HttpRequest(method, path, f"{{{body}" if brace else None)
+            requests.append(ConsoleRequest(request=sent, writes=method != "GET", line=number))
         return requests
+
+    @hookimpl
+    async def complete_console(self, request):
+        start = request.text.rfind("/", 0, request.position) + 1
+        names = ["books", "trap", *HOSTILE]
+        typed = request.text[start : request.position]
+        return Completion(
+            suggestions=[
+                Suggestion(text=name, kind=SuggestionKind.OBJECT, start=start, end=request.position)
+                for name in names
+                if name.startswith(typed)
+            ]
+        )
 
     @hookimpl
     async def execute_console(self, request):
@@ -221,6 +249,8 @@ class Driver:
         if path == "/missing":
             text = '{"error":"no such thing"}'
             return Answer(kind=AnswerKind.JSON, status=404, request=request.request, text=text)
+        if path == "/hang":
+            await anyio.sleep(30)
         if path == "/lost":
             raise ConnectionFailedError("it went away")
         if path == "/text":

@@ -25,7 +25,7 @@ HINTS = ("hint", "instead", "remedy", "action")
         ("dragoman page --help", "try: dragoman page --help", "try: help page"),
         ("dragoman --help", "try: dragoman --help", "try: help"),
         ("dragoman page other x", "try: dragoman page other x", "hint: outside of this shell: dragoman page other x"),
-        ("dragoman doctor", "try: dragoman doctor", "hint: outside of this shell: dragoman doctor"),
+        ("dragoman doctor", "try: dragoman doctor", "try: doctor"),
         ("pip install 'dragoman[zstd]'", "try: pip install 'dragoman[zstd]'",
          "hint: outside of this shell: pip install 'dragoman[zstd]'"),
         ("dragoman console shop 'GET /a b'", "try: dragoman console shop 'GET /a b'", "try: console GET /a b"),

@@ -277,12 +277,13 @@ def test_a_locale_that_lacks_a_letter_keeps_the_columns_aligned(monkeypatch):
 
 def test_an_empty_answer_of_the_console_says_so_and_prints_no_lone_head(capsys):
     from dragoman.cli.console import _show
+    from dragoman.cli.options import Options
     from dragoman_api import HttpRequest
     from dragoman_api.console import Answer, AnswerKind
 
     request = HttpRequest("POST", "/v1/graphql")
     empty = Answer(kind=AnswerKind.GRID, status=200, request=request, page=page(["uuid", "title"], []))
-    _show(empty, "table", escape=False)
+    _show(Options(), empty, "table", first=True)
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "  no rows\n")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import time
 
 import pytest
 
@@ -176,23 +175,6 @@ def test_an_interrupted_question_ends_with_130_and_shows_typing_again(furnished,
     assert code == 130
     assert "interrupted" in rest
     assert "Traceback" not in rest
-
-
-def test_the_shell_asks_line_by_line_and_outlives_a_failure(furnished, terminal):
-    screen = terminal(furnished, "open", "shop")
-    assert "connected: Demo" in screen.answer("shop> ", "count books")
-    assert "3\n" in screen.answer("shop> ", "page boks")
-    assert "did you mean books?" in screen.answer("shop> ", "console GET /x")
-    assert "1.10000000000000000001" in screen.answer("shop> ", "pgae")
-    assert "did you mean page?" in screen.answer("shop> ", "GET /x?q=a b")
-    assert "try: console GET /x?q=a b\n" in screen.until("shop> ")
-    screen.type("drop books")
-    screen.answer("Type the object's name: ", "no")
-    screen.until("shop> ")
-    time.sleep(0.3)  # no person is faster than the line editor's way from its prompt to its wait
-    os.killpg(screen.process.pid, signal.SIGINT)
-    screen.answer("shop> ", "quit")
-    assert screen.end()[0] == 0
 
 
 def test_a_page_on_a_terminal_is_cut_to_its_width_and_a_driver_cannot_colour_it(furnished, terminal):

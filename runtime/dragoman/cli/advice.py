@@ -38,8 +38,13 @@ LINES = (
     "update",
     "delete",
     "drop",
+    "apply",
+    "import",
 )
 """Commands of a line inside `dragoman open`, which leave out the connection's name."""
+
+ELSEWHERE = ("connections", "copy", "queries", "plugins", "registry", "driver", "doctor", "run", "completion")
+"""Commands of a line that are not about its connection; they are written as outside."""
 
 _place: list[str] = []  # the connection that `dragoman open` has open
 _homes: list[Callable[[], str | None]] = []  # that of a command line with `--home`
@@ -119,6 +124,8 @@ def _here(words: list[str]) -> str:
     """Return a command as a line of the open connection; empty if it is none."""
     if words == ["dragoman", "--help"]:
         return "help" if _place else ""
+    if _place and words[0] == "dragoman" and {*words[1:2]} & {*ELSEWHERE}:
+        return shlex.join(words[1:])
     if not _place or words[0] != "dragoman" or not {*words[1:2]} & {*LINES}:
         return ""
     if words[2:3] == ["--help"]:

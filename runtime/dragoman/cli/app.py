@@ -53,6 +53,10 @@ _ROOMS = {
 }
 
 
+COMPLETES = "_DRAGOMAN_COMPLETE"
+"""The variable by which the script of a shell asks for suggestions instead of running a command."""
+
+
 class _Rooms(UserDict[str, Any]):
     """Commands by name, imported on lookup, so that a start pays for one command only."""
 
@@ -116,6 +120,8 @@ def execute(words: list[str], options: Options, *, wait: Callable[[Work], int | 
 
 
 def _execute(words: list[str], options: Options, wait: Callable[[Work], int | None]) -> int:
+    if COMPLETES in os.environ:
+        from . import shell_completion  # noqa: F401 - click finds the shells there
     try:
         with options.cleanup:
             result = cli.main(words, prog_name="dragoman", standalone_mode=False, obj=options)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common_arguments import CONNECTION, OBJECT
+from .common_arguments import CONNECTION, OBJECT, completed
 from .curl import AS_CURL, write_curl
 from .errors import NOT_APPLIED
 from .global_options import Command
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 DRY_RUN = click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
 SET = click.option(
-    "--set", "pairs", multiple=True, metavar="COL=VALUE", help="A value; COL:=JSON for JSON. Repeatable."
+    "--set",
+    "pairs",
+    multiple=True,
+    metavar="COL=VALUE",
+    shell_complete=completed("assignment"),
+    help="A value; COL:=JSON for JSON. Repeatable.",
 )
 ROUTING = click.option("--routing", help="The value that the server needs besides the id to find the row.")
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from .options import Options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def complete_connection(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
@@ -12,8 +17,20 @@ def complete_connection(context: click.Context, _parameter: click.Parameter, inc
     from dragoman.settings import read_toml
 
     saved = read_toml((context.obj or Options()).paths().connections)
-    return [name for name in sorted(saved) if name.startswith(incomplete)]
+    named = sorted(name for name, values in saved.items() if isinstance(values, dict) and name.isprintable())
+    return [name for name in named if name.startswith(incomplete)]
+
+
+def completed(what: str) -> Callable[[click.Context, click.Parameter, str], Any]:
+    """Return the completion of `word_completion` that is called `complete_…`; it is imported when it is needed."""
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> Any:
+        from . import word_completion
+
+        return getattr(word_completion, f"complete_{what}")(context, parameter, incomplete)
+
+    return complete
 
 
 CONNECTION = click.argument("connection", metavar="NAME", shell_complete=complete_connection)
-OBJECT = click.argument("object", metavar="OBJECT")
+OBJECT = click.argument("object", metavar="OBJECT", shell_complete=completed("object"))

@@ -13,6 +13,7 @@ from .command_files import command_file
 from .common_arguments import CONNECTION
 from .curl import AS_CURL, write_curl
 from .errors import FAILED
+from .expanded_rows import write_rows
 from .global_options import Command
 from .opening import opens
 from .output import (
@@ -25,10 +26,9 @@ from .output import (
     say,
     say_notes,
     write_json,
-    write_page,
     write_text,
 )
-from .read_options import formatted
+from .read_options import formatted, viewed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,6 +69,7 @@ class _Ended(NamedTuple):
 @click.option("--table", is_flag=True, help="Show aggregations as tables, too, and fail if an answer is none.")
 @AS_CURL
 @formatted
+@viewed
 @opens
 async def console(
     options: Options, session: Session, *, text: str | None, file: str | None, pairs: tuple[str, ...],
@@ -170,7 +171,7 @@ def _tell(options: Options, ended: _Ended, shape: str, file: str | None, *, alon
         _summarise(ended, file)
         say_notes(answer.notes)
         return
-    _show(answer, shape, escape=options.escape_formulas, first=ended.number == 1)
+    _show(options, answer, shape, first=ended.number == 1)
     if ended.failures or not alone:
         options.say(f"{ended.number} {answer.request.method} {answer.request.path}  {answer.status}")
     for reason, line in ended.failures:
@@ -196,14 +197,16 @@ def _parts(answer: Answer | None) -> Iterator[Answer]:
         answer = answer.next
 
 
-def _show(answer: Answer, format: str, *, escape: bool, first: bool) -> None:
+def _show(options: Options, answer: Answer, format: str, *, first: bool) -> None:
     for number, part in enumerate(_parts(answer)):
         if (number or not first) and part.page is not None and format in SEPARATED:
             sys.stdout.write("\n")  # between tables of different columns
         if part.title and format == "table":
             write_text(plain(part.title))
         if part.page is not None:
-            write_page(part.page, format=format, escape=escape)
+            write_rows(
+                part.page, format=format, escape=options.escape_formulas, vertical=options.vertical, wide=options.wide
+            )
             if format == "table" and not part.page.cells:
                 say("no rows")
         elif format in SEPARATED:

@@ -152,10 +152,7 @@ def _drivers(options: Options) -> Iterator[Finding]:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
     """Print the completion script of a shell: eval "$(dragoman completion bash)"."""
-    from click.shell_completion import get_completion_class
-
     from .app import cli
+    from .shell_completion import script
 
-    kind = get_completion_class(shell)
-    assert kind is not None
-    sys.stdout.write(kind(cli, {}, "dragoman", "_DRAGOMAN_COMPLETE").source() + "\n")
+    sys.stdout.write(script(cli, shell) + "\n")

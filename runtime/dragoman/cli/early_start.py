@@ -19,6 +19,7 @@ OPENING = {
     "describe",
     "drop",
     "export",
+    "import",
     "insert",
     "objects",
     "open",

@@ -13,8 +13,8 @@ from dragoman_api.grid import Sort
 
 SHAPE = "COLUMN OP VALUE [@GROUP]"
 
-_VALUELESS = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
-_LISTS = (Operator.IN, Operator.NOT_IN, Operator.BETWEEN)
+VALUELESS = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
+LISTS = (Operator.IN, Operator.NOT_IN, Operator.BETWEEN)
 # Outside quotes a backslash escapes only what would end a word here: the \d of a regular expression must survive.
 _PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\([\s'"\\,@])|([^\s'"])""", re.DOTALL)
 _UNSPACED = re.compile(r"([^<>=!]+)(>=|<=|!=|=|>|<)(.+)", re.DOTALL)
@@ -80,7 +80,7 @@ def parse_filter(row: str) -> Filter:
     group = None
     if rest and rest[-1].bare and re.fullmatch(r"@\w+", rest[-1].text):
         group = rest.pop().text[1:]
-    if operator in _VALUELESS:
+    if operator in VALUELESS:
         if rest:
             raise _fault(row, f"{operator} takes no value", hint=f"--filter '{column} {operator}'")
         return Filter(column, operator, None, group)
@@ -90,7 +90,7 @@ def parse_filter(row: str) -> Filter:
     if len(rest) > 1:
         joined = " ".join(word.text for word in rest)
         raise _fault(row, "it has more than one value", hint=f"--filter '{column} {operator} \"{joined}\"'")
-    return Filter(column, operator, _items(row, operator, rest[0]) if operator in _LISTS else rest[0].text, group)
+    return Filter(column, operator, _items(row, operator, rest[0]) if operator in LISTS else rest[0].text, group)
 
 
 def _items(row: str, operator: Operator, word: _Word) -> list[bool | int | float | str | None]:

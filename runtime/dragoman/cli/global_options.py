@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from .command_files import CommandFile, check_apart, note_files
 
 def _globals(*, hidden: bool) -> list[click.Option]:
     def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        if value:
+        if value and not (context.resilient_parsing and parameter.name in ("use", "events")):
             assert parameter.name is not None
             before = getattr(context.obj, parameter.name)
             setattr(context.obj, parameter.name, before + value if isinstance(value, tuple) else value)
@@ -41,12 +42,42 @@ def _globals(*, hidden: bool) -> list[click.Option]:
     ]
 
 
+class _FileName(click.types.StringParamType):
+    """A text that a shell completes as the path of a file or a folder."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def shell_complete(self, _context: click.Context, _parameter: click.Parameter, incomplete: str) -> Any:
+        """Leave it to the shell, which knows its files."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type=self._kind)]
+
+
+_KINDS = {kind: _FileName(kind) for kind in ("file", "dir")}
+
+
+def _name_files(parameters: list[click.Parameter]) -> None:
+    """Let a shell complete the parameters that name files, which their metavariables say."""
+    for each in parameters:
+        if each.type is click.STRING and (found := re.search("FILE|DIR", each.metavar or "")):
+            each.type = _KINDS[found[0].lower()]
+
+
 class Command(click.Command):
     """A command that also accepts the global options, at any position."""
 
     def __init__(self, *args: Any, **attrs: Any) -> None:
         super().__init__(*args, **attrs)
         self.params += _globals(hidden=True)
+        _name_files(self.params)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command; an option whose value is being completed must not hide the arguments."""
+        if ctx.resilient_parsing and args and args[-1].startswith("-"):
+            args = args[:-1]
+        return super().parse_args(ctx, args)
 
 
 class Group(click.Group):
@@ -57,3 +88,4 @@ class Group(click.Group):
     def __init__(self, *args: Any, hide_globals: bool = True, **attrs: Any) -> None:
         super().__init__(*args, **attrs)
         self.params += _globals(hidden=hide_globals)
+        _name_files(self.params)

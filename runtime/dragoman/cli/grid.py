@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import output
-from .common_arguments import CONNECTION, OBJECT
+from .common_arguments import CONNECTION, OBJECT, completed
 from .curl import AS_CURL
+from .expanded_rows import write_rows
 from .global_options import Command
 from .opening import opens
 from .queries import SAVE_AS, queried, with_defaults
@@ -24,6 +25,7 @@ from .read_options import (
     parse_names,
     range_words,
     timed,
+    viewed,
 )
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
 @SAVE_AS
 @formatted
 @queried
+@viewed
 @opens
 async def page(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
@@ -108,11 +111,17 @@ async def page(
     if last:
         found = replace(found, notes=[*(note for note in number.notes if note not in found.notes), *found.notes])
     options.shown = found, limit
+    if columns is None:
+        from .known_names import note_columns
+
+        await note_columns(options, session.name, object, found.columns)
     if shape == "json":
         output.write_json(output.page_document(found) | ({"explanation": compiled.rows} if compiled else {}))
         return
-    more = "choose some with --columns, or use --json"
-    output.write_page(found, format=shape, more=more, escape=options.escape_formulas)
+    write_rows(
+        found, format=shape, more="choose some with --columns, or use --json", escape=options.escape_formulas,
+        vertical=options.vertical, wide=options.wide,
+    )  # fmt: skip
     output.say_notes([note for note in found.notes if not (compiled and note.code == APPROXIMATE)])
     first, end = found.offset + 1, found.offset + len(found.cells)
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
@@ -178,7 +187,7 @@ async def count(
 @CONNECTION
 @OBJECT
 @click.argument("id")
-@click.argument("column")
+@click.argument("column", shell_complete=completed("column"))
 @click.option("--routing", help="The value that the server needs besides the id to find the row.")
 @REVISION
 @opens

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import output
-from .common_arguments import CONNECTION, OBJECT
+from .common_arguments import CONNECTION, OBJECT, completed
 from .global_options import Command
 from .opening import opens
 from .read_options import formatted
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command)
 @CONNECTION
-@click.option("--parent", metavar="OBJECT", help="Only what this object contains.")
+@click.option("--parent", metavar="OBJECT", shell_complete=completed("object"), help="Only what this object contains.")
 @click.option("--contains", metavar="TEXT", default="", help="Only names with this text, on the first level shown.")
 @formatted
 @opens
@@ -35,6 +35,10 @@ async def objects(options: Options, session: Session, *, parent: str | None, con
     tree = [each async for each in walk(top, lambda name: session.objects(parent=name))]
     found = [one for _, one, _ in tree]
     notes = [*top.notes, *(note for _, _, below in tree for note in below)]
+    if parent is None and not contains:
+        from .known_names import note_objects
+
+        await note_objects(options, session.name, (one.name for one in found))
     shape = options.format_or(format)
     if shape == "json":
         output.write_json({"objects": found} | ({"notes": notes} if notes else {}))
@@ -78,7 +82,10 @@ def _reasons(columns: Sequence[Column]) -> Iterator[str]:
 @opens
 async def describe(options: Options, session: Session, *, object: str, structure: bool) -> None:
     """Describe the columns of an object: their types, what each supports, and why something is not supported."""
+    from .known_names import note_columns
+
     description = await session.describe(object)
+    await note_columns(options, session.name, object, description.columns)
     if options.json:
         output.write_json(description)
         return

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
+import os
+import re
 import sys
-from contextlib import ExitStack, suppress
+import threading
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,32 +15,62 @@ import click
 from dragoman.near_names import did_you_mean, near_names
 
 from . import app
+from .advice import ELSEWHERE, inside
 from .advice import LINES as COMMANDS
-from .advice import inside
 from .common_arguments import CONNECTION
 from .errors import USAGE
 from .global_options import Command
+from .line_words import is_console, split_words
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
-from .signals import asked
+from .signals import GRACE, asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
     from anyio.from_thread import BlockingPortal
 
+    from dragoman.runtime import Runtime
     from dragoman.sessions.session import Session
 
+    from .line_completion import LineOffer
     from .options import Options
+
+HISTORY = "open-history.jsonl"
+"""The lines of earlier sessions, in the state folder."""
 
 LEAVE = ("quit", "exit")
 MOVES = ("next", "prev")
+OWN = {
+    "watch": "watch SECONDS COMMAND runs a command again and again, until Ctrl-C.",
+    "\\x": "Rows with a line for each column: on, off, or auto, by the width of the terminal.",
+    "\\pager": "Long output in a pager: on or off.",
+    "next": "The page after the last one.",
+    "prev": "The page before the last one.",
+    "help": "The commands; help COMMAND explains one.",
+    "quit": "Close the connection.",
+    "exit": "Close the connection.",
+}
+"""The commands that only the shell has."""
+
+READS = ("objects", "describe", "page", "count", "summarize", "cell", "console")
+"""The commands whose output may be long, and which can be repeated."""
+
+SWITCHES = {"\\x": ("on", "off", "auto"), "\\pager": ("on", "off")}
+"""How output is shown, with the states of each; the last one follows `on`."""
+
+ABSENT = {
+    "open": "one shell holds one connection: leave it with quit, or open the other one in another terminal",
+    "workbench": "it serves until Ctrl-C: start it in another terminal",
+}
+"""The commands that a line cannot be, and why."""
 
 
 @click.command("open", cls=Command)
 @CONNECTION
+@click.option("--no-pager", is_flag=True, help="Show long output without a pager (PAGER, by default less).")
 @click.pass_obj
-def open_(options: Options, connection: str) -> int:
+def open_(options: Options, connection: str, *, no_pager: bool) -> int:
     """Open a connection and read commands line by line, without the connection's name.
 
     On a terminal, the next line follows a failed one; from a pipe, the first failure ends the command.
@@ -54,13 +86,17 @@ def open_(options: Options, connection: str) -> int:
         tell_warnings(session)
         options.say(f"connected: {session.server.product} {session.server.version} · sandbox {session.sandbox}")
         with inside(session.name):
-            return _Shell(options, session, portal).run()
+            return _Shell(options, session, portal, runtime, pages=not no_pager).run()
 
 
 class _Shell:
-    def __init__(self, options: Options, session: Session, portal: BlockingPortal) -> None:
-        self._options, self._session, self._portal = options, session, portal
+    def __init__(
+        self, options: Options, session: Session, portal: BlockingPortal, runtime: Runtime, *, pages: bool
+    ) -> None:
+        self._options, self._session, self._portal, self._runtime = options, session, portal, runtime
         self._attended = sys.stdin.isatty()
+        self._pages = pages and self._attended and sys.stdout.isatty()
+        self._vertical: bool | None = None
         self._paging: list[str] = []  # the words of the last page, without its position
         self._shown: Any = None
 
@@ -68,7 +104,7 @@ class _Shell:
         """Run the lines and return the exit code of the last one."""
         code = 0
         for number, line in enumerate(self._lines(), 1):
-            words = self._words(line)
+            words = split_words(line)
             if not words or words[0].startswith("#"):
                 continue
             if words[0] in LEAVE:
@@ -83,11 +119,10 @@ class _Shell:
         if not (self._attended and sys.stdout.isatty()):
             yield from sys.stdin
             return
-        with suppress(ImportError):
-            import readline  # noqa: F401 - gives input() its line editing and history
+        read = self._reader()
         while True:
             try:
-                yield input(f"{plain(self._session.name)}> ")
+                text = read()
             except EOFError:
                 sys.stdout.write("\n")
                 return
@@ -95,37 +130,119 @@ class _Shell:
                 if asked:
                     raise
                 sys.stdout.write("\n")
+            else:
+                yield from [text] if is_console(text) else text.splitlines()
 
-    def _words(self, line: str) -> list[str]:
-        line = line.strip()
-        if line.startswith("console ") and (text := line.removeprefix("console ").strip())[:1] not in ("'", '"', "-"):
-            return ["console", text]  # a request contains quotes
-        try:
-            return shlex.split(line)
-        except ValueError:
-            return [line]
+    def _reader(self) -> Callable[[], str]:
+        """Return what reads a line from the terminal."""
+        if os.environ.get("TERM", "dumb") in ("dumb", "unknown") and sys.platform != "win32":
+            with suppress(ImportError):
+                import readline  # noqa: F401 - gives input() its line editing and history
+            return lambda: input(f"{plain(self._session.name)}> ")
+        from .line_history import LineHistory
+        from .line_prompt import LinePrompt
+
+        history = LineHistory(self._runtime.paths.state / HISTORY, mask=self._runtime.masked)
+        return LinePrompt(self._session.name, history=history, offers=self._offers()).read
+
+    def _offers(self) -> Callable[[str, int], Iterator[LineOffer]]:
+        from .known_names import KnownNames
+        from .line_completion import offers
+        from .live_names import LiveNames
+
+        names = LiveNames(self._session, self._portal, kept=KnownNames(self._runtime.paths))
+        options = replace(self._options, names=names)
+        about: dict[str, Any] = {"names": names, "connection": self._session.name, "own": OWN, "local": COMMANDS}
+        return lambda line, at: offers(line, at, options=replace(options), **about)
 
     def _one(self, words: list[str], line: str) -> int:
         if words[0] == "help":
             return self._help(words[1:])
         if words[0] in MOVES:
-            return self._move(back=words[0] == "prev")
-        if words[0] not in COMMANDS:
-            meant = did_you_mean(near_names(words[0], COMMANDS, most=1))
-            # GET: the server's own language
-            instead = f"console {line.strip()}" if words[0].isupper() else "help"
-            say(f"unknown command {words[0]!r}{meant}")
-            say(f"try: {instead}")
+            with self._pager(words):
+                return self._move(back=words[0] == "prev")
+        if words[0] in SWITCHES:
+            return self._switch(*words)
+        if words[0] == "watch":
+            return self._watch(line)
+        if words[0] in ABSENT:
+            say(f"{words[0]}: {ABSENT[words[0]]}")
             return USAGE
-        code = self._execute(words)
+        if words[0] in ELSEWHERE:
+            options = replace(self._options, current=None, cleanup=ExitStack())
+            return app.execute(words, options, wait=self._wait)
+        if words[0] not in COMMANDS:
+            return self._unknown(words[0], line)
+        with self._pager(words):
+            code = self._execute(words)
         if words[0] == "page" and not code:
             at = words.index("--cursor") if "--cursor" in words else len(words)
             self._paging = [word for word in words[:at] + words[at + 2 :] if word != "--last"]
         return code
 
+    def _pager(self, words: list[str]) -> AbstractContextManager[None]:
+        """Return the context in which a line's output is shown with a pager if it is long."""
+        from .pager import paged
+
+        reads = words[0] in (*READS, *MOVES) and not any(word.startswith("--events") for word in words)
+        return paged() if self._pages and reads else nullcontext()
+
+    def _switch(self, name: str, value: str = "", *_rest: str) -> int:
+        """Set how output is shown; without a value, change it."""
+        states = SWITCHES[name]
+        if not value:
+            before = self._vertical if name == "\\x" else self._pages
+            value = "on" if not before else states[-1]
+        if value not in states:
+            say(f"{name} takes {' or '.join(states)}, not {value!r}")
+            return USAGE
+        if name == "\\x":
+            self._vertical = {"on": True, "off": False, "auto": None}[value]
+        else:
+            self._pages = value == "on" and sys.stdout.isatty()
+        self._options.say(f"{name} is {value}")
+        return 0
+
+    def _watch(self, line: str) -> int:
+        """Repeat a command that reads."""
+        found = re.fullmatch(r"\s*watch\s+(\S+)\s+(.+)", line, re.DOTALL)
+        words = split_words(found[2]) if found else []
+        seconds = _seconds(found[1]) if found else None
+        if seconds is None or not words:
+            say("watch takes seconds and a command: watch 2 count OBJECT")
+            return USAGE
+        if words[0] not in READS or self._writes(words):
+            say(f"watch repeats commands that read ({', '.join(READS)}), not {words[0]!r} that may write")
+            return USAGE
+        from .watching import watch
+
+        return watch(lambda: self._execute(words), seconds=seconds, command=found[2] if found else "")
+
+    def _writes(self, words: list[str]) -> bool:
+        """Return whether a console text may write; of a file, that is not known before it is read."""
+        if words[0] != "console":
+            return False
+        if len(words) < 2 or {"-f", "--file", "--var"} & {word.partition("=")[0] for word in words}:
+            return True
+        from dragoman_api.errors import DragomanError
+
+        try:
+            requests = self._portal.call(self._session.parse, words[1])
+        except DragomanError:
+            return False  # the command itself says what is wrong
+        return any(request.writes for request in requests)
+
+    def _unknown(self, word: str, line: str) -> int:
+        meant = did_you_mean(near_names(word, (*COMMANDS, *ELSEWHERE, *OWN), most=1))
+        # GET: the server's own language
+        instead = f"console {line.strip()}" if word.isupper() else "help"
+        say(f"unknown command {word!r}{meant}")
+        say(f"try: {instead}")
+        return USAGE
+
     def _execute(self, words: list[str]) -> int:
         # An option of a line, such as --json, ends with it.
-        options = replace(self._options, shared=self._session, cleanup=ExitStack())
+        options = replace(self._options, shared=self._session, vertical=self._vertical, cleanup=ExitStack())
         code = app.execute([words[0], self._session.name, *words[1:]], options, wait=self._wait)
         self._shown = options.shown or self._shown
         return code
@@ -152,24 +269,41 @@ class _Shell:
         return self._execute([*self._paging, "--offset", str(at), "--limit", str(limit), *more])
 
     def _wait(self, coroutine: Coroutine[Any, Any, int | None]) -> int | None:
+        began, ended = threading.Event(), threading.Event()
+
         async def main() -> int | None:
-            return await coroutine
+            began.set()
+            try:
+                return await coroutine
+            finally:
+                ended.set()
 
         future = self._portal.start_task_soon(main)
         try:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
+            if began.is_set():  # it must have left the event loop before it is closed here
+                ended.wait(GRACE)
             raise
 
     def _help(self, words: list[str]) -> int:
-        if words and words[0] in COMMANDS:
+        if words and words[0] in (*COMMANDS, *ELSEWHERE):
             app.execute([words[0], "--help"], replace(self._options, cleanup=ExitStack()), wait=self._wait)
-            sys.stdout.write(f"\nOmit NAME here: {words[0]} …\n")
+            if words[0] in COMMANDS:
+                sys.stdout.write(f"\nOmit NAME here: {words[0]} …\n")
             return 0
         commands: Callable[[str], click.Command] = app.cli.commands.__getitem__
-        for name in COMMANDS:
-            sys.stdout.write(f"{name:<10}{commands(name).get_short_help_str(limit=90)}\n")
-        sys.stdout.write(f"{'next prev':<10}The page after or before the last one.\n")
-        sys.stdout.write(f"{'help':<10}This list; help COMMAND explains one.\n{'quit':<10}Close the connection.\n")
+        told = {name: commands(name).get_short_help_str(limit=90) for name in (*COMMANDS, *ELSEWHERE)}
+        for name, about in (told | OWN).items():
+            sys.stdout.write(f"{name:<12}{about}\n")
         return 0
+
+
+def _seconds(text: str) -> float | None:
+    """Read the time between two runs: 2, 0.5, 30s, 5m; None for anything else."""
+    from .watching import LEAST, MOST
+
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,3})?)([smh]?)", text)
+    seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3_600}[found[2]] if found else 0.0
+    return seconds if LEAST <= seconds <= MOST else None

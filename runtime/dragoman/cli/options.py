@@ -31,9 +31,12 @@ class Options:
         shared: In the shell, the open Session that every line uses.
         current: The Runtime of this command.
         early: A driver's process that was started before the command line was read.
+        names: Where completion finds names; by default those kept in the state folder.
         shown: The last page shown, and the number of rows requested.
         reserved: Standard output, if it is reserved for events.
         files: The other files that the command line names.
+        vertical: A table has a line for each column of a row; None decides by the width of the terminal.
+        wide: A table cuts nothing on a terminal, either.
         escape_formulas: CSV and TSV put an apostrophe before texts that a spreadsheet would run as formulas.
         cleanup: Closed at the end of the command.
     """
@@ -49,9 +52,12 @@ class Options:
     shared: Any = None
     current: Any = None
     early: Any = None
+    names: Any = None
     shown: Any = None
     reserved: BinaryIO | None = None
     files: tuple[CommandFile, ...] = ()
+    vertical: bool | None = None
+    wide: bool = False
     escape_formulas: bool = False
     cleanup: ExitStack = field(default_factory=ExitStack)
 

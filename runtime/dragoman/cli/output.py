@@ -260,6 +260,7 @@ def write_table(
     right: Sequence[bool] = (),
     more: str = "use --json",
     wrap: bool = False,
+    wide: bool = False,
 ) -> None:
     """Write a table: aligned with full values, and on a terminal cut to its width.
 
@@ -269,10 +270,11 @@ def write_table(
         right: Which columns are aligned to the right; by default none.
         more: How to see the columns that a terminal has no room for.
         wrap: Wrap long values instead of hiding columns.
+        wide: Cut nothing on a terminal, either.
     """
     head, rows = [*map(_encodable, head)], [[*map(_encodable, row)] for row in rows]
     aligned = list(right) or [False] * max(map(len, [head, *rows]))
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() and not wide:
         _write_rich(head, rows, aligned, more, wrap)
         return
     lines = [head, *rows] if head else rows
@@ -314,7 +316,7 @@ def _write_rich(
     console = Console()
     columns = list(zip(*([head, *rows] if head else rows), strict=True))
     natural = [max(map(width_of, column)) for column in columns]
-    widths = _shrink(columns, console.width) if wrap else _fit(natural, console.width)
+    widths = _shrink(columns, console.width) if wrap else fit_columns(natural, console.width)
     shown = len(widths)
     table = Table(box=None, show_header=bool(head), pad_edge=False, padding=(0, 2, 0, 0))
     for index, width in enumerate(widths):
@@ -322,11 +324,36 @@ def _write_rich(
         side: Literal["left", "right"] = "right" if right[index] else "left"
         overflow: Literal["fold", "ellipsis"] = "fold" if wrap else "ellipsis"
         table.add_column(title, justify=side, no_wrap=not wrap, overflow=overflow, min_width=width, max_width=width)
+    cut = 0
     for row in rows:
-        table.add_row(*(Text(text, style="dim" if text == "null" else "") for text in row[:shown]))
+        cells = row[:shown] if wrap else [fitted(text, width) for text, width in zip(row, widths, strict=False)]
+        cut += sum(cell != text for cell, text in zip(cells, row, strict=False))
+        table.add_row(*(Text(text, style="dim" if text == "null" else "") for text in cells))
     console.print(table)
+    say_cut(cut)
     if hidden := len(right) - shown:
         say(f"… {hidden} more {'column' if hidden == 1 else 'columns'}: {more}")
+
+
+def fitted(text: str, room: int) -> str:
+    """Return a text that takes at most so many columns; an ellipsis marks what is cut.
+
+    >>> fitted("Oolong", 6), fitted("Oolong tea", 6), fitted("x" * 1_000_000, 3), fitted("茶茶茶", 4)
+    ('Oolong', 'Oolon…', 'xx…', '茶…')
+    """
+    if len(text) <= room and width_of(text) <= room:
+        return text
+    begin = text[: max(room - 1, 0)]
+    while begin and width_of(begin) > room - 1:
+        begin = begin[:-1]
+    return f"{begin}…"
+
+
+def say_cut(cells: int) -> None:
+    """Say how many cells were cut to fit the terminal, if there are any."""
+    if cells:
+        what = "1 cell is" if cells == 1 else f"{cells:,} cells are"
+        say(f"note[cut-to-fit]: {what} cut to fit the terminal (…): --wide shows all, --vertical more")
 
 
 def _shrink(columns: Sequence[Sequence[str]], room: int) -> list[int]:
@@ -347,10 +374,10 @@ def _shrink(columns: Sequence[Sequence[str]], room: int) -> list[int]:
     return widths
 
 
-def _fit(natural: Sequence[int], room: int) -> list[int]:
+def fit_columns(natural: Sequence[int], room: int) -> list[int]:
     """Return widths for the columns that fit, the first one whole: cut long columns before hiding any.
 
-    >>> _fit([4, 5, 90, 6], 100), _fit([4, 90, 90], 60), _fit([80], 60)
+    >>> fit_columns([4, 5, 90, 6], 100), fit_columns([4, 90, 90], 60), fit_columns([80], 60)
     ([4, 5, 77, 6], [4, 52], [60])
     """
     widths: list[int] = []
@@ -387,8 +414,23 @@ def say_hint(hint: str, *, indent: str = "") -> None:
         say(f"{indent}{line}")
 
 
-def write_page(page: Page, *, format: str, more: str = "use --json", escape: bool = False) -> None:
-    """Write the rows of a page as a table, newline-delimited JSON, CSV or TSV."""
+def write_page(
+    page: Page,
+    *,
+    format: str,
+    more: str = "use --json",
+    escape: bool = False,
+    wide: bool = False,
+) -> None:
+    """Write the rows of a page as a table, newline-delimited JSON, CSV or TSV.
+
+    Args:
+        page: The page.
+        format: One of `FORMATS` but ``json``.
+        more: How to see the columns that a terminal has no room for.
+        escape: CSV and TSV: put an apostrophe before formulas.
+        wide: A table cuts nothing on a terminal, either.
+    """
     names = [column.name for column in page.columns]
     if format == "table":
         numbers = [
@@ -398,7 +440,7 @@ def write_page(page: Page, *, format: str, more: str = "use --json", escape: boo
         ]
         if names and page.cells:
             rows = [[*map(show, row)] for row in page.cells]
-            write_table([plain(name) for name in names], rows, right=numbers, more=more)
+            write_table([plain(name) for name in names], rows, right=numbers, more=more, wide=wide)
         return
     write_records(_records(page), names, format=format, escape=escape)
 

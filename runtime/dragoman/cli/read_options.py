@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from . import output
+from .common_arguments import completed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,21 +17,44 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
-COLUMNS = click.option("--columns", metavar="A,B,…", help="Only these columns, in this order.")
-SORT = click.option("--sort", multiple=True, metavar="[-]COL", help="A column; with a hyphen, descending. Repeatable.")
+COLUMNS = click.option(
+    "--columns", metavar="A,B,…", shell_complete=completed("columns"), help="Only these columns, in this order."
+)
+SORT = click.option(
+    "--sort",
+    multiple=True,
+    metavar="[-]COL",
+    shell_complete=completed("sort"),
+    help="A column; with a hyphen, descending. Repeatable.",
+)
 ESCAPE = click.option(
     "--escape-formulas",
     is_flag=True,
     expose_value=False,
-    callback=lambda *given: _escape(*given),
+    callback=lambda *given: _set("escape_formulas", *given),
     help="CSV and TSV: put an apostrophe before texts that a spreadsheet would run as formulas.",
+)
+VERTICAL = click.option(
+    "--vertical/--no-vertical",
+    default=None,
+    expose_value=False,
+    callback=lambda *given: _set("vertical", *given),
+    help="A table has a line for each column of a row; by default on a narrow terminal.",
+)
+WIDE = click.option(
+    "--wide",
+    is_flag=True,
+    expose_value=False,
+    callback=lambda *given: _set("wide", *given),
+    help="A table cuts nothing to fit the terminal.",
 )
 TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
 REVISION = click.option("--revision", default="", help="As the rows were then: `revision` of an earlier page.")
 
 
-def _escape(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    context.obj.escape_formulas = value
+def _set(name: str, context: click.Context, _parameter: click.Parameter, value: bool | None) -> None:
+    if value is not None:
+        setattr(context.obj, name, value)
 
 
 def formatted(function: F) -> F:
@@ -39,6 +63,11 @@ def formatted(function: F) -> F:
         "--format", default="table", type=click.Choice(output.FORMATS), help="The output format of rows."
     )
     return option(ESCAPE(function))
+
+
+def viewed(function: F) -> F:
+    """Add the options for how a table is shown to a command."""
+    return VERTICAL(WIDE(function))
 
 
 def filtered(function: F) -> F:
@@ -51,7 +80,14 @@ def filtered(function: F) -> F:
             help="Whether all filter rows must match, or any.",
         ),
         click.option("--raw", multiple=True, metavar="TEXT", help="A filter in the server's own syntax. Repeatable."),
-        click.option("--filter", "filters", multiple=True, metavar="ROW", help="COLUMN OP VALUE [@GROUP]. Repeatable."),
+        click.option(
+            "--filter",
+            "filters",
+            multiple=True,
+            metavar="ROW",
+            shell_complete=completed("filter"),
+            help="COLUMN OP VALUE [@GROUP]. Repeatable.",
+        ),
     ):
         function = option(function)
     return function

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import output
-from .common_arguments import CONNECTION, OBJECT
+from .common_arguments import CONNECTION, OBJECT, completed
 from .global_options import Command
 from .opening import opens
 from .queries import queried
@@ -32,7 +32,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 @click.command(cls=Command)
 @CONNECTION
 @OBJECT
-@click.argument("column")
+@click.argument("column", shell_complete=completed("column"))
 @filtered
 @click.option(
     "--values", default=10, show_default=True, type=int, help="Number of the most frequent values, at most 100."

@@ -1,0 +1,132 @@
+"""Completion in bash, zsh and fish: the scripts, and how each shell gets its suggestions.
+
+A name of a server is one word of a command line, whatever it holds: bash inserts it as it stands, so it is quoted here.
+zsh and fish quote it themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from click.shell_completion import BashComplete, FishComplete, ZshComplete, add_completion_class, get_completion_class
+
+from dragoman_api.errors import DragomanError
+
+from .line_words import split
+from .output import width_of
+from .word_completion import suggestions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import click
+    from click.shell_completion import CompletionItem, ShellComplete
+
+    from .options import Options
+
+VARIABLE = "_DRAGOMAN_COMPLETE"
+"""The variable by which a script asks for suggestions."""
+
+LISTS = "63"
+"""What bash says (COMP_TYPE) if it only lists what fits: there is room for a few words about each."""
+
+_SPECIAL = re.compile(r"[^\w@%+,./:=-]")
+_BREAKS = re.compile(r"[=:<>|&;()]+")
+
+_BASH = """\
+_dragoman_complete() {
+    local line
+    COMPREPLY=()
+    while IFS= read -r line; do
+        case $line in
+            file) compopt -o default ;;
+            dir) compopt -o dirnames ;;
+            nospace) compopt -o nospace ;;
+            =*) COMPREPLY+=("${line#=}") ;;
+        esac
+    done < <(COMP_LINE="${COMP_LINE:0:COMP_POINT}" COMP_WORD="${COMP_WORDS[COMP_CWORD]}" COMP_TYPE="$COMP_TYPE" \\
+        %(complete_var)s=bash_complete "$1" 2>/dev/null)
+}
+complete -o nosort -F _dragoman_complete %(prog_name)s
+"""
+
+
+class _Known:
+    """What the shells share: suggestions that are looked up in this home alone."""
+
+    cli: click.Command
+    ctx_args: Any
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
+        """Return how a word may continue; nothing if what is kept cannot be read."""
+        from .options import Options
+
+        options: Options = self.ctx_args.get("obj") or Options()
+        try:
+            return suggestions(self.cli, options, args, incomplete)
+        except (DragomanError, OSError):
+            return []
+
+
+@add_completion_class
+class Bash(_Known, BashComplete):
+    """Completion in bash 4.4 or newer."""
+
+    source_template = _BASH
+
+    def complete(self) -> str:
+        """Return a line for each suggestion, and for what bash shall do by itself."""
+        words, last = split(os.environ.get("COMP_LINE", ""))
+        while words and "=" in words[0]:  # variables before the command
+            words.pop(0)
+        found = self.get_completions(words[1:], last.text)
+        lines = sorted({item.type for item in found} - {"plain"})
+        plain = [item for item in found if item.type == "plain"]
+        shown = [self._inserted(item.value, last.text, last.quote) for item in plain]
+        kept = [(text, item) for text, item in zip(shown, plain, strict=True) if text is not None]
+        if os.environ.get("COMP_TYPE") == LISTS and len(kept) > 1:
+            return "\n".join(_listed([(item.value, item.help or "") for _, item in kept]))
+        if len(kept) == 1 and kept[0][1].goes_on:
+            lines.append("nospace")
+            if last.quote:  # a second one keeps bash from closing the quote
+                lines.append(f"={kept[0][0]}…")
+        return "\n".join([*lines, *(f"={text}" for text, _ in kept)])
+
+    def _inserted(self, value: str, typed: str, quote: str) -> str | None:
+        """Return what bash puts in place of the word; None if it cannot stand in the quotes that are open."""
+        if quote:
+            unsafe = quote if quote == "'" else '"$`\\!'
+            return None if any(letter in value for letter in unsafe) else value
+        word = os.environ.get("COMP_WORD", "")
+        word = "" if _BREAKS.fullmatch(word) else word
+        if len(word) < len(typed) and typed.endswith(word) and value.startswith(typed):
+            value = value[len(typed) - len(word) :]  # bash replaces what follows the last = or : alone
+        return _SPECIAL.sub(lambda found: f"\\{found[0]}", value)
+
+
+def _listed(items: Sequence[tuple[str, str]]) -> list[str]:
+    widest = min(max(width_of(value) for value, _ in items), 40)
+    return [f"={value}{' ' * (widest - width_of(value))}{f'  ({about})' if about else ''}" for value, about in items]
+
+
+@add_completion_class
+class Zsh(_Known, ZshComplete):
+    """Completion in zsh."""
+
+
+@add_completion_class
+class Fish(_Known, FishComplete):
+    """Completion in fish; a suggestion may contain commas."""
+
+    source_template = FishComplete.source_template.replace('string split ","', 'string split --max 1 ","').replace(
+        "echo $metadata[2]", "printf '%%s\\n' $metadata[2]"
+    )
+
+
+def script(cli: click.Command, shell: str) -> str:
+    """Return the script that a shell evaluates to complete the words of dragoman."""
+    kind: type[ShellComplete] | None = get_completion_class(shell)
+    assert kind is not None
+    return kind(cli, {}, "dragoman", VARIABLE).source()

@@ -1,0 +1,201 @@
+"""Completion by a shell: from names that commands have shown, without a connection, and harmless whatever they are."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import stat
+import subprocess
+import sys
+import time
+
+import msgspec
+import pytest
+
+from dragoman.cli import known_names
+from dragoman.cli.known_names import KnownNames
+from dragoman.settings import find_paths
+from dragoman_api.columns import Column, ColumnKind, Operator
+from screens import Screen
+
+HOSTILE = ["trb;touch owned", "trb$(touch owned)", "tr*", "tr'b`x`"]
+
+
+def asked(house, line, *, word=None, **more):
+    """Return what bash gets for a line, the word at whose end is completed."""
+    word = line.rpartition(" ")[2] if word is None else word
+    done = house.process(_DRAGOMAN_COMPLETE="bash_complete", COMP_LINE=line, COMP_WORD=word, **more)
+    return done.out.splitlines()
+
+
+def files(house):
+    return sorted((house.home / "state/known-names").iterdir())
+
+
+@pytest.fixture
+def own(own):
+    """Return a home of which no command has shown a name yet."""
+    shutil.rmtree(own.home / "state/known-names", ignore_errors=True)
+    return own
+
+
+@pytest.fixture
+def seen(own):
+    """Return a home in which names have been shown."""
+    own("objects", "shop")
+    own("describe", "shop", "books")
+    return own
+
+
+def test_connections_objects_columns_operators_and_choices_are_completed(seen):
+    assert asked(seen, "dragoman page sh") == ["=shop"]
+    assert asked(seen, "dragoman page shop ") == ["=books", "=orders"]
+    assert asked(seen, "dragoman page shop books --sort ") == ["=price"]
+    assert asked(seen, "dragoman page shop books --sort -p") == ["=-price"]
+    assert asked(seen, "dragoman page shop books --columns id,t") == ["=id,title", "=id,tags"]
+    assert asked(seen, "dragoman page shop books --filter pr") == ["=price\\ =\\ ", "=price\\ \\>=\\ "]
+    assert asked(seen, "dragoman page shop books --filter 'pr", word="'pr") == ["=price = ", "=price >= "]
+    assert asked(seen, "dragoman page shop books --filter 'price >", word="'price >") == [
+        "nospace", "=price >= …", "=price >= ",
+    ]  # fmt: skip
+    assert asked(seen, "dragoman insert shop books --set pri") == ["nospace", "=price="]
+    assert asked(seen, "dragoman page shop books --format c") == ["=csv"]
+    assert asked(seen, "dragoman page shop books --format=c", word="c") == ["=csv"]
+    assert asked(seen, "dragoman page shop books --sort=pr", word="pr") == ["=price"]
+    assert asked(seen, "dragoman summarize shop books t") == ["=title", "=tags"]
+    assert asked(seen, "dragoman coun") == ["=count"]
+    assert asked(seen, "X=1 dragoman coun") == ["=count"]
+    assert asked(seen, "dragoman page shop books --vert") == ["=--vertical"]
+    assert asked(seen, "dragoman apply shop ") == ["file"]
+    assert asked(seen, "dragoman page shop books --home ") == ["dir"]
+    assert asked(seen, "dragoman page shop nothing --filter 'x", word="'x") == [""]
+    assert asked(seen, "dragoman page nobody ") == [""]
+
+
+def test_a_page_keeps_the_columns_too_and_completion_opens_no_connection(own):
+    own("page", "shop", "books")
+    before = [path.stat().st_mtime_ns for path in files(own)]
+    assert asked(own, "dragoman cell shop books 1 ti") == ["=title"]
+    assert asked(own, "dragoman page shop orders --sort ") == [""]
+    assert asked(own, "dragoman page shop books --events - --use nothing.py --sort ") == ["=price"]
+    assert [path.stat().st_mtime_ns for path in files(own)] == before
+    [file] = files(own)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_a_list_tells_how_old_a_name_is_and_marks_a_stale_one(seen):
+    assert asked(seen, "dragoman page shop ", COMP_TYPE="63") == ["=books   (seen now)", "=orders  (seen now)"]
+    [file] = files(seen)
+    kept = msgspec.json.decode(file.read_bytes())
+    kept["seen"] = time.time() - 3 * 86_400
+    file.write_bytes(msgspec.json.encode(kept))
+    assert asked(seen, "dragoman page shop ", COMP_TYPE="63")[0] == "=books   (seen 3 days ago, may be stale)"
+
+
+def test_names_of_a_connection_that_leads_elsewhere_now_are_forgotten(seen):
+    file = seen.home / "config/connections.toml"
+    file.write_text(file.read_text().replace("7700", "7701"))
+    assert asked(seen, "dragoman page shop ") == [""]
+    [kept] = files(seen)
+    kept.write_bytes(b"{")
+    assert asked(seen, "dragoman page shop ") == [""]
+
+
+def test_what_cannot_be_typed_is_not_offered_and_the_rest_is_one_word(own):
+    own("connections", "add", "strange", "--type", "demo", "--port", "3", "--yes")
+    own("objects", "strange")
+    offered = asked(own, "dragoman page strange tr")
+    assert offered == ["=trap", "=trb\\;touch\\ owned", "=trb\\$\\(touch\\ owned\\)", "=tr\\*", "=tr\\'b\\`x\\`"]
+    assert asked(own, "dragoman page strange 'tr", word="'tr") == [
+        "=trap", "=trb;touch owned", "=trb$(touch owned)", "=tr*",
+    ]  # fmt: skip
+    assert asked(own, 'dragoman page strange "tr', word='"tr') == ["=trap", "=trb;touch owned", "=tr*"]
+    for shell, at in (("zsh", "3"), ("fish", "tr")):
+        out = own.process(
+            _DRAGOMAN_COMPLETE=f"{shell}_complete", COMP_WORDS="dragoman page strange tr", COMP_CWORD=at
+        ).out
+        assert "\x1b" not in out
+        assert all(name in out for name in ["trap", *HOSTILE])
+        assert "seen now" in out
+    assert "plain,trap\tseen now" in out
+
+
+def test_what_is_kept_is_bounded(own, monkeypatch):
+    kept = KnownNames(find_paths(own.home))
+    kept.remember_objects("shop", ["x" * 201, "a\x1bb", *map(str, range(3_000))])
+    assert kept.objects("shop").names == [str(number) for number in range(2_000)]
+    column = Column(name="a", type="b", kind=ColumnKind.TEXT, sortable=True, operators=(Operator.EQ,))
+    for number in range(60):
+        kept.remember_columns("shop", f"o{number}", [column] * 600)
+    again = KnownNames(find_paths(own.home))
+    assert len(again.columns("shop", "o59").names) == 500
+    assert again.columns("shop", "o9").names == ()
+    kept.remember_objects("nobody", ["a"])
+    assert again.objects("nobody").names == []
+    monkeypatch.setattr(known_names, "MAX_FILE", 10)
+    assert KnownNames(find_paths(own.home)).objects("shop").names == []
+    assert len(files(own)) == 1
+
+
+def test_completion_imports_little_and_is_fast(seen):
+    code = "import sys; from dragoman.__main__ import main\ntry: main()\nfinally: print(*sys.modules, file=sys.stderr)"
+    variables = seen.variables(
+        _DRAGOMAN_COMPLETE="bash_complete", COMP_LINE="dragoman page shop books --filter 'pr", COMP_WORD="'pr"
+    )
+    seconds = []
+    for _ in range(5):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert done.stdout.splitlines() == ["=price = ", "=price >= "]
+    heavy = {"aiohttp", "anyio", "asyncio", "pluggy", "prompt_toolkit", "pydantic", "rich", "tomlkit"}
+    assert not heavy & set(done.stderr.split())
+    assert min(seconds) < 0.15
+
+
+@pytest.fixture
+def bash(own, tmp_path):
+    """Return a real bash in which the script has been evaluated."""
+    program = tmp_path / "bin/dragoman"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dragoman "$@"\n')
+    program.chmod(0o755)
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    shell = Screen(
+        own.beside(cwd=tmp_path), program=["bash", "--norc", "--noprofile", "-i"], PATH=path, PS1="shop> ",
+        HISTFILE="/dev/null", INPUTRC="/dev/null",
+    )  # fmt: skip
+    shell.run('eval "$(dragoman completion bash)"')
+    yield shell
+    shell.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+def test_a_real_bash_completes_and_quotes(seen, bash, tmp_path):
+    bash.type("dragoman page sh\tbo\t--fil\t'pri\t", enter=False)
+    bash.until("dragoman page shop books --filter 'price")
+    bash.type(">\t5' --sort=pri\t", enter=False)
+    bash.until("--filter 'price >= 5' --sort=price")
+    bash.press("ctrl-u")
+    bash.type("dragoman page shop \t\t", enter=False)
+    bash.until("orders  (seen now)")
+    bash.press("ctrl-u")
+    bash.run("dragoman connections add strange --type demo --port 3 --yes")
+    bash.run("dragoman objects strange")
+    bash.type("dragoman page strange trb\\;\t", enter=False)
+    bash.until("trb\\;touch\\ owned")
+    bash.press("enter")
+    bash.until("'trb;touch owned'")
+    assert not (tmp_path / "owned").exists()
+    assert b"\x1b]0;" not in bash.raw
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_is_one_that_it_can_read(own, shell):
+    script = own("completion", shell).out
+    assert f"_DRAGOMAN_COMPLETE={shell}_complete" in script
+    if shutil.which(shell):
+        subprocess.run([shell, "-n", "-c", script], check=True)
