@@ -34,6 +34,14 @@ def test_an_address_leads_as_near_as_what_it_stands_for(near: Nearness, address:
     assert nearness(ip_address(address)) is near
 
 
+def test_the_nearer_an_address_the_greater_and_each_distance_has_its_words():
+    near = [nearness(ip_address(each)) for each in ("8.8.8.8", "10.0.0.1", "169.254.1.1", "127.0.0.1")]
+    assert near == sorted(set(near))
+    assert [*map(str, near)] == [
+        "a public address", "an address of a private network", "a link-local address", "this machine itself",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("address", METADATA.split())
 def test_addresses_of_clouds_credentials_are_known_in_every_wrapping(address: str):
     assert is_metadata(ip_address(address))

@@ -78,6 +78,27 @@ def test_ordinary_names_are_names():
         assert names.TARGET.fits(target), target
 
 
+@pytest.mark.parametrize(
+    ("kind", "begins", "ends", "most"),
+    [
+        (names.PROJECT, "", "", 100),
+        (names.PLUGIN, "", "", 64),
+        (names.TYPE, "", "", 64),
+        (names.PUBLISHER, "", "", 64),
+        (names.ROLE, "pub-", "", 68),
+        (names.VERSION, "", "", 64),
+        (names.WHEEL, "", "-1-py3-none-any.whl", 160),
+    ],
+    ids=lambda value: getattr(value, "word", ""),
+)
+def test_a_name_is_as_long_as_published_names_may_be_and_no_longer(kind, begins, ends, most):
+    """A smaller bound would refuse what is published; a larger one makes names that a disk cannot hold."""
+    letter = "1" if kind is names.VERSION else "a"
+    for length in (most, most + 1):
+        text = begins + letter * (length - len(begins + ends)) + ends
+        assert kind.fits(text) == (length == most)
+
+
 @pytest.mark.parametrize("text", [text for text in NO_NAMES if "\ud800" not in text], ids=lambda text: ascii(text[:20]))
 def test_both_readers_of_files_hold_a_value_to_its_kind(text: str):
     for key in ("project", "version", "file"):

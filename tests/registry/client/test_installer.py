@@ -31,6 +31,7 @@ from dragoman_api.errors import (
 )
 from dragoman_registry.client import installer, lockfile
 from dragoman_registry.client.store import Store
+from dragoman_registry.files import try_lock
 from dragoman_registry.index.registry_reader import Registry
 from dragoman_registry.publisher import marks, publish
 from hostile_wheels import HOSTILE, library_with_commands, many_faults
@@ -297,6 +298,22 @@ def test_no_fitting_release_says_why_for_each(place: Place):
         marks.mark(place.root / "registry", project="demo", version=version, status="yanked", reason=f"bad {version}")
     with pytest.raises(IncompatibleReleaseError, match=r"2\.0\.0.*bad 2\.0\.0.*1\.0\.0.*bad 1\.0\.0"):
         place.install()
+
+
+def test_nothing_is_collected_while_a_release_that_no_generation_names_is_tested(place: Place):
+    free = []
+
+    async def looks(trees: tuple[Path, ...], manifest: Manifest) -> None:
+        await passes(trees, manifest)
+        free.append(held := try_lock(place.store.trees.folder, folder=True))
+        if held is not None:
+            os.close(held)
+
+    place.install(smoke_test=looks)
+    assert free == [None]
+    held = try_lock(place.store.trees.folder, folder=True)
+    assert held is not None
+    os.close(held)
 
 
 @pytest.mark.usefixtures("unchanged")

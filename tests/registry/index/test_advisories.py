@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dragoman_registry.index.advisories import EVERY, held_against, read_advisories
+from dragoman_registry.index.advisories import held_against, read_advisories
 from dragoman_registry.validation import Unreadable
 
 KINDS = ("quarantined", "yanked", "deprecated")
@@ -40,11 +40,11 @@ def test_an_advisory_that_cannot_be_read_speaks_against_every_version_of_its_pro
         reason = held_against(getattr(told, kind), "bad", version)
         assert reason is not None
         assert reason.startswith("its advisory cannot be read: ")
-    assert held_against(getattr(told, kind), "bad", EVERY) is not None
+    assert getattr(told, kind)["bad"].keys() == {"*"}
 
 
 def test_a_reason_for_one_version_comes_before_the_one_for_all() -> None:
-    projects = {"demo": {EVERY: "all", "1.0": "one"}}
+    projects = {"demo": {"*": "all", "1.0": "one"}}
     assert [held_against(projects, "demo", version) for version in ("1.0", "2.0")] == ["one", "all"]
 
 

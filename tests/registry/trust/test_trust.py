@@ -90,9 +90,10 @@ def test_a_key_that_strayed_into_the_folder_is_a_fault(team: Path):
     assert {fault.code for fault in verify(team)} == {"private-key"}
 
 
-def test_a_key_that_others_may_read_is_not_used(tmp_path: Path):
+@pytest.mark.parametrize("mode", [0o640, 0o620, 0o610, 0o604, 0o602, 0o601], ids=oct)
+def test_a_key_that_is_open_to_others_is_not_used(mode: int, tmp_path: Path):
     key = own_key(tmp_path / "me.pem")
-    key.chmod(0o640)
+    key.chmod(mode)
     with pytest.raises(ConfigurationError) as caught:
         read_private(key)
     assert (caught.value.code, caught.value.hint) == ("key-exposed", f"chmod 600 {key}")

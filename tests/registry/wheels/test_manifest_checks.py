@@ -118,6 +118,11 @@ def test_a_wrong_value_is_named(wrong: tuple[dict[str, object], *tuple[str, ...]
     assert named(found := faults(**changes), place, values), found
 
 
+@pytest.mark.parametrize("port", [1, 65535])
+def test_the_first_and_the_last_port_may_be_named(port: int):
+    assert faults(permissions=[f"net:host=a.example:{port}"]) == []
+
+
 HOST = {"name": "host", "label": "Host"}
 ONE = {"value": "a", "label": "A"}
 PORT = {"name": "port", "label": "Port", "kind": "integer"}
