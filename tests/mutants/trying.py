@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .mutating import Mutant, function_at
-from .table import ROOT, SOURCES
+from .table import INSTALLED, ROOT, SOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -70,7 +70,7 @@ class Bench:
                 shutil.copytree(source, folder / name, ignore=_LEFT_OUT, symlinks=True)
             elif source.is_file():
                 shutil.copy2(source, folder / name)
-        path = os.pathsep.join(str(folder / name) for name in SOURCES[:3])
+        path = os.pathsep.join(str(folder / name) for name in INSTALLED)
         temporary = folder / "tmp"
         temporary.mkdir()
         environment = os.environ | {"PYTHONPATH": path, "TMPDIR": str(temporary)}
