@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import tomllib
 from itertools import islice
 from types import FunctionType
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ pytest.importorskip("cosmic_ray")
 from tests.mutants.accepted import accepted
 from tests.mutants.bench import exchange
 from tests.mutants.mutating import function_at, mutants, sample
-from tests.mutants.table import HOLDING, ROOT, file_of
+from tests.mutants.table import HOLDING, INSTALLED, ROOT, file_of
 from tests.mutants.trying import Failed, Trial, Watched, attempt, benches, watch
 
 if TYPE_CHECKING:
@@ -115,6 +116,13 @@ def test_every_module_and_test_of_the_table_is_there():
     assert [file_of(module) for module in HOLDING]
     assert not [test for tests in HOLDING.values() for test in tests if not (ROOT / test).is_file()]
     assert not [module for module, tests in HOLDING.items() if not tests]
+
+
+def test_every_module_of_the_table_is_imported_from_a_folder_that_a_copy_puts_first():
+    """Otherwise tests would import the unchanged module of the environment, and every change would survive."""
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    first = tuple(f"{folder}/" for folder in (*INSTALLED, *options["pythonpath"]))
+    assert [module for module in HOLDING if not file_of(module).startswith(first)] == []
 
 
 def test_a_mutant_is_python_and_differs():

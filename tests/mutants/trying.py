@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from .mutating import Mutant, function_at
-from .table import INSTALLED, ROOT, SOURCES
+from .table import INSTALLED, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -76,6 +76,11 @@ async def raw(tab, text):
     return data.decode("latin-1")
 
 
+def code_of(answer):
+    """Return the code of the error in an answer."""
+    return json.loads(answer.partition("\r\n\r\n")[2])["error"]["code"]
+
+
 def post(tab, host, *, origin=None, secret=None, route="state"):
     lines = [f"POST /api/{route} HTTP/1.1", f"Host: {host}", "Content-Type: application/json", "Content-Length: 2"]
     lines += [f"Origin: {origin}"] if origin is not None else []
@@ -94,6 +99,7 @@ async def test_another_name_for_this_machine_is_refused(tab, host):
     answer = await raw(tab, post(tab, host, origin=f"http://{host}"))
     assert answer.startswith(("HTTP/1.1 403", "HTTP/1.1 400", "HTTP/1.0 400"))
     assert "sandbox" not in answer
+    assert " 403 " not in answer[:13] or code_of(answer) == "foreign"
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
@@ -113,10 +119,13 @@ async def test_two_hosts_or_none_are_refused(tab):
 async def test_a_page_of_another_site_is_refused(tab, origin):
     answer = await raw(tab, post(tab, "127.0.0.1:PORT", origin=origin))
     assert answer.startswith("HTTP/1.1 403")
+    assert code_of(answer) == "foreign"
 
 
 async def test_a_post_without_an_origin_is_refused(tab):
-    assert (await raw(tab, post(tab, "127.0.0.1:PORT"))).startswith("HTTP/1.1 403")
+    answer = await raw(tab, post(tab, "127.0.0.1:PORT"))
+    assert answer.startswith("HTTP/1.1 403")
+    assert code_of(answer) == "foreign"
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
@@ -124,7 +133,7 @@ async def test_a_post_without_an_origin_is_refused(tab):
 async def test_another_site_cannot_embed_or_fetch(tab, site, path):
     headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "no-cors", "Dragoman-Secret": tab.secret}
     async with aiohttp.ClientSession(tab.place.url) as http, http.get(path, headers=headers) as answer:
-        assert answer.status == 403
+        assert (answer.status, (await answer.json())["error"]["code"]) == (403, "foreign")
 
 
 async def test_a_link_from_another_site_opens_the_page_and_no_more(tab):
@@ -256,7 +265,7 @@ async def test_tabs_that_listen_are_bounded(tab, monkeypatch):
         for _ in range(MAX_TABS):
             await tasks.start(tab.listen)
         async with tab.http.get("/api/events", headers={"Dragoman-Secret": tab.secret}) as answer:
-            assert answer.status == 429
+            assert (answer.status, (await answer.json())["error"]["code"]) == (429, "too-many")
         tasks.cancel_scope.cancel()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from browsing import tab_of
 from dragoman_api.errors import ConfigurationError
-from dragoman_workbench.access import AT_ONCE, BURST, FAILURES, IDLE_SECONDS, TOKEN_SECONDS, Access
+from dragoman_workbench.access import AT_ONCE, BURST, ENTRY_SECONDS, FAILURES, IDLE_SECONDS, TOKEN_SECONDS, Access
 from dragoman_workbench.entry_file import EntryFile
 from dragoman_workbench.serving import serving
 
@@ -59,6 +59,22 @@ def test_a_secret_expires_after_idling_and_not_before(access, clock):
     assert access.tab(secret) is not None
     clock.now += 2
     assert access.tab(secret) is None
+
+
+def test_a_tab_stays_signed_in_over_a_working_day_and_not_over_a_night(access, clock):
+    secret = access.enter(access.token())
+    clock.now += 7 * 3_600
+    assert access.tab(secret) is not None
+    clock.now += 5 * 3_600
+    assert access.tab(secret) is None
+
+
+def test_the_token_of_the_entry_file_outlives_that_of_a_further_tab(access, clock):
+    entry, further = access.token(seconds=ENTRY_SECONDS), access.token()
+    clock.now += 30
+    assert access.holds(further)
+    clock.now += 8 * 3_600
+    assert (access.holds(entry), access.holds(further)) == (True, False)
 
 
 def test_a_running_request_keeps_its_tab(access, clock):

@@ -9,6 +9,7 @@ import shlex
 import urllib.request
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from types import SimpleNamespace
 
 import anyio
 import msgspec
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dragoman
 from dragoman import RowKey
 from dragoman.cli.filters import parse_filter
 from dragoman_api.cells import CutBytes, CutJson, CutText, Json
@@ -290,6 +292,36 @@ def test_no_name_breaks_out_of_the_command_or_the_code(name):
     assert len(words) == 13 + ("--" in words)
     with contextlib.redirect_stdout(io.StringIO()):
         compile(python_code(asked), "script", "exec")
+
+
+def test_the_script_asks_for_the_rows_of_the_page():
+    names = {name: getattr(dragoman, name) for name in ("Filter", "RawQuery", "Sort", "Span")}
+
+    def asks(**more):
+        code = python_code(ExplainAsked(connection="shop", object="orders", **more))
+        [line] = [line for line in code.splitlines() if "session.page(" in line]
+        session = SimpleNamespace(page=lambda *given, **options: (given, options))
+        return eval(line.partition("await ")[2], names | {"session": session})
+
+    rows = [
+        FilterRow(column="state", op="in", values=["new", "paid"], group="g"),
+        FilterRow(column="note", op="null"),
+        FilterRow(column="name", op="=", value="Ada", case=False),
+        FilterRow(value="raw text"),
+    ]
+    sort = [SortKey(column="total", descending=True), SortKey(column="id")]
+    span = TimeSpan(since="now-1d", until="now")
+    assert asks(filters=rows, match="any", sort=sort, tenant="north", span=span) == (
+        ("orders",),
+        {
+            "filters": filters_of(rows),
+            "match": "any",
+            "sort": [dragoman.Sort("total", descending=True), dragoman.Sort("id")],
+            "tenant": "north",
+            "span": dragoman.Span(since="now-1d", until="now"),
+        },
+    )
+    assert asks() == (("orders",), {})
 
 
 def test_every_operator_can_be_spelled():

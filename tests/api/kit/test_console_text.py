@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dragoman_api.errors import ConsoleSyntaxError
 from dragoman_api.kit import console_text
 from dragoman_api.kit.console_text import ConsoleReader, ndjson, rest_requests
+from dragoman_api.kit.json_comments import bounded
 
 ALL = ("#", "//", "/*")
 
@@ -235,3 +236,18 @@ def test_reading_takes_time_in_proportion_to_the_text(piece: str) -> None:
 
     for begin in ("POST /_bulk\n", "POST /_bulk\n[1 # c\n]\n", "POST /_bulk\n{"):
         assert seconds(20_000, begin) < 40 * max(seconds(2_000, begin), 0.002), begin
+
+
+@pytest.mark.parametrize(
+    ("at", "size", "end"),
+    [
+        (0, 99, 10),  # all of it
+        (0, 4, 2),  # the last line that ends within
+        (3, 4, 7),
+        (0, 1, 2),  # the line of the place, if none ends within
+        (3, 2, 7),
+        (8, 1, 10),  # the last line, which has no end
+    ],
+)
+def test_a_stretch_ends_with_a_line_and_not_with_the_text(at: int, size: int, end: int):
+    assert bounded("ab\ncdef\ngh", at, size) == end

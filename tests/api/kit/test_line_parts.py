@@ -8,7 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dragoman_api.kit.line_parts import rows_that_fit, split_lines
+from dragoman_api.cells import MISSING, Json
+from dragoman_api.kit.line_parts import RowLines, rows_that_fit, split_lines
 
 LINES = st.lists(st.binary(max_size=40).map(lambda line: line.replace(b"\n", b" ") + b"\n"), max_size=40)
 
@@ -42,3 +43,32 @@ def test_the_next_answer_fits_within_the_limits(room: int, rows: int, size: int,
 
 def test_a_row_longer_than_the_room_is_asked_for_alone() -> None:
     assert rows_that_fit(10, rows=1, size=10**6, most=5) == 1
+
+
+def test_lines_that_are_short_go_together() -> None:
+    lines = b"12345678\n" * 1_000
+    assert [part.rows for part in split_lines(lines)] == [1_000]
+
+
+@pytest.mark.parametrize(
+    ("paths", "values", "line"),
+    [
+        ([("a",), ("b",)], [1, MISSING], b'{"a":1}'),
+        ([("a", "b"), ("a", "c")], [1, None], b'{"a":{"b":1,"c":null}}'),
+        ([("a", "b", "c"), ("a", "d")], [1, 2], b'{"a":{"b":{"c":1},"d":2}}'),
+        ([("a", "b"), ("a",)], [1, Json('{"c": 1.10}')], b'{"a":{"c":1.10,"b":1}}'),
+        ([("a", "b"), ("a",)], [1, Json('[{"b": 2}]')], b'{"a":[{"b": 2}]}'),
+        ([("a",), ("a",)], [MISSING, 2], b'{"a":2}'),
+    ],
+)
+def test_a_row_is_a_line_with_each_value_at_its_path(paths: list[tuple[str, ...]], values: list[object], line: bytes):
+    assert RowLines(paths).line(values) == line + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("paths", "values"),
+    [([("a",), ("a",)], [1, 2]), ([("a",), ("a", "b")], ["text", 1]), ([("a",)], []), ([("a",)], [1, 2])],
+)
+def test_values_that_have_no_room_beside_each_other_make_no_line(paths: list[tuple[str, ...]], values: list[object]):
+    with pytest.raises(ValueError, match="value"):
+        RowLines(paths).line(values)

@@ -202,6 +202,26 @@ def test_a_driver_that_reads_more_rows_than_allowed_is_caught():
         select([1, 2], lambda row, column: row, limit=1, matched=2, sort=[ResidualKey("n", Kind.NUMBER)])
 
 
+@pytest.mark.parametrize(
+    ("matched", "said", "sorted_"),
+    [
+        (2, "over all 2 rows", "over all 2 rows"),
+        (3, "over the first 2 rows of 3; rows beyond them were not looked at",
+         "over the first 2 rows of 3; this is the order among them, not among all"),
+        (None, "over the first 2 rows; rows beyond them were not looked at",
+         "over the first 2 rows; this is the order among them, not among all"),
+    ],
+)  # fmt: skip
+def test_a_page_says_over_which_rows_it_was_filtered_and_sorted_here(matched, said, sorted_):
+    where = ResidualFilter([ResidualRow(0, Filter("n", "=", 1), Kind.NUMBER, "no")], "all", 2)
+    keys = [ResidualKey("n", Kind.NUMBER)]
+    notes = select([{"n": 1}, {"n": 2}], dict.get, limit=2, matched=matched, where=where, sort=keys).notes
+    assert [(note.code, note.reason) for note in notes] == [
+        ("residual-filter", f"'n = 1': evaluated here {said}"), ("residual-sort", f"'n': sorted here, {sorted_}"),
+    ]  # fmt: skip
+    assert [bool(note.hint) for note in notes] == [matched != 2] * 2
+
+
 def test_rows_that_could_not_be_counted_may_be_more():
     where = ResidualFilter([ResidualRow(0, Filter("n", "=", 1), Kind.NUMBER, "no")], "all", 2)
     for count, whole in ((1, True), (2, False)):
