@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -156,6 +158,19 @@ async def test_the_undo_file_is_whole_on_the_disk_before_the_first_write(shop, m
     assert order[:2] == ["synced", "sent"]
     assert len(found[0].splitlines()) == 5
     assert all("sha256" in line for line in found[0].splitlines())
+
+
+async def test_an_undo_file_that_does_not_reach_the_disk_stops_the_changes_before_the_first(shop, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before, path = await shop.stored(), shop.folder / "undo.ndjson"
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ConfigurationError) as caught:
+        await shop.run(update(0), undo=path)
+    assert caught.value.message == f"{path} cannot be written: No space left on device"
+    assert caught.value.hint == "nothing was applied"
+    assert await shop.stored() == before
 
 
 def dying(shop, *, on, after_it):

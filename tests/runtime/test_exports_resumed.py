@@ -16,6 +16,7 @@ from msgspec import to_builtins
 from pyarrow import parquet
 
 from dragoman import Filter
+from dragoman.exports.checkpoints import read_checkpoint
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
 from dragoman_api.kit import cursors
@@ -216,6 +217,15 @@ async def test_what_lies_there_and_does_not_fit_is_refused_and_left_alone(tmp_pa
     assert caught.value.code == "resume-refused"
     assert caught.value.hint == "export without --resume to start again"
     assert contents(tmp_path) == before
+
+
+async def test_a_checkpoint_that_names_no_formulas_and_no_notes_has_none(tmp_path):
+    await interrupted(tmp_path / "b.ndjson")
+    path = tmp_path / ".b.ndjson.checkpoint"
+    kept = json.loads(path.read_bytes())
+    path.write_text(json.dumps({name: value for name, value in kept.items() if name not in ("formulas", "notes")}))
+    found = await anyio.to_thread.run_sync(read_checkpoint, path)
+    assert (found.rows, found.formulas, found.notes) == (kept["rows"], 0, [])
 
 
 async def test_there_may_be_nothing_to_resume(tmp_path):

@@ -29,6 +29,7 @@ from dragoman_api.errors import (
 from dragoman_api.filters import CompiledFilter, Explanation
 from dragoman_api.grid import RowKey
 from dragoman_api.hookspecs import hookimpl
+from dragoman_api.summaries import SummaryRequest
 from dragoman_api.testing.memory_driver import MemoryDriver
 from dragoman_worker.oversized_results import MAX_ANSWERS
 from in_process import Here
@@ -104,6 +105,10 @@ class Driver(MemoryDriver):
         return self._told("count_rows", request) or await super().count_rows(replace(request, revision=""))
 
     @hookimpl
+    async def summarize_column(self, request: Any) -> Any:
+        return self._told("summarize_column", request) or await super().summarize_column(request)
+
+    @hookimpl
     async def plan_change(self, request: Any) -> Any:
         return self._told("plan_change", request) or await super().plan_change(request)
 
@@ -142,6 +147,16 @@ class Place:
 
 
 # reads ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_summary_has_ten_values_and_twenty_buckets_unless_the_caller_says_otherwise():
+    place = Place(*ALL)
+    await place.session.summarize("books", "stock")
+    request = place.last(SummaryRequest)
+    assert (request.values, request.buckets) == (10, 20)
+    await place.session.summarize("books", "stock", values=0, buckets=50)
+    request = place.last(SummaryRequest)
+    assert (request.values, request.buckets) == (0, 50)
 
 
 async def test_a_page_is_asked_for_as_the_caller_says():

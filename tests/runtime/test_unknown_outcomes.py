@@ -6,6 +6,7 @@ import pytest
 
 import wheelhouse
 from dragoman import Insert
+from dragoman.sessions.unknown_outcomes import reason_of
 from dragoman_api import hookimpl
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
@@ -132,6 +133,7 @@ async def test_a_change_whose_answer_is_lost_is_said_to_be_unknown(open_losing, 
         error = await failure(session.apply(plan))
         assert (error.code, error.details["outcome"]) == (LOST[how], "unknown")
         assert UNKNOWN in error.message
+        assert error.message == f"{error.prefix}the write was handed over, and {UNKNOWN}{reason_of(error)}"
         assert error.hint == "check the result before sending it again"
         plan = await session.plan(Insert("books", {"title": "unreached"}))
         assert "outcome" not in (await failure(session.apply(plan))).details

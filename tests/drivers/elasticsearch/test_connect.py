@@ -117,7 +117,9 @@ async def test_E3_the_fork_is_refused_over_http() -> None:
 
 
 def test_credentials_without_monitor_connect_with_what_the_header_tells() -> None:
-    found, features = identified(reply({}, 403), reply({"username": "x"}, headers=HEADER))
+    answers = Answers(reply({}, 403), reply({"username": "x"}, headers=HEADER))
+    found, features = answers.run(connect.identify(Profile(name="shop", type="elasticsearch", host="h", port=9200)))
+    assert [each.path for each in answers.asked] == ["/", "/_security/_authenticate"], "any credentials may ask this"
     assert features.point_in_time
     assert "monitor" in found.notes[0]
     _, features = identified(reply({}, 403), reply({"username": "x"}))

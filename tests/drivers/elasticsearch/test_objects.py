@@ -16,6 +16,7 @@ from drivers.replies import Answers, reply
 import dragoman_elasticsearch
 from dragoman_api import ObjectsRequest
 from dragoman_api import Operator as Op
+from dragoman_api.columns import ColumnKind
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.testing.target import hooks_of
 from dragoman_elasticsearch import objects
@@ -184,6 +185,11 @@ def test_what_is_called_aggregatable_and_does_not_sort(kind: str) -> None:
     assert not column.sortable
     assert column.operators == (Op.NULL, Op.NOT_NULL)
     assert set(column.reasons) == {"sort", *(op for op in Op if op not in column.operators)}
+
+
+@pytest.mark.parametrize("values", ["integer", "float", "long", "double", "date", "ip"])
+def test_a_column_of_ranges_is_one_whatever_their_ends_are(values: str) -> None:
+    assert view({"properties": {"x": {"type": f"{values}_range"}}}).columns["x"].kind is ColumnKind.RANGE
 
 
 def test_what_has_neither_index_nor_doc_values_takes_no_operator() -> None:
@@ -460,3 +466,13 @@ def test_settings_that_may_not_be_read_hide_what_the_index_changes() -> None:
     broken = reply({"error": {"type": "x_exception", "reason": "no"}, "status": 400}, 400)
     with pytest.raises(QueryError):
         Answers(reply(mapping_), reply(caps), broken).run(objects.view("a"))
+
+
+def test_a_name_that_stands_for_other_indices_than_before_is_told_by_their_ids() -> None:
+    def asked(**ids: str) -> str:
+        settings = {index: {"settings": {"index.uuid": id_}} for index, id_ in ids.items()}
+        return Answers(reply(settings)).run(objects.identity("x"))
+
+    assert asked(a="1", b="2") == asked(b="2", a="1") != ""
+    assert len({asked(a="1"), asked(a="2"), asked(b="1"), asked(a="1", b="2")}) == 4
+    assert Answers(reply({}, 403)).run(objects.identity("x")) == ""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dragoman_api import Delete, DragomanError, Drop, Insert, PageRequest, Plan, PlanRequest, QueryError, RowKey, Update
 from dragoman_api.cells import widened
 from dragoman_api.grid import MAX_ROWS
-from dragoman_elasticsearch import connect, error_answers, objects
+from dragoman_elasticsearch import connect, error_answers, objects, search
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.comments import uncommented
 from dragoman_elasticsearch.console import answers
@@ -253,6 +253,20 @@ def grid(offset: int = 0, limit: int = 2) -> pages.PageQuery:
 def test_a_page_of_other_or_more_rows_than_were_asked_for_is_none(rows: list[Any], said: str) -> None:
     with pytest.raises(QueryError, match=said):
         Answers(found(*rows)).run(grid().shallow_page())
+
+
+def test_pages_of_one_connection_keep_to_their_copies_and_those_of_another_to_theirs() -> None:
+    words = {pages.preference() for _ in range(20)}
+    assert len(words) == 20
+    assert all(word.startswith("dragoman-") for word in words)
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r", "\r\n"])
+def test_documents_that_are_not_on_one_line_are_kept_as_they_came(ends: str) -> None:
+    lines = found(hit()).body.decode().replace('"hits"', f'{ends}"hits"', 1)
+    read_ = Answers(reply(lines)).run(search.search("/books/_search", {"size": 1}, search.READ))
+    assert read_.odd == lines.encode()
+    assert Answers(found(hit())).run(search.search("/books/_search", {"size": 1}, search.READ)).odd == b""
 
 
 @pytest.mark.parametrize("total", [-1, 10**30, "1"])

@@ -76,6 +76,7 @@ class Rules:
         assert '"gte"' in await texts(es, head + '{"query": {"range": {"total": {' + CURSOR)
         assert "total" in await texts(es, head + '{"aggs": {"a": {"max": {"field": "' + CURSOR)
         assert '"date_histogram"' in await texts(es, head + '{"aggs": {"a": {' + CURSOR)
+        assert '"date_histogram"' in await texts(es, head + '{"aggregations": {"a": {' + CURSOR)
         assert "interval" in await texts(es, head + '{"aggs": {"a": {"histogram": {"int' + CURSOR)
         assert await texts(es, head + '{"aggs": {"' + CURSOR) == []
         assert await texts(es, "PUT /x\n" + '{"mappings":{"properties":{"a":{"type":"keyw' + CURSOR) == [
@@ -163,6 +164,14 @@ def test_a_position_that_is_not_in_the_text_is_a_query_error(text: str, position
     else:
         with pytest.raises(QueryError):
             complete(text, position, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("GET /", True), ("GET /ord", True), ("GET a,b", True), ("GET /orders/_se", False), ("GET /orders?", False)],
+)
+def test_names_are_wanted_only_where_one_may_stand(text: str, *, wanted: bool) -> None:
+    assert completion.ask(CompletionRequest(text=text, position=len(text))).names is wanted
 
 
 def test_more_than_a_person_can_choose_from_is_said() -> None:

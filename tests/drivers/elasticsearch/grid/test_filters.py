@@ -126,6 +126,19 @@ def wildcard(field: str, pattern: str) -> dict[str, Any]:
             {"bool": {"filter": [{"exists": {"field": "k"}}], "must_not": [{"term": {"k": ""}}]}},
         ),
         (Filter("fl.a", "=", "x"), {"term": {"fl.a": "x"}}),
+        (
+            Filter("de", "=", "2024-01-05"),
+            {
+                "range": {
+                    "de": {
+                        "gte": "2024-01-05",
+                        "lte": "2024-01-05",
+                        "format": "strict_date_optional_time||dd.MM.yyyy",
+                    }
+                }
+            },
+        ),
+        (Filter("de", "=", "05.01.2024"), {"term": {"de": "05.01.2024"}}),
         (Filter("_id", "in", "1,2"), {"terms": {"_id": ["1", "2"]}}),
         (Filter("_index", "starts", "Log"), {"wildcard": {"_index": {"value": "log*"}}}),
         (Filter("_index", "starts", "Log", case=True), {"wildcard": {"_index": {"value": "Log*"}}}),
@@ -144,6 +157,17 @@ def wildcard(field: str, pattern: str) -> dict[str, Any]:
 )
 def test_E34_each_operator_has_its_clause(row: Filter | RawQuery, clause: dict[str, Any]) -> None:
     assert query(row) == clause
+
+
+@pytest.mark.parametrize("kind", ["text", "match_only_text", "search_as_you_type", "annotated_text"])
+@pytest.mark.parametrize(
+    ("op", "said"), [("=", "compares words"), ("!=", "compares words"), ("contains", "finds whole")]
+)
+def test_every_kind_of_analysed_text_says_that_it_compares_words(kind: str, op: str, said: str) -> None:
+    request = FilterRequest(object="x", rows=[Filter("x", op, "a")])
+    [row] = compile_filter(request, view({"properties": {"x": {"type": kind}}}), MODERN, command="").rows
+    assert not row.exact
+    assert any(said in each for each in row.approximations)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -245,6 +246,17 @@ class TestRequests:
                 mark = len(es.sent("POST", "_search"))
                 await summarized(es, name, column)
                 assert len(es.sent("POST", "_search")) - mark == searches, column
+
+    async def test_the_outermost_buckets_are_open_and_those_between_meet(self) -> None:
+        async with on_fake("8.19.21") as es:
+            name = await indexed(es)
+            found = await summarized(es, name, "stock")
+            body = json.loads(es.sent("POST", "_search")[-1].body or "")
+            ranges = [each["range"]["stock"] for each in body["aggs"]["spread"]["filters"]["filters"]]
+            assert len(ranges) == len(found.buckets) > 1
+            assert (ranges[0].keys(), ranges[-1].keys()) == ({"lt"}, {"gte"})
+            for one, following, bucket in zip(ranges, ranges[1:], found.buckets, strict=False):
+                assert one["lt"] == following["gte"] == bucket.upper
 
     async def test_a_failed_shard_is_an_error_not_a_smaller_count(self) -> None:
         async with on_fake("8.19.21") as es:

@@ -194,7 +194,7 @@ class TestTimeRangesOnServer(OnServer, TimeRules):
 
 def view_of(*properties: dict[str, Any], **root: Any) -> Any:
     caps = mapping.FieldCaps(indices=[f"i{at}" for at in range(len(properties))])
-    every = {name for each in properties for name in each}
+    every = {name for each in (*properties, root.get("runtime", {})) for name in each}
     caps = msgspec.structs.replace(caps, fields={name: {"date": mapping.TypeCapabilities()} for name in every})
     mappings = {
         f"i{at}": mapping.IndexMapping(msgspec.Raw(msgspec.json.encode({"properties": each, **root})))

@@ -76,6 +76,18 @@ def test_every_bad_column_of_a_row_is_told_at_once() -> None:
     assert "'x'" in outcome.reason
 
 
+def test_a_value_and_a_part_of_it_are_not_changed_at_once() -> None:
+    mapping = msgspec.Raw(b'{"properties":{"f":{"type":"flattened"}}}')
+    view = read("books", {"books": IndexMapping(mapping)}, FieldCaps(["books"]))
+    for values in ({"f": '{"a":"x"}', "f.a": "y"}, {"f.a": "y", "f": '{"a":"x"}'}):
+        request = PlanRequest(changes=[Update(key(), values)])
+        answers = Answers(SETTINGS, reply({"docs": [stored(_source={"f": {"a": "old"}})]}))
+        made = answers.run(plan_changes(request, {"books": view}))
+        assert made.planned == []
+        [outcome] = made.refusals
+        assert (outcome.status, outcome.reason) == ("refused", "'a' is changed as a whole and in part")
+
+
 def test_each_change_of_several_is_judged_by_itself() -> None:
     made = planned(
         Update(key("1"), {"n": 5}), Update(key("2"), {"n": "x"}), Delete(RowKey("books", "")), Delete(key("3")),

@@ -47,6 +47,16 @@ class TestOnServer(OnServer, Rules):
     """The rules on real servers."""
 
 
+ARGUMENTS = ("where", "limit", "offset", "sort", "after", "tenant", "nearVector", "nearObject", "bm25", "hybrid")
+
+
+def test_every_argument_of_a_query_is_suggested() -> None:
+    for name in ARGUMENTS:
+        text = "{ Get { Book(" + name[:-1]
+        found = completion.complete(CompletionRequest(text=text, position=len(text)), SCHEMA)
+        assert name in [each.text for each in found.suggestions]
+
+
 PIECES = st.sampled_from(
     ["GET ", "/v1/", "{", "}", "(", ")", '"', '"""', "#", "\n", "Get", "Book", "title", "_additional", " ", "\\", "ä",
      "\ud800", "query", ":", ","]

@@ -7,10 +7,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from drivers.replies import reply
 from drivers.weaviate.rig import INDEXED, OnFake, OnServer, Rig, key, needs, on_fake, on_server
 
 from dragoman_api import CountRequest, Filter, QueryError, UnsupportedOperationError
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest
+from dragoman_weaviate import aggregates
 from dragoman_weaviate.grid.summaries import FEW_BUCKETS
 
 if TYPE_CHECKING:
@@ -331,3 +333,13 @@ class TestRequests:
             with pytest.raises(QueryError, match="summaries need it") as caught:
                 await summarized(wv, name, "k")
             assert caught.value.code == "graphql-unavailable"
+
+
+def test_an_answer_without_the_figures_of_a_property_has_none() -> None:
+    wanted = aggregates.Wanted(prop="stock", figures="count")
+    for row, figured in (({"stock": {"count": 3}}, True), ({}, False)):
+        answer = reply({"data": {"Aggregate": {"rows": [{"meta": {"count": 3}} | row]}}})
+        found = aggregates.read(answer, wanted)
+        assert (found.rows, found.figures is not None) == (3, figured)
+    with pytest.raises(QueryError, match="lacks the count"):
+        aggregates.read(reply({"data": {"Aggregate": {"rows": []}}}), wanted)

@@ -238,7 +238,7 @@ def test_a_row_is_compared_just_before_it_is_patched():
     assert asked == ["GET /v1/schema/Book", f"GET {row}", f"PATCH /v1/objects/{ROW}?class=Book"]
     newer = STORED | {"lastUpdateTimeUnix": 6}
     outcome, asked = applied(Update(GUARDED, {"title": "new"}), known, reply(newer))
-    assert (outcome.status, asked[-1]) == ("conflict", f"GET {row}")
+    assert (outcome.status, outcome.id, asked[-1]) == ("conflict", ROW, f"GET {row}")
     assert "5 → 6" in outcome.reason
     outcome, _ = applied(Update(GUARDED, {"title": "new"}), known, reply("", status=404))
     assert (outcome.status, outcome.reason) == ("conflict", "the row was deleted since it was read")
