@@ -6,6 +6,7 @@ import errno
 import io
 import json
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -47,6 +48,9 @@ class InProcess:
 
     async def hooks(self):
         return self._hooks
+
+    def explaining(self):
+        return nullcontext()
 
 
 class Shop:
