@@ -39,4 +39,7 @@ def authorization(profile: Profile) -> str | None:
 
 def credential(profile: Profile) -> str:
     """Return what the connection signs in with besides a user name, in words: an API key, or a token."""
-    return "token" if "token" in profile.secrets.values else "API key"
+    if profile.auth_scheme is not AuthScheme.BEARER or "token" not in profile.secrets.values:
+        return "API key"
+    chosen = profile.options.get("auth_method") == "token"  # else the token may be left over from another method
+    return "token" if chosen or "api_key" not in profile.secrets.values else "API key"

@@ -23,8 +23,8 @@ OF_DRIVERS = {
         blocks.auth(
             blocks.username_password(),
             blocks.api_key(AuthScheme.API_KEY, help="The encoded value, or the base64 of id:api_key"),
-            blocks.bearer_token(help="A service account's token, or an access token"),
             blocks.none(),
+            blocks.bearer_token(help="A service account's token, or an access token"),
             default="none",
         ),
         blocks.tls(modes=[mode for mode in SslMode if mode is not SslMode.REQUIRED]),
