@@ -35,7 +35,14 @@ if TYPE_CHECKING:
 
 HOW_TO = ROOT / "docs/how-to"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PAGES = sorted(path.name for path in HOW_TO.glob("*.md") if "```console" in path.read_text(encoding="utf-8"))
+OWN = {"import.md": "test_import_page.py", "use-the-shell.md": "test_shell_page.py"}
+"""Pages that a test of their own types: an interrupted load, and lines at a prompt."""
+
+PAGES = sorted(
+    path.name
+    for path in HOW_TO.glob("*.md")
+    if "```console" in path.read_text(encoding="utf-8") and path.name not in OWN
+)
 
 ELSEWHERE = {
     "connect-to-elasticsearch.md": {
@@ -127,6 +134,11 @@ def test_every_reason_is_needed_and_names_a_test_that_exists(page):
         assert any(line.startswith(start) for line in lines), f"{page} shows no {start!r} any more"
         for path in re.findall(r"\S+\.py", why):
             assert (ROOT / "tests" / path).is_file(), path
+
+
+@pytest.mark.parametrize("test", OWN.values())
+def test_a_page_with_a_test_of_its_own_has_one(test):
+    assert (ROOT / "tests/system" / test).is_file()
 
 
 def as_shown(line: str) -> re.Pattern[str]:
