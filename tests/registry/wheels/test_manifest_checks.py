@@ -195,7 +195,7 @@ def test_E4_E5_host_and_port_have_their_defaults():
 def test_E6_the_auth_methods_and_how_they_are_sent():
     manifest = elasticsearch()
     [field] = [field for field in manifest.form if field.name == "auth_method"]
-    assert [choice.label for choice in field.choices] == ["Username & Password", "API Key", "Token (bearer)", "None"]
+    assert [choice.label for choice in field.choices] == ["Username & Password", "API Key", "None", "Token (bearer)"]
     assert manifest.scheme("token") is AuthScheme.BEARER
     assert manifest.scheme("username-password") is AuthScheme.BASIC
     assert manifest.scheme("api-key") is AuthScheme.API_KEY
