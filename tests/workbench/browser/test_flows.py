@@ -65,7 +65,7 @@ def test_a_connection_is_made_edited_and_removed(chromium: Browser, empty: Path,
         page.get_by_role("button", name="Install").click()
         page.get_by_role("heading", name="New Elasticsearch").wait_for()
         page.get_by_label("Name", exact=True).fill("mine")
-        page.get_by_label("Host").fill("127.0.0.1")
+        page.get_by_role("textbox", name="Host required").fill("127.0.0.1")
         page.get_by_label("Port").fill(str(cluster.port))
         page.get_by_label("Auth Method").select_option("username-password")
         page.get_by_label("Username").fill("elastic")

@@ -255,7 +255,7 @@ def test_a_new_connection_offers_the_driver_and_then_its_form(page: Page) -> Non
     page.get_by_role("button", name="New connection").first.click()
     page.get_by_role("link", name="Elasticsearch").click()
     page.get_by_label("Name").fill("second")
-    page.get_by_label("Host").fill("127.0.0.1")
+    page.get_by_role("textbox", name="Host required").fill("127.0.0.1")
     page.get_by_label("Port").fill("1")
     page.get_by_role("button", name="Test").click()
     page.get_by_role("alert").first.wait_for()

@@ -85,7 +85,7 @@ class Walk:
         if page.locator("details.advanced").count():
             page.locator("details.advanced summary").click()
         for name, value in fields.items():
-            page.get_by_label(name).fill(value)
+            page.get_by_label(re.compile(rf"^{name}\b")).fill(value)  # a label may end another one: More Hosts
 
     def test_of_the_form(self) -> str:
         """What the form says when the connection is tested."""
