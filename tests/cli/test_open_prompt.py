@@ -8,6 +8,7 @@ import time
 
 import pytest
 
+from dragoman.cli.open_prompt import _Shell
 from screens import Screen
 
 pytestmark = pytest.mark.slow
@@ -253,3 +254,20 @@ def test_watch_repeats_what_reads_until_ctrl_c(own, screen):
     shell.ready()
     shell.press("ctrl-d")
     assert shell.end() == 0
+
+
+def test_ctrl_c_between_the_calls_of_a_command_ends_the_line_and_not_the_shell(capsys):
+    def one(words, line):
+        ran.append(line)
+        if line == "watch 5 count books":
+            raise KeyboardInterrupt
+
+    ran = []
+    shell = _Shell.__new__(_Shell)
+    shell._attended, shell._one = True, one
+    shell._lines = lambda: iter(["watch 5 count books", "count books", "quit"])
+    assert shell.run() == 0
+    assert ran == ["watch 5 count books", "count books"]
+    shell._attended = False
+    with pytest.raises(KeyboardInterrupt):
+        shell.run()

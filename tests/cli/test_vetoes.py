@@ -34,6 +34,7 @@ VETOED = {
     "connections edit": ("connect", "shop --port 7701"),
     "connections test": ("connect", "shop"),
     "console": ("execute_console", "shop 'GET /books'"),
+    "copy": ("export_rows", "shop books more books --yes"),
     "count": ("count_rows", "shop books"),
     "delete": ("apply_change", "shop books 1 --yes"),
     "describe": ("describe_object", "shop books"),
@@ -41,6 +42,7 @@ VETOED = {
     "driver unlink": ("remove_plugin", "demo"),
     "drop": ("apply_change", "shop books --yes"),
     "export": ("export_rows", "shop books -o books.ndjson"),
+    "import": ("apply_change", "shop books rows.ndjson --yes"),
     "insert": ("apply_change", "shop books --set title=x"),
     "objects": ("list_objects", "shop"),
     "open": ("connect", "shop"),
@@ -96,6 +98,7 @@ def place(tmp_path_factory):
     (folder / "guard.py").write_text(GUARD)
     (folder / "script.py").write_text(SCRIPT)
     (folder / "changes.ndjson").write_text('{"op": "delete", "object": "books", "id": "1"}\n')
+    (folder / "rows.ndjson").write_text('{"title": "new"}\n')
     return folder
 
 
@@ -126,6 +129,8 @@ def prepare(own, name):
         module = next((data / "store").rglob("driver.py"))
         module.chmod(0o644)
         module.write_text("damaged")
+    if name == "copy":
+        own("connections", "add", "more", "--type", "demo", "--yes")
     if name == "plugins sync":
         shutil.copy(data / "plugins.lock", own.home / "kept")
         own("plugins", "remove", "demo", "--yes")

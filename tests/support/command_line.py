@@ -94,7 +94,7 @@ class Machine:
         if self.bare:
             given = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "HOME": str(self.home.parent)}
         else:
-            given = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+            given = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
         return {**given, "DRAGOMAN_HOME": str(self.home), "TERM": "xterm-256color", **self.more, **more}
 
     def __call__(self, *words: object, typed: str = "", code: int | None = 0, **variables: str) -> Ended:

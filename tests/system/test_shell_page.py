@@ -47,7 +47,7 @@ def test_every_line_of_the_page_works(tmp_path):
                 assert "note[http-error]" not in shell.shown
                 assert "unknown command" not in shell.shown
             shell.type(*quits)
-            assert shell.end() == 0
+            assert shell.end(seconds=60) == 0
         finally:
             shell.kill()
 
@@ -56,7 +56,8 @@ def _type(shell, first, more):
     if first.startswith("watch"):
         shell.ready()
         shell.type(first)
-        shell.until(lambda: shell.lines[0].startswith("every ") or "\nevery " in shell.shown)
+        head = f"every {first.split()[1]} s"
+        shell.until(lambda: shell.lines[0].startswith(head) or f"\n{head}" in shell.shown)
         shell.press("ctrl-c")
         shell.ready()
     elif more:

@@ -109,7 +109,12 @@ class _Shell:
                 continue
             if words[0] in LEAVE:
                 break
-            code = self._one(words, line)
+            try:
+                code = self._one(words, line)
+            except KeyboardInterrupt:  # between the calls of a command; it ends the line, not the shell
+                if asked or not self._attended:
+                    raise
+                sys.stdout.write("\n")
             if code and not self._attended:
                 sys.stderr.write(f"  stopped at line {number}\n")
                 break
