@@ -26,12 +26,14 @@ _REST = re.compile(r"[\w.@*+-]*")
 _BARE = re.compile(r"[\w.@*+-]*\Z")
 # Possessive: no character is looked at more than twice, even if a string or a comment has no end. An object without
 # inner ones is one token.
-_STRING = r'"(?!"")(?:[^"\\\n]++|\\[^\n])*+"'
-_FLAT = rf'(?P<flat>\{{(?:[^{{}}\[\]"#/]++|{_STRING})*+\}}|\[(?:[^{{}}\[\]"#/]++|{_STRING})*+\])'
+# No part that is repeated so looks ahead: Python 3.11.2 would take what it looked at.
+_WITHIN = r'[^{}\[\]"#/]'
+_STRING = rf'"(?:[^"\\\n]++|\\[^\n])++"|""{_WITHIN}'  # an empty one is followed by something: it begins no literal
+_FLAT = rf'(?P<flat>\{{(?:{_WITHIN}++|{_STRING})*+(?:"")?\}}|\[(?:{_WITHIN}++|{_STRING})*+(?:"")?\])'
 _TOKEN = re.compile(
     rf"{_FLAT}|"
-    r'"{3}(?:[^"]++|"(?!""))*+(?P<literal>"{3})?|"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<closed>"?)(?P<key>\s*+:)?'
-    r"|(?P<comment>#[^\n]*+|//[^\n]*+)|/\*(?:[^*]++|\*(?!/))*+(?P<ended>\*/)?|(?P<open>[{\[])|(?P<close>[}\]])",
+    r'"{3}[^"]*+(?:"{1,2}+[^"]++)*+(?:(?P<literal>"{3})|"{1,2}+)?|"(?P<text>(?:[^"\\\n]++|\\[^\n])*+)(?P<closed>"?)(?P<key>\s*+:)?'
+    r"|(?P<comment>#[^\n]*+|//[^\n]*+)|/\*[^*]*+(?:\*++[^*/][^*]*+)*+(?:(?P<ended>\*++/)|\*++)?|(?P<open>[{\[])|(?P<close>[}\]])",
 )
 _DEPTH = 200
 _NEAR = 4_096

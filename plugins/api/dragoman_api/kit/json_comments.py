@@ -1,6 +1,7 @@
 """JSON with comments and literals: a stretch of a text without them, and where each of its places was before.
 
-Each character is looked at once, by regular expressions whose parts never give back what they matched.
+Each character is looked at once, by regular expressions whose parts never give back what they matched. No part that is
+repeated so looks ahead: Python 3.11.2 would take what it looked at.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 _COMMENTS = {"#": r"#[^\n]*+", "//": r"//[^\n]*+", "/*": r"/\*.*?\*/"}
 _BLANKS = re.compile(r"\s*+")
-_STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"?'  # without an end it ends with its line, as JSON has it
+_REST = r'[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"?'
+_STRING = f'"{_REST}'  # without an end it ends with its line, as JSON has it
+_FILLED = rf'"(?:[^"\\\n]|\\[^\n]){_REST}'  # not empty, so that it is no part of three double quotes
 
 
 class Stretch:
@@ -83,14 +86,15 @@ class CommentSyntax:
         ended = "|".join(_COMMENTS[each] for each in comments if each != "/*") or "(?!)"
         starts = "".join(sorted({each[0] for each in comments}))
         opened = "".join(each[1] for each in comments if each[0] == "/")  # after a slash
-        inner = [('(?!"{3})' if literals else "") + _STRING, *([rf"/(?![{opened}])"] if opened else [])]
+        strings = [_FILLED, rf'""[^"{starts}]'] if literals else [_STRING]
+        inner = [*strings, *([rf'/[^"{starts}{opened}]'] if opened else [])]
         plain = rf'[^"{starts}]*+'
         literal = r'|"{3}(?P<literal>.*?)"{3}' if literals else ""
         special = rf"(?:(?P<comment>{ended}){block}{literal})"
         marks = [each for each in comments if each != "/*"]
         self._likely = [re.compile(rf"{each}(?<=[\s,{{}}\[\]]{each})[^\n]*+") for each in marks]
         self.gap = re.compile(rf"\s*+(?:(?:{comment})\s*+)*+", re.DOTALL)
-        self._run = re.compile(rf"(?P<plain>{plain}(?:(?:{'|'.join(inner)}){plain})*+){special}?+", re.DOTALL)
+        self._run = re.compile(rf"(?P<plain>{plain}(?:(?:{'|'.join(inner)}){plain})*+){special}?", re.DOTALL)
         self._special = re.compile(special, re.DOTALL)
 
     def without_likely(self, text: str) -> str:
@@ -121,6 +125,10 @@ class CommentSyntax:
             if begins == made.end:
                 return made
             found = run if run.end() > begins else self._special.match(text, begins)  # it may end after the bound
+            if found is None and (single := _single(text, begins)):
+                made.add(single)
+                at = begins + len(single)
+                continue
             if found is None:
                 made.unended = '"""' if text[begins] == '"' else "/*"
                 made.cut, made.following, made.end = False, None, begins
@@ -141,6 +149,13 @@ class CommentSyntax:
         made.following = until.search(text, at, end)
         made.cut = made.following is None and end < len(text)
         return made.following.start() if made.following else end
+
+
+def _single(text: str, at: int) -> str:
+    """Return what begins no comment and no literal: a slash, an empty string, or a quote that ends its line."""
+    if text[at] == "/":
+        return "" if text.startswith("/*", at) else "/"
+    return "" if text.startswith('"""', at) else '""' if text.startswith('""', at) else '"'
 
 
 def bounded(text: str, at: int, size: int) -> int:

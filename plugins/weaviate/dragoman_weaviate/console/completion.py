@@ -22,7 +22,9 @@ _ADDITIONAL = ("id", "vector", "creationTimeUnix", "lastUpdateTimeUnix", "distan
 _ARGUMENTS = ("where", "limit", "offset", "sort", "after", "tenant", "nearVector", "nearObject", "bm25", "hybrid")
 _NAMED = ("schema", "objects", "class", "collection")
 _START = re.compile(r"^(?:[^\S\n]*\{|query\b|[^\S\n]*(?:GET|POST|PUT|DELETE|HEAD|PATCH)\b)", re.MULTILINE)
-_TOKEN = re.compile(r'"""(?:[^"]++|"(?!""))*+(?:""")?|"(?:[^"\\\n]++|\\[^\n])*+"?|#[^\n]*+|[{}()]|[A-Za-z_]\w*+')
+_TOKEN = re.compile(
+    r'"""[^"]*+(?:"{1,2}+[^"]++)*+(?:"""|"{1,2}+)?|"(?:[^"\\\n]++|\\[^\n])*+"?|#[^\n]*+|[{}()]|[A-Za-z_]\w*+'
+)
 _TYPED = re.compile(r"\w*\Z", re.ASCII)
 _REST = re.compile(r"\w*", re.ASCII)
 
