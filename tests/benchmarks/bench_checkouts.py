@@ -12,6 +12,7 @@ import json
 import math
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -137,7 +138,8 @@ def compare(kind: str, sides: dict[str, Side], names: list[str], rounds: int) ->
 async def load(record: dict[str, Any], rows: int) -> None:
     """Make the data that both checkouts read."""
     if record["type"] == "elasticsearch":
-        await remove(record)
+        with suppress(RuntimeError):  # usually nothing of an earlier run is there
+            await remove(record)
         await sample_cluster.load(record["url"], prefix=PREFIX)
         for shards in (4, 1):
             bench_export.load(record["url"], f"{PREFIX}{shards}", shards=shards, rows=rows)
