@@ -71,8 +71,13 @@ class LoopThread:
         except (RuntimeError, CancelledError):  # it was stopped
             raise closed() from None
 
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller runs in the thread of the loop."""
+        return threading.get_ident() == self._thread.ident
+
     def _check(self) -> None:
-        if threading.get_ident() == self._thread.ident:
+        if self.is_current:
             raise ConfigurationError("code in the connection's own event loop cannot wait for it", hint="use Session")
 
     def wait(self, call: Callable[[], Awaitable[T]]) -> T:
@@ -293,6 +298,9 @@ async def _read(rows: Rows, *, task_status: TaskStatus[MemoryObjectReceiveStream
 
 
 def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:
+    if loop.is_current:  # the garbage collector came there, where nothing can wait for the end
+        Thread(target=_end, args=(loop, opened), name="dragoman-end").start()
+        return
     try:
         opened.__exit__(None, None, None)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import signal
@@ -201,6 +202,18 @@ def test_a_connection_that_is_no_longer_used_closes(connect):
     session = connect()
     assert threading.active_count() > before
     del session
+    assert settled(before)
+
+
+def test_a_connection_that_the_collector_finds_in_its_own_loop_closes_too(connect):
+    async def collect():
+        gc.collect()
+
+    before = threading.active_count()
+    session = connect()
+    loop, session.itself = session._loop, session  # only the collector ends it
+    del session
+    loop.wait(collect)
     assert settled(before)
 
 

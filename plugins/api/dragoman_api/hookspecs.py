@@ -230,7 +230,7 @@ class DriverSpec:
 
     @hookspec(firstresult=True)
     async def preview_read(self, request: PreviewRequest) -> list[HttpRequest] | None:
-        """Name the requests of a page or a count without sending them. Sends what it needs to build them at most.
+        """Name the requests of a page or a count without sending them; it sends only what it needs to build them.
 
         Args:
             request: The page or the count, as its own hook would receive it.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @filtered
 @click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
               help="What to do with a row whose id exists: reject it, leave the stored row, replace that.")  # fmt: skip
-@click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Rows of one batch at most.")
+@click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
 @click.option("--tenant", metavar="NAME", help="The tenant whose rows are copied.")
 @click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
 @click.pass_obj

@@ -62,7 +62,7 @@ def _renamed(_context: click.Context, _parameter: click.Parameter, values: tuple
               help="What to do with a row whose id exists: reject it, leave the stored row, replace that.")  # fmt: skip
 @click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=_renamed,
               help="Rename a column of the file; OLD= leaves it out. Repeatable.")  # fmt: skip
-@click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Rows of one batch at most.")
+@click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
 @TENANT
 @click.option("--undo", metavar="FILE", callback=command_file(written=True),
               help="Write an undo file, a change file that takes the load back.")  # fmt: skip

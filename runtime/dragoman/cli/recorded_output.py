@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 MOST = 16 << 20
-"""Characters that are held back at most; more is written as it comes."""
+"""Maximum number of characters that are held back; more is written as it comes."""
 
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -99,7 +99,7 @@ class BatchReader:
         Args:
             records: The file's rows.
             maker: Makes inserts of them.
-            rows: Rows of one batch at most.
+            rows: The maximum number of rows of a batch.
             source: Where the records come from; None if `place` does not change.
             place: The bytes of the whole file and their digest, if it is not read from its beginning to its end.
         """

@@ -42,7 +42,7 @@ AT_ONCE = 4
 """Batches that are under way at the same time."""
 
 MAX_BATCH = 5_000
-"""Rows of one batch at most."""
+"""Maximum number of rows of a batch."""
 
 BATCH = 2_000
 """Rows of one batch by default."""
@@ -319,7 +319,7 @@ async def load(
         on_conflict: What happens to a row whose id exists: ``fail`` rejects it, ``skip`` leaves the stored row, and
             ``overwrite`` replaces it.
         renamed: New names of the file's columns by their old ones; an empty name leaves a column out.
-        batch: Rows of one batch at most, 1 to 5,000.
+        batch: The maximum number of rows of a batch, 1 to 5,000.
         tenant: The tenant that receives the rows.
         undo: A new file that receives changes which take the load back.
         resume: Go on with an interrupted load of the same file, with the same arguments.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .sources import ImportSource
 
 RECORD_BYTES = 3 << 20
-"""Bytes of one record at most; no driver plans a longer row."""
+"""Maximum size of one record in bytes; no driver plans a longer row."""
 
 _BOM = b"\xef\xbb\xbf"
 _BLANK = b" \t\r\n"

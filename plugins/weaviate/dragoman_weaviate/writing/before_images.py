@@ -33,7 +33,7 @@ SHA = "sha256"
 """The guard of a row whose next timestamp is not known yet: the digest of its content."""
 
 IMAGE_BYTES = 3 * 2**20 - 4096
-"""Bytes of a before-image at most; one line of an undo file has 3 MiB."""
+"""Maximum size of a before-image in bytes; one line of an undo file has 3 MiB."""
 
 _PHONE_TYPED = ("input", "defaultCountry")
 _DATE = re.compile(r"(.*:\d\d)(?:\.(\d+))?(.*)")

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dragoman_weaviate.stored_objects import StoredObject
 
 PLAN_BYTES = 24 * 2**20
-"""Bytes of requests and before-images in one plan at most; a driver's answer has 64 MiB."""
+"""Maximum size of the requests and before-images of one plan in bytes; a driver's answer has 64 MiB."""
 
 
 VECTOR = "vector"

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 SECONDS = 10.0
 """Time from the lookup of the proxy's name to the end of its answer."""
 MAX_ANSWER = 16 << 10
-"""Bytes of an answer's status line and headers at most."""
+"""Maximum size of an answer's status line and headers in bytes."""
 MAX_SAID = 100
-"""Characters of the proxy's own words that an error repeats."""
+"""Maximum number of characters of the proxy's own words that an error repeats."""
 
 _END = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-5][0-9]{2})(?: ([^\r\n]*))?")
