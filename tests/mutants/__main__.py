@@ -6,10 +6,10 @@ import argparse
 import json
 import signal
 import sys
+import threading
 import time
 from collections import Counter
 from contextlib import suppress
-from dataclasses import asdict
 from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
@@ -28,10 +28,10 @@ KEPT = ROOT / "build" / "mutants.json"
 
 
 class Record:
-    """What is known of mutants and tests, on disk."""
+    """What is known of mutants and tests, on disk; jobs may keep trials at the same time."""
 
     def __init__(self, file: Path) -> None:
-        self._file = file
+        self._file, self._lock = file, threading.Lock()
         kept: dict[str, Any] = {}
         with suppress(OSError, ValueError):
             kept = json.loads(file.read_bytes())
@@ -49,15 +49,21 @@ class Record:
     def keep(self, trial: Trial, tests: tuple[str, ...]) -> None:
         """Remember a trial."""
         kept = {"outcome": trial.outcome, "killer": trial.killer, "seconds": trial.seconds, "tests": _state(tests)}
-        self._trials[trial.mutant.key] = kept
-        if time.monotonic() > self._saved + 5:
-            self.save()
+        with self._lock:
+            self._trials[trial.mutant.key] = kept
+            if time.monotonic() > self._saved + 5:
+                self._save()
 
     def save(self) -> None:
         """Write it down."""
+        with self._lock:
+            self._save()
+
+    def _save(self) -> None:
         self._file.parent.mkdir(exist_ok=True)
         fresh = self._file.with_suffix(".new")
-        fresh.write_text(json.dumps({"tests": asdict(self.tests), "trials": self._trials}), encoding="utf-8")
+        kept = json.dumps({"tests": vars(self.tests), "trials": self._trials})  # in one step: jobs add to both
+        fresh.write_text(kept, encoding="utf-8")
         fresh.replace(self._file)
         self._saved = time.monotonic()
 

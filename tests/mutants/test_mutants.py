@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 import gc
 import importlib.util
+import itertools
 import json
 import subprocess
 import sys
 import textwrap
 import time
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from types import FunctionType
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ import pytest
 
 pytest.importorskip("cosmic_ray")
 
+from tests.mutants.__main__ import Record
 from tests.mutants.accepted import accepted
 from tests.mutants.bench import exchange
 from tests.mutants.mutating import function_at, mutants, sample
@@ -148,6 +151,16 @@ def test_without_a_trial_there_is_no_score(tmp_path: Path):
     done = subprocess.run([*words, f"--record={tmp_path / 'mutants.json'}"], cwd=ROOT, capture_output=True, check=False)
     assert done.returncode == 1
     assert json.loads(done.stdout)["score"] is None
+
+
+def test_jobs_keep_what_they_find_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(time, "monotonic", itertools.count(0, 60).__next__)  # so that each trial is written at once
+    (mutant, *_), record = mutants("x", "def f(a):\n    return a < 3\n"), Record(tmp_path / "kept.json")
+    trial = Trial(mutant=mutant, outcome="killed", killer="", seconds=1.0)
+    with ThreadPoolExecutor(8) as jobs:
+        kept = [jobs.submit(record.keep, trial, ()) for _ in range(400)]
+    assert [each.exception() for each in kept] == [None] * 400
+    assert Record(tmp_path / "kept.json").find(mutant, ()) == trial
 
 
 def test_a_line_is_in_the_function_that_python_names():
