@@ -269,6 +269,14 @@ async def test_tabs_that_listen_are_bounded(tab, monkeypatch):
         tasks.cancel_scope.cancel()
 
 
+async def test_requests_of_a_tab_are_bounded(tab, monkeypatch):
+    monkeypatch.setattr("dragoman_workbench.access.BURST", 2.0)
+    monkeypatch.setattr("dragoman_workbench.access.RATE", 0.0)
+    answers = [await tab.send("exports", {}) for _ in range(3)]
+    assert [status for status, _ in answers] == [200, 200, 429]
+    assert answers[-1][1]["error"]["code"] == "too-many"
+
+
 async def test_wrong_tokens_are_slowed_down(tab):
     found = [(await tab.send("enter", {"token": f"guess{n}"}))[0] for n in range(25)]
     assert set(found) == {401, 429}

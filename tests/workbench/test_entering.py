@@ -75,6 +75,8 @@ def test_the_token_of_the_entry_file_outlives_that_of_a_further_tab(access, cloc
     assert access.holds(further)
     clock.now += 8 * 3_600
     assert (access.holds(entry), access.holds(further)) == (True, False)
+    clock.now += 4 * 3_600
+    assert not access.holds(entry)
 
 
 def test_a_running_request_keeps_its_tab(access, clock):
