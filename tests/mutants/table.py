@@ -137,7 +137,7 @@ _HOST = {
     "sessions.change_events": "runtime/test_change_events.py",
     "changes.files": "runtime/test_change_files.py runtime/test_change_sets.py",
     "changes.sets": "runtime/test_change_files.py runtime/test_change_sets.py",
-    "changes.undo": "runtime/test_change_files.py runtime/test_change_sets.py",
+    "changes.undo": "runtime/test_change_files.py runtime/test_change_sets.py runtime/test_saving.py",
     "console.expectations": "runtime/test_console_text.py",
     "console.variables": "runtime/test_console_text.py",
     "sessions.driver_calls": "runtime/test_session_in_process.py runtime/test_every_call_is_asked.py",
@@ -160,7 +160,7 @@ _HOST = {
     "sandbox.pending_calls": "worker/test_live_driver.py worker/test_ends.py worker/test_deadlines.py "
     "worker/test_hostile.py",
     "sandbox.reach.address_resolver": "worker/test_reach.py worker/test_broker.py",
-    "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py",
+    "sandbox.reach.broker": "worker/test_reach.py worker/test_broker.py worker/test_http_proxy.py",
     "sandbox.reach.grants": "worker/test_reach.py",
     "sandbox.reach.address_history": "runtime/test_address_history.py",
     "sessions.session": "runtime/test_session_in_process.py",

@@ -20,6 +20,7 @@ from dragoman_api.errors import DeadlineExceededError, Refused
 from dragoman_api.events import CallRefused
 from dragoman_api.exports import ExportPart
 from dragoman_api.grid import Page
+from dragoman_api.summaries import ColumnSummary, ValueCount
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -142,6 +143,7 @@ SIZED = [
     (answer(page=page(["abc", None])), 1, 3 + 4),
     (answer(page=page(["abc", None], ["d", None]), text="whole"), 2, 5),
     (answer(text="ab", next=answer(text="cd", next=answer(page=page(["e", b"f"])))), 1, 2 + 2 + 2),
+    (ColumnSummary(column=COLUMNS[0], rows=9, minimum="ab", maximum="née", values=[ValueCount("d", 9)]), 0, 2 + 4 + 1),
     (None, 0, 0),
     (17, 0, 0),
 ]

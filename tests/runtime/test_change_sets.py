@@ -115,6 +115,15 @@ async def test_a_set_is_applied_in_parts_and_told_by_line(shop):
     assert len([event for event in shop.seen if event.name == "row.updated"]) == 5
 
 
+def test_an_undo_file_is_safe_on_disk_with_its_name(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.path.realpath(f"/proc/self/fd/{number}")))
+    undo = UndoFile(tmp_path / "undo.ndjson")
+    undo.sync()
+    undo.remove()
+    assert synced == [str(tmp_path / "undo.ndjson"), str(tmp_path)]
+
+
 async def test_changes_of_one_row_far_apart_are_applied_in_order(shop):
     report = await shop.run(
         update(0, 1), *(update(at) for at in range(1, 9)), {"op": "delete", "id": "3"}, update(0, 2)

@@ -633,6 +633,11 @@ async def test_the_writer_works_beside_the_reader(line):
     assert seen[0] is True
 
 
+@pytest.mark.parametrize("form", ["documents", "ndjson", "json", "rows"])
+async def test_formulas_are_told_of_tables_of_texts_alone(line, tmp_path, form):
+    assert (await line(tmp_path / "books", format=form)).notes == []
+
+
 async def test_memory_does_not_grow_with_the_export(line, tmp_path):
     import tracemalloc
 

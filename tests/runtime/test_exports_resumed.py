@@ -16,7 +16,7 @@ from msgspec import to_builtins
 from pyarrow import parquet
 
 from dragoman import Filter
-from dragoman.exports.checkpoints import read_checkpoint
+from dragoman.exports.checkpoints import read_checkpoint, unfinished
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError, QueryError
 from dragoman_api.kit import cursors
@@ -226,6 +226,12 @@ async def test_a_checkpoint_that_names_no_formulas_and_no_notes_has_none(tmp_pat
     path.write_text(json.dumps({name: value for name, value in kept.items() if name not in ("formulas", "notes")}))
     found = await anyio.to_thread.run_sync(read_checkpoint, path)
     assert (found.rows, found.formulas, found.notes) == (kept["rows"], 0, [])
+
+
+async def test_an_export_is_unfinished_while_its_checkpoint_can_be_read(tmp_path):
+    await interrupted(tmp_path / "b.ndjson")
+    for path, expected in ((tmp_path / "b.ndjson", True), (tmp_path / "c.ndjson", False), (Path("/"), False)):
+        assert await anyio.to_thread.run_sync(unfinished, path) == expected
 
 
 async def test_there_may_be_nothing_to_resume(tmp_path):

@@ -14,6 +14,7 @@ from dragoman.automations.cut_cell_edits import CutCells
 from dragoman.automations.read_only import ReadOnly
 from dragoman.hook_manager import Hooks
 from dragoman.questions import Question
+from dragoman.row_ids import cell_command
 from dragoman.settings import Guard, Guards, Limit
 from dragoman_api.calls import Call, ConnectionInfo
 from dragoman_api.cells import CELL_CUT, CutText
@@ -138,6 +139,11 @@ async def test_E23_one_cut_cell_among_whole_ones_is_named_with_its_row() -> None
     )
     assert await cut(Insert("books", {"title": CUT})) == "title of a new row is the beginning of a longer value"
     assert await cut(Insert("books", {"title": CUT}, id="9")) == "title of 9 is the beginning of a longer value"
+    for change, row in ((mixed, "7"), (Insert("books", {"title": CUT}), "ID")):
+        call = Call(hook="plan_change", changes=(change,), connection=SHOP, object="books")
+        told = await refusal(CutCells(lambda _: True), call)
+        assert told is not None
+        assert cell_command("shop", "books", row, "title") in told.hint
 
 
 async def test_E23_only_a_plan_of_a_watched_connection_is_judged() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.changes.files import read_line, write_line
 from dragoman.cli.output import dumps
-from dragoman.row_ids import JsonId, id_of, json_of, read_id, spell_id
+from dragoman.row_ids import JsonId, cell_command, id_of, json_of, read_id, spell_id
 from dragoman_api.cells import Json, as_bytes
 from dragoman_api.changes import Delete, Insert, Outcome, OutcomeStatus, Plan, Update
 from dragoman_api.errors import QueryError
@@ -54,6 +54,15 @@ def test_an_id_survives_json(row):
     for document in (RowKey("o", row), Outcome(change=0, status=OutcomeStatus.APPLIED, id=row)):
         shown = json.loads(dumps({"rows": [document]}))["rows"][0]["id"]
         same(id_of(msgspec.convert(shown, JsonId)), row)
+
+
+def test_a_row_may_have_no_id_yet():
+    assert json.loads(dumps(Insert("o", {"a": 1})))["values"] == {"a": 1}
+
+
+def test_the_command_for_a_cell_parts_options_from_names_only_where_a_name_looks_like_one():
+    assert cell_command("shop", "orders", "17", "note") == "dragoman cell shop orders 17 note"
+    assert cell_command("shop", "orders", "-x1", "note") == "dragoman cell shop -- orders -x1 note"
 
 
 def test_a_column_named_id_is_a_value_as_any_other():
