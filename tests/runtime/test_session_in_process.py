@@ -441,7 +441,10 @@ async def test_a_plan_describes_each_object_of_a_row_and_holds_its_changes():
     assert place.asked.hooks() == ["describe_object", "describe_object", "plan_change"]
     assert place.driver.requests[:2] == ["books", "scratch"]
     assert place.driver.requests[-1].changes == plan.changes == changes
-    assert place.driver.requests[-1].undo is True
+    assert (place.driver.requests[-1].undo, place.driver.requests[-1].bulk) == (True, False)
+    await place.session.plan(Drop("scratch"), bulk=True)
+    assert place.driver.requests[-1].bulk is True
+    place.asked.hooks()
     await place.session.plan(Drop("books"))
     assert place.asked.calls[-1].object == "books"
     assert place.asked.calls[-1].changes == (Drop("books"),)

@@ -6,7 +6,7 @@ import pytest
 
 import wheelhouse
 from dragoman import Insert
-from dragoman.sessions.unknown_outcomes import reason_of
+from dragoman.sessions.unknown_outcomes import reason_of, unknown
 from dragoman_api import hookimpl
 from dragoman_api.changes import HttpRequest
 from dragoman_api.console import ConsoleRequest
@@ -98,10 +98,12 @@ async def test_a_console_write_whose_answer_is_lost_is_said_to_be_unknown(open_l
         error = await failure(session.execute(request(path)))
         assert (error.code, error.details["outcome"]) == (LOST[path], "unknown")
         assert error.message == str(error)
+        assert unknown(error)
         assert error.message.startswith(f"{error.prefix}the write was handed over, and {UNKNOWN}")
         assert (error.hint, error.hint_from) == ("check the result before sending it again", "")
         error = await failure(session.execute(request(path, writes=False)))
         assert (error.code, error.details.get("outcome")) == (LOST[path], None)
+        assert not unknown(error)
         assert UNKNOWN not in error.message
 
 

@@ -116,3 +116,9 @@ def test_an_instant_is_written_to_the_millisecond_and_may_lie_outside_of_the_cal
     with pytest.raises(OverflowError):
         instant_text(-62135596800001)
     assert instant_bounds(-(10**17), 0, most=5) == []
+
+
+def test_no_bucket_ends_after_the_last_year():
+    end = 253_402_300_800_000  # the year 10000
+    assert instant_bounds(end - 5, end - 2, most=9)[-1] == end - 1
+    assert instant_bounds(end - 5, end - 1, most=9) == []

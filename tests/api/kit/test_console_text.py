@@ -193,6 +193,12 @@ def test_a_path_is_sent_as_it_was_typed(mark: str) -> None:
     assert read(f"GET /a{mark}b")[0][1] == f"/a{mark}b"
 
 
+def test_a_request_does_not_begin_in_the_middle_of_a_line_that_was_taken() -> None:
+    reader = ConsoleReader("USE GET /a")
+    assert reader.take(4) == "USE "
+    assert reader.rest_line() is None
+
+
 def test_many_values_are_one_line_each() -> None:
     reader = ConsoleReader('POST /_bulk\n{"a":\n 1.10}\n{"b": 2}')
     assert reader.skip()

@@ -127,6 +127,10 @@ async def test_an_export_by_offset_has_no_checkpoint_and_says_what_it_is() -> No
     parts = await exported(PagingDriver(server(2_500)))
     assert {part.checkpoint for part in parts} == {None}
     assert [[note.code for note in part.notes] for part in parts] == [["derived-export"], [], []]
+    assert "pages go by offset" in parts[0].notes[0].reason
+    by_cursor = await exported(CursorDriver(server(2_500)))
+    assert [note.code for part in by_cursor for note in part.notes] == ["derived-export"]
+    assert "pages go by offset" not in by_cursor[0].notes[0].reason
 
 
 async def test_a_cut_cell_is_read_whole_or_the_export_fails() -> None:

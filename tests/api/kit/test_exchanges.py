@@ -92,7 +92,8 @@ async def test_what_breaks_the_sending_otherwise_closes_the_exchange() -> None:
         raise OSError(asked)
 
     with pytest.raises(OSError, match="1"):
-        await carry_out(exchange(), broken)
+        await carry_out(kept := exchange(), broken)
+    assert kept.gi_frame is None
     assert closed
 
 

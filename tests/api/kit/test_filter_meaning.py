@@ -50,6 +50,17 @@ from dragoman_api.kit.filter_meaning import holds
         ("empty", None, None, None),
         ("=", "a", Json('["a"]'), None),
         ("contains", "a", CutJson('["a...'), None),
+        ("=", b"ab", b"ab", True),
+        ("=", b"ab", b"abc", False),
+        (">", b"ab", b"abc", True),
+        ("<=", b"ab", b"abc", False),
+        ("starts", b"ab", b"abc", True),
+        ("starts", b"bc", b"abc", False),
+        ("ends", b"bc", b"abc", True),
+        ("ends", b"ab", b"abc", False),
+        ("contains", b"b", b"abc", True),
+        ("contains", b"x", b"abc", False),
+        ("regex", b"a.*", b"abc", None),
     ],
 )
 def test_a_filter_row_means_what_it_says(op, value, cell, meaning):

@@ -8,6 +8,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from playwright.sync_api import TimeoutError as Late
 from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
 from workbench.browser.slow_line import SlowLine
 from workbench.browser.test_flows import SAVE, command
@@ -48,8 +49,11 @@ def export(page: Page, file: str) -> Locator:
 
 
 def state(card: Locator, name: str) -> None:
-    """Wait until an export is in a state."""
-    card.locator(".badge", has_text=name).wait_for(timeout=120_000)
+    """Wait until an export is in a state; a failure tells what its card says."""
+    try:
+        card.locator(".badge", has_text=name).wait_for(timeout=120_000)
+    except Late as late:
+        raise AssertionError(f"not {name}; the card says: {card.inner_text()}") from late
 
 
 @pytest.mark.parametrize("again", ["at once", "after a reload"])
