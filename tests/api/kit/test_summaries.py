@@ -23,6 +23,12 @@ def test_numbers_are_counted_ordered_and_spread():
     ]  # fmt: skip
 
 
+def test_only_buckets_of_whole_numbers_begin_at_whole_numbers():
+    for kind in (ColumnKind.INTEGER, ColumnKind.UNSIGNED):
+        assert [each.lower for each in summarized(kind, [0, 1], buckets=10).buckets] == [0, 1]
+    assert summarized(ColumnKind.FLOAT, [0.0, 1.0], buckets=10).buckets[1].lower == 0.2
+
+
 @pytest.mark.parametrize("cells", [[], [None, None]])
 @pytest.mark.parametrize("kind", [ColumnKind.TEXT, ColumnKind.FLOAT, ColumnKind.TIMESTAMP])
 def test_a_column_without_values_has_no_figures_but_its_rows(kind, cells):

@@ -153,6 +153,15 @@ def test_a_runtime_field_is_read_only() -> None:
     assert found.columns["r"].sortable
 
 
+def test_a_column_says_where_its_value_stands_in_an_exported_row() -> None:
+    found = view(
+        {"properties": {"n": {"type": "long"}}, "runtime": {"r": {"type": "keyword"}}}, caps={"r": {"keyword": {}}}
+    )
+    assert {name: found.columns[name].path for name in ("n", "r", "_id", "_index", "_score")} == {
+        "n": ("_source", "n"), "r": (), "_id": ("_id",), "_index": ("_index",), "_score": (),
+    }  # fmt: skip
+
+
 def test_a_runtime_field_hides_the_mapped_one_of_its_name(wording: Wording) -> None:
     shadowed = {
         "properties": {"n": {"type": "long"}, "t": TEXT},
