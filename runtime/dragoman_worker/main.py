@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-BOOT = """import sys; sys.path.append(sys.argv[5]); from dragoman_worker.main import main; main()"""
+BOOT = """import sys; sys.path.append(sys.argv[4]); from dragoman_worker.main import main; main()"""
 """The program text of the child.
 
-Its arguments: the control and broker descriptors (see `socket_passing`), the host's pid, as JSON what the child may
-import of the host's environment, and the directory that holds this package.
+Its arguments: the control and broker descriptors (see `socket_passing`), the host's pid, and the directory that holds
+this package. The first frame of the control socket says, as JSON, what the child may import of the host's environment.
 """
 
 
@@ -21,17 +21,24 @@ def main() -> None:
     import gc
 
     gc.disable()  # most imported objects stay, and scanning them repeatedly costs 10 ms
+    import asyncio  # noqa: F401 - the host needs the time that this takes to find what the child may import
     import json
+    import os
+    import ssl  # noqa: F401 - as above
 
-    from . import import_finder
+    from . import frames, import_finder, socket_passing
 
-    import_finder.install(json.loads(sys.argv[4]), bootstrap=sys.argv[5])
+    control, broker = socket_passing.first_two(sys.argv[1:])
+    host_imports = frames.receive(control, limit=frames.FROM_HOST)
+    if host_imports is None:
+        os._exit(0)
+    import_finder.install(json.loads(host_imports), bootstrap=sys.argv[4])
     sys.dont_write_bytecode = False  # from here on, imported code is as trusted as the host itself
     from .late_tls import late_certificates
 
     with late_certificates():
-        from . import service, socket_passing
+        from . import service
     sys.dont_write_bytecode = True
     gc.freeze()
     gc.enable()
-    service.run(*socket_passing.first_two(sys.argv[1:]))
+    service.run(control, broker)

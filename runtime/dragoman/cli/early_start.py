@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # without typing, which the child need not wait for
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -40,14 +40,19 @@ def start_early(words: Sequence[str]) -> Spare | None:
         return None
     if None in (sys.stdin, sys.stdout, sys.stderr):  # its descriptors would take their place
         return None
-    from dragoman.folders import find_paths
+    from dragoman.sandbox.bare_process import Child
+
+    try:
+        child = Child()
+    except OSError:  # the command meets it again, and reports it
+        return None
+    from dragoman.folders import find_paths  # beside the start of the child, which waits for what these find
     from dragoman.sandbox.host_imports import find_host_imports
     from dragoman.sandbox.spare import Spare
     from dragoman_api.errors import DragomanError
 
     try:
-        spare = Spare(find_host_imports(find_paths().cache))
-        spare.fill()
-    except (DragomanError, OSError):  # the command meets it again, and reports it
+        return Spare(find_host_imports(find_paths().cache), started=child)
+    except (DragomanError, OSError):  # as above
+        child.discard()
         return None
-    return spare

@@ -1,16 +1,21 @@
-"""The bare process of a driver: started, not yet configured; a warm spare is one of these."""
+"""The bare process of a driver: started, not yet configured; a warm spare is one of these.
+
+A command starts it before all else, so this module and what it imports avoid `typing`, which takes as long to import as
+the rest of them together.
+"""
 
 from __future__ import annotations
 
-import json
 import os
+from contextlib import suppress
 from threading import Thread
-from typing import TYPE_CHECKING
 
+import dragoman_worker
 from dragoman_worker.main import BOOT
 
 from . import system
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
@@ -21,23 +26,34 @@ if TYPE_CHECKING:
 class Child:
     """One process with its two sockets and its log pipe."""
 
-    def __init__(self, host_imports: HostImports) -> None:
-        """Start the process, which imports what it trusts and then waits for its configuration.
+    def __init__(self) -> None:
+        """Start the process, which imports of the standard library what it needs and then waits for `admit`.
 
         Must be called in the thread that outlives the child: the kernel ends it together with that thread.
-
-        Args:
-            host_imports: The modules it may import.
 
         Raises:
             OSError: The process cannot be started.
         """
-        self.host_imports = host_imports
-        where = host_imports.modules["dragoman_worker"]
+        [package] = dragoman_worker.__path__
         self.process, self.control, self.broker, self.output = system.start(
-            BOOT, str(os.getpid()), json.dumps(host_imports.modules), where
+            BOOT,
+            str(os.getpid()),
+            os.path.dirname(package),  # noqa: PTH120 - pathlib takes long, too
         )
         self._pidfd = os.pidfd_open(self.process.pid) if hasattr(os, "pidfd_open") else -1
+
+    def admit(self, host_imports: HostImports) -> None:
+        """Tell the process once what it may import; it imports what it trusts and waits for its configuration.
+
+        A process that has ended is noticed later, by the one who talks to it.
+        """
+        import json
+
+        from dragoman_worker.frames import frame
+
+        self.control.settimeout(0)  # the frame is far smaller than the socket's buffer
+        with suppress(OSError):
+            self.control.sendall(frame(json.dumps(host_imports.modules).encode()))
 
     @property
     def alive(self) -> bool:

@@ -383,6 +383,8 @@ class Worker:
 
 def _spawn(host_imports: HostImports) -> Child:
     try:
-        return Child(host_imports)
+        child = Child()
     except OSError as error:
         raise SandboxError(f"the driver's process cannot be started: {error.strerror}") from error
+    child.admit(host_imports)
+    return child

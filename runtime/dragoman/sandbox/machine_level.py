@@ -46,10 +46,11 @@ def measured_level(folder: Path | None = None) -> SandboxReport:
 def tried_level(host_imports: HostImports) -> SandboxReport:
     """Try it with one process. Raises as `measured_level`. Blocks."""
     try:
-        child = Child(host_imports)
+        child = Child()
     except OSError as error:
         raise SandboxError(f"a driver's process cannot be started: {error.strerror}") from error
     try:
+        child.admit(host_imports)
         child.control.settimeout(SECONDS)
         config = configure(Launch(driver="", trees=()), host_imports)
         child.process.bound(config.lockdown)

@@ -9,8 +9,8 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from collections.abc import Callable

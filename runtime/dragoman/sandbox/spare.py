@@ -16,14 +16,18 @@ if TYPE_CHECKING:
 class Spare:
     """Keeps at most one child ready; for a Runtime that lives on, never for a one-shot command."""
 
-    def __init__(self, host_imports: HostImports) -> None:
+    def __init__(self, host_imports: HostImports, *, started: Child | None = None) -> None:
+        """Prepare a spare; `started` is a child that was started for it and is not admitted to its imports yet."""
         self.host_imports = host_imports
-        self._child: Child | None = None
+        self._child = started
+        if started is not None:
+            started.admit(host_imports)
 
     def fill(self) -> None:
         """Start the spare if there is none; it becomes warm by itself within 0.2 s."""
         if self._child is None:
-            self._child = Child(self.host_imports)
+            self._child = Child()
+            self._child.admit(self.host_imports)
 
     def take(self) -> Child | None:
         """Hand over the spare, or None if there is no live one."""
