@@ -13,7 +13,10 @@ import pytest
 from drivers.elasticsearch import rig as elasticsearch
 from drivers.weaviate import rig as weaviate
 
+from connect_proxy import ConnectProxy
 from dragoman.connections.curl_commands import LONGEST, CurlCommands
+from dragoman.sandbox.via import HttpProxy, parse_ssh
+from dragoman.secret_references import Reference
 from dragoman_api import CountRequest, Filter, HttpRequest, Insert, PageRequest, Profile, Sort
 from dragoman_api.connections import AuthScheme, Secrets, SslMode
 from dragoman_api.errors import UnsupportedOperationError
@@ -202,6 +205,38 @@ def test_what_curl_cannot_do_alike_is_said() -> None:
     made = of(Profile(name="a", type="x", host="h", port=1, ssl_mode=SslMode.VERIFY_CA), ca_file="/ca.pem")
     assert len(made.notes) == 2
     assert "--cacert /ca.pem" in made.command(HttpRequest("GET", "/"))
+
+
+@needs_curl
+@pytest.mark.parametrize("user", ["", "me"])
+async def test_an_http_proxy_is_asked_to_connect_whatever_the_environment_says(
+    certificates: Certificates, user: str
+) -> None:
+    far, password = "localhost", "pr$xy 'pass"
+    async with FakeElasticsearch() as plain, FakeElasticsearch(tls=certificates) as tls:
+        with ConnectProxy(names={far: "127.0.0.1"}, user=f"{user}:{password}" if user else "") as proxy:
+            via = HttpProxy(
+                host=proxy.host, port=proxy.port, user=user, password=Reference("env", "X") if user else None
+            )
+            secrets = {"SHOP_PROXY_USER": user, "SHOP_PROXY_PASSWORD": password} if user else {}
+            ports = []
+            for fake, more in ((plain, {}), (tls, {"ssl_mode": SslMode.VERIFY_IDENTITY})):
+                profile = elasticsearch.profile(fake.url.replace("127.0.0.1", far), **more)
+                ports.append(f"{far}:{profile.port}")
+                curl = of(profile, ca_file=str(certificates.ca), via=via)
+                assert list(curl.variables) == list(secrets)
+                command = curl.command(HttpRequest("GET", "/"))
+                assert json.loads(await run(command, NO_PROXY="*", **secrets))["tagline"]
+            assert proxy.targets == ports
+            assert [request.headers.get("Proxy-Authorization") for request in plain.requests] == [None]
+
+
+def test_an_ssh_tunnel_is_said_to_be_what_curl_cannot_use() -> None:
+    made = of(Profile(name="a", type="x", host="h", port=1), via=parse_ssh("me@bastion:2222"))
+    assert made.command(HttpRequest("GET", "/")) == "curl -X GET http://h:1/"
+    assert made.notes == (
+        "curl cannot use the SSH tunnel over me@bastion:2222: paste the commands there, after ssh -p 2222 me@bastion",
+    )
 
 
 @needs_curl

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Self
 
+from dragoman.sandbox.via import HttpProxy
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.http_settings import headers
 
 if TYPE_CHECKING:
+    from dragoman.sandbox.via import Via
     from dragoman_api.changes import HttpRequest
     from dragoman_api.connections import Profile
 
@@ -38,12 +40,13 @@ class CurlCommands:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, profile: Profile, *, ca_file: str = "") -> Self:
+    def of(cls, profile: Profile, *, ca_file: str = "", via: Via | None = None) -> Self:
         """Build the commands of a connection; no secret of the profile gets into them.
 
         Args:
             profile: The connection.
             ca_file: The path of its CA file, if it has one.
+            via: What is between this machine and its server.
         """
         prefix = re.sub(r"[^A-Z0-9]", "_", profile.name.upper())
         prefix = f"_{prefix}" if prefix[:1].isdigit() else prefix
@@ -55,6 +58,15 @@ class CurlCommands:
             options.append(f'-H {quote(f"{name}: ")}"${variable}"')
             variables[variable] = f"the value of the header {name}"
         notes = []
+        if isinstance(via, HttpProxy):
+            # CONNECT for plain HTTP, too, and whatever no_proxy says: both as dragoman does.
+            options.append(f"--proxy {quote(f'http://{via.address}')} --proxytunnel --noproxy ''")
+            if via.user:
+                user, password = f"{prefix}_PROXY_USER", f"{prefix}_PROXY_PASSWORD"
+                options.append(f'--proxy-user "${user}:${password}"')
+                variables |= {user: "the user name for the proxy", password: "the password for the proxy"}
+        elif via is not None:
+            notes.append(f"curl cannot use {via}: paste the commands there, after {via.command}")
         if profile.ssl_mode.https:
             checked = profile.ssl_mode.verifies and not profile.skip_tls_verification
             options += ([f"--cacert {quote(ca_file)}"] if ca_file else []) if checked else ["-k"]

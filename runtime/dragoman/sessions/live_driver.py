@@ -85,7 +85,7 @@ class LiveDriver:
         assert profile is not None
         self._profile = profile
         self.info = ConnectionInfo(name=profile.name, type=profile.type, host=profile.host, port=profile.port)
-        self.curl = CurlCommands.of(profile, ca_file=ca_file)
+        self.curl = CurlCommands.of(profile, ca_file=ca_file, via=launch.via)
         self.generation = generation
         self.server: Server
         self.incarnation = 0
