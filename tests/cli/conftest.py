@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import inspect
 import shutil
+import socket
+import threading
+from contextlib import suppress
 
 import pytest
 from anyio.from_thread import start_blocking_portal
@@ -11,6 +14,7 @@ from cli import demo_driver
 
 from command_line import Machine
 from dragoman.cli.options import Options
+from fake_network import CODE
 from wheelhouse import Driver, registry
 
 HOOKS = sorted(name for name, value in vars(demo_driver.Driver).items() if hasattr(value, "dragoman_impl"))
@@ -73,4 +77,32 @@ def empty(store, tmp_path):
     (house.home / "config").mkdir(parents=True)
     entry = f'[[registries]]\nname = "team"\nlocation = "{store}"\n'
     (house.home / "config" / "config.toml").write_text(entry)
+    return house
+
+
+@pytest.fixture
+def port():
+    """Yield the port of a server that says hello, as the driver of `greeted` wants it."""
+
+    def greet():
+        with suppress(OSError):
+            while True:
+                with listener.accept()[0] as sock:
+                    sock.sendall(b"hello\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=greet)
+        thread.start()
+        yield listener.getsockname()[1]
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+@pytest.fixture
+def greeted(tmp_path):
+    """Return a home in which a driver is installed that reaches a server as a command line tells it."""
+    driver = Driver(code=CODE, hooks=["connect", "describe_object"]).write(tmp_path / "wheels")
+    house = Machine(tmp_path / "home")
+    house("registry", "add", registry(tmp_path / "team", [driver]))
+    house("plugins", "install", "demo", "--yes")
     return house

@@ -5,15 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import socket
-import threading
-from contextlib import suppress
 
 import pytest
 
-import wheelhouse
-from command_line import Machine
-from fake_network import CODE, Names
+from fake_network import Names
 
 HOST = "es.example"
 
@@ -25,34 +20,13 @@ def names(monkeypatch) -> Names:
 
 
 @pytest.fixture
-def port():
-    """Yield the port of a server that says hello."""
-
-    def greet():
-        with suppress(OSError):
-            while True:
-                with listener.accept()[0] as sock:
-                    sock.sendall(b"hello\n")
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=greet)
-        thread.start()
-        yield listener.getsockname()[1]
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
-
-
-@pytest.fixture
-def house(tmp_path, names, port):
+def house(greeted, names, port):
     """Return a home with a connection whose name led to a public address when it was saved."""
-    driver = wheelhouse.Driver(code=CODE, hooks=["connect", "describe_object"]).write(tmp_path / "wheels")
-    made = Machine(tmp_path / "home")
-    made("registry", "add", wheelhouse.registry(tmp_path / "team", [driver]))
     names.answers[HOST] = ["8.8.8.8"]
-    made("connections", "add", "shop", "--type", "demo", "--host", HOST, "--port", port, "--yes")
+    greeted("connections", "add", "shop", "--type", "demo", "--host", HOST, "--port", port, "--yes")
     assert names.tried == ["8.8.8.8"]
     names.tried.clear()
-    return made
+    return greeted
 
 
 @pytest.mark.parametrize("consent", [(), ("--yes",)])

@@ -6,15 +6,11 @@ import json
 import os
 import re
 import signal
-import subprocess
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 
-from fakes.elasticsearch import FakeElasticsearch
+from clusters import begun, cluster_of, send
 from stranger import stranger
 
 pytestmark = pytest.mark.slow
@@ -24,11 +20,8 @@ ROWS = 2_060  # two parts
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Serve a fake from a thread of this process, so that a test can make it misbehave."""
-    with start_blocking_portal() as portal:
-        server = FakeElasticsearch(version="8.19.21")
-        with portal.wrap_async_context_manager(server):
-            yield server
+    with cluster_of("8.19.21") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +41,6 @@ def shell(machine, cluster, tmp_path):
     yield machine.beside(cwd=tmp_path)
     cluster.behave()
     send(cluster, "DELETE", "/big")
-
-
-def send(server, method, path, body=None):
-    data = body.encode() if isinstance(body, str) else json.dumps(body).encode() if body is not None else None
-    kind = {"Content-Type": "application/x-ndjson" if "_bulk" in path else "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(server.url + path, data, kind, method=method)) as answer:
-        return answer.read().decode()
 
 
 def stored(server):
@@ -85,25 +71,14 @@ def test_a_set_of_thousands_is_applied_and_taken_back_to_the_byte(shell, cluster
     assert stored(cluster) == before
 
 
-def begun(shell, server):
-    """Start a set against a server that stops answering after its first bulk request, and wait until it does."""
-    server.requests.clear()
-    server.misbehave("hang", on="/big/_bulk", after=1)
-    process = subprocess.Popen(
-        shell.words("apply", "shop", "c.ndjson", "--undo", "u.ndjson"), env=shell.variables(), cwd=shell.cwd,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    for _ in range(900):
-        if len([each for each in server.requests if each.path == "/big/_bulk"]) > 1:
-            return process
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    raise AssertionError("it never came to a second request")
+def hung(shell, server):
+    """Start a set against a server that stops answering after its first bulk request."""
+    return begun(shell, server, "apply", "shop", "c.ndjson", "--undo", "u.ndjson", path="/big/_bulk", after=1)
 
 
 def test_a_set_that_is_killed_leaves_an_undo_file_that_takes_back_what_was_applied(shell, cluster):
     before, _ = stored(cluster), write(shell)
-    process = begun(shell, cluster)
+    process = hung(shell, cluster)
     process.kill()
     process.communicate(timeout=30)
     cluster.behave()
@@ -116,7 +91,7 @@ def test_a_set_that_is_killed_leaves_an_undo_file_that_takes_back_what_was_appli
 
 def test_a_driver_that_is_killed_leaves_unknown_outcomes_and_nothing_lost(shell, cluster):
     before, count = stored(cluster), write(shell)
-    process = begun(shell, cluster)
+    process = hung(shell, cluster)
     [worker] = [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/stat")

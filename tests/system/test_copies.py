@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 
-from fakes.elasticsearch import FakeElasticsearch
+from clusters import cluster_of, send
 from stranger import stranger
 
 pytestmark = pytest.mark.slow
@@ -18,10 +16,8 @@ ROWS = 2_500
 
 @pytest.fixture(scope="module")
 def clusters():
-    with start_blocking_portal() as portal:
-        old, new = FakeElasticsearch(version="7.10.2"), FakeElasticsearch(version="8.19.21")
-        with portal.wrap_async_context_manager(old), portal.wrap_async_context_manager(new):
-            yield old, new
+    with cluster_of("7.10.2") as old, cluster_of("8.19.21") as new:
+        yield old, new
 
 
 @pytest.fixture(scope="module")
@@ -44,13 +40,6 @@ def shell(machine, clusters, tmp_path):
     for cluster in clusters:
         cluster.behave()
         send(cluster, "DELETE", "/orders")
-
-
-def send(server, method, path, body=None):
-    data = body.encode() if isinstance(body, str) else json.dumps(body).encode() if body is not None else None
-    kind = {"Content-Type": "application/x-ndjson" if "_bulk" in path else "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(server.url + path, data, kind, method=method)) as answer:
-        return answer.read().decode()
 
 
 def stored(server):

@@ -5,14 +5,10 @@ from __future__ import annotations
 import json
 import re
 import signal
-import subprocess
-import time
-import urllib.request
 
 import pytest
-from anyio.from_thread import start_blocking_portal
 
-from fakes.elasticsearch import FakeElasticsearch
+from clusters import begun, cluster_of, send
 from stranger import stranger
 
 pytestmark = pytest.mark.slow
@@ -22,11 +18,8 @@ ROWS = 3_050
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Serve a fake from a thread of this process, so that a test can make it misbehave."""
-    with start_blocking_portal() as portal:
-        server = FakeElasticsearch(version="8.19.21")
-        with portal.wrap_async_context_manager(server):
-            yield server
+    with cluster_of("8.19.21") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +41,6 @@ def shell(machine, cluster, tmp_path):
     send(cluster, "DELETE", "/big")
 
 
-def send(server, method, path, body=None):
-    data = json.dumps(body).encode() if body is not None else None
-    kind = {"Content-Type": "application/json"}
-    with urllib.request.urlopen(urllib.request.Request(server.url + path, data, kind, method=method)) as answer:
-        return answer.read().decode()
-
-
 def stored(server):
     """Return the numbers of all rows."""
     send(server, "POST", "/big/_refresh")
@@ -63,20 +49,10 @@ def stored(server):
     return sorted(hit["_source"]["n"] for hit in answer["hits"]["hits"])
 
 
-def begun(shell, server, *words, kind="hang"):
-    """Start a load against a server that stops answering after some bulk requests, and wait until it does."""
-    server.requests.clear()
-    server.misbehave(kind, on="/big/_bulk", after=3)
-    process = subprocess.Popen(
-        shell.words("import", "shop", "big", "rows.ndjson", "--batch", "200", *words), env=shell.variables(),
-        cwd=shell.cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    for _ in range(900):
-        if len([each for each in server.requests if each.path == "/big/_bulk"]) > 4:
-            return process
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    raise AssertionError("it never came so far")
+def stopped(shell, server, *words, kind="hang"):
+    """Start a load against a server that stops answering after some bulk requests."""
+    load = ("import", "shop", "big", "rows.ndjson", "--batch", "200", *words)
+    return begun(shell, server, *load, path="/big/_bulk", after=3, kind=kind)
 
 
 def resumed(shell, *words, code=0):
@@ -84,7 +60,7 @@ def resumed(shell, *words, code=0):
 
 
 def test_a_load_that_is_killed_is_resumed_without_a_row_too_many_or_too_few(shell, cluster):
-    process = begun(shell, cluster, "--id", "sku")
+    process = stopped(shell, cluster, "--id", "sku")
     process.kill()
     process.communicate(timeout=30)
     cluster.behave()
@@ -96,7 +72,7 @@ def test_a_load_that_is_killed_is_resumed_without_a_row_too_many_or_too_few(shel
 
 
 def test_rows_without_ids_that_were_under_way_are_told_as_in_doubt_and_never_doubled(shell, cluster):
-    process = begun(shell, cluster)
+    process = stopped(shell, cluster)
     process.kill()
     process.communicate(timeout=30)
     cluster.behave()
@@ -114,7 +90,7 @@ def test_rows_without_ids_that_were_under_way_are_told_as_in_doubt_and_never_dou
 
 
 def test_an_interrupted_load_goes_on_by_the_command_it_names(shell, cluster):
-    process = begun(shell, cluster, "--id", "sku")
+    process = stopped(shell, cluster, "--id", "sku")
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)
     assert process.returncode == 130, said
@@ -126,7 +102,7 @@ def test_an_interrupted_load_goes_on_by_the_command_it_names(shell, cluster):
 
 
 def test_a_server_that_dies_leaves_counts_the_exit_code_and_a_way_to_go_on(shell, cluster):
-    process = begun(shell, cluster, "--id", "sku", kind="drop")
+    process = stopped(shell, cluster, "--id", "sku", kind="drop")
     cluster.misbehave("drop")
     _, said = process.communicate(timeout=50)
     assert process.returncode == 3, said
