@@ -50,6 +50,20 @@ def main() -> None:
             baseline=INTERPRETER,
             target="400 ms",
         )
+        line = {"_DRAGOMAN_COMPLETE": "zsh_complete", "COMP_LINE": "dragoman page shop books --filter 'pri"}
+        command = [sys.executable, "-m", "dragoman"]
+
+        def complete() -> None:
+            done = subprocess.run(command, check=False, capture_output=True, env={**environment, **line}, text=True)
+            if "price >= " not in done.stdout:
+                raise SystemExit(f"it is not completed: {done.stdout}{done.stderr}")
+
+        report(
+            "Completion in a shell, a column from the names kept",
+            measure({INTERPRETER: start_interpreter, "a line's last word": complete}, rounds=15),
+            baseline=INTERPRETER,
+            target="150 ms",
+        )
         sides = {INTERPRETER: start_interpreter, "install and page": from_nothing}
         if uv := shutil.which("uv"):  # for orientation: it checks, confines and syncs nothing
             [wheel] = (ROOT / "runtime/dragoman/bundled").rglob("*.whl")

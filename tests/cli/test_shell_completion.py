@@ -111,14 +111,12 @@ def test_what_cannot_be_typed_is_not_offered_and_the_rest_is_one_word(own):
         "=trap", "=trb;touch owned", "=trb$(touch owned)", "=tr*",
     ]  # fmt: skip
     assert asked(own, 'dragoman page strange "tr', word='"tr') == ["=trap", "=trb;touch owned", "=tr*"]
-    for shell, at in (("zsh", "3"), ("fish", "tr")):
-        out = own.process(
-            _DRAGOMAN_COMPLETE=f"{shell}_complete", COMP_WORDS="dragoman page strange tr", COMP_CWORD=at
-        ).out
+    for shell in ("zsh", "fish"):
+        out = own.process(_DRAGOMAN_COMPLETE=f"{shell}_complete", COMP_LINE="dragoman page strange tr").out
         assert "\x1b" not in out
-        assert all(name in out for name in ["trap", *HOSTILE])
-        assert "seen now" in out
-    assert "plain,trap\tseen now" in out
+        assert [line.split("\t") for line in out.splitlines()] == [
+            ["word", name, "seen now"] for name in ["trap", *HOSTILE]
+        ]
 
 
 def test_what_is_kept_is_bounded(own, monkeypatch):
@@ -155,25 +153,54 @@ def test_completion_imports_little_and_is_fast(seen):
     assert min(seconds) < 0.15
 
 
+def needed(shell):
+    """Skip, loudly, without a shell; fail where continuous integration has installed them."""
+    if shutil.which(shell) is None:
+        assert "REQUIRE_SHELLS" not in os.environ, f"{shell} is required here"
+        pytest.skip(f"NOT SHOWN HERE: {shell} is not installed")
+
+
 @pytest.fixture
-def bash(own, tmp_path):
-    """Return a real bash in which the script has been evaluated."""
+def path(tmp_path):
+    """Return a PATH on which the command is found."""
     program = tmp_path / "bin/dragoman"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dragoman "$@"\n')
     program.chmod(0o755)
-    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    return f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+
+
+@pytest.fixture
+def bash(own, tmp_path, path):
+    """Return a real bash in which the script has been evaluated."""
+    needed("bash")
     shell = Screen(
         own.beside(cwd=tmp_path), program=["bash", "--norc", "--noprofile", "-i"], PATH=path, PS1="shop> ",
         HISTFILE="/dev/null", INPUTRC="/dev/null",
     )  # fmt: skip
-    shell.run('eval "$(dragoman completion bash)"')
-    yield shell
-    shell.kill()
+    try:
+        shell.run('eval "$(dragoman completion bash)"')
+        yield shell
+    finally:
+        shell.kill()
+
+
+@pytest.fixture
+def zsh(own, tmp_path, path):
+    """Return a real zsh in which the script has been evaluated."""
+    needed("zsh")
+    shell = Screen(
+        own.beside(cwd=tmp_path), program=["zsh", "-f", "-i"], PATH=path, PS1="shop> ", HISTFILE="/dev/null",
+    )  # fmt: skip
+    try:
+        shell.run("autoload -Uz compinit; compinit -u -D")
+        shell.run('eval "$(dragoman completion zsh)"')
+        yield shell
+    finally:
+        shell.kill()
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_a_real_bash_completes_and_quotes(seen, bash, tmp_path):
     bash.type("dragoman page sh\tbo\t--fil\t'pri\t", enter=False)
     bash.until("dragoman page shop books --filter 'price")
@@ -193,9 +220,99 @@ def test_a_real_bash_completes_and_quotes(seen, bash, tmp_path):
     assert b"\x1b]0;" not in bash.raw
 
 
+@pytest.mark.slow
+def test_a_real_zsh_completes_and_quotes(seen, zsh, tmp_path):
+    zsh.type("dragoman page sh\tbo\t--fil\t'pri\t", enter=False)
+    zsh.until("dragoman page shop books --filter 'price")
+    zsh.type(">=\t5' --sort=pr\t", enter=False)
+    zsh.until("--filter 'price >= 5' --sort=price")
+    zsh.type("--form\tc\t-x", enter=False)
+    zsh.until("--sort=price --format csv -x")
+    zsh.press("ctrl-u")
+    zsh.type("dragoman insert shop books --set pri\t5", enter=False)
+    zsh.until("--set price=5")  # no space before the value
+    zsh.press("ctrl-u")
+    (tmp_path / "changes.ndjson").touch()
+    zsh.type("dragoman apply shop cha\t--home=b\t", enter=False)
+    zsh.until("dragoman apply shop changes.ndjson --home=bin/")
+    zsh.press("ctrl-u")
+    zsh.type("dragoman page shop \t", enter=False)
+    zsh.until("orders  (seen now)")
+    zsh.press("ctrl-u")
+    zsh.run("dragoman connections add strange --type demo --port 3 --yes")
+    zsh.run("dragoman objects strange")
+    zsh.type("dragoman page strange trb\\;\t", enter=False)
+    zsh.until("trb\\;touch\\ owned")
+    zsh.press("enter")
+    zsh.until("'trb;touch owned'")
+    assert not (tmp_path / "owned").exists()
+    assert b"\x1b]0;" not in zsh.raw
+
+
+@pytest.fixture
+def fish(own, tmp_path, path):
+    """Return what a real fish suggests for each of some lines, as pairs of a word and a remark."""
+    needed("fish")
+
+    def ask(*lines):
+        script = "dragoman completion fish | source; for line in $argv; complete -C $line; echo ---; end"
+        done = subprocess.run(
+            ["fish", "--no-config", "-c", script, *lines], env=own.variables(PATH=path, HOME=str(tmp_path)),
+            cwd=tmp_path, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stderr == ""
+        return [
+            [tuple(line.split("\t")) for line in part.splitlines() if line] for part in done.stdout.split("---\n")[:-1]
+        ]
+
+    return ask
+
+
+@pytest.mark.slow
+def test_a_real_fish_completes(seen, fish, tmp_path):
+    (tmp_path / "changes.ndjson").touch()
+    seen("connections", "add", "strange", "--type", "demo", "--port", "3", "--yes")
+    seen("objects", "strange")
+    asked = {
+        "dragoman page sh": [("shop",)],
+        "dragoman page shop ": [("books", "seen now"), ("orders", "seen now")],
+        "dragoman page shop books --sort -p": [("-price", "double, seen now")],
+        "dragoman page shop books --filter 'pr": [("price = ", "double, seen now"), ("price >= ", "double, seen now")],
+        "dragoman page shop books --filter 'price = 1' --sort=pr": [("--sort=price", "double, seen now")],
+        "dragoman insert shop books --set pri": [("price=", "double, seen now")],
+        "dragoman page shop books --format=c": [("--format=csv",)],
+        "X=1 dragoman coun": [("count", "Count rows exactly.")],
+        "dragoman apply shop cha": [("changes.ndjson",)],
+        "dragoman page --home=b": [("--home=bin/", "Directory")],
+        "dragoman page strange tr": [(name, "seen now") for name in ["trap", *HOSTILE]],
+        "dragoman page nobody ": [],
+    }
+    assert dict(zip(asked, fish(*asked), strict=True)) == asked
+
+
+@pytest.mark.slow
+def test_a_real_fish_quotes_what_it_inserts(own, tmp_path, path, fish):
+    own("connections", "add", "strange", "--type", "demo", "--port", "3", "--yes")
+    own("objects", "strange")
+    shell = Screen(
+        own.beside(cwd=tmp_path), program=["fish", "--no-config", "-i"], PATH=path, HOME=str(tmp_path), columns=160,
+    )  # fmt: skip
+    try:
+        shell.type("function fish_prompt; echo 'shop> '; end; dragoman completion fish | source")
+        shell.ready()
+        shell.type("dragoman page strange trb\\;\t", enter=False)
+        shell.until("trb\\;touch\\ owned")
+        shell.press("enter")
+        shell.until("'trb;touch owned'")
+        assert not (tmp_path / "owned").exists()
+        assert b"\x1b]0;trb" not in shell.raw
+    finally:
+        shell.kill()
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_of_a_shell_is_one_that_it_can_read(own, shell):
     script = own("completion", shell).out
     assert f"_DRAGOMAN_COMPLETE={shell}_complete" in script
-    if shutil.which(shell):
-        subprocess.run([shell, "-n", "-c", script], check=True)
+    needed(shell)
+    subprocess.run([shell, "-n", "-c", script], check=True)

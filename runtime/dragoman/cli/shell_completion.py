@@ -1,7 +1,8 @@
 """Completion in bash, zsh and fish: the scripts, and how each shell gets its suggestions.
 
 A name of a server is one word of a command line, whatever it holds: bash inserts it as it stands, so it is quoted here.
-zsh and fish quote it themselves.
+zsh and fish quote it themselves. Their scripts are our own, since those of click know nothing of a word that goes on,
+or of an option and its value in one word.
 """
 
 from __future__ import annotations
@@ -50,6 +51,48 @@ _dragoman_complete() {
         %(complete_var)s=bash_complete "$1" 2>/dev/null)
 }
 complete -o nosort -F _dragoman_complete %(prog_name)s
+"""
+
+_ZSH = """\
+#compdef %(prog_name)s
+_dragoman_complete() {
+    local kind word about
+    local -a whole told open opened
+    while IFS=$'\\t' read -r kind word about; do
+        case $kind in
+            word) whole+=("$word"); told+=("$word${about:+  ($about)}") ;;
+            open) open+=("$word"); opened+=("$word${about:+  ($about)}") ;;
+            file) [[ -z $about ]] || compset -P '*='; _files ;;
+            dir) [[ -z $about ]] || compset -P '*='; _files -/ ;;
+        esac
+    done < <(%(complete_var)s=zsh_complete COMP_LINE="${(j: :)words[1,CURRENT-1]} $QIPREFIX$IPREFIX$PREFIX" \\
+        "${(Q)words[1]/#\\~/$HOME}" 2>/dev/null)
+    (( ! $#whole )) || compadd -U -V dragoman -l -d told -a whole
+    (( ! $#open )) || compadd -U -S '' -V dragoman -l -d opened -a open
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
+    _dragoman_complete "$@"
+else
+    compdef _dragoman_complete %(prog_name)s
+fi
+"""
+
+_FISH = """\
+function _dragoman_complete
+    set -l line (commandline -cp | string collect)
+    for found in (env %(complete_var)s=fish_complete COMP_LINE=$line %(prog_name)s 2>/dev/null)
+        set -l parts (string split \\t -- $found)
+        switch $parts[1]
+            case file
+                string join \\n -- $parts[3](__fish_complete_path $parts[2])
+            case dir
+                string join \\n -- $parts[3](__fish_complete_directories $parts[2])
+            case '*'
+                printf '%%s\\t%%s\\n' $parts[2] $parts[3]
+        end
+    end
+end
+complete --command %(prog_name)s --no-files --keep-order --arguments '(_dragoman_complete)'
 """
 
 
@@ -111,18 +154,37 @@ def _listed(items: Sequence[tuple[str, str]]) -> list[str]:
     return [f"={value}{' ' * (widest - width_of(value))}{f'  ({about})' if about else ''}" for value, about in items]
 
 
+class _Lines(_Known):
+    """What zsh and fish share: a line for each suggestion, of kind, word and remark, with tabs between them."""
+
+    def complete(self) -> str:
+        """Return the lines; that of a file or a folder holds what of its path is typed, and the option before it."""
+        words, last = split(os.environ.get("COMP_LINE", ""))
+        while words and "=" in words[0]:  # variables before the command
+            words.pop(0)
+        option = last.text[: last.text.find("=") + 1] if last.text.startswith("--") else ""
+        lines = []
+        for item in self.get_completions(words[1:], last.text):
+            if item.type == "plain":
+                parts = ("open" if item.goes_on else "word", f"{option}{item.value}", item.help or "")
+            else:
+                parts = (item.type, item.value, option)
+            lines.append("\t".join(" ".join(part.split("\t")) for part in parts))
+        return "\n".join(lines)
+
+
 @add_completion_class
-class Zsh(_Known, ZshComplete):
+class Zsh(_Lines, ZshComplete):
     """Completion in zsh."""
 
+    source_template = _ZSH
+
 
 @add_completion_class
-class Fish(_Known, FishComplete):
-    """Completion in fish; a suggestion may contain commas."""
+class Fish(_Lines, FishComplete):
+    """Completion in fish."""
 
-    source_template = FishComplete.source_template.replace('string split ","', 'string split --max 1 ","').replace(
-        "echo $metadata[2]", "printf '%%s\\n' $metadata[2]"
-    )
+    source_template = _FISH
 
 
 def script(cli: click.Command, shell: str) -> str:
