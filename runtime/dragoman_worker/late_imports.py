@@ -1,7 +1,7 @@
 """Modules that the trusted imports name and a driver's client hardly ever uses: they are loaded on first use.
 
 aiohttp reads proxies from the environment and parses e-mail headers, and anyio has TCP streams; together these modules
-take an eighth of a driver's cold start. Each name below is a stand-in for the real one, which it becomes when it is
+take a sixth of the trusted imports. Each name below is a stand-in for the real one, which it becomes when it is
 called, asked for an attribute, subclassed or tested for. Any other name of these modules loads its module at once.
 """
 
@@ -24,6 +24,8 @@ LATE = {
     "TraceRequestChunkSentParams TraceRequestEndParams TraceRequestExceptionParams TraceRequestHeadersSentParams "
     "TraceRequestRedirectParams TraceRequestStartParams TraceResponseChunkReceivedParams",
     "anyio._core._sockets": "convert_ipv6_sockaddr",
+    "anyio._core._streams": "create_memory_object_stream",
+    "attr.validators": "",
     "email.parser": "HeaderParser",
     "email.policy": "HTTP",
     "urllib.request": "getproxies proxy_bypass",
@@ -47,6 +49,9 @@ class LateName:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real(), name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._real()[key]
 
     def __mro_entries__(self, _bases: tuple[Any, ...]) -> tuple[type, ...]:
         return (self._real(),)

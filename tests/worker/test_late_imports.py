@@ -28,7 +28,8 @@ def test_none_of_them_is_loaded_by_the_imports_and_each_can_be_imported_then() -
 
 def test_what_stands_in_for_a_name_is_the_real_one_when_it_is_used() -> None:
     checks = """
-import aiohttp.helpers, anyio
+import aiohttp.helpers, anyio, anyio.abc, attr, attr.validators
+assert attr.validators.instance_of(int)
 assert aiohttp.helpers.parse_content_type('text/html; charset=utf-8')[0] == 'text/html'
 assert isinstance(aiohttp.helpers.getproxies(), dict)
 class Own(aiohttp.TraceConfig): pass
@@ -37,6 +38,13 @@ assert issubclass(Own, aiohttp.tracing.TraceConfig) and isinstance(Own(), aiohtt
 assert issubclass(Own, aiohttp.TraceConfig)
 assert aiohttp.DigestAuthMiddleware(login='a', password='b')
 async def session():
+    send, receive = anyio.create_memory_object_stream[int](1)
+    await send.send(1)
+    assert await receive.receive() == 1
+    send.close(), receive.close()
+    async with await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0) as listener: assert listener
+    task = __import__("anyio.to_thread").to_thread.run_sync(len, "ab")
+    assert await task == 2
     async with aiohttp.ClientSession(trace_configs=[aiohttp.TraceConfig()]): pass
 anyio.run(session)
 print('real')
