@@ -244,7 +244,13 @@ class Runtime:
                 self.prewarm()
             self._tell_opened(driver)
             limit = self.settings.guards.of(name).limits
-            yield Session(driver, emit=self._bus.emit, keep_alive=self.settings.keep_alive, limit=limit)
+            yield Session(
+                driver,
+                emit=self._bus.emit,
+                keep_alive=self.settings.keep_alive,
+                limit=limit,
+                time_zone=self.settings.time_zone,
+            )
         finally:
             try:
                 await driver.__aexit__(None, None, None)

@@ -129,6 +129,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         allow_stale: Accept a registry's expired signatures; each use is recorded in the audit log.
         queries: A folder of saved queries that a team shares, one TOML file each; empty for none.
         keep_alive: Seconds for which an interrupted export can be resumed, where the server must hold something for it.
+        time_zone: Where ``today``, ``this week`` and other relative times of a filter begin: ``Europe/Berlin``.
     """
 
     sandbox: Literal["auto", "require", "off"] = "auto"
@@ -138,6 +139,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     allow_stale: bool = False
     queries: str = ""
     keep_alive: Annotated[int, msgspec.Meta(ge=1)] = 300
+    time_zone: str = "UTC"
 
 
 _PART = r"""(?:(?<![\w-])[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""

@@ -34,7 +34,7 @@ class Driver:
     @hookimpl
     async def describe_object(self, name):
         columns = [
-            Column(name="time", type="timestamp", role="time", written="insert"),
+            Column(name="time", type="timestamp", kind="timestamp", role="time", written="insert"),
             Column(name="host", type="tag", role="key", written="never", reasons={"any": "tags are ANDed"}),
         ]
         time = None if name == "logs" else TimeColumn(column="time", window=3600)
@@ -42,7 +42,8 @@ class Driver:
 
     @hookimpl
     async def compile_filter(self, request):
-        return CompiledFilter(object=request.object, body="", rows=[Explanation(row=0, clause="x")])
+        body = " ".join(str(each.value) for each in request.rows)
+        return CompiledFilter(object=request.object, body=body, rows=[Explanation(row=0, clause=body or "x")])
 
     @hookimpl
     async def fetch_page(self, request):
@@ -51,8 +52,10 @@ class Driver:
         if request.cursor not in (None, "next"):
             raise QueryError("the cursor is not one of this query", hint="read the first page", code="cursor-invalid")
         span = [request.time.since, request.time.until] if request.time else [None, None]
-        cells = [[*span, request.revision, request.residual, request.offset]]
-        columns = [Column(name=name, type="text") for name in ("since", "until", "revision", "residual", "offset")]
+        body = request.filter.body if request.filter else None
+        cells = [[*span, request.revision, request.residual, request.offset, body]]
+        names = ("since", "until", "revision", "residual", "offset", "filter")
+        columns = [Column(name=name, type="text") for name in names]
         revision = request.revision or "r7"
         more = 'a "b" $(c)' if request.object == "logs" else "next"
         return Page(columns=columns, cells=cells, offset=request.offset, next=more, revision=revision)
@@ -116,7 +119,7 @@ def test_all_pages_of_the_shell_show_one_revision_and_keep_span_and_residual(tim
     assert len(pages) == 3
     for page, (revision, offset) in zip(pages, [("", 0), ("r7", 1), ("r7", 2)], strict=True):
         assert f'"since":"2026-11-23T00:00:00Z","until":null,"revision":"{revision}","residual":50' in page
-        assert f'"offset":{offset}}}' in page
+        assert f'"offset":{offset},' in page
 
 
 @pytest.mark.parametrize("words", ["", "--since -1h", "--since -2h --until now-1h"])
@@ -136,6 +139,39 @@ def test_the_hint_to_the_next_page_names_the_instants_of_this_one(timed):
     assert said is not None
     found = timed("page", "shop", "db/cpu", *said[1].split(), "--json").json
     assert found["time"]["since"] == said[1].split()[1]
+
+
+RELATIVE = "--filter 'time in last 1h' --all-time"
+
+
+def test_the_pages_of_a_walk_count_relative_times_from_one_instant(timed):
+    """In the shell, by the printed hint, and by `now` of a page as JSON."""
+    done = timed("open", "shop", typed=f"page db/mem --json {RELATIVE}\nnext --json\n")
+    first, following = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
+    assert first["rows"][0]["filter"].endswith(f"/{first['now']}']")
+    assert (following["now"], following["rows"][0]["filter"]) == (first["now"], first["rows"][0]["filter"])
+    words = ["page", "shop", "db/mem", *shlex.split(RELATIVE)]
+    shown = timed(*words, "--explain")
+    hint = shlex.split(re.search(r"next: (--now \S+ --cursor next)", shown.err)[1])
+    assert timed(*words, *hint, "--json").json["rows"][0]["filter"] in shown.out
+    assert "note[relative-time]: time: filter row 1: 'last 1h' is " in shown.err
+    last = timed(*words, "--last", "--json").json
+    assert last["now"] == last["rows"][0]["filter"].partition("/")[2].removesuffix("']")
+
+
+@pytest.mark.parametrize("command", ["page", "count", "export"])
+def test_an_instant_to_count_from_is_taken_by_every_command_that_reads(timed, command):
+    done = timed(command, "shop", "db/cpu", *shlex.split(RELATIVE), "--now", "2026-11-23T12:00:00Z")
+    assert "'last 1h' is 2026-11-23T11:00:00Z to before 2026-11-23T12:00:00Z, in UTC" in done.err
+    assert "not an instant" in timed(command, "shop", "db/cpu", "--now", "soon", code=2).err
+
+
+def test_a_saved_query_counts_from_each_call_anew(timed):
+    timed("page", "shop", "db/cpu", *shlex.split(RELATIVE), "--save-as", "recent")
+    assert "last 1h" in timed("queries", "show", "shop", "recent").out
+    found = [timed("page", "shop", "@recent", "--all-time", "--json").json for _ in range(2)]
+    assert found[0]["now"] < found[1]["now"]
+    timed("queries", "remove", "shop", "recent")
 
 
 def test_a_printed_cursor_can_be_pasted_into_a_shell(timed):

@@ -12,7 +12,7 @@ from dragoman_api.cells import exact_number
 from dragoman_api.exports import ExportForm
 
 from .calls import KINDS, Call
-from .columns import LISTS, PATTERNS, VALUELESS, Column, MisfitError, Text
+from .columns import LISTS, PATTERNS, VALUELESS, Column, MisfitError, Place, Text
 from .documents import Digits, parsed
 
 if TYPE_CHECKING:
@@ -32,6 +32,15 @@ INSTANTS = (
 )  # fmt: skip
 FINE = ("2024-01-05T10:00:00.123456788Z", "2024-01-05T10:00:00.123456789Z", "2024-02-01T00:00:00.000000001Z")
 """Bounds of ranges of time; the finer ones are for columns with nanoseconds."""
+
+CIRCLES = (
+    "52.5,4.75,10m", "52.5,4.75,100km", "52.52,13.405,1km", "52.52,13.405,5km", "0,180,100km", "90,0,10km",
+    "-10,0,20000km", "0,0,1m", "1,1,157249m", "-33.9,151.2,30km",
+)  # fmt: skip
+BOXES = (
+    "52,13,53,14", "52.52,13.405,52.52,13.405", "-90,-180,90,180", "-10,170,10,-170", "-10,-180,10,-170", "-11,-1,-9,1",
+    "0,0,0,0", "53,13,52,14",
+)  # fmt: skip
 
 
 def call(
@@ -107,11 +116,15 @@ def row(chance: Random, columns: dict[str, Column], parts: Sequence[str]) -> Fil
     if isinstance(column, Text):
         usual += [Op.EMPTY, Op.NOT_EMPTY]
         usual = list(PATTERNS) if chance.random() < 0.4 else usual
+    if isinstance(column, Place):
+        usual = [Op.NEAR, Op.NEAR, Op.IN_BOX, Op.IN_BOX, Op.NULL, Op.NOT_NULL]
     op = chance.choice(usual if chance.random() < 0.95 else list(Op))
     case = chance.choice((None, None, None, True, False))
     group = "1" if column.nested and chance.random() < 0.5 else None
     if op in VALUELESS:
         return Filter(column.name, op, group=group)
+    if op in (Op.NEAR, Op.IN_BOX):
+        return Filter(column.name, op, chance.choice(CIRCLES if op is Op.NEAR else BOXES), group=group)
     if op in LISTS:
         value: Any = chance.sample(list(column.operands), min(len(column.operands), chance.randint(1, 4)))
     elif op is Op.BETWEEN:

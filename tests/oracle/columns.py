@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import math
 import re
 import struct
 from contextlib import suppress
@@ -279,6 +280,61 @@ class Address(Column):
         return int(network.network_address) + mapped, int(network.broadcast_address) + mapped
 
 
+@dataclass(frozen=True, kw_only=True)
+class Place(Column):
+    """A column of points, in degrees.
+
+    Attributes:
+        radius: Of the sphere on which distances are measured, in metres.
+        margin: Within so many metres of a border, a point may count as on either side.
+    """
+
+    sortable: bool = False
+    radius: float = 6_371_008.7714
+    margin: float = 0.03
+
+    def meaning(self, stored: Any) -> tuple[float, float]:
+        try:
+            if isinstance(stored, dict):
+                latitude, longitude = (stored.get(short, stored.get(long)) for short, long in _DEGREES)
+            else:
+                latitude, longitude = stored.split(",")
+            return float(latitude), float(longitude)
+        except (AttributeError, TypeError, ValueError):
+            raise MisfitError(f"{stored!r} is no point") from None
+
+    def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        if op not in (Op.NEAR, Op.IN_BOX):
+            return super().found(op, row, held, said)
+        test = self._near if op is Op.NEAR else self._in_box
+        answers = [test(at, str(row.value)) for at in self.read(held)]
+        return some([None if each is None and "border" in said.admits else bool(each) for each in answers])
+
+    def _near(self, at: tuple[float, float], operand: str) -> Maybe:
+        latitude, longitude, distance = operand.split(",")
+        metres = float(distance.removesuffix("km")) * 1_000 if distance.endswith("km") else float(distance[:-1])
+        one, two = (
+            (math.cos(a) * math.cos(b), math.cos(a) * math.sin(b), math.sin(a))
+            for a, b in (map(math.radians, each) for each in (at, (float(latitude), float(longitude))))
+        )
+        away = 2 * self.radius * math.asin(min(1.0, math.dist(one, two) / 2))
+        return None if abs(away - metres) <= self.margin else away < metres
+
+    def _in_box(self, at: tuple[float, float], operand: str) -> Maybe:
+        south, west, north, east = map(float, operand.split(","))
+        slack = self.margin / 100_000
+        sides = (at[0] - south, north - at[0], *((at[1] - west, east - at[1]) if west <= east else ()))
+        if west > east and not at[1] >= west and not at[1] <= east:
+            return False
+        if min(sides) < -slack:
+            return False
+        near = (*sides, *(at[1] - west, at[1] - east)[: 2 * (west > east)])
+        return None if min(map(abs, near)) <= slack else True
+
+
+_DEGREES = (("lat", "latitude"), ("lon", "longitude"))
+
+
 def _has_decimals(stored: Any) -> bool:
     try:
         return Decimal(str(stored)) % 1 != 0
@@ -291,6 +347,11 @@ _ISO = re.compile(
 )
 _MONTH = re.compile(r"\d{4}(-\d\d)?")
 """A month or a year, which a filter takes whole, whatever the formats of the column are."""
+_STAMP = r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d))"
+PERIOD = re.compile(f"{_STAMP}/{_STAMP}")
+"""A period, as the host writes it in place of `today`: up to the instant after its last one."""
+_ROUNDED = re.compile(rf"{_STAMP}\|\|(?:([+-]\d+)d)?/([dM])")
+"""Date maths that end with a rounding."""
 _OWN = {
     "yyyy-MM-dd": r"(?P<y>\d{4})-(?P<m>\d\d)-(?P<d>\d\d)",
     "dd.MM.yyyy": r"(?P<d>\d\d)\.(?P<m>\d\d)\.(?P<y>\d{4})",
@@ -331,11 +392,38 @@ class Date(Column):
         return found[0]
 
     def span(self, operand: Any) -> tuple[int, int]:
+        if (period := PERIOD.fullmatch(str(operand))) is not None:
+            first, after = map(self.instant, period.groups())
+            if first >= after:
+                raise MisfitError(f"{operand!r} ends before it begins")
+            return first, after - 1
+        if (rounded := _ROUNDED.fullmatch(str(operand))) is not None:
+            return self._rounded(self.instant(rounded[1]), rounded[2], rounded[3])
         months = _MONTH.fullmatch(str(operand)) is not None and not self.formats[0].startswith("epoch")
         for each in ("iso", *self.formats) if months else self.formats:
             if (found := self._read(each, str(operand))) is not None:
                 return found
         raise MisfitError(f"{operand!r} is no date of {self.formats}")
+
+    def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        answer = super().found(op, row, held, said)
+        if "millis" not in said.admits or op in VALUELESS or self.tick == NANO:
+            return answer
+        operands = listed(row.value) if op in (Op.IN, Op.BETWEEN) else [row.value]
+        bounds = [bound for each in operands if PERIOD.fullmatch(str(each)) for bound in self.span(each)]
+        near = {bound // MILLI for first in bounds for bound in (first, first + 1) if bound % MILLI}
+        return None if any(value // MILLI in near for value in self.read(held)) else answer
+
+    @staticmethod
+    def _rounded(nanos: int, days: str, unit: str) -> tuple[int, int]:
+        """Return the day, or the month, that is so many days after an instant."""
+        at = _EPOCH + timedelta(microseconds=nanos // 1000) + timedelta(days=int(days or 0))
+        first = at.replace(hour=0, minute=0, second=0, microsecond=0)
+        after = first + timedelta(days=1)
+        if unit == "M":
+            first = first.replace(day=1)
+            after = (first + timedelta(days=31)).replace(day=1)
+        return _nanos(first), _nanos(after) - 1
 
     def _read(self, name: str, text: str) -> tuple[int, int] | None:
         if name in ("epoch_millis", "epoch_second"):

@@ -14,7 +14,7 @@ from dragoman_api.grid import RowKey
 
 from . import chances
 from .calls import DifferenceError, Stored
-from .columns import Address, Boolean, Column, Date, Number, Text, some
+from .columns import Address, Boolean, Column, Date, Number, Place, Text, some
 from .documents import MISSING, alike, at, flat, kept, parsed, same, valued, written
 
 if TYPE_CHECKING:
@@ -93,7 +93,22 @@ MOMENTS = (
     "2024-02-29T12:30:00+02:00", "1969-12-31T23:59:59Z", "1970-01-01T00:00:00Z", "2023-12-31", "0999-01-01",
     "9999-12-31T23:59:59Z",
 )  # fmt: skip
-SPANS = (*MOMENTS, "2024-01", "2024-02", "2024", "1970", "2024-01-05T10", "2024-01-05T10:00", "2024-01-05T10:00:00.1Z")
+PERIODS = (
+    "2024-01-05T00:00:00Z/2024-01-06T00:00:00Z", "2024-01-05T10:00:00.123Z/2024-02-01T00:00:00Z",
+    "2023-12-31T23:00:00+01:00/2024-02-01T00:00:00.000000001Z", "2024-02-01T00:00:00Z/2024-01-01T00:00:00Z",
+    "2024-01-05T10:00:00.5Z||/d", "2024-02-01T09:00:00Z||-1d/d", "2024-01-31T09:00:00Z||/M",
+)  # fmt: skip
+SPANS = (
+    *MOMENTS,
+    *PERIODS,
+    "2024-01",
+    "2024-02",
+    "2024",
+    "1970",
+    "2024-01-05T10",
+    "2024-01-05T10:00",
+    "2024-01-05T10:00:00.1Z",
+)
 INTEGERS = {"byte": 7, "short": 15, "integer": 31, "long": 63}
 REALS = {
     "double": (
@@ -171,13 +186,15 @@ COLUMNS: tuple[Column, ...] = (
     ),
     *map(_reals, REALS),
     _dates("date", "", stored=(*_texts(*MOMENTS), "1704448800123"), operands=SPANS),
-    _dates("fine", "", stored=_texts(*_FINE), operands=(*_FINE, *SPANS[:5], "2024-01"), kind="date_nanos"),
+    _dates("fine", "", stored=_texts(*_FINE), operands=(*_FINE, *PERIODS, *SPANS[:5], "2024-01"), kind="date_nanos"),
     _dates("@timestamp", "", stored=(*_texts(*MOMENTS), "1704448800123", "1704448800124"), operands=SPANS),
     _dates("timestamp", "", stored=_texts(*_FINE), operands=(*_FINE, *SPANS[:5], "2024-01"), kind="date_nanos"),
-    _dates("day", "yyyy-MM-dd", stored=_texts(*_DAYS), operands=(*_DAYS, "2024-01", "2024")),
-    _dates("german", "dd.MM.yyyy", stored=_texts(*_GERMAN), operands=_GERMAN),
+    _dates(
+        "day", "yyyy-MM-dd", stored=_texts(*_DAYS), operands=(*_DAYS, *PERIODS[:2], *PERIODS[4:], "2024-01", "2024")
+    ),
+    _dates("german", "dd.MM.yyyy", stored=_texts(*_GERMAN), operands=(*_GERMAN, *PERIODS[:1], *PERIODS[4:])),
     _dates("time", "yyyy-MM-dd HH:mm:ss||yyyy-MM-dd", stored=_texts(*_TIMES), operands=_TIMES),
-    _dates("seconds", "epoch_second", stored=_SECONDS, operands=_SECONDS),
+    _dates("seconds", "epoch_second", stored=_SECONDS, operands=(*_SECONDS, *PERIODS[:2], *PERIODS[4:])),
     _dates("millis", "epoch_millis", stored=_MILLIS, operands=_MILLIS),
     Boolean(
         name="flag",
@@ -194,6 +211,20 @@ COLUMNS: tuple[Column, ...] = (
             "10.0.0.1", "10.0.0.255", "9.255.255.255", "2001:db8::2", "2001:DB8::3", "::ffff:10.0.0.1", "::1"
         ),
         operands=("10.0.0.1", "10.0.0.0/24", "2001:db8::2", "2001:0DB8:0::2", "::", "10.0.1.0", "2001:db8::/32"),
+    ),
+    Place(
+        name="spot",
+        type="geo_point",
+        mapping={"type": "geo_point"},
+        stored=(
+            *_texts("52.52,13.405", "52.5,4.75", "0,180", "0,-180", "90,0", "-33.9,151.2"),
+            '{"lat":52.525,"lon":13.41}',
+            '{"lat":1,"lon":1}',
+            '{"lat":-10,"lon":0}',
+            '{"lat":0,"lon":0}',
+        ),
+        operands=("52.52,13.405",),
+        editable=False,
     ),
     Text(
         name="void",

@@ -40,6 +40,9 @@ READ = {
     r"values of .* count too \(copy_to\)": "any",
     r"a stored empty text counts as false": "malformed",
     r"empty values count as null too": "empty",
+    r"points are kept to about a centimetre: one at the border may count as on its other side": "border",
+    r"coordinates are compared as 32-bit floats, to about two metres": "border",
+    r"at most the nearest 800 rows of a shard are found, by an index that is approximate": "nearest",
     # numbers and dates
     r"numbers are compared (with \d+ bits, about \d+ digits|as multiples of 1/.*)": "rounded",
     r"a stored number with decimals counts without them \(coerce\)": "coerced",

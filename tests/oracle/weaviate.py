@@ -20,7 +20,21 @@ from dragoman_api.grid import RowKey
 
 from . import chances
 from .calls import DifferenceError, Stored
-from .columns import PATTERNS, SECOND, VALUELESS, Boolean, Column, Date, MisfitError, Number, Text, listed, some
+from .columns import (
+    PATTERNS,
+    PERIOD,
+    SECOND,
+    VALUELESS,
+    Boolean,
+    Column,
+    Date,
+    MisfitError,
+    Number,
+    Place,
+    Text,
+    listed,
+    some,
+)
 from .documents import MISSING, Digits, flat, parsed
 
 if TYPE_CHECKING:
@@ -203,10 +217,24 @@ class Moment(Property, Date):
         return str(stored)  # as it was written
 
     def span(self, operand: Any) -> tuple[int, int]:
+        if PERIOD.fullmatch(str(operand)):
+            return super().span(operand)
         if not re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", str(operand).strip()):
             raise MisfitError(f"{operand!r} is no time stamp")
         first, _ = super().span(str(operand).strip())
         return first, first
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spot(Property, Place):
+    """A place, of which the server takes a circle only."""
+
+    sortable: bool = False
+    radius: float = 6_371_000.0
+    margin: float = 3.0
+
+    def found(self, op: Op, row: Filter, held: Sequence[Any], said: Said) -> Maybe:
+        return Place.found(self, op, row, held, said)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,6 +319,11 @@ MOMENTS = (
     "2024-01-04T23:00:00-01:00", "1677-09-22T00:00:00Z", "2262-04-11T00:00:00Z", "0001-01-01T00:00:00Z",
     "9999-12-31T23:59:59Z",
 )  # fmt: skip
+PERIODS = (
+    "2024-01-05T00:00:00Z/2024-01-06T00:00:00Z", "2024-01-05T00:00:00.5Z/2024-02-01T00:00:00Z",
+    "2023-12-31T23:00:00+01:00/2024-01-31T23:59:59.999999999Z", "2024-02-01T00:00:00Z/2024-01-01T00:00:00Z",
+    "1969-12-31T00:00:00Z/1970-01-01T00:00:00Z",
+)  # fmt: skip
 UUIDS = tuple(f"{at}a000000-1111-4222-8333-444444444444" for at in range(5))
 
 
@@ -329,7 +362,7 @@ COLUMNS: tuple[Column, ...] = (
         name="ranged", type="int", mapping={"dataType": ["int"], **_RANGED}, stored=INTS[:8], operands=(*INTS[:8], 50)
     ),
     *_others("number", "number", Amount, NUMBERS, (*NUMBERS, 0.1, 3, "0.10000000000000000555")),
-    *_others("date", "date", Moment, _texts(*MOMENTS), (*MOMENTS, "2024-01-05")),
+    *_others("date", "date", Moment, _texts(*MOMENTS), (*MOMENTS, *PERIODS, "2024-01-05")),
     *_others("flag", "boolean", Truth, ("true", "false"), (True, False, "true")),
     *(
         replace(each, sortable=False)
@@ -346,13 +379,20 @@ COLUMNS: tuple[Column, ...] = (
             "nestedProperties": [{"name": "k", "dataType": ["int"]}, {"name": "w", "dataType": ["text"]}],
         },
     ),
-    Opaque(
+    Spot(
         name="place",
         type="geoCoordinates",
-        operands=(1,),
+        operands=("52.5,4.75",),
         mapping={"dataType": ["geoCoordinates"]},
         editable=False,
-        stored=('{"latitude":52.5,"longitude":4.75}', '{"latitude":-10,"longitude":0}'),
+        stored=(
+            '{"latitude":52.5,"longitude":4.75}',
+            '{"latitude":-10,"longitude":0}',
+            '{"latitude":0,"longitude":180}',
+            '{"latitude":0,"longitude":-180}',
+            '{"latitude":1,"longitude":1}',
+            '{"latitude":52.52,"longitude":13.405}',
+        ),
     ),
 )
 KEY = Identity(

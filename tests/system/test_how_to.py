@@ -318,10 +318,15 @@ def export(world: World) -> None:
 
 def filter_and_page(world: World) -> None:
     server = world.shop
-    world.send(server, "PUT", "/logs", {"mappings": {"properties": {"@timestamp": {"type": "date"}}}})
+    logs = {"@timestamp": {"type": "date"}, "client": {"type": "ip"}, "place": {"type": "geo_point"}}
+    world.send(server, "PUT", "/logs", {"mappings": {"properties": logs}})
     now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    world.send(server, "PUT", "/logs/_doc/1?refresh=true", {"@timestamp": now})
-    types = [{"name": "sizes", "dataType": ["int[]"]}, {"name": "shelf", "dataType": ["uuid"]}]
+    line = {"@timestamp": now, "client": "10.0.0.7", "place": {"lat": 52.52, "lon": 13.405}}
+    world.send(server, "PUT", "/logs/_doc/1?refresh=true", line)
+    types = [
+        {"name": name, "dataType": [kind]}
+        for name, kind in (("sizes", "int[]"), ("shelf", "uuid"), ("lent", "date"), ("place", "geoCoordinates"))
+    ]
     world.send(world.library, "POST", "/v1/schema", {"class": "Books", "vectorizer": "none", "properties": types})
 
 

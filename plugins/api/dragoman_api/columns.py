@@ -38,6 +38,8 @@ class Operator(StrEnum):
     EMPTY = "empty"
     NOT_EMPTY = "not-empty"
     REGEX = "regex"
+    NEAR = "near"
+    IN_BOX = "in-box"
 
 
 class ColumnKind(StrEnum):

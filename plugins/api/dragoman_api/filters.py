@@ -18,7 +18,10 @@ class Filter(msgspec.Struct, frozen=True, tag="filter", forbid_unknown_fields=Tr
         column: The column's name.
         op: An operator, or its command line spelling.
         value: A scalar; for ``in``, ``not-in`` and ``between`` a list, or a comma-separated text; None if
-            the operator takes no value. In a column of kind ``binary``, each value is base64 text.
+            the operator takes no value. In a column of kind ``binary``, each value is base64 text; in one of kind
+            ``timestamp``, it may be a period (``2026-11-23T00:00:00Z/2026-11-24T00:00:00Z``). ``near`` takes a
+            latitude, a longitude and a distance (``52.52,13.405,5km``), ``in-box`` the latitude and the longitude of
+            two corners (``south,west,north,east``).
         group: Rows with the same group on leaves of one nested array must hold for the same element (E35).
         case: True compares letter case, False ignores it, None leaves it to the operator.
 
@@ -77,12 +80,17 @@ class FilterRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         match: With ``all``, every filter row must hold; with ``any``, one is enough.
         residual: For a page only: the most rows, 1 to 10,000, over which the driver itself may evaluate filter rows
             that the server cannot run. With None it refuses them.
+        now: The instant of the call, RFC 3339 in UTC. The host has put instants, or periods such as
+            ``2026-11-23T00:00:00Z/2026-11-24T00:00:00Z``, in place of the relative times that it knows; a driver whose
+            server knows more of them lets these count from this instant, so that all pages of a walk show the same
+            rows.
     """
 
     object: str
     rows: list[Filter | RawQuery]
     match: str = "all"
     residual: int | None = None
+    now: str | None = None
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -142,6 +142,8 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             request may carry it if the manifest has the capability ``revisions``.
         time: The range of time that the request carried, with absolute instants; None for all rows. The host fills it
             in, and the pages that `next` leads to are asked for with the same range.
+        now: The instant that relative times of the filter count from, RFC 3339; None if it has none. The host fills it
+            in, and the pages that `next` leads to are asked for with the same one.
     """
 
     columns: Annotated[list[Column], msgspec.Meta(max_length=MAX_COLUMNS)]
@@ -154,6 +156,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     next: str | None = None
     revision: str = ""
     time: TimeRange | None = None
+    now: str | None = None
 
     @property
     def rows(self) -> list[Row]:

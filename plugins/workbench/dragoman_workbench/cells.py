@@ -140,6 +140,7 @@ def answer_page(page: Page, *, seconds: float) -> PageAnswer:
         revision=page.revision,
         seconds=seconds,
         time=page.time,
+        now=page.now,
     )
 
 

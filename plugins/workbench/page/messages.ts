@@ -224,6 +224,7 @@ export interface CountAsked {
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
+  readonly now?: string | null;
 }
 
 /** A number of rows as text, and what makes it approximate. */
@@ -361,6 +362,7 @@ export interface ExplainAsked {
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
+  readonly now?: string | null;
   readonly sort?: readonly SortKey[];
   readonly residual?: number | null;
 }
@@ -437,6 +439,7 @@ export interface ExportAsked {
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
+  readonly now?: string | null;
   readonly to: "download" | "folder";
   readonly file: string;
   readonly format?: "bulk" | "csv" | "documents" | "json" | "parquet" | "rows" | "tsv";
@@ -736,7 +739,7 @@ export interface Opened {
   readonly opened_at: number;
 }
 
-export type Operator = "!=" | "<" | "<=" | "=" | ">" | ">=" | "between" | "contains" | "empty" | "ends" | "in" | "not-contains" | "not-empty" | "not-in" | "not-null" | "null" | "regex" | "starts";
+export type Operator = "!=" | "<" | "<=" | "=" | ">" | ">=" | "between" | "contains" | "empty" | "ends" | "in" | "in-box" | "near" | "not-contains" | "not-empty" | "not-in" | "not-null" | "null" | "regex" | "starts";
 
 /**
  * What became of one change.
@@ -771,6 +774,8 @@ export interface OutcomeAnswer {
  *     seconds: How long it took.
  *     time: The range of time that was read, with absolute instants: further pages, counts and exports of the same
  *         rows name it as their span; null for all rows.
+ *     now: The instant that relative times of the filter count from; further pages, counts and exports of the same
+ *         rows name it. Null if it has none.
  */
 export interface PageAnswer {
   readonly columns: readonly Column[];
@@ -783,6 +788,7 @@ export interface PageAnswer {
   readonly revision: string;
   readonly seconds: number;
   readonly time: TimeRange | null;
+  readonly now: string | null;
 }
 
 /**
@@ -803,6 +809,7 @@ export interface PageAsked {
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
+  readonly now?: string | null;
   readonly sort?: readonly SortKey[];
   readonly offset?: number;
   readonly limit?: number;
@@ -1088,6 +1095,7 @@ export interface SummaryAsked {
   readonly span?: TimeSpan | null;
   readonly tenant?: string | null;
   readonly revision?: string;
+  readonly now?: string | null;
   readonly column: string;
   readonly values?: number;
   readonly buckets?: number;

@@ -18,7 +18,7 @@ from .opening import opens
 from .option_values import parse_time
 from .output import plain_lines, say, say_notes, write_json
 from .queries import queried
-from .read_options import COLUMNS, ESCAPE, REVISION, TENANT, filtered, parse_names, timed
+from .read_options import COLUMNS, ESCAPE, NOW, REVISION, TENANT, filtered, parse_names, timed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -68,6 +68,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @TENANT
 @REVISION
 @timed
+@NOW
 @click.option("--resume", is_flag=True, help="Continue an interrupted export of the same rows to FILE.")
 @click.option("--keep-alive", metavar="TIME", help="How long an interrupted export can be resumed: 90s, 30m, 2h.")
 @click.option("--no-manifest", is_flag=True, help="Write no FILE.manifest.json.")
@@ -76,7 +77,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 async def export(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
     output: str | None, format: str | None, compress: str | None, columns: str | None, tenant: str | None,
-    revision: str, span: Span, resume: bool, keep_alive: str | None, no_manifest: bool,
+    revision: str, span: Span, now: str | None, resume: bool, keep_alive: str | None, no_manifest: bool,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
     from .filters import parse_rows
@@ -90,7 +91,7 @@ async def export(
             object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
             match=match, columns=parse_names(columns), tenant=tenant, revision=revision, span=span, resume=resume,
             manifest=not no_manifest, keep_alive=parse_time(keep_alive, option="--keep-alive"),
-            escape_formulas=options.escape_formulas,
+            escape_formulas=options.escape_formulas, now=now,
         )  # fmt: skip
     say_notes(result.notes)
     if options.json and output:

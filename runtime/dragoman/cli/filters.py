@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from dragoman.near_names import did_you_mean, near_names
+from dragoman.sessions.relative_times import is_relative
 from dragoman_api.columns import Operator
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.filters import Filter, RawQuery
@@ -67,6 +68,8 @@ def parse_filter(row: str) -> Filter:
     Raises:
         ConfigurationError: It does not have that form (code ``filter-syntax``).
 
+    Relative times need no quotes: ``at in last 24h``.
+
     >>> parse_filter("items.sku = A-17 @1")
     Filter(column='items.sku', op=<Operator.EQ: '='>, value='A-17', group='1', case=None)
     """
@@ -76,6 +79,8 @@ def parse_filter(row: str) -> Filter:
         raise _fault(row, f"it is written {SHAPE}", hint=f"--filter '{spaced}'")
     if len(words) < 2 or not words[0].text:
         raise _fault(row, f"it is written {SHAPE}", hint="--filter 'total >= 100'")
+    if is_relative(said := " ".join(word.text for word in words[1:])):
+        raise _fault(row, f"{said!r} needs an operator", hint=f"--filter '{words[0].text} in {said}'")
     column, operator, rest = words[0].text, _operator(row, words[1].text), words[2:]
     group = None
     if rest and rest[-1].bare and re.fullmatch(r"@\w+", rest[-1].text):
@@ -87,10 +92,25 @@ def parse_filter(row: str) -> Filter:
     if not rest:
         lost = " (@… names a group; quote a value that starts with @)" if group else ""
         raise _fault(row, f"{operator} needs a value{lost}", hint=f"--filter '{column} {operator} VALUE'")
+    if len(rest) > 1 and (said := _said(rest, lists=operator in LISTS)) is not None:
+        rest = [said]
     if len(rest) > 1:
         joined = " ".join(word.text for word in rest)
         raise _fault(row, "it has more than one value", hint=f"--filter '{column} {operator} \"{joined}\"'")
     return Filter(column, operator, _items(row, operator, rest[0]) if operator in LISTS else rest[0].text, group)
+
+
+def _said(words: list[_Word], *, lists: bool) -> _Word | None:
+    """Join the words of relative times (``last 24h``, or ``last week,next week`` in a list); None if they are none."""
+    items: list[str] = []
+    for word in words:
+        first, *others = word.items
+        items[-1:] = [f"{items[-1]} {first}" if items else first]
+        items += others
+    if not all(" " not in item or is_relative(item) for item in items) or (len(items) > 1 and not lists):
+        return None
+    items = [item.strip() for item in items]
+    return _Word(",".join(items), tuple(items), bare=all(word.bare for word in words))
 
 
 def _items(row: str, operator: Operator, word: _Word) -> list[bool | int | float | str | None]:

@@ -17,13 +17,14 @@ from .opening import opens
 from .queries import SAVE_AS, queried, with_defaults
 from .read_options import (
     COLUMNS,
+    NOW,
     REVISION,
     SORT,
     TENANT,
     filtered,
     formatted,
     parse_names,
-    range_words,
+    time_words,
     timed,
     viewed,
 )
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 @TENANT
 @REVISION
 @timed
+@NOW
 @click.option("--cursor", metavar="NEXT", help="Continue after an earlier page: the value of its `next`.")
 @click.option("--explain", is_flag=True, help="Explain how each filter row is applied.")
 @click.option(
@@ -66,13 +68,16 @@ if TYPE_CHECKING:
 async def page(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
     sort: tuple[str, ...], limit: int, offset: int, columns: str | None, tenant: str | None,
-    revision: str, span: Span, cursor: str | None, last: bool, explain: bool, residual: int | None, no_total: bool,
-    as_curl: bool, format: str,
+    revision: str, span: Span, now: str | None, cursor: str | None, last: bool, explain: bool, residual: int | None,
+    no_total: bool, as_curl: bool, format: str,
 ) -> None:  # fmt: skip
     """Show a page of rows."""
+    from datetime import UTC, datetime
+
     from msgspec.structs import replace
 
     from dragoman.filter_notes import APPROXIMATE
+    from dragoman.sessions.instants import show_instant
     from dragoman.sessions.time_spans import Span
     from dragoman_api.grid import PageRequest
 
@@ -92,21 +97,24 @@ async def page(
             object=object, sort=sorts, offset=offset, limit=limit, columns=parse_names(columns), total=not no_total,
             cursor=cursor, tenant=tenant, revision=revision, residual=residual,
         )  # fmt: skip
-        write_curl(options, session, await session.preview(wanted, filters=rows, match=match, span=span))
+        write_curl(options, session, await session.preview(wanted, filters=rows, match=match, span=span, now=now))
         return
+    now = now or show_instant(datetime.now(UTC))  # one instant for all calls of the command
     shape = options.format_or(format)
     compiled = None
     if explain and rows:
-        compiled = await session.compile(object, filters=rows, match=match, residual=residual)
+        compiled = await session.compile(object, filters=rows, match=match, residual=residual, now=now)
         if shape != "json":
             _explain(rows, compiled)
     if last:
-        number = await session.count(object, filters=rows, match=match, tenant=tenant, revision=revision, span=span)
+        number = await session.count(
+            object, filters=rows, match=match, tenant=tenant, revision=revision, span=span, now=now
+        )
         offset, span = max(0, number - limit), Span.of(number.time)  # the same rows, though time goes on
     found = await session.page(
         object, filters=rows, match=match, sort=sorts, offset=offset, limit=limit,
         columns=parse_names(columns), total=not no_total, cursor=cursor, tenant=tenant,
-        revision=revision, span=span, residual=residual,
+        revision=revision, span=span, residual=residual, now=now,
     )  # fmt: skip
     if last:
         found = replace(found, notes=[*(note for note in number.notes if note not in found.notes), *found.notes])
@@ -127,7 +135,7 @@ async def page(
     of = "" if found.total is None else f" of {'' if found.total_exact else 'at least '}{found.total:,}"
     options.say(f"rows {first:,}–{end:,}{of}" if found.cells else f"no rows{of}")  # noqa: RUF001 - a range
     if found.next:
-        words = shlex.join([*range_words(found.time), "--cursor", found.next])
+        words = shlex.join([*time_words(found), "--cursor", found.next])
         options.say(f"next: {words}" if len(found.next) < 200 else "more: --json gives `next`")
 
 
@@ -152,14 +160,18 @@ def _explain(rows: list[Filter | RawQuery], compiled: CompiledFilter) -> None:
 @TENANT
 @REVISION
 @timed
+@NOW
 @AS_CURL
 @queried
 @opens
 async def count(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
-    tenant: str | None, revision: str, span: Span, as_curl: bool,
+    tenant: str | None, revision: str, span: Span, now: str | None, as_curl: bool,
 ) -> None:  # fmt: skip
     """Count rows exactly."""
+    from datetime import UTC, datetime
+
+    from dragoman.sessions.instants import show_instant
     from dragoman_api.grid import CountRequest
 
     from .curl import write_curl
@@ -168,9 +180,12 @@ async def count(
     rows = parse_rows(filters, raw)
     if as_curl:
         wanted = CountRequest(object=object, tenant=tenant, revision=revision)
-        write_curl(options, session, await session.preview(wanted, filters=rows, match=match, span=span))
+        write_curl(options, session, await session.preview(wanted, filters=rows, match=match, span=span, now=now))
         return
-    asked: dict[str, Any] = {"filters": rows, "match": match, "tenant": tenant, "revision": revision, "span": span}
+    asked: dict[str, Any] = {
+        "filters": rows, "match": match, "tenant": tenant, "revision": revision, "span": span,
+        "now": now or show_instant(datetime.now(UTC)),
+    }  # fmt: skip
     number = await session.count(object, **asked)
     notes = number.notes
     if raw and not number:  # only a page explains why it is empty

@@ -268,9 +268,9 @@ class _Shell:
         more = ["--cursor", page.next] if page.next and not back else []
         if page.revision and "revisions" in self._session.capabilities:  # all pages show the same state
             more += ["--revision", page.revision]
-        from .read_options import range_words
+        from .read_options import time_words
 
-        more += range_words(page.time)  # the later of two equal options counts, and a relative one has moved on
+        more += time_words(page)  # the later of two equal options counts, and a relative one has moved on
         return self._execute([*self._paging, "--offset", str(at), "--limit", str(limit), *more])
 
     def _wait(self, coroutine: Coroutine[Any, Any, int | None]) -> int | None:

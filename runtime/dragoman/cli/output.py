@@ -483,5 +483,6 @@ def page_document(page: Page) -> dict[str, object]:
         "next": page.next,
         "revision": page.revision,
         "time": page.time,
+        "now": page.now,
         "keys": list(page.keys),
     }

@@ -13,7 +13,7 @@ from .common_arguments import completed
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dragoman_api.filters import TimeRange
+    from dragoman_api.grid import Page
 
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -49,6 +49,7 @@ WIDE = click.option(
     help="A table cuts nothing to fit the terminal.",
 )
 TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
+NOW = click.option("--now", metavar="TIME", help="Relative times count from this instant: `now` of an earlier page.")
 REVISION = click.option("--revision", default="", help="As the rows were then: `revision` of an earlier page.")
 
 
@@ -93,10 +94,11 @@ def filtered(function: F) -> F:
     return function
 
 
-def range_words(time: TimeRange | None) -> list[str]:
-    """Return the options that ask for a range of time again."""
+def time_words(page: Page) -> list[str]:
+    """Return the options that ask for the times of a page again: its range, and what relative times count from."""
+    time = page.time
     bounds = (("--since", time.since), ("--until", time.until)) if time else ()
-    return [word for option, bound in bounds if bound for word in (option, bound)]
+    return [word for option, bound in (*bounds, ("--now", page.now)) if bound for word in (option, bound)]
 
 
 def timed(function: F) -> F:

@@ -13,7 +13,7 @@ from .common_arguments import CONNECTION, OBJECT, completed
 from .global_options import Command
 from .opening import opens
 from .queries import queried
-from .read_options import REVISION, TENANT, filtered, timed
+from .read_options import NOW, REVISION, TENANT, filtered, timed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,17 +41,19 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 @TENANT
 @REVISION
 @timed
+@NOW
 @queried
 @opens
 async def summarize(
     options: Options, session: Session, *, object: str, column: str, filters: tuple[str, ...], raw: tuple[str, ...],
     match: str, values: int, buckets: int, tenant: str | None, revision: str, span: Span,
+    now: str | None,
 ) -> None:  # fmt: skip
     """Summarize a column: frequent values, rows without a value, extremes, and how numbers and dates spread."""
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)
-    more: dict[str, Any] = {"match": match, "tenant": tenant, "revision": revision, "span": span}
+    more: dict[str, Any] = {"match": match, "tenant": tenant, "revision": revision, "span": span, "now": now}
     found = await session.summarize(object, column, filters=rows, values=values, buckets=buckets, **more)
     if options.json:
         output.write_json(found)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
 from dragoman.filter_notes import filter_notes
 from dragoman_api import events
-from dragoman_api.columns import Note, TimeColumn
+from dragoman_api.columns import ColumnKind, Note, TimeColumn
 from dragoman_api.errors import (
     ConfigurationError,
     DriverFaultError,
@@ -22,12 +23,13 @@ from dragoman_api.filters import CompiledFilter, Filter, FilterRequest, RawQuery
 from dragoman_api.grid import MAX_ROWS
 from dragoman_api.hookspecs import DriverSpec
 
+from .instants import show_instant
 from .match_any import check_any, excluded
-from .time_spans import DEFAULT, Span, resolve
+from .relative_times import resolve_rows
+from .time_spans import DEFAULT, Span, resolve, whole
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from datetime import datetime
 
     from dragoman_api.columns import Description
     from dragoman_api.events import Event
@@ -52,6 +54,8 @@ class Scope:
         tenant: The tenant whose rows are read, if the object has tenants.
         revision: The revision to read at; empty for the current one.
         residual: As in `PageRequest`.
+        now: The instant that relative times count from, in whole milliseconds; by default the one at which the scope
+            is made.
     """
 
     object: str
@@ -61,20 +65,29 @@ class Scope:
     tenant: str | None = None
     revision: str = ""
     residual: int | None = None
+    now: datetime = field(default_factory=lambda: whole(datetime.now(UTC)))
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What a request for the rows of a scope carries, and the notes on it."""
+    """What a request for the rows of a scope carries, and the notes on it.
+
+    Attributes:
+        filter: The compiled filter.
+        time: The range of time.
+        times: Notes on relative times of the filter, and on a default window.
+        now: The instant that relative times of the filter count from, RFC 3339; None if it has none.
+    """
 
     filter: CompiledFilter | None
     time: TimeRange | None
-    windows: list[Note]
+    times: list[Note]
+    now: str | None = None
 
     @property
     def notes(self) -> list[Note]:
-        """What a default window leaves out, then what the filter makes approximate."""
-        return [*self.windows, *filter_notes(self.filter)]
+        """What relative times stand for and a default window leaves out, then what the filter makes approximate."""
+        return [*self.times, *filter_notes(self.filter)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +97,24 @@ class _Known:
     incarnation: int
     excluded: Mapping[str, str]  # by column, see `match_any`
     time: TimeColumn | None
+    instants: frozenset[str]  # columns
 
 
 class Preparation:
     """Prepares the reads of one session."""
 
-    def __init__(self, driver: LiveDriver, calls: Calls, *, emit: Callable[[Event], None]) -> None:
-        self._driver, self._calls, self._emit = driver, calls, emit
+    def __init__(
+        self, driver: LiveDriver, calls: Calls, *, emit: Callable[[Event], None], time_zone: str = "UTC"
+    ) -> None:
+        self._driver, self._calls, self._emit, self._time_zone = driver, calls, emit, time_zone
         self._known: dict[str, _Known] = {}
         self._describing = anyio.Lock()
 
     async def describe(self, name: str) -> Description:
         """Describe the columns of one object, as the server has them now."""
         description = await self._calls.run(DriverSpec.describe_object, name, object=name)
-        self._known[name] = _Known(self._driver.incarnation, excluded(description), description.time)
+        instants = frozenset(each.name for each in description.columns if each.kind is ColumnKind.TIMESTAMP)
+        self._known[name] = _Known(self._driver.incarnation, excluded(description), description.time, instants)
         return description
 
     def _is_known(self, name: str) -> bool:
@@ -114,27 +131,33 @@ class Preparation:
                 await self.describe(name)
             return new
 
-    async def prepare(self, scope: Scope, *, fresh: bool = False, now: datetime | None = None) -> Prepared:
+    async def prepare(self, scope: Scope, *, fresh: bool = False) -> Prepared:
         """Compile the filter of a scope and resolve its span of time.
 
         Args:
             scope: The rows.
             fresh: Describe the object again before a filter is compiled.
-            now: The time that a relative span counts from; by default the current one.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
             UnsupportedOperationError: A range of time was asked for, and the driver or the object has none.
         """
         rows = [row for row in scope.filters if not (isinstance(row, RawQuery) and not row.text.strip())]
-        compiled = await self.compile(replace(scope, filters=rows), fresh=fresh) if rows else None
+        times: list[Note] = []
+        compiled = await self.compile(replace(scope, filters=rows), fresh=fresh, times=times) if rows else None
+        now = show_instant(scope.now) if times else None
         await self.know(scope.object)
         about = self._known[scope.object].time if "time-range" in self.capabilities else None
-        time_range, windows = resolve(scope.span, about, object=scope.object, now=now)
-        return Prepared(compiled, time_range, windows)
+        time_range, windows = resolve(scope.span, about, object=scope.object, now=scope.now)
+        return Prepared(compiled, time_range, [*times, *windows], now)
 
-    async def compile(self, scope: Scope, *, fresh: bool) -> CompiledFilter:
-        """Compile the filter of a scope, and describe the object again first if `fresh`.
+    async def compile(self, scope: Scope, *, fresh: bool, times: list[Note] | None = None) -> CompiledFilter:
+        """Compile the filter of a scope.
+
+        Args:
+            scope: The rows.
+            fresh: Describe the object again first.
+            times: Receives a note for each filter row with a relative time.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
@@ -145,13 +168,17 @@ class Preparation:
         new = await self.know(name)
         if fresh and not new:
             await self.describe(name)
-        request = FilterRequest(object=name, rows=filters, match=scope.match, residual=scope.residual)
+        known = self._known[name]
+        rows, told = resolve_rows(filters, known.instants, now=scope.now, zone=self._time_zone)
+        request = FilterRequest(
+            object=name, rows=rows, match=scope.match, residual=scope.residual, now=show_instant(scope.now)
+        )
         try:
-            check_any(request, self._known[name].excluded)
+            check_any(request, known.excluded)
             compiled = await self._calls.run(DriverSpec.compile_filter, request, object=name)
         except FilterNotSupportedError as error:
             if not (fresh or new):  # the column may have come since
-                return await self.compile(scope, fresh=True)
+                return await self.compile(scope, fresh=True, times=times)
             column, operator = (str(error.details.get(key, "")) for key in ("column", "operator"))
             reason = str(error.details.get("reason") or error.message)
             connection = self._driver.info.name
@@ -163,6 +190,8 @@ class Preparation:
             raise
         if stray := [told.row for told in compiled.rows if not 0 <= told.row < len(filters)]:
             raise DriverFaultError(f"the driver explained row {stray[0]} of a filter of {len(filters)} rows")
+        if times is not None:
+            times += told
         return compiled
 
     @property

@@ -35,7 +35,7 @@ from .driver_calls import Calls
 from .object_lists import matching, whole_level
 from .prepared_reads import Preparation, Scope, until_unchanged
 from .result_checks import check_position, check_summary, inside, within
-from .time_spans import DEFAULT
+from .time_spans import DEFAULT, whole_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -72,13 +72,19 @@ class Session:
     """
 
     def __init__(
-        self, driver: LiveDriver, *, emit: Callable[[Event], None], keep_alive: int = 300, limit: Limit | None = None
+        self,
+        driver: LiveDriver,
+        *,
+        emit: Callable[[Event], None],
+        keep_alive: int = 300,
+        limit: Limit | None = None,
+        time_zone: str = "UTC",
     ) -> None:
         self._driver = driver
         self._emit = emit
         self._calls = Calls(driver, emit=emit, limit=limit or Limit())
         self._keep_alive = keep_alive
-        self._reads = Preparation(driver, self._calls, emit=emit)
+        self._reads = Preparation(driver, self._calls, emit=emit, time_zone=time_zone)
         self._healthy = True
         self.name = driver.info.name
         self.type = driver.info.type
@@ -152,6 +158,7 @@ class Session:
         filters: Sequence[Filter | RawQuery],
         match: str = "all",
         residual: int | None = None,
+        now: str | None = None,
     ) -> CompiledFilter:
         """Compile filter rows for the columns as the server has them now, and explain each; no rows are fetched.
 
@@ -160,12 +167,13 @@ class Session:
             filters: The filter rows.
             match: ``all`` or ``any``.
             residual: As for `page`.
+            now: As for `page`.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked.
         """
         self._reads.check(residual=residual)
-        scope = Scope(object=object, filters=filters, match=match, residual=residual)
+        scope = Scope(object=object, filters=filters, match=match, residual=residual, now=whole_now(now))
         return await self._reads.compile(scope, fresh=True)
 
     async def page(
@@ -184,6 +192,7 @@ class Session:
         revision: str = "",
         span: Span = DEFAULT,
         residual: int | None = None,
+        now: str | None = None,
     ) -> Page:
         """Fetch one page of rows; see `dragoman_api.grid.PageRequest` for the arguments.
 
@@ -196,12 +205,15 @@ class Session:
             limit: Rows of the page.
             columns: The columns to return.
             total: Count all matching rows.
-            cursor: `Page.next` of an earlier page; if that page has a `time`, with `span=Span.of(page.time)`.
+            cursor: `Page.next` of an earlier page, with `now=page.now`; if that page has a `time`, also with
+                `span=Span.of(page.time)`.
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to read the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
             residual: If the driver supports it, it runs the filter rows and sorts that the server cannot, over at most
                 that many rows that the server returns; notes ``residual-filter`` and ``residual-sort`` say how many.
+            now: The instant that relative times count from, such as `Page.now` of an earlier page; by default the
+                current one. Those of a filter row (``today``, ``last 24h``) are told in the note ``relative-time``.
 
         Raises:
             FilterNotSupportedError: A filter row cannot run as asked; nothing was fetched.
@@ -211,7 +223,9 @@ class Session:
             text = f"a page has 1 to {MAX_ROWS:,} rows from an offset of 0 or more, not {limit} from {offset}"
             raise ConfigurationError(text)
         self._reads.check(tenant=tenant, revision=revision, residual=residual)
-        scope = Scope(object=object, filters=filters, match=match, span=span, residual=residual)
+        scope = Scope(
+            object=object, filters=filters, match=match, span=span, residual=residual, now=whole_now(now)
+        )  # fmt: skip
         request = PageRequest(
             object=object,
             sort=list(sort),
@@ -232,7 +246,7 @@ class Session:
             asked = msgspec.structs.replace(request, filter=made.filter, time=made.time)
             began = time.perf_counter()
             page = await self._calls.run(DriverSpec.fetch_page, asked, object=object, rows=limit)
-            return msgspec.structs.replace(page, notes=[*made.notes, *page.notes], time=made.time)
+            return msgspec.structs.replace(page, notes=[*made.notes, *page.notes], time=made.time, now=made.now)
 
         page, changed = await until_unchanged(fetch)
         page = msgspec.structs.replace(page, notes=[*changed, *page.notes])
@@ -256,13 +270,14 @@ class Session:
         tenant: str | None = None,
         revision: str = "",
         span: Span = DEFAULT,
+        now: str | None = None,
     ) -> Count:
         """Count the rows of an object under a filter, exactly; the count's notes say what makes it approximate.
 
         See `page` for the arguments.
         """
         self._reads.check(tenant=tenant, revision=revision)
-        scope = Scope(object=object, filters=filters, match=match, span=span)
+        scope = Scope(object=object, filters=filters, match=match, span=span, now=whole_now(now))
 
         async def count() -> Count:
             made = await self._reads.prepare(scope)
@@ -280,6 +295,7 @@ class Session:
         filters: Sequence[Filter | RawQuery] = (),
         match: str = "all",
         span: Span = DEFAULT,
+        now: str | None = None,
     ) -> list[HttpRequest]:
         """Return the requests that a page or a count would send first. Sends only what is needed to build them.
 
@@ -288,6 +304,7 @@ class Session:
             filters: As for `page`.
             match: As for `page`.
             span: As for `page`.
+            now: As for `page`.
 
         Raises:
             UnsupportedOperationError: The driver names no requests, or each depends on the answer to another one.
@@ -295,7 +312,9 @@ class Session:
         """
         residual = read.residual if isinstance(read, PageRequest) else None
         self._reads.check(tenant=read.tenant, revision=read.revision, residual=residual)
-        scope = Scope(object=read.object, filters=filters, match=match, span=span, residual=residual)
+        scope = Scope(
+            object=read.object, filters=filters, match=match, span=span, residual=residual, now=whole_now(now)
+        )  # fmt: skip
 
         async def name() -> list[HttpRequest]:
             made = await self._reads.prepare(scope)
@@ -321,6 +340,7 @@ class Session:
         span: Span = DEFAULT,
         values: int = 10,
         buckets: int = 20,
+        now: str | None = None,
     ) -> ColumnSummary:
         """Summarize a column under a filter: its most frequent values, its extremes, how its values spread.
 
@@ -337,6 +357,7 @@ class Session:
             span: The rows' span of time; by default the window that the object's description names, if any.
             values: The maximum number of frequent values to return, 0 to 100.
             buckets: The maximum number of buckets in the histogram, 0 to 50.
+            now: As for `page`.
 
         Returns:
             The summary; `ColumnSummary.approximate` and `ColumnSummary.notes` say what is not exact.
@@ -347,7 +368,7 @@ class Session:
         """
         check_summary(values=values, buckets=buckets)
         self._reads.check(tenant=tenant, revision=revision)
-        scope = Scope(object=object, filters=filters, match=match, span=span)
+        scope = Scope(object=object, filters=filters, match=match, span=span, now=whole_now(now))
         request = SummaryRequest(
             object=object, column=column, tenant=tenant, revision=revision, values=values, buckets=buckets
         )
@@ -509,6 +530,7 @@ class Session:
         tenant: str | None = None,
         revision: str = "",
         span: Span = DEFAULT,
+        now: str | None = None,
     ) -> Rows:
         """Iterate over the rows of an object, in constant memory; integers of any size stay exact.
 
@@ -528,8 +550,11 @@ class Session:
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to read the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
+            now: As for `page`.
         """
-        scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
+        scope = Scope(
+            object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision, now=whole_now(now)
+        )  # fmt: skip
         from .whole_reads import read_rows
 
         return Rows(partial(read_rows, self._calls, self._reads, scope, form=form, columns=columns))
@@ -551,6 +576,7 @@ class Session:
         escape_formulas: bool = False,
         resume: bool = False,
         manifest: bool = True,
+        now: str | None = None,
     ) -> ExportResult:
         """Export an object, or its rows that match a filter, in constant memory.
 
@@ -570,9 +596,10 @@ class Session:
             keep_alive: Seconds for which an interrupted export can be resumed; None for what `config.toml` says.
             escape_formulas: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a
                 formula. If false, the texts stay unchanged and a note counts them.
-            resume: Continue an interrupted export of the same rows into the same file; a span relative to now stays
+            resume: Continue an interrupted export of the same rows into the same file; times relative to now stay
                 relative to its first run.
             manifest: Write ``FILE.manifest.json`` beside the file.
+            now: The instant that relative times count from; by default the one at which the first run began.
 
         Returns:
             The content of the manifest: rows, bytes, checksum and so on.
@@ -606,4 +633,5 @@ class Session:
             columns=columns,
             keep_alive=keep_alive or self._keep_alive,
             manifest=manifest,
+            now=None if now is None else whole_now(now),
         )

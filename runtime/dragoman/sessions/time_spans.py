@@ -59,7 +59,7 @@ def resolve(
         ConfigurationError: The span contradicts itself, or a bound is not an instant.
         UnsupportedOperationError: A range is asked for, and there is no time column.
     """
-    now = _whole(now or datetime.now(UTC))
+    now = whole(now or datetime.now(UTC))
     since, until = (None if text is None else parse_instant(text, now=now) for text in (span.since, span.until))
     if since is None and until is None:
         return (None, []) if span.all_time or about is None else _default(about, now)
@@ -81,9 +81,19 @@ def _default(about: TimeColumn, now: datetime) -> tuple[TimeRange | None, list[N
     return TimeRange(column=about.column, since=since), [Note(code="time-window", column=about.column, reason=reason)]
 
 
-def _whole(now: datetime) -> datetime:
+def whole(now: datetime) -> datetime:
     """Return the time in whole milliseconds: many time columns hold no more, and could not be compared with it."""
     return now.replace(microsecond=now.microsecond // 1_000 * 1_000)
+
+
+def whole_now(text: str | None) -> datetime:
+    """Read the instant that relative times count from, in whole milliseconds; None for the current one.
+
+    Raises:
+        ConfigurationError: The text is not an instant.
+    """
+    now = datetime.now(UTC)
+    return whole(now if text is None else datetime.fromisoformat(parse_instant(text, now=now)))
 
 
 def _order(instant: str) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from anyio.to_thread import run_sync
@@ -13,6 +14,7 @@ from dragoman_api.exports import ExportForm, ExportRequest
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
+    from datetime import datetime
 
     from dragoman.exports import Export, ExportResult, Shape
     from dragoman_api.columns import Note
@@ -73,6 +75,7 @@ async def run_export(
     columns: Sequence[str] | None,
     keep_alive: int,
     manifest: bool,
+    now: datetime | None,
 ) -> ExportResult:
     """Export the rows of a scope.
 
@@ -85,6 +88,7 @@ async def run_export(
         columns: Of a table, in order; None for all.
         keep_alive: Seconds for which an interrupted export can be resumed.
         manifest: Write a manifest beside the file.
+        now: The instant that relative times count from; None for the one at which the export's first run began.
 
     Raises:
         DragomanError: As for `Session.export`.
@@ -92,10 +96,10 @@ async def run_export(
     with export.reporting():
         reads.check(tenant=scope.tenant, revision=scope.revision)
         table = choose_columns(await reads.describe(scope.object), columns) if shape.tabular else []
-        now = await run_sync(export.now)
-        made = await reads.prepare(scope, fresh=not shape.tabular, now=now)
+        scope = dataclasses.replace(scope, now=now or await run_sync(export.now))
+        made = await reads.prepare(scope, fresh=not shape.tabular)
         named = [column.name for column in table] if shape.tabular else columns
         request = _request(scope, made, form=shape.form, columns=named)
         if export.resumable:
             request = replace(request, keep_alive=keep_alive)
-        return await export.run(request, columns=table, manifest=manifest, parts=calls.parts, notes=made.windows)
+        return await export.run(request, columns=table, manifest=manifest, parts=calls.parts, notes=made.times)

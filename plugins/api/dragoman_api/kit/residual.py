@@ -20,6 +20,7 @@ from dragoman_api.filters import Explanation, Filter
 from . import operands
 from .filter_meaning import NEGATED, holds
 from .filter_rows import compile_rows, refusal, spelled
+from .periods import conditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -81,6 +82,8 @@ class ResidualRow(msgspec.Struct, frozen=True):
             ValueError: The operand does not fit the column; the message says why.
         """
         row, op = self.row, NEGATED.get(self.row.op, self.row.op)
+        if self.kind is ValueKind.TIMESTAMP and op not in _NULLS:
+            return self._timed(op, negated=op is not row.op)
         if op in (*_NULLS, *_EMPTINESS):
             typed: Any = None
         elif op is Op.BETWEEN:
@@ -93,6 +96,22 @@ class ResidualRow(msgspec.Struct, frozen=True):
         plain = Filter(row.column, op, typed, case=case)
         negated = op is not row.op
         return lambda value: negated is not self._satisfies(plain, value)
+
+    def _timed(self, op: Op, *, negated: bool) -> Callable[[object], bool]:
+        """Return the test of an instant, which a period may take the place of."""
+        if op is Op.BETWEEN:
+            alternatives = [conditions(op, self.row.value)]
+        else:
+            values = operands.several(self.row.value) if op is Op.IN else [self.row.value]
+            alternatives = [conditions(Op.EQ if op is Op.IN else op, each) for each in values]
+        typed = [[Filter(self.row.column, each, self._typed(value)) for each, value in one] for one in alternatives]
+
+        def test(value: object) -> bool:
+            elements = value if isinstance(value, list) else [value]
+            found = [each for one in elements if (each := _comparable(one, self.kind)) is not None]
+            return any(all(holds(each, at) for each in one) for one in typed for at in found) is not negated
+
+        return test
 
     def _typed(self, value: object) -> Any:
         return _READ[self.kind](operands.single(value))

@@ -58,6 +58,11 @@ def _filter(column: Column, cells: Sequence[Any]) -> SearchStrategy[Filter]:
     def row(op: Operator) -> SearchStrategy[Filter]:
         if op in _NO_VALUE:
             return st.just(Filter(column.name, op))
+        if op in (Operator.NEAR, Operator.IN_BOX):
+            places = st.lists(st.integers(-90, 90), min_size=4, max_size=4)
+            near = places.map(lambda each: f"{each[0]},{each[1]},{abs(each[2]) + 1}km")
+            box = places.map(lambda each: f"{min(each[::2])},{each[1]},{max(each[::2])},{each[3]}")
+            return (near if op is Operator.NEAR else box).map(lambda text: Filter(column.name, op, text))
         if op is Operator.BETWEEN:
             return st.lists(value, min_size=2, max_size=2).map(lambda two: Filter(column.name, op, sorted(two)))
         if op in (Operator.IN, Operator.NOT_IN):

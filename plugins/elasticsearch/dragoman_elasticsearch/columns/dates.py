@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
+from dragoman_api.kit.periods import Period, period
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -24,6 +26,8 @@ _NAMED = {
     "epoch_millis": _EPOCH,
     "epoch_second": _EPOCH,
 }
+_NOW = re.compile(r"now([-+/].*)?")
+_MATHS_UNITS = "yMwdhHms"
 _PATTERN = re.compile(r"(y{4}|u{4}|MM|dd|HH|mm|ss|SSS)|([-/.: ])")
 _PARTS = {"yyyy": r"(?P<y>[0-9]{4})", "uuuu": r"(?P<y>[0-9]{4})", "MM": r"(?P<M>[0-9]{2})", "dd": r"(?P<d>[0-9]{2})",
           "HH": r"[0-9]{2}", "mm": r"[0-9]{2}", "ss": r"[0-9]{2}", "SSS": r"[0-9]{3}"}  # fmt: skip
@@ -62,6 +66,35 @@ def may_read(text: str, formats: Iterable[str]) -> bool:
 def is_iso(text: str) -> bool:
     """Return whether a text is a date or a part of one as ISO 8601 writes it: `2024`, `2024-01-31T12:00:00Z`."""
     return _reads(_ISO, text)
+
+
+def anchored(text: str, now: str | None) -> str:
+    """Let date maths count from one instant: the server would read its own clock for each request.
+
+    >>> anchored("now-1d/d", "2026-11-23T12:00:00Z")
+    '2026-11-23T12:00:00Z||-1d/d'
+    """
+    if now is None or _NOW.fullmatch(text) is None:
+        return text
+    maths = text.removeprefix("now")
+    return f"{now}||{maths}" if maths else now
+
+
+def period_of(text: str) -> Period | None:
+    """Return the period that a date stands for: one that is written as such, or date maths that end with a rounding.
+
+    Its bounds are as the server reads them. It would round `2024-01-31||/d` up to the last millisecond only.
+
+    Raises:
+        ValueError: The period ends before it begins.
+
+    >>> period_of("2024-01-31||/M")
+    Period(first='2024-01-31||/M', after='2024-01-31||+1M/M')
+    """
+    front, slash, unit = text[:-2], text[-2:-1], text[-1:]
+    if slash != "/" or unit not in _MATHS_UNITS or not (text.startswith("now") or "||" in front):
+        return period(text)
+    return Period(text, f"{front}+1{unit}/{unit}")
 
 
 def _names(formats: Iterable[str]) -> list[str]:

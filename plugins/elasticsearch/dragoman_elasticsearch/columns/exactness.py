@@ -13,9 +13,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from dragoman_api import Operator as Op
+from dragoman_api.kit.periods import period
 from dragoman_elasticsearch.connect import Features
 
-from .field_types import BOUNDS, EMPTY, EQUAL, NULLS, ORDER, PATTERN, Family, Field, Gap
+from . import dates
+from .field_types import BOUNDS, EMPTY, EQUAL, NULLS, ORDER, PATTERN, PLACES, Family, Field, Gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +30,8 @@ _PRECISION = {
     "double": "numbers are compared with 53 bits, about 15 digits",
 }
 _INSTANT = re.compile(r"now.*|-?\d{9,}(\.\d+)?|.*:\d{2}[.,]\d.*")  # not a second, a day or another span
+
+_FINER = re.compile(r"\.\d{3}\d*[1-9]\d*(Z|[+-][\d:]+)(/|\Z)")  # than a millisecond
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +119,8 @@ def _malformed(asked: Asked, _details: tuple[Any, ...]) -> bool:
     if asked.nulls:
         return not ignored(asked.found, asked.features)
     # A text that is not a number is unequal and unordered, but a number that is too large has an order.
-    return asked.op in ORDER and asked.found.family in (Family.NUMBER, Family.DATE)
+    ordered = asked.op in ORDER or any(dates.period_of(str(each)) for each in asked.values)
+    return ordered and asked.found.family in (Family.NUMBER, Family.DATE)
 
 
 def _counts_as_null(asked: Asked, details: tuple[Any, ...]) -> bool:
@@ -157,7 +162,9 @@ def _imprecise(asked: Asked, details: tuple[Any, ...]) -> bool:
 def _instant(asked: Asked, _details: tuple[Any, ...]) -> bool:
     iso = all(each.startswith(("strict_date_optional_time", "date_optional_time")) for each in asked.found.formats)
     return any(
-        _INSTANT.fullmatch(text) or (not iso and text.isdigit() and len(text) != 4)  # years are taken whole
+        period(text) is not None and _FINER.search(text)  # what the server rounds is whole milliseconds
+        if dates.period_of(text)
+        else _INSTANT.fullmatch(text) or (not iso and text.isdigit() and len(text) != 4)  # years are taken whole
         for text in map(str, asked.values)
     )
 
@@ -280,6 +287,12 @@ TABLE: tuple[Cause, ...] = (
         found=_typed("boolean"),
         touches=lambda asked, _: False in asked.values,
         reason="a stored empty text counts as false",
+    ),
+    Cause(
+        name="geo_point",
+        found=_typed("geo_point"),
+        touches=lambda asked, _: asked.op in PLACES,
+        reason="points are kept to about a centimetre: one at the border may count as on its other side",
     ),
     Cause(
         name="date",

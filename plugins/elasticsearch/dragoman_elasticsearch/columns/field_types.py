@@ -15,6 +15,7 @@ ORDER = (Op.GT, Op.GE, Op.LT, Op.LE, Op.BETWEEN)
 PATTERN = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
 NULLS = (Op.NULL, Op.NOT_NULL)
 EMPTY = (Op.EMPTY, Op.NOT_EMPTY)
+PLACES = (Op.NEAR, Op.IN_BOX)
 NEGATED = (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS, Op.NULL)
 
 
@@ -30,6 +31,7 @@ class Family(StrEnum):
     VERSION = "version"
     BINARY = "binary"
     RANGE = "range"
+    POINT = "geo_point"
     GEO = "geo"
     OBJECT = "object"
     NESTED = "nested"
@@ -60,7 +62,8 @@ _TYPES: dict[Family, tuple[str, ...]] = {
     Family.VERSION: ("version",),
     Family.BINARY: ("binary",),
     Family.RANGE: ("integer_range", "float_range", "long_range", "double_range", "date_range", "ip_range"),
-    Family.GEO: ("geo_point", "geo_shape", "point", "shape"),
+    Family.POINT: ("geo_point",),
+    Family.GEO: ("geo_shape", "point", "shape"),
     Family.OBJECT: ("object",),
     Family.NESTED: ("nested",),
     Family.FLATTENED: ("flattened",),
@@ -74,6 +77,7 @@ _KINDS = {
     Family.BOOLEAN: ColumnKind.BOOLEAN,
     Family.BINARY: ColumnKind.BINARY,
     Family.RANGE: ColumnKind.RANGE,
+    Family.POINT: ColumnKind.GEO,
     Family.GEO: ColumnKind.GEO,
     Family.OBJECT: ColumnKind.JSON,
     Family.NESTED: ColumnKind.JSON,
@@ -93,6 +97,7 @@ _OPERATORS: dict[Family, tuple[Op, ...]] = {
     Family.BOOLEAN: (*EQUAL, *NULLS),
     Family.IP: (*EQUAL, *ORDER, *NULLS),
     Family.VERSION: (*EQUAL, *ORDER, *NULLS),
+    Family.POINT: (*PLACES, *NULLS),
     Family.FLATTENED: (*EQUAL, *PATTERN, *NULLS),
     Family.KEYED: (*EQUAL, Op.BETWEEN, *NULLS, *EMPTY),
     Family.ID: EQUAL,
@@ -252,6 +257,10 @@ def _against(op: Op, family: Family, *, searchable: bool, exists: bool) -> str:
 
 
 def _refusal(op: Op, family: Family) -> str:
+    if family is Family.POINT:
+        return f"a geo_point takes {Op.NEAR}, {Op.IN_BOX}, {Op.NULL} and {Op.NOT_NULL} only"
+    if op in PLACES:
+        return "only a geo_point takes it"
     if family is Family.TEXT:
         return "it is analysed text without a .keyword subfield: it has neither order nor empty strings"
     if family is Family.MIXED:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
-from dragoman_api.kit import operands
-from dragoman_elasticsearch.columns import exactness
-from dragoman_elasticsearch.columns.field_types import EMPTY, NULLS, ORDER, PATTERN, Family, Field
+from dragoman_api.kit import operands, places
+from dragoman_elasticsearch.columns import dates, exactness
+from dragoman_elasticsearch.columns.field_types import EMPTY, NULLS, ORDER, PATTERN, PLACES, Family, Field
 
 from . import filter_values
 
@@ -27,7 +27,7 @@ _RANGE = {Op.GT: "gt", Op.GE: "gte", Op.LT: "lt", Op.LE: "lte"}
 _WILDCARD = {Op.CONTAINS: "*{}*", Op.NOT_CONTAINS: "*{}*", Op.STARTS: "{}*", Op.ENDS: "*{}"}
 
 
-def clause(row: Filter, found: Field, features: Features, notes: list[str]) -> Clause:
+def clause(row: Filter, found: Field, features: Features, notes: list[str], *, now: str | None = None) -> Clause:
     """Translate one row without its negation.
 
     Args:
@@ -35,11 +35,14 @@ def clause(row: Filter, found: Field, features: Features, notes: list[str]) -> C
         found: The column.
         features: What the server's version takes.
         notes: Receives a note for whatever is not exact.
+        now: The instant that date maths count from; None for the server's clock.
 
     Raises:
         ValueError: The value does not fit; the message says why.
     """
     values = _values(row, found)
+    if found.family is Family.DATE:
+        values = tuple(dates.anchored(str(value), now) for value in values)
     notes += exactness.approximations(exactness.Asked(op=row.op, values=values, found=found, features=features))
     if row.op in NULLS:
         return exists(found, features)
@@ -47,6 +50,8 @@ def clause(row: Filter, found: Field, features: Features, notes: list[str]) -> C
         return {"term": {found.whole: ""}}
     if row.op is Op.NOT_EMPTY:
         return {"bool": {"filter": [exists(found, features)], "must_not": [{"term": {found.whole: ""}}]}}
+    if row.op in PLACES:
+        return _place(row, found)
     if row.op in PATTERN:
         return _pattern(str(values[0]), row, found, features, notes)
     if row.op in ORDER:
@@ -56,7 +61,7 @@ def clause(row: Filter, found: Field, features: Features, notes: list[str]) -> C
 
 def _values(row: Filter, found: Field) -> tuple[filter_values.Scalar, ...]:
     """Type the values of a row, two for `between`, any number for a list."""
-    if row.op in (*NULLS, *EMPTY):
+    if row.op in (*NULLS, *EMPTY, *PLACES):
         return ()
     if row.op in PATTERN:
         return (filter_values.typed(found, row.value, pattern=True),)
@@ -65,6 +70,21 @@ def _values(row: Filter, found: Field) -> tuple[filter_values.Scalar, ...]:
     else:
         given = operands.several(row.value, empty=True) if row.op in _LISTS else [row.value]
     return tuple(filter_values.typed(found, value) for value in given)
+
+
+def _place(row: Filter, found: Field) -> Clause:
+    """Return the clause for points in a circle or a box; an index without the field would fail the search."""
+    rest: Clause = {"ignore_unmapped": True} if found.partial else {}
+    if row.op is Op.NEAR:
+        at = places.circle(row.value)
+        centre = {"lat": at.latitude, "lon": at.longitude}
+        return {"geo_distance": {"distance": f"{at.metres}m", found.field: centre, **rest}}
+    corners = places.box(row.value)
+    box = {
+        "top_left": {"lat": corners.north, "lon": corners.west},
+        "bottom_right": {"lat": corners.south, "lon": corners.east},
+    }
+    return {"geo_bounding_box": {found.field: box, **rest}}
 
 
 def exists(found: Field, features: Features) -> Clause:
@@ -88,7 +108,7 @@ def _equal(
         notes.append("letter case is compared")
     if row.case is False and (found.keyword or found.family in (Family.KEYWORD, Family.KEYED, Family.FLATTENED)):
         return _any([{"term": {found.whole: _folding(str(value), features, notes)}} for value in values])
-    if any(filter_values.is_month(found, value) or filter_values.is_foreign(found, value) for value in values):
+    if any(filter_values.period_in(found, value) or filter_values.is_foreign(found, value) for value in values):
         return _any([_date(found, value) for value in values])
     if len(values) > filter_values.MAX_TERMS:
         raise ValueError(f"{len(values):,} values; the server takes {filter_values.MAX_TERMS:,} at most")
@@ -109,10 +129,10 @@ def signed_zero(found: Field) -> bool:
 def _date(found: Field, value: filter_values.Scalar) -> Clause:
     if filter_values.is_foreign(found, value):  # `term` takes no format; it means this range
         return {"range": {found.field: {"gte": value, "lte": value, "format": filter_values.iso_format(found)}}}
-    if not filter_values.is_month(found, value):
+    if (period := filter_values.period_in(found, value)) is None:
         return {"term": {found.field: value}}
-    first, following = filter_values.month(value)
-    return {"range": {found.field: {"gte": first, "lt": following, "format": filter_values.iso_format(found)}}}
+    bounds = {"gte": period.first, "lt": period.after}
+    return {"range": {found.field: bounds | {"format": filter_values.iso_format(found)}}}
 
 
 def _any(clauses: list[Clause]) -> Clause:
@@ -160,13 +180,12 @@ def _range(values: tuple[filter_values.Scalar, ...], row: Filter, found: Field, 
         if value == 0 and op in (Op.GE, Op.LT) and signed_zero(found):
             bounds[_RANGE[op]] = -0.0  # the server orders -0.0 before 0
             continue
-        if not filter_values.is_month(found, value):
+        if (period := filter_values.period_in(found, value)) is None:
             bounds[_RANGE[op]] = value
             if filter_values.is_foreign(found, value):
                 bounds["format"] = filter_values.iso_format(found)
             continue
-        first, following = filter_values.month(value)  # "after 2024-01" begins where the month ends
-        name = "gte" if op in (Op.GT, Op.GE) else "lt"
-        bounds[name] = following if op in (Op.GT, Op.LE) else first
+        name = "gte" if op in (Op.GT, Op.GE) else "lt"  # "after 2024-01" begins where the month ends
+        bounds[name] = period.after if op in (Op.GT, Op.LE) else period.first
         bounds["format"] = filter_values.iso_format(found)
     return {"range": {found.whole: bounds}}

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from dragoman_api.kit import operands
+from dragoman_api.kit.periods import Period, period
 from dragoman_elasticsearch.columns import dates
 from dragoman_elasticsearch.columns.field_types import BOUNDS, DATE_FORMAT, Family
 
@@ -25,6 +26,7 @@ _MONTH = re.compile(r"\d{4}(-\d{2})?")
 _YEAR = re.compile(r"\w*optional_time\w*|(strict_)?year(_month)?|(yyyy|uuuu)(-MM)?")
 _NO_YEAR = re.compile(r"epoch_\w+|[YxHhKkmsSdDMLEewWF]{4}")  # formats that take four digits for something else
 _NO_MONTH = re.compile(r"(?!(yyyy|uuuu)-MM)[a-zA-Z]{4}-[a-zA-Z]{2}")
+_LAST_NANOS = Decimal("9223372036.854775807")  # seconds
 _DOUBLE = Decimal("1.7976931348623157e308")
 _FLOATS = {"half_float": Decimal(65504), "float": Decimal("3.4028235e38")}  # as Java prints the greatest
 
@@ -60,9 +62,20 @@ def _date(text: str, field: Field) -> None:
 
     Date maths (`now-1d`, `2024-01-01||/M`) is the server's.
     """
+    if (found := period(text)) is not None:
+        _held(found, field)
+        return
     anchor = text.partition("||")[0]
     if field.formats_known and not anchor.startswith("now") and not dates.is_iso(anchor):
         dates.check(anchor, field.formats)
+
+
+def _held(found: Period, field: Field) -> None:
+    if "date_nanos" not in field.types:
+        return
+    for bound in found:
+        if not 0 <= operands.instant(bound) <= _LAST_NANOS:
+            raise ValueError(f"{bound} is out of range: a date_nanos holds 1970 to 2262")
 
 
 def _number(value: object, types: Iterable[str]) -> int | Decimal:
@@ -83,9 +96,19 @@ def _address(text: str) -> str:
     return text
 
 
-def is_month(field: Field, value: Scalar) -> bool:
-    """Return whether a date names a month or a year, which `term` would take for its first day."""
-    return _is_named_month(field, value) and own_format(field, value) is None
+def period_in(field: Field, value: Scalar) -> Period | None:
+    """Return the period that a date names, with bounds in `iso_format`; None for one instant, or a day in any format.
+
+    `term` would take a month or a year for its first day, knows no periods, and rounds date maths to milliseconds.
+    """
+    if field.family is not Family.DATE:
+        return None
+    text = str(value)
+    if _is_named_month(field, value):
+        return _month(text) if own_format(field, value) is None else None
+    if own_format(field, text.partition("||")[0]) is not None:
+        return None
+    return dates.period_of(text)
 
 
 def _is_named_month(field: Field, value: Scalar) -> bool:
@@ -94,6 +117,8 @@ def _is_named_month(field: Field, value: Scalar) -> bool:
 
 def is_foreign(field: Field, value: Scalar) -> bool:
     """Return whether a date is written in ISO, though no format of the column is: the request must name the format."""
+    if period_in(field, value) is not None:
+        return False
     anchor = str(value).partition("||")[0]
     if field.family is not Family.DATE or not field.formats_known or _is_named_month(field, anchor):
         return False
@@ -112,10 +137,9 @@ def own_format(field: Field, value: Scalar) -> str | None:
     return firsts[0] if all(map(other.fullmatch, firsts)) else None
 
 
-def month(value: Scalar) -> tuple[str, str]:
-    """Return the first instants of a month or year and of the next one, as date math in `iso_format`."""
-    unit = "M" if "-" in str(value) else "y"
-    return f"{value}||/{unit}", f"{value}||+1{unit}/{unit}"
+def _month(text: str) -> Period:
+    unit = "M" if "-" in text else "y"
+    return Period(f"{text}||/{unit}", f"{text}||+1{unit}/{unit}")
 
 
 def iso_format(field: Field) -> str:

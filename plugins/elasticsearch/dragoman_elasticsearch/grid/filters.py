@@ -76,7 +76,9 @@ def compile_filter(request: FilterRequest, view: View, features: Features, *, co
     """
 
     def compile_row(number: int, row: Filter | RawQuery) -> _Row:
-        return _raw(number, row, view) if isinstance(row, RawQuery) else _row(number, row, view, features)
+        if isinstance(row, RawQuery):
+            return _raw(number, row, view)
+        return _row(number, row, view, features, now=request.now)
 
     rows = compile_rows(request, compile_row, hint=partial(_hint, view=view, command=command))
     clauses = _joined(rows, request.match)
@@ -121,7 +123,7 @@ def _raw(number: int, row: RawQuery, view: View) -> _Row:
     return _Row(number, {"query_string": {"query": row.text, "lenient": True}}, approximations=notes)
 
 
-def _row(number: int, row: Filter, view: View, features: Features) -> _Row:
+def _row(number: int, row: Filter, view: View, features: Features, *, now: str | None) -> _Row:
     found = view.find(row.column)
     if found is None:
         raise ValueError(UNKNOWN)
@@ -131,7 +133,7 @@ def _row(number: int, row: Filter, view: View, features: Features) -> _Row:
     if row.group is not None and not found.nested:
         raise ValueError("it is not a leaf of a nested array, so the row cannot belong to an element group")
     made = _Row(number, {}, row.op in NEGATED, found, row.group)
-    made.clause = clause(row, found, features, made.approximations)
+    made.clause = clause(row, found, features, made.approximations, now=now)
     if found.within:
         made.clause = {"bool": {"filter": [made.clause, {"terms": {"_index": list(found.within)}}]}}
     if row.op in (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS):

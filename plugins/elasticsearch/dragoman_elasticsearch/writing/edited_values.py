@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Tree = dict[str, Any]
 
-_OBJECTS = (Family.OBJECT, Family.NESTED, Family.FLATTENED, Family.RANGE, Family.GEO, Family.OTHER)
+_OBJECTS = (Family.OBJECT, Family.NESTED, Family.FLATTENED, Family.RANGE, Family.POINT, Family.GEO, Family.OTHER)
 _NUMBERS = re.compile(rb'(?:[^"0-9-]++|"(?:[^"\\]++|\\.)*+")++|(-?[0-9][0-9.eE+-]*+)')
 _FRACTION = re.compile(r"[.eE]")
 _JSON_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")

@@ -54,6 +54,7 @@ COMPARISONS = (Op.GT, Op.GE, Op.LT, Op.LE)
 PATTERNS = (Op.CONTAINS, Op.NOT_CONTAINS, Op.STARTS, Op.ENDS)
 NULLS = (Op.NULL, Op.NOT_NULL)
 EMPTINESS = (Op.EMPTY, Op.NOT_EMPTY)
+PLACES = (Op.NEAR, Op.IN_BOX)
 NEGATED = (Op.NE, Op.NOT_IN, Op.NOT_CONTAINS)
 
 ORDERED = (Family.INT, Family.NUMBER, Family.DATE)
@@ -169,8 +170,6 @@ class Field:
                 return "vectors take no filter; search by vector in the console, with nearVector"
             case Family.REFERENCE:
                 return "it refers to other objects; filter it by a path in the console"
-            case Family.GEO:
-                return "coordinates take only WithinGeoRange, in the console; the server answers others with nothing"
             case Family.PHONE | Family.BLOB | Family.OTHER:
                 return f"Weaviate does not filter properties of type {self.type}"
             case Family.OBJECT:
@@ -186,6 +185,8 @@ class Field:
         """Return why the column does not take an operator; empty if it does."""
         if op is Op.REGEX:
             return "Weaviate has no equivalent of regular expressions; use contains, starts or ends"
+        if op in PLACES or self.family is Family.GEO:
+            return self._no_place(op)
         if op in EQUALITY or op in LISTS:
             return self._no_equality(op, features)
         if op in COMPARISONS or op is Op.BETWEEN:
@@ -197,6 +198,13 @@ class Field:
         if op in NULLS:
             return self._no_null()
         return self._no_emptiness()
+
+    def _no_place(self, op: Op) -> str:
+        if self.family is not Family.GEO:
+            return "only coordinates take it"
+        if op is Op.IN_BOX:
+            return f"Weaviate has no filter by a box; use {Op.NEAR}"
+        return "" if op is Op.NEAR else f"coordinates take only {Op.NEAR}; the server answers others with nothing"
 
     def _no_equality(self, op: Op, features: Features) -> str:
         if op in NEGATED and self.array and not features.complement:

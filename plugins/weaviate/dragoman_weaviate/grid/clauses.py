@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from dragoman_api import Filter
 from dragoman_api import Operator as Op
-from dragoman_api.kit import operands
+from dragoman_api.kit import operands, places
+from dragoman_api.kit.filter_meaning import NEGATED
+from dragoman_api.kit.periods import conditions, period
 from dragoman_weaviate.columns.field_types import EMPTINESS, LISTS, NULLS, PATTERNS, Family, Field
 
 from . import filter_values
@@ -43,7 +45,15 @@ def clause(row: Filter, field: Field, features: Features, notes: list[str]) -> W
     Raises:
         ValueError: The value does not fit, or the server would compare something else; the message says why.
     """
+    if row.op is Op.NEAR:
+        at = places.circle(row.value)
+        notes += judge([Asked(op=row.op, field=field, features=features)])
+        centre = {"latitude": at.latitude, "longitude": at.longitude}
+        within = {"geoCoordinates": centre, "distance": {"max": at.metres}}
+        return {"path": field.path, "operator": "WithinGeoRange", "valueGeoRange": within}
     given = _given(row)
+    if field.family is Family.DATE and any(map(period, given)):
+        return _periods(row, given, field, features, notes)
     values = [filter_values.typed(field, each) for each in given]
     asked = partial(Asked, op=row.op, field=field, features=features, case=row.case)
     pairs = zip(values, given, strict=True)
@@ -61,6 +71,32 @@ def clause(row: Filter, field: Field, features: Features, notes: list[str]) -> W
     if row.op is Op.NE and field.range_only:  # the index for ranges omits rows without a value
         return _not(compare(Op.EQ, field, values[0]))
     return compare(row.op, field, values[0])
+
+
+def _periods(row: Filter, given: list[object], field: Field, features: Features, notes: list[str]) -> Where:
+    """Translate a row with a period of time in place of an instant."""
+    positive = NEGATED.get(row.op, row.op)
+    alternatives = (
+        [conditions(row.op, given)]
+        if row.op is Op.BETWEEN
+        else [conditions(Op.EQ if positive is Op.IN else positive, each) for each in given]
+    )
+    pairs = [(op, filter_values.typed(field, value), value) for each in alternatives for op, value in each]
+    if field.array and any(len(each) > 1 for each in alternatives):
+        raise ValueError("the two bounds of a period may hold for different elements of an array")
+    if positive is not row.op and not features.negation:
+        raise ValueError("below 1.33 the server has no Not, and a row outside a period needs it")
+    asked = partial(Asked, field=field, features=features, case=row.case)
+    told = judge([asked(op=op, value=value, given=each) for op, value, each in pairs])
+    if positive is not row.op:
+        told = [*judge([asked(op=row.op, value=pairs[0][1], given=pairs[0][2])]), *told]
+    notes += list(dict.fromkeys(told))
+    joined = _joined("Or", [_joined("And", [_compared(field, *each) for each in one]) for one in alternatives])
+    return joined if positive is row.op else _not(joined)
+
+
+def _compared(field: Field, op: Op, value: object) -> Where:
+    return compare(op, field, filter_values.typed(field, value))
 
 
 def _given(row: Filter) -> list[object]:

@@ -355,6 +355,19 @@ TABLE: tuple[Difference, ...] = (
         when=lambda asked: re.search(r"\.\d{9}\d*[1-9]", asked.text) is not None,
         reason="digits beyond nanoseconds are not compared",
     ),
+    # places
+    Difference(
+        name="nearest",
+        ops=(Op.NEAR,),
+        families=(Family.GEO,),
+        reason="at most the nearest 800 rows of a shard are found, by an index that is approximate",
+    ),
+    Difference(
+        name="coordinates",
+        ops=(Op.NEAR,),
+        families=(Family.GEO,),
+        reason="coordinates are compared as 32-bit floats, to about two metres",
+    ),
     # nothing
     Difference(
         name="empty is null",

@@ -57,6 +57,7 @@ class Selection(Request, frozen=True, kw_only=True):
         span: None for the object's default window.
         tenant: None for an object without tenants.
         revision: `PageAnswer.revision` of an earlier page, to read the rows as they were then.
+        now: `PageAnswer.now` of an earlier page: the instant that relative times count from; None for the current one.
     """
 
     connection: Name
@@ -66,6 +67,7 @@ class Selection(Request, frozen=True, kw_only=True):
     span: TimeSpan | None = None
     tenant: Annotated[str, Meta(max_length=4_096)] | None = None
     revision: Annotated[str, Meta(max_length=4_096)] = ""
+    now: Annotated[str, Meta(max_length=64)] | None = None
 
 
 class PageAsked(Selection, frozen=True, kw_only=True):
@@ -116,6 +118,8 @@ class PageAnswer(Message, frozen=True, kw_only=True):
         seconds: How long it took.
         time: The range of time that was read, with absolute instants: further pages, counts and exports of the same
             rows name it as their span; null for all rows.
+        now: The instant that relative times of the filter count from; further pages, counts and exports of the same
+            rows name it. Null if it has none.
     """
 
     columns: list[Column]
@@ -128,6 +132,7 @@ class PageAnswer(Message, frozen=True, kw_only=True):
     revision: str
     seconds: float
     time: TimeRange | None = None
+    now: str | None = None
 
 
 class CountAsked(Selection, frozen=True, kw_only=True):

@@ -78,6 +78,7 @@ def chosen(asked: Selection) -> dict[str, Any]:
         "tenant": asked.tenant,
         "revision": asked.revision,
         "span": span_of(asked.span),
+        "now": asked.now,
     }
 
 

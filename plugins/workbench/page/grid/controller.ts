@@ -86,6 +86,8 @@ export class GridController {
   #asked: Query = EVERYTHING;
   /** Their span with absolute instants: time goes on, and they stay the same. */
   #span: TimeSpan | null = null;
+  /** The instant that relative times of their filter count from. */
+  #now: string | null = null;
   #end: () => void;
 
   constructor(connection: string, object: string, surroundings: Surroundings) {
@@ -143,13 +145,13 @@ export class GridController {
   }
 
   /** The rows that are shown, for requests about just these: a relative span is the one that was read. */
-  get shown(): Query & { connection: string; object: string } {
+  get shown(): Query & { connection: string; object: string; now: string | null } {
     const { connection, object } = this;
-    return { connection, object, ...this.#asked, span: this.#span ?? this.#asked.span };
+    return { connection, object, ...this.#asked, span: this.#span ?? this.#asked.span, now: this.#now };
   }
 
   #newRows(): RowBlocks {
-    [this.#asked, this.#span] = [this.query.peek(), null];
+    [this.#asked, this.#span, this.#now] = [this.query.peek(), null, null];
     const rows: RowBlocks = new RowBlocks(
       (order, signal) => call("page", { ...this.shown, ...order }, signal),
       {
@@ -169,6 +171,7 @@ export class GridController {
     if (rows !== this.#rows) return;
     const { notes, total, totalExact: exact, columns } = rows;
     const time = page.time ?? null;
+    this.#now ??= page.now ?? null;
     this.#span ??= time ? { since: time.since, until: time.until } : { all_time: true };
     this.#set({ loading: false, failed: null, notes, total, exact, seconds: page.seconds, time });
     if (columns !== this.columns.peek()) {

@@ -110,7 +110,7 @@ function server(total: number, reach = Infinity) {
     const end = offset + rows.length;
     return {
       columns: [column("id")], rows, notes: [], total, total_exact: true, offset,
-      next: end < total ? String(end) : null, revision: "", seconds: 0.1, time: null,
+      next: end < total ? String(end) : null, revision: "", seconds: 0.1, time: null, now: null,
     };
   };
   return { orders, fetch };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import itertools
 import json
+import math
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -88,7 +89,14 @@ _SPANS = (timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta
 
 
 def span(value: Any) -> tuple[int, int]:
-    """Return the first and the last nanosecond of a year, a month, …, a second, or of an instant."""
+    """Return the first and the last nanosecond of a year, a month, …, a second, or of an instant or a period."""
+    if "/" in (text := str(value)):
+        begins, _, ends = text.partition("||/d" if "||" in text else "/")
+        first = span(begins)[0]
+        if ends:
+            return first, span(ends)[0] - 1
+        first -= first % 86_400_000_000_000
+        return first, first + 86_400_000_000_000 - 1
     found = _ISO.fullmatch(str(value))
     if found is None:
         raise ValueError(value)
@@ -113,6 +121,37 @@ def instant(value: Any) -> int:
     return span(value)[0]
 
 
+def points(stored: Any) -> Iterator[tuple[float, float]]:
+    """Yield the points of a stored value: latitude and longitude."""
+    if isinstance(stored, dict):
+        yield float(stored["lat"]), float(stored["lon"])
+    elif isinstance(stored, str) and stored.startswith("POINT"):
+        longitude, latitude = re.findall(r"[-\d.]+", stored)
+        yield float(latitude), float(longitude)
+    elif isinstance(stored, str) and not isinstance(stored, Spelled):
+        latitude, longitude = map(float, stored.split(","))
+        yield latitude, longitude
+    elif isinstance(stored, list) and stored and isinstance(stored[0], Spelled | int):
+        yield float(stored[1]), float(stored[0])
+    elif isinstance(stored, list):
+        for each in stored:
+            yield from points(each)
+
+
+def lies(op: Op, at: tuple[float, float], given: str) -> bool:
+    """Return whether a point lies in a circle or a box."""
+    if op is Op.IN_BOX:
+        south, west, north, east = map(float, given.split(","))
+        across = west <= at[1] <= east if west <= east else not east < at[1] < west
+        return south <= at[0] <= north and across
+    latitude, longitude, metres = given.removesuffix("m").split(",")
+    one, two = (
+        (math.cos(a) * math.cos(b), math.cos(a) * math.sin(b), math.sin(a))
+        for a, b in (map(math.radians, at), map(math.radians, (float(latitude), float(longitude))))
+    )
+    return 2 * 6_371_008.7714 * math.asin(min(1.0, math.dist(one, two) / 2)) <= float(metres)
+
+
 READERS: dict[str, Callable[[Any], Any]] = {
     "boolean": boolean, "date": instant, "date_nanos": instant, "ip": address,
     **dict.fromkeys(["byte", "short", "integer", "long", "unsigned_long", "double", "float", "half_float"], number),
@@ -131,6 +170,8 @@ def matches(kind: str, row: Filter, stored: Any) -> bool:
     plain = list(leaves(stored))
     if row.op is Op.NOT_NULL:
         return bool(plain)
+    if row.op in (Op.NEAR, Op.IN_BOX):
+        return any(lies(row.op, each, row.value) for each in points(stored))
     if row.op is Op.EMPTY:
         return "" in plain
     if row.op is Op.NOT_EMPTY:
@@ -239,6 +280,15 @@ _DAYS = (
 )
 _MOMENTS = ("2024-01-05", "2024-01-05T10:00:00", "2024-01-05T10", "2024-01", "2024", "2024-01-05T10:00:00.123Z",
             "2024-01-05T10:00:00.1235Z", "1960-01-05T10:00:00.123Z")  # fmt: skip
+_PERIODS = ("2024-01-05T00:00:00Z/2024-01-06T00:00:00Z", "2024-01-05T10:00:00.123Z/2024-02-01T00:00:00Z",
+            "2024-01-05T10:00:00.1239Z||/d", "2024-01-04T00:00:00Z/2024-01-05T10:00:00.123Z",
+            "2024-01-05T10:00:00.123Z/2024-01-05T10:00:00.124Z")  # fmt: skip
+_FINE_PERIOD = "2024-01-05T10:00:00.1235Z/2024-01-05T10:00:00.1239Z"
+_POINTS = ('{"lat":1.23456789,"lon":10.98765432}', '"1.3,11"', "[11,1.5]", '[[11,1.5],[-11,-1.5]]', '"POINT (11 1.3)"',
+           '{"lat":0,"lon":180}', '{"lat":0,"lon":-180}', '{"lat":90,"lon":0}', '"0,179.5"')  # fmt: skip
+_PLACES = ("1.23456789,10.98765432,0.001m", "1.3,11,100m", "1.3,11,30000m", "0,180,100000m", "1,10,1.4,11.5",
+           "-1,179,1,-179", "1.23456789,10.98765432,2,12", "-90,-180,90,180", "0,180,0,180")  # fmt: skip
+_LAST = '"2024-01-05T23:59:59.9995Z"'
 _OBJECTS = ('{"a":10,"b":"x"}', '{"a":9}', "{}", '{"a":null}', '{"a":{"b":"z"}}', '{"a":""}', '{"a":true}',
             '{"a":[1,[2]]}', '[{"a":1},{"a":"q"}]', '{"a":"long one"}')  # fmt: skip
 _ADDRESSES = ('"10.0.0.1"', '"::ffff:10.0.0.1"', '"2001:DB8::2"', '"2001:db8:0:0:0:0:0:2"', '"10.0.1.0"')
@@ -280,7 +330,6 @@ CASES = (
     Case("null_value", "boolean", {"null_value": True}, ("true", "false", "[null]"), (True,)),
     Case("null_value", "ip", {"null_value": "10.0.0.1"}, _ADDRESSES, ("10.0.0.1", "2001:db8::2")),
     Case("null_value", "date", {"null_value": "2024-01-05"}, ('"2024-01-05"', '"2025-01-05"'), ("2024-01-05", "2025")),
-    Case("null_value", "geo_point", {"null_value": "1,1"}, ('"1,1"',)),
     Case("null_value", "keyword", {"note": "keyed"}, ('{"a":"none"}', '{"a":null}', '{"a":"x"}'), ("none", "x"),
          column="f.a", properties={"f": {"type": "flattened", "null_value": "none"}}),
     Case("normalizer", "keyword", {"normalizer": "lowercase"}, ('"ABC"', '"abc"', '"\u00c4b"', '""'),
@@ -306,7 +355,13 @@ CASES = (
     Case("coerce", "long", {}, _DECIMALS, (0, 1, -1)),
     Case("boolean", "boolean", {}, ('""', '"false"', '"true"', "false", "true", "[true,false]"), (True, False)),
     Case("date", "date", {}, _DAYS, _MOMENTS),
+    Case("date", "date", {}, _DAYS, (_FINE_PERIOD,)),
+    Case("geo_point", "geo_point", {}, _POINTS, _PLACES),
+    Case("null_value", "geo_point", {"null_value": "1,1"}, ('"1,1"', "[2,2]"), ("1,1,5000m", "0,0,1.5,1.5")),
+    Case("ignore_malformed", "date", {"ignore_malformed": True, "format": "yyyy-MM-dd"}, (*_DAYS, '"x"'), _PERIODS[:3]),
     # what makes no difference
+    Case("", "date", {}, (*_DAYS, _LAST), _PERIODS),
+    Case("", "date_nanos", {}, (*_DAYS[:3], _LAST), (*_PERIODS, _FINE_PERIOD)),
     Case("", "integer", {"coerce": False}, ("1", "2", "-1", "0", "[1,5]", str(2**31 - 1)), (0, 1, 1.5, 2**31 - 1)),
     Case("", "short", {}, ("1", "2", "[1,5]"), (0, 1), settings={"index.mapping.coerce": False}),
     Case("", "unsigned_long", {}, ("0", str(2**64 - 1), str(2**63)), (0, 2**64 - 1, 2**63)),
@@ -336,8 +391,13 @@ def asked(case: Case, operators: Iterable[str]) -> Iterator[Filter]:
             yield Filter(case.column, op)
         elif op in (Op.IN, Op.NOT_IN):
             yield from (Filter(case.column, op, list(pair)) for pair in itertools.combinations(case.values, 2))
+        elif op in (Op.NEAR, Op.IN_BOX):
+            count = 3 if op == Op.NEAR else 4
+            yield from (Filter(case.column, op, each) for each in case.values if len(each.split(",")) == count)
         elif op == Op.BETWEEN:
-            pairs = itertools.product([each for each in case.values if "/" not in str(each)][:4], repeat=2)
+            pairs = itertools.product(
+                [each for each in case.values if case.kind != "ip" or "/" not in str(each)][:4], repeat=2
+            )
             yield from (Filter(case.column, op, list(pair)) for pair in pairs)
         else:
             yield from (Filter(case.column, op, value) for value in case.values)

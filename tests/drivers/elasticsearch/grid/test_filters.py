@@ -159,6 +159,33 @@ def test_E34_each_operator_has_its_clause(row: Filter | RawQuery, clause: dict[s
     assert query(row) == clause
 
 
+def test_a_circle_and_a_box_of_points_have_clauses_of_their_own() -> None:
+    """E34: two more than the five."""
+    point, shape = ({"properties": {"x": {"type": kind}}} for kind in ("geo_point", "geo_shape"))
+
+    def sent(op: str, value: str, *mappings: dict[str, Any]) -> Any:
+        request = FilterRequest(object="x", rows=[Filter("x", op, value)])
+        compiled = compile_filter(request, view(*mappings or [point]), MODERN, command="")
+        assert not compiled.rows[0].exact
+        return json.loads(compiled.body)["query"]
+
+    circle = {"distance": "5000.0m", "x": {"lat": 52.5, "lon": 13.25}}
+    assert sent("near", "52.5,13.25,5km") == {"geo_distance": circle}
+    corners = {"top_left": {"lat": 53, "lon": 170}, "bottom_right": {"lat": 52, "lon": -170}}
+    assert sent("in-box", "52,170,53,-170") == {"geo_bounding_box": {"x": corners}}
+    assert sent("near", "52.5,13.25,5km", point, {"properties": {}})["geo_distance"]["ignore_unmapped"]
+    assert sent("in-box", "52,170,53,-170", point, {"properties": {}})["geo_bounding_box"]["ignore_unmapped"]
+    for mapping, op, value, reason in (
+        (point, "near", "52.5,13.25", "a latitude, a longitude and a distance"),
+        (point, "in-box", "53,13,52,14", "is north of its north"),
+        (point, "=", "52.5,13.25", "a geo_point takes near, in-box, null and not-null only"),
+        (shape, "near", "52.5,13.25,5km", "only a geo_point takes it"),
+    ):
+        request = FilterRequest(object="x", rows=[Filter("x", op, value)])
+        with pytest.raises(FilterNotSupportedError, match=reason):
+            compile_filter(request, view(mapping), MODERN, command="")
+
+
 @pytest.mark.parametrize("kind", ["text", "match_only_text", "search_as_you_type", "annotated_text"])
 @pytest.mark.parametrize(
     ("op", "said"), [("=", "compares words"), ("!=", "compares words"), ("contains", "finds whole")]
@@ -188,6 +215,71 @@ def test_a_month_and_a_year_are_taken_whole(row: Filter, bounds: dict[str, str])
     assert query(row) == {"range": {"d": bounds | {"format": "strict_date_optional_time||epoch_millis"}}}
     own = bounds | {"format": "strict_date_optional_time||dd.MM.yyyy"}
     assert query(replace(row, column="de")) == {"range": {"de": own}}
+
+
+DAY = "2024-01-05T00:00:00Z/2024-01-06T00:00:00Z"
+"""A period, as the host writes it in place of `today`."""
+NOW = "2024-01-05T10:00:00.5Z"
+
+
+@pytest.mark.parametrize(
+    ("row", "bounds"),
+    [
+        (Filter("d", "=", DAY), {"gte": DAY[:20], "lt": DAY[21:]}),
+        (Filter("d", "in", [DAY]), {"gte": DAY[:20], "lt": DAY[21:]}),
+        (Filter("d", ">", DAY), {"gte": DAY[21:]}),
+        (Filter("d", ">=", DAY), {"gte": DAY[:20]}),
+        (Filter("d", "<", DAY), {"lt": DAY[:20]}),
+        (Filter("d", "<=", DAY), {"lt": DAY[21:]}),
+        (Filter("d", "between", [DAY, "2024-03"]), {"gte": DAY[:20], "lt": "2024-03||+1M/M"}),
+        (Filter("d", "=", "now-1d/d"), {"gte": f"{NOW}||-1d/d", "lt": f"{NOW}||-1d+1d/d"}),
+        (Filter("d", "=", "now/M"), {"gte": f"{NOW}||/M", "lt": f"{NOW}||+1M/M"}),
+        (Filter("d", "<=", "2024-01-05||/d"), {"lt": "2024-01-05||+1d/d"}),
+        (Filter("d", ">", "now-1d/d"), {"gte": f"{NOW}||-1d+1d/d"}),
+    ],
+)
+def test_a_period_and_rounded_date_maths_are_taken_whole_and_count_from_the_call(
+    row: Filter, bounds: dict[str, str]
+) -> None:
+    """The server reads its own clock for each request, and rounds up to the last millisecond only."""
+    sent = {}
+    for column in ("d", "de"):
+        request = FilterRequest(object="x", rows=[replace(row, column=column)], now=NOW)
+        compiled = compile_filter(request, view({"properties": PROPERTIES}), MODERN, command="")
+        assert compiled.rows[0].exact
+        sent[column] = json.loads(compiled.body)["query"]
+    assert sent["d"] == {"range": {"d": bounds | {"format": "strict_date_optional_time||epoch_millis"}}}
+    assert sent["de"] == {"range": {"de": bounds | {"format": "strict_date_optional_time||dd.MM.yyyy"}}}
+
+
+def test_date_maths_that_end_in_an_instant_count_from_the_call_or_else_from_the_servers_clock() -> None:
+    def sent(row: Filter, now: str | None) -> Any:
+        request = FilterRequest(object="x", rows=[row], now=now)
+        compiled = compile_filter(request, view({"properties": PROPERTIES}), MODERN, command="")
+        assert compiled.rows[0].approximations == ["dates are compared to the millisecond"]
+        return json.loads(compiled.body)["query"]
+
+    assert sent(Filter("d", ">", "now-1M"), NOW) == {"range": {"d": {"gt": f"{NOW}||-1M"}}}
+    assert sent(Filter("d", "=", "now"), NOW) == {"term": {"d": NOW}}
+    assert sent(Filter("d", ">", "now-1M"), None) == {"range": {"d": {"gt": "now-1M"}}}
+    both = {"gt": f"{NOW}||-1d/d+8h", "format": "strict_date_optional_time||dd.MM.yyyy"}
+    assert sent(Filter("de", ">", "now-1d/d+8h"), NOW) == {"range": {"de": both}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "reason"),
+    [
+        ("date", "2024-01-06T00:00:00Z/2024-01-05T00:00:00Z", "it ends before it begins"),
+        ("date", "2024-01-05/2024-01-06", "is not a date in the format"),
+        ("date_nanos", "1960-01-05T00:00:00Z/2024-01-06T00:00:00Z", "a date_nanos holds 1970 to 2262"),
+        ("date_nanos", "2024-01-05T00:00:00Z/2300-01-06T00:00:00Z", "a date_nanos holds 1970 to 2262"),
+    ],
+)
+def test_a_period_that_cannot_be_is_refused(kind: str, value: str, reason: str) -> None:
+    """The server would fail the page of a date_nanos."""
+    request = FilterRequest(object="x", rows=[Filter("x", "=", value)])
+    with pytest.raises(FilterNotSupportedError, match=reason):
+        compile_filter(request, view({"properties": {"x": {"type": kind}}}), MODERN, command="")
 
 
 @pytest.mark.parametrize(
@@ -448,7 +540,18 @@ class FilterRules:
             (Filter("d", "=", "2024"), "012"),
             (Filter("d", "in", "2024-02,2025"), "24"),
             (Filter("b", "=", False), "1"),
+            (Filter("d", "=", DAY), "0"),
+            (Filter("d", "!=", DAY), "1234"),
+            (Filter("d", "in", [DAY, "2025"]), "04"),
+            (Filter("d", ">", DAY), "124"),
+            (Filter("d", "<=", DAY), "0"),
+            (Filter("d", "=", "2024-01-31T12:00:00Z||/d"), "1"),
+            (Filter("d", "=", "2024-01-05||/w"), "0"),
+            (Filter("d", "<", "now-1d/d"), "0124"),
             (Filter("ip", "=", "10.0.0.0/24"), "0"),
+            (Filter("ip", "!=", "10.0.0.0/24"), "1234"),
+            (Filter("ip", "in", "10.0.0.0/24,10.0.1.1"), "01"),
+            (Filter("ip", "not-in", "10.0.0.0/16"), "234"),
             (Filter("ip", ">", "10.0.0.1"), "1"),
             (Filter("n.a", "=", "x"), "01"),
             (Filter("n.a", "!=", "x"), "234"),

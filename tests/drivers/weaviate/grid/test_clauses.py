@@ -61,6 +61,66 @@ def test_a_negated_list_of_ids_excludes_each():
     assert where(Filter("uuid", "in", A)) == {"path": ["id"], "operator": "Equal", "valueText": A}
 
 
+DAY = ("2024-05-01T00:00:00Z", "2024-05-02T00:00:00Z")
+
+
+def compared(operator: str, value: str) -> dict[str, Any]:
+    return {"path": ["published"], "operator": operator, "valueDate": value}
+
+
+INSIDE = {
+    "operator": "And", "operands": [compared("GreaterThanEqual", DAY[0]), compared("LessThan", DAY[1])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "sent"),
+    [
+        ("=", "/".join(DAY), INSIDE),
+        ("in", ["/".join(DAY)], INSIDE),
+        ("in", ["/".join(DAY), DAY[1]], {"operator": "Or", "operands": [INSIDE, compared("Equal", DAY[1])]}),
+        ("!=", "/".join(DAY), {"operator": "Not", "operands": [INSIDE]}),
+        ("not-in", ["/".join(DAY)], {"operator": "Not", "operands": [INSIDE]}),
+        (">", "/".join(DAY), compared("GreaterThanEqual", DAY[1])),
+        (">=", "/".join(DAY), compared("GreaterThanEqual", DAY[0])),
+        ("<", "/".join(DAY), compared("LessThan", DAY[0])),
+        ("<=", "/".join(DAY), compared("LessThan", DAY[1])),
+        ("between", ["/".join(DAY), DAY[1]], {
+            "operator": "And",
+            "operands": [compared("GreaterThanEqual", DAY[0]), compared("LessThanEqual", DAY[1])],
+        }),
+    ],
+)  # fmt: skip
+def test_a_period_is_its_bounds(op: str, value: object, sent: dict[str, Any]) -> None:
+    """W12: dates have no unit that stands for a day; the host writes a period in place of `today`."""
+    assert where(Filter("published", op, value)) == sent
+    told = ["dates outside 1677-09-22 to 2262-04-10 compare as other dates"]
+    absent = ["rows without 'published' match too"] if op in ("!=", "not-in") else []
+    assert sorted(notes(Filter("published", op, value))) == sorted(told + absent)
+
+
+def test_a_period_that_the_server_would_read_otherwise_is_refused() -> None:
+    several = view({"dates": {"dataType": ["date[]"]}})
+    assert "different elements" in refusal(Filter("dates", "=", "/".join(DAY)), of=several)
+    assert where(Filter("dates", ">", "/".join(DAY)), of=several)["operator"] == "GreaterThanEqual"
+    assert "below 1.33" in refusal(Filter("published", "!=", "/".join(DAY)), of=view(version=(1, 32, 9)))
+    assert "ends before it begins" in refusal(Filter("published", "=", "/".join(reversed(DAY))))
+    assert "outside 1677" in refusal(Filter("published", "=", f"1500-01-01T00:00:00Z/{DAY[0]}"))
+
+
+def test_near_is_a_range_of_coordinates_and_their_only_filter() -> None:
+    """W38: the server answers others with nothing."""
+    here = view({"place": {"dataType": ["geoCoordinates"]}})
+    sent = {"geoCoordinates": {"latitude": 52.5, "longitude": 13.25}, "distance": {"max": 5000.0}}
+    assert where(Filter("place", "near", "52.5,13.25,5km"), of=here) == {
+        "path": ["place"], "operator": "WithinGeoRange", "valueGeoRange": sent,
+    }  # fmt: skip
+    assert "not a distance" in refusal(Filter("place", "near", "52.5,13.25,5"), of=here)
+    assert "no filter by a box; use near" in refusal(Filter("place", "in-box", "1,2,3,4"), of=here)
+    assert "coordinates take only near" in refusal(Filter("place", "null"), of=here)
+    assert "only coordinates take it" in refusal(Filter("pages", "near", "52.5,13.25,5km"))
+
+
 @pytest.mark.parametrize(
     ("column", "value", "fits"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -69,6 +70,16 @@ def says(row: Filter, cell: Any, column: Any) -> bool:
         return False
     if row.op in NEGATED:
         return not says(Filter(row.column, NEGATED[row.op], row.value, case=row.case), cell, column)
+    if row.op is Op.NEAR:
+        latitude, longitude, metres = row.value.removesuffix("m").split(",")
+        one, two = (
+            (math.cos(a) * math.cos(b), math.cos(a) * math.sin(b), math.sin(a))
+            for a, b in (
+                map(math.radians, (cell["latitude"], cell["longitude"])),
+                map(math.radians, (float(latitude), float(longitude))),
+            )
+        )
+        return 2 * 6_371_000 * math.asin(min(1.0, math.dist(one, two) / 2)) <= float(metres)
     if row.op is Op.IN:
         return any(says(Filter(row.column, Op.EQ, each), cell, column) for each in row.value)
     if row.op is Op.BETWEEN:
@@ -176,6 +187,8 @@ APPROXIMATE = [
          finds=[0]),
     Case(name="digits of a second", column="date", cells=["2024-01-01T00:00:00.123456789Z"], op="=",
          value="2024-01-01T00:00:00.1234567891Z", finds=[0]),
+    Case(name="coordinates", column="geoCoordinates", op="near", value="52.12500178,13.5,0.1m", finds=[0],
+         cells=[{"latitude": 52.125, "longitude": 13.5}, {"latitude": 52.126, "longitude": 13.5}, None]),
     Case(name="empty is null", column=WORD, cells=["", "a", None], op="null", finds=[0, 2]),
     Case(name="empty is null", column="int[]", cells=[[], [1], None], op="not-null", finds=[1]),
     Case(name="null is empty", column=WORD, cells=["", "a", None], op="empty", finds=[0, 2]),
@@ -249,7 +262,7 @@ async def stored(wv: Rig, name: str, case: Case) -> list[Any]:
 def test_every_difference_has_a_case():
     """W38: what is refused and what is approximate is shown, on a server where there is one."""
     assert {each.name for each in TABLE if not each.refused} == {each.name for each in APPROXIMATE} | (
-        BY_VERSION - {"old patterns"}
+        BY_VERSION - {"old patterns"} | {"nearest"}
     )
     assert {each.name for each in TABLE if each.refused} == {each.name for each in REFUSED} | {"old patterns"}
     assert len({each.name for each in TABLE}) == len(TABLE)
@@ -319,6 +332,16 @@ class Rules:
         found = await wv.numbers(name, case.row)
         assert found == plainly(case, await stored(wv, name, case))
         assert await wv.driver.count_rows(CountRequest(object=name, filter=compiled)) == len(found)
+
+    async def test_only_the_nearest_800_rows_are_found(self, wv: Rig):
+        """So a filter row never claims to find all."""
+        places = [{"latitude": 50 + at / 1000, "longitude": 4.0} for at in range(805)]
+        name = await wv.collection({"x": "geoCoordinates"}, [{"x": place} for place in places])
+        row = Filter("x", "near", "50,4,1000km")
+        compiled = await wv.filter(name, row)
+        assert "at most the nearest 800 rows of a shard" in compiled.rows[0].approximations[0]
+        assert await wv.driver.count_rows(CountRequest(object=name, filter=compiled)) == 800
+        assert len(await wv.export(name, row)) == 800
 
     async def test_rows_that_are_older_than_a_property_are_null(self, wv: Rig):
         """W18, W19: the server notes an absent value when it writes a row, so it does not know of older rows."""

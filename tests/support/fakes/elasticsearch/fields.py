@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from fakes.elasticsearch import places
 from fakes.elasticsearch.dates import DEFAULT_FORMAT, NANOS_FORMAT, parse_date
 from fakes.elasticsearch.errors import ServerError, illegal
 
@@ -17,7 +18,7 @@ INTEGERS = {"byte": 7, "short": 15, "integer": 31, "long": 63, "unsigned_long": 
 FLOATS = {"half_float": "e", "float": "f", "double": "d", "scaled_float": "d"}
 COUNTS = {"token_count"}
 STRINGS = {"keyword", "constant_keyword", "wildcard", "version"}
-# Taken into a mapping and stored, but only `exists` means something for them here.
+# Taken into a mapping and stored, but only `exists` means something for them here, and places for geo_point.
 OPAQUE = {"binary", "geo_point", "geo_shape", "completion", "dense_vector", "rank_feature", "histogram"}
 RANGES = {"integer_range", "long_range", "float_range", "double_range", "date_range", "ip_range"}
 TYPES = {
@@ -260,9 +261,7 @@ def _flattened(_: Field, value: Any) -> Any:
 
 
 def _opaque(self: Field, value: Any) -> str:
-    if self.type == "geo_point" and isinstance(value, dict):
-        number(value.get("lat"))
-    return repr(value)
+    return places.indexed(value) if self.type == "geo_point" else repr(value)
 
 
 _INDEXERS: dict[str, Any] = {

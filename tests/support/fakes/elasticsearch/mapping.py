@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from fakes.elasticsearch import places
 from fakes.elasticsearch.dates import looks_like_date
 from fakes.elasticsearch.errors import ServerError, illegal, not_reproduced
 from fakes.elasticsearch.fields import PARAMETERS, TYPES, Field
@@ -281,7 +282,8 @@ class _Parser:
             self.members(item, f"{path}.", target)
 
     def leaf(self, target: Field, value: Any, node: Node) -> None:
-        if isinstance(value, list) and target.family != "opaque":
+        spread = not places.is_pair(value) if target.type == "geo_point" else target.family != "opaque"
+        if isinstance(value, list) and spread:
             for item in value:
                 self.leaf(target, item, node)
             return

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from fakes.elasticsearch import places
 from fakes.elasticsearch.errors import ServerError, illegal, not_reproduced, parsing
 from fakes.elasticsearch.fields import (
     INTEGERS,
@@ -174,6 +175,16 @@ def _wrapper_shape(name: str, argument: Any) -> None:
     check(argument["filter"])
 
 
+def _place_shape(name: str, argument: Any) -> None:
+    needed = {"geo_distance": {"distance"}, "geo_bounding_box": set()}[name]
+    fields = {*argument} - {"distance", "ignore_unmapped"} if isinstance(argument, dict) else set()
+    if len(fields) != 1 or not needed <= {*argument} or ("distance" in argument) is not bool(needed):
+        raise parsing(f"[{name}] query malformed")
+    given = argument[fields.pop()]
+    if {*given} != ({"lat", "lon"} if needed else {"top_left", "bottom_right"}):
+        raise parsing(f"[{name}] query malformed")
+
+
 _SHAPES: dict[str, Callable[[str, Any], None]] = {
     "match_all": _keyed(set()),
     "match_none": _keyed(set()),
@@ -186,6 +197,8 @@ _SHAPES: dict[str, Callable[[str, Any], None]] = {
     "prefix": _one_field({"value", "case_insensitive", "rewrite"}),
     "match_phrase": _one_field({"query", "slop", "analyzer", "zero_terms_query"}),
     "match": _one_field({"query", "operator", "lenient"}),
+    "geo_distance": _place_shape,
+    "geo_bounding_box": _place_shape,
     "bool": _bool_shape,
     "nested": _nested_shape,
     "constant_score": _wrapper_shape,
@@ -675,6 +688,22 @@ def _nested(argument: Any, scope: Scope) -> Clause:
     )
 
 
+def _place(argument: Any, scope: Scope) -> Clause:
+    path = next(key for key in argument if key not in ("distance", "ignore_unmapped"))
+    field, given = scope.field(path), argument[path]
+    if field is None:
+        if argument.get("ignore_unmapped"):
+            return NONE
+        raise ServerError("query_shard_exception", f"failed to find geo field [{path}]")
+    if field.type != "geo_point":
+        kind = "geo_distance" if "distance" in argument else "geo_bounding_box"
+        raise ServerError(
+            "query_shard_exception", f"Field [{path}] is of unsupported type [{field.type}] for [{kind}] query"
+        )
+    accept = places.circle_test(argument, given) if "distance" in argument else places.box_test(given)
+    return Clause(values_test(field.path, accept))
+
+
 def _query_string(argument: Any, scope: Scope) -> Clause:
     from fakes.elasticsearch import query_string  # it compiles its parts with this module
 
@@ -685,4 +714,5 @@ _BUILDERS: dict[str, Callable[[Any, Scope], Clause]] = {
     "match_all": _match_all, "match_none": _match_none, "ids": _ids, "exists": _exists, "term": _term, "terms": _terms,
     "range": _range, "wildcard": _wildcard, "prefix": _prefix, "match_phrase": _match_phrase, "match": _match,
     "bool": _bool, "nested": _nested, "constant_score": _constant, "query_string": _query_string,
+    "geo_distance": _place, "geo_bounding_box": _place,
 }  # fmt: skip

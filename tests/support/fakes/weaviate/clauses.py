@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -155,6 +156,9 @@ def _either(left: Found, right: Found) -> Found:
     return Found(opposite.documents, deny=not opposite.deny)
 
 
+_NEAREST = 800
+
+
 @dataclass
 class Within(Clause):
     """A circle around a place."""
@@ -165,13 +169,15 @@ class Within(Clause):
     metres: float
 
     def resolve(self, collection: Collection, shard: Shard, limit: int) -> Found:
-        """Measure every distance."""
+        """Measure every distance; the index of a shard returns the nearest ones only."""
         places = ((item, item.properties.get(self.name)) for item in shard.objects.values())
-        return Found({item.doc for item, place in places if place and self._distance(place) <= self.metres})
+        far = sorted((self._distance(place), item.doc) for item, place in places if place)
+        return Found({doc for distance, doc in far[:_NEAREST] if distance <= self.metres})
 
     def _distance(self, place: dict[str, float]) -> float:
-        here, there = math.radians(self.latitude), math.radians(place["latitude"])
-        across = math.radians(place["longitude"] - self.longitude)
+        latitude, longitude = struct.unpack("ff", struct.pack("ff", self.latitude, self.longitude))
+        here, there = math.radians(latitude), math.radians(place["latitude"])
+        across = math.radians(place["longitude"] - longitude)
         half = math.sin((there - here) / 2) ** 2 + math.cos(here) * math.cos(there) * math.sin(across / 2) ** 2
         return 2 * 6_371_000 * math.asin(math.sqrt(half))
 

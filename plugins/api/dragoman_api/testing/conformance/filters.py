@@ -32,6 +32,7 @@ _USUAL: dict[ColumnKind, list[Any]] = {
     ColumnKind.TIME: ["08:00:00", "20:00:00"],
     ColumnKind.BINARY: ["AA==", "/w=="],
 }
+_PLACES = {Operator.NEAR: "52.52,13.405,5km", Operator.IN_BOX: "52.3,13.1,52.7,13.8"}
 _NO_VALUE = (Operator.NULL, Operator.NOT_NULL, Operator.EMPTY, Operator.NOT_EMPTY)
 
 
@@ -184,6 +185,8 @@ def _example(op: Operator, values: list[Any], kind: ColumnKind) -> Any:
         return None
     if op in (Operator.IN, Operator.NOT_IN):
         return values[:2]
+    if op in _PLACES:
+        return _PLACES[op]
     if op is Operator.BETWEEN:
         order = as_bytes if kind is ColumnKind.BINARY else None
         return [min(values, key=order), max(values, key=order)]

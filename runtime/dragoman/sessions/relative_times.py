@@ -1,0 +1,223 @@
+"""Times as people say them in a filter row: ``today``, ``last 24h``, ``this month``.
+
+The host turns each into an instant, or into the period from an instant up to another, before a driver compiles the
+filter. All of one call count from one instant, and days begin in one time zone.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from dragoman_api.columns import Note, Operator
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.filters import Filter
+
+from .instants import parse_instant, show_instant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from datetime import tzinfo
+
+    from dragoman_api.filters import RawQuery
+
+FORMS = "now-1h, today, yesterday, tomorrow, this week, last month, next year, last 24h, next 7 days"
+"""Examples of every form."""
+
+_LISTS = (Operator.IN, Operator.NOT_IN, Operator.BETWEEN)
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_STEPS = {"last": -1, "this": 0, "next": 1}
+_UNITS = {
+    "second": ("s", "sec", "secs", "second", "seconds"), "minute": ("m", "min", "mins", "minute", "minutes"),
+    "hour": ("h", "hour", "hours"), "day": ("d", "day", "days"), "week": ("w", "week", "weeks"),
+    "month": ("month", "months"), "quarter": ("quarter", "quarters"), "year": ("y", "year", "years"),
+}  # fmt: skip
+_UNIT = {word: unit for unit, words in _UNITS.items() for word in words}
+_SECONDS = {"second": 1, "minute": 60, "hour": 3_600}
+_LENGTHS = {**_SECONDS, "day": 86_400, "week": 604_800}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_NOW = re.compile(r"now(?:([+-])([0-9]{1,9})([smhdw]))?")
+_PERIOD = re.compile(rf"(last|this|next) (?:([0-9]{{1,5}}) ?)?({'|'.join(sorted(_UNIT, key=len, reverse=True))})")
+
+
+def is_relative(text: str) -> bool:
+    """Return whether a text is a time relative to now.
+
+    >>> is_relative("Last 24h"), is_relative("last night")
+    (True, False)
+    """
+    words = _words(text)
+    if text.rstrip().endswith("M"):  # a month to Elasticsearch, where m is a minute
+        return False
+    if words in _DAYS or _NOW.fullmatch(words):
+        return True
+    found = _PERIOD.fullmatch(words)
+    if found is None:
+        return False
+    step, count, unit = found.groups()
+    if count is None:  # `this h` is no English
+        return unit == _UNIT[unit]
+    return step != "this" and int(count) > 0
+
+
+def resolve_time(text: str, *, now: datetime, zone: tzinfo = UTC) -> str:
+    """Return the instant that a relative time stands for, or its period: the first instant, ``/``, and the one after.
+
+    ``last 24h`` ends before now, and ``next 24h`` begins with it. ``last month`` without a number is the month before
+    this one. Weeks begin on Monday. Seconds, minutes and hours have one length; days, weeks, months and years follow
+    the calendar of the zone, so that ``last 1 day`` has 23 hours if a clock was put forward.
+
+    Args:
+        text: One for which `is_relative` is true.
+        now: The instant that it counts from.
+        zone: Where days, weeks, months and years begin.
+
+    Raises:
+        ConfigurationError: It is before the year 1 or after 9999.
+
+    >>> resolve_time("today", now=datetime(2026, 11, 23, 12, tzinfo=UTC))
+    '2026-11-23T00:00:00Z/2026-11-24T00:00:00Z'
+    """
+    words = _words(text)
+    try:
+        if found := _NOW.fullmatch(words):
+            if found[1] != "+":
+                return parse_instant(words, now=now)
+            return show_instant(now + timedelta(seconds=int(found[2]) * _LENGTHS[_UNIT[found[3]]]))
+        first, after = _period(words, now, zone)
+        return f"{show_instant(first)}/{show_instant(after)}"
+    except (ValueError, OverflowError) as error:
+        raise ConfigurationError(f"{text[:100]!r} is before the year 1 or after 9999") from error
+
+
+def _words(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+def _period(words: str, now: datetime, zone: tzinfo) -> tuple[datetime, datetime]:
+    if words in _DAYS:
+        return _calendar("day", now, zone, _DAYS[words])
+    found = _PERIOD.fullmatch(words)
+    assert found is not None
+    step, count, unit = found.groups()
+    unit = _UNIT[unit]
+    if count is None:
+        return _calendar(unit, now, zone, _STEPS[step])
+    other = _moved(now, unit, int(count) * _STEPS[step], zone)
+    return (other, now) if step == "last" else (now, other)
+
+
+def _calendar(unit: str, now: datetime, zone: tzinfo, step: int) -> tuple[datetime, datetime]:
+    """Return the period of the calendar that is so many units after the present one."""
+    if unit in _SECONDS:  # an hour that a clock repeats is two
+        length = timedelta(seconds=_SECONDS[unit])
+        local = now.astimezone(zone)
+        parts = {"second": {}, "minute": {"second": 0}, "hour": {"minute": 0, "second": 0}}[unit]
+        first = local.replace(microsecond=0, **parts).astimezone(UTC) + step * length
+        return first, first + length
+    local = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None, fold=0)
+    if unit == "week":
+        local -= timedelta(days=local.weekday())
+    elif unit in _MONTHS:
+        length = _MONTHS[unit]
+        local = local.replace(month=(local.month - 1) // length * length + 1, day=1)
+    return tuple(_instant(_added(local, unit, step + each), zone) for each in (0, 1))  # type: ignore[return-value]
+
+
+def _moved(now: datetime, unit: str, count: int, zone: tzinfo) -> datetime:
+    if unit in _SECONDS:
+        return now + timedelta(seconds=count * _SECONDS[unit])
+    return _instant(_added(now.astimezone(zone).replace(tzinfo=None), unit, count), zone)
+
+
+def _added(local: datetime, unit: str, count: int) -> datetime:
+    """Return a local time so many units later; a day that its month lacks becomes the month's last."""
+    if unit in _LENGTHS:
+        return local + timedelta(seconds=count * _LENGTHS[unit])
+    months = local.year * 12 + local.month - 1 + count * _MONTHS[unit]
+    first = local.replace(year=months // 12, month=months % 12 + 1, day=1)
+    following = (first + timedelta(days=31)).replace(day=1)
+    return first.replace(day=min(local.day, (following - timedelta(days=1)).day))
+
+
+def _instant(local: datetime, zone: tzinfo) -> datetime:
+    return local.replace(tzinfo=zone).astimezone(UTC)
+
+
+def read_zone(name: str) -> tzinfo:
+    """Return a time zone by its name in the IANA data base.
+
+    Raises:
+        ConfigurationError: There is none of that name, or this machine has no data of time zones.
+    """
+    if name == "UTC":
+        return UTC
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # not a name, a folder of the data base
+        hint = 'time_zone = "Europe/Berlin" in config.toml, or "UTC"; without data of time zones, install tzdata'
+        raise ConfigurationError(f"there is no time zone {name[:80]!r}", hint=hint) from error
+
+
+def resolve_rows(
+    rows: Sequence[Filter | RawQuery], columns: Collection[str], *, now: datetime, zone: str
+) -> tuple[list[Filter | RawQuery], list[Note]]:
+    """Put instants and periods in place of the relative times of a filter.
+
+    Args:
+        rows: The filter rows.
+        columns: Columns whose values are instants; in others ``today`` is a text like any other.
+        now: The instant that they count from.
+        zone: The name of the time zone.
+
+    Returns:
+        The rows, and a note for each with a relative time. A row whose value begins with ``now`` and is none of these
+        forms stays as it is, for the driver; it has a note too.
+
+    Raises:
+        ConfigurationError: There is no such time zone.
+    """
+    made: list[Filter | RawQuery] = []
+    notes = []
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Filter) or row.column not in columns:
+            made.append(row)
+            continue
+        told: list[str] = []
+        made.append(_resolved(row, told, now=now, zone=zone))
+        if told:
+            reason = f"filter row {number}: {'; '.join(told)}"
+            notes.append(Note(code="relative-time", column=row.column, reason=reason))
+    return made, notes
+
+
+def _resolved(row: Filter, told: list[str], *, now: datetime, zone: str) -> Filter:
+    def resolve(value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        if not is_relative(value):
+            if value.startswith("now"):
+                told.append(f"now is {show_instant(now)}")
+            return value
+        found = resolve_time(value, now=now, zone=read_zone(zone))
+        named = " ".join(value.split())
+        first, _, after = found.partition("/")
+        told.append(f"{named!r} is {first} to before {after}, in {zone}" if after else f"{named!r} is {found}")
+        return found
+
+    value: object = row.value
+    if isinstance(value, str) and row.op in _LISTS:
+        parts = [part.strip() for part in value.split(",")]
+        value = [resolve(part) for part in parts] if any(map(is_relative, parts)) else value
+    else:
+        value = _each(value, resolve)
+    if not told:
+        return row
+    return Filter(row.column, row.op, value, row.group, row.case)  # type: ignore[arg-type]
+
+
+def _each(value: object, resolve: Callable[[object], object]) -> object:
+    return [resolve(each) for each in value] if isinstance(value, list) else resolve(value)
