@@ -291,7 +291,7 @@ class Place(Column):
 
     sortable: bool = False
     radius: float = 6_371_008.7714
-    margin: float = 0.03
+    margin: float = 0.5
 
     def meaning(self, stored: Any) -> tuple[float, float]:
         try:
@@ -322,6 +322,8 @@ class Place(Column):
 
     def _in_box(self, at: tuple[float, float], operand: str) -> Maybe:
         south, west, north, east = map(float, operand.split(","))
+        if south >= north or west == east:
+            raise MisfitError(f"{operand!r} is no box")
         slack = self.margin / 100_000
         sides = (at[0] - south, north - at[0], *((at[1] - west, east - at[1]) if west <= east else ()))
         if west > east and not at[1] >= west and not at[1] <= east:

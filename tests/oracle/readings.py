@@ -40,6 +40,7 @@ READ = {
     r"values of .* count too \(copy_to\)": "any",
     r"a stored empty text counts as false": "malformed",
     r"empty values count as null too": "empty",
+    r"distances are computed to about half a metre: a point at the border may count as on its other side": "border",
     r"points are kept to about a centimetre: one at the border may count as on its other side": "border",
     r"coordinates are compared as 32-bit floats, to about two metres": "border",
     r"at most the nearest 800 rows of a shard are found, by an index that is approximate": "nearest",

@@ -79,8 +79,8 @@ def parse_filter(row: str) -> Filter:
         raise _fault(row, f"it is written {SHAPE}", hint=f"--filter '{spaced}'")
     if len(words) < 2 or not words[0].text:
         raise _fault(row, f"it is written {SHAPE}", hint="--filter 'total >= 100'")
-    if is_relative(said := " ".join(word.text for word in words[1:])):
-        raise _fault(row, f"{said!r} needs an operator", hint=f"--filter '{words[0].text} in {said}'")
+    if is_relative(time := " ".join(word.text for word in words[1:])):
+        raise _fault(row, f"{time!r} needs an operator", hint=f"--filter '{words[0].text} in {time}'")
     column, operator, rest = words[0].text, _operator(row, words[1].text), words[2:]
     group = None
     if rest and rest[-1].bare and re.fullmatch(r"@\w+", rest[-1].text):

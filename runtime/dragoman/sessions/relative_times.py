@@ -113,16 +113,18 @@ def _calendar(unit: str, now: datetime, zone: tzinfo, step: int) -> tuple[dateti
     if unit in _SECONDS:  # an hour that a clock repeats is two
         length = timedelta(seconds=_SECONDS[unit])
         local = now.astimezone(zone)
-        parts = {"second": {}, "minute": {"second": 0}, "hour": {"minute": 0, "second": 0}}[unit]
-        first = local.replace(microsecond=0, **parts).astimezone(UTC) + step * length
+        begin = local.replace(
+            minute=0 if unit == "hour" else local.minute, second=local.second if unit == "second" else 0, microsecond=0
+        )
+        first = begin.astimezone(UTC) + step * length
         return first, first + length
     local = now.astimezone(zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None, fold=0)
     if unit == "week":
         local -= timedelta(days=local.weekday())
     elif unit in _MONTHS:
-        length = _MONTHS[unit]
-        local = local.replace(month=(local.month - 1) // length * length + 1, day=1)
-    return tuple(_instant(_added(local, unit, step + each), zone) for each in (0, 1))  # type: ignore[return-value]
+        months = _MONTHS[unit]
+        local = local.replace(month=(local.month - 1) // months * months + 1, day=1)
+    return _instant(_added(local, unit, step), zone), _instant(_added(local, unit, step + 1), zone)
 
 
 def _moved(now: datetime, unit: str, count: int, zone: tzinfo) -> datetime:

@@ -96,7 +96,7 @@ async def run_export(
     with export.reporting():
         reads.check(tenant=scope.tenant, revision=scope.revision)
         table = choose_columns(await reads.describe(scope.object), columns) if shape.tabular else []
-        scope = dataclasses.replace(scope, now=now or await run_sync(export.now))
+        scope = dataclasses.replace(scope, now=now if now is not None else await run_sync(export.now))
         made = await reads.prepare(scope, fresh=not shape.tabular)
         named = [column.name for column in table] if shape.tabular else columns
         request = _request(scope, made, form=shape.form, columns=named)

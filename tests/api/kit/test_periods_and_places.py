@@ -79,7 +79,13 @@ def test_what_is_no_circle_is_refused(value, reason):
 
 @pytest.mark.parametrize(
     ("value", "reason"),
-    [("1,2,3", "south,west,north,east"), ("2,1,1,2", "north of its north"), ("1,2,3,999", "no longitude")],
+    [
+        ("1,2,3", "south,west,north,east"),
+        ("2,1,1,2", "north of its north"),
+        ("1,1,1,2", "a height"),
+        ("1,2,2,2", "a width"),
+        ("1,2,3,999", "no longitude"),
+    ],
 )
 def test_what_is_no_box_is_refused(value, reason):
     with pytest.raises(ValueError, match=reason):

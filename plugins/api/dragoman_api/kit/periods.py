@@ -62,7 +62,8 @@ def conditions(op: Op, value: object) -> list[tuple[Op, object]]:
     if (found := period(value)) is None:
         return [(op, value)]
     begins, ends = (Op.GE, found.first), (Op.LT, found.after)
-    return {
-        Op.EQ: [begins, ends], Op.GE: [begins], Op.LE: [ends], Op.GT: [(Op.GE, found.after)],
-        Op.LT: [(Op.LT, found.first)],
-    }[op]  # fmt: skip
+    parts = {
+        Op.EQ: (begins, ends), Op.GE: (begins,), Op.LE: (ends,), Op.GT: ((Op.GE, found.after),),
+        Op.LT: ((Op.LT, found.first),),
+    }  # fmt: skip
+    return [*parts[op]]

@@ -73,6 +73,8 @@ def box(value: object) -> Box:
     west, east = (_degrees(parts[at], 180, "longitude") for at in (1, 3))
     if south > north:
         raise ValueError(f"its south, {south}, is north of its north, {north}; write south,west,north,east")
+    if south == north or west == east or (west, east) == (180, -180):
+        raise ValueError("a box has a height and a width; for one point use near with a small distance")
     return Box(south, west, north, east)
 
 

@@ -17,7 +17,7 @@ from dragoman_api.kit.periods import period
 from dragoman_elasticsearch.connect import Features
 
 from . import dates
-from .field_types import BOUNDS, EMPTY, EQUAL, NULLS, ORDER, PATTERN, PLACES, Family, Field, Gap
+from .field_types import BOUNDS, EMPTY, EQUAL, NULLS, ORDER, PATTERN, Family, Field, Gap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -291,7 +291,13 @@ TABLE: tuple[Cause, ...] = (
     Cause(
         name="geo_point",
         found=_typed("geo_point"),
-        touches=lambda asked, _: asked.op in PLACES,
+        touches=lambda asked, _: asked.op is Op.NEAR,
+        reason="distances are computed to about half a metre: a point at the border may count as on its other side",
+    ),
+    Cause(
+        name="geo_point, box",
+        found=_typed("geo_point"),
+        touches=lambda asked, _: asked.op is Op.IN_BOX,
         reason="points are kept to about a centimetre: one at the border may count as on its other side",
     ),
     Cause(

@@ -260,7 +260,7 @@ def _flattened(_: Field, value: Any) -> Any:
     return value
 
 
-def _opaque(self: Field, value: Any) -> str:
+def _opaque(self: Field, value: Any) -> str | tuple[float, float]:
     return places.indexed(value) if self.type == "geo_point" else repr(value)
 
 

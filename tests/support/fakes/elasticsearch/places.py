@@ -34,6 +34,8 @@ def indexed(value: Any) -> Point:
 
 
 def _read(value: Any) -> Point:
+    latitude: Any
+    longitude: Any
     if isinstance(value, dict):
         if "coordinates" in value:
             return _read(value["coordinates"])
@@ -103,26 +105,30 @@ def circle_test(options: dict[str, Any], centre: Any) -> Callable[[Point], bool]
 
 
 def distance(one: Point, other: Point) -> float:
-    """Return the metres between two points."""
+    """Return the metres between two points, by a formula that takes those a few centimetres apart for one."""
     here, there = math.radians(one[0]), math.radians(other[0])
     across = math.radians(other[1] - one[1])
-    half = math.sin((there - here) / 2) ** 2 + math.cos(here) * math.cos(there) * math.sin(across / 2) ** 2
-    return 2 * RADIUS * math.asin(min(1.0, math.sqrt(half)))
+    twice = 1 - math.cos(there - here) + math.cos(here) * math.cos(there) * (1 - math.cos(across))
+    return 2 * RADIUS * math.asin(min(1.0, math.sqrt(max(0.0, twice / 2))))
 
 
-def box_test(corners: Any) -> Callable[[Point], bool]:
-    """Return the test of `geo_bounding_box` for an indexed value."""
+def box_test(corners: Any, *, inner: bool) -> Callable[[Point], bool]:
+    """Return the test of `geo_bounding_box` for an indexed value; with `inner`, west and south are rounded up."""
+    lower = _ceiling if inner else _cut
     north, west = corners["top_left"]["lat"], corners["top_left"]["lon"]
     south, east = corners["bottom_right"]["lat"], corners["bottom_right"]["lon"]
     for corner in ((north, west), (south, east)):
         _check(*corner, "[geo_bounding_box]")
     if north < south:
         raise illegal(f"top is below bottom corner: {float(north)} vs. {float(south)}")
+    if inner and (north == south or west == east):
+        sides = f"top cannot be the same as bottom: {float(north)}" if north == south else "left cannot be the same"
+        raise illegal(sides)
     spans = [(west, east)] if west <= east else [(west, 180), (-180, east)]
-    low, high = _ceiling(south, 90), _cut(north, 90)
+    low, high = lower(south, 90), _cut(north, 90)
 
     def test(point: Point) -> bool:
-        inside = any(_ceiling(a, 180) <= point[1] <= _cut(b, 180) for a, b in spans)
+        inside = any(lower(a, 180) <= point[1] <= _cut(b, 180) for a, b in spans)
         return low <= point[0] <= high and inside
 
     return test

@@ -700,7 +700,8 @@ def _place(argument: Any, scope: Scope) -> Clause:
         raise ServerError(
             "query_shard_exception", f"Field [{path}] is of unsupported type [{field.type}] for [{kind}] query"
         )
-    accept = places.circle_test(argument, given) if "distance" in argument else places.box_test(given)
+    old = scope.cluster.release.parts < (8,)
+    accept = places.circle_test(argument, given) if "distance" in argument else places.box_test(given, inner=old)
     return Clause(values_test(field.path, accept))
 
 
