@@ -331,7 +331,10 @@ def test_letter_case_follows_the_tokenization(wording):
 
 def test_each_operator_a_column_announces_compiles():
     """What `describe` says and what compiles are the same list."""
-    examples = {"pages": 1, "sizes": 1, "price": 1.5, "available": True, "published": "2024-01-01T00:00:00Z"}
+    examples = {
+        "pages": 1, "sizes": 1, "price": 1.5, "available": True, "published": "2024-01-01T00:00:00Z",
+        "place": "52.52,13.405,5km",
+    }  # fmt: skip
     shelf = "00000000-0000-4000-8000-00000000000a"
     for version in ((1, 38, 11), (1, 24, 0), (1, 19, 0)):
         seen = view(version=version)
