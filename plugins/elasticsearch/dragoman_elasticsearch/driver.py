@@ -43,7 +43,7 @@ from dragoman_api import (
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectChangedError, ObjectNotFoundError
 from dragoman_api.kit import retries
-from dragoman_api.kit.exchanges import carry_out, read_together
+from dragoman_api.kit.exchanges import carry_out, read_together, send_all
 from dragoman_api.kit.read_once import ReadOnce
 from dragoman_api.kit.views import Views
 
@@ -318,7 +318,7 @@ class Driver:
     # sending
 
     async def _read_view(self, name: str) -> View:
-        view = await self._run(objects.view(name))
+        view = await self._run(objects.view(name), ahead=objects.view_requests(name))
         stale = [key for key, each in self._pagers.items() if each.pager.name == name and not each.lock.locked()]
         for pager in [self._pagers.pop(key).pager for key in stale]:  # a refreshed grid wants newer rows
             await self._free(pager)
@@ -360,11 +360,20 @@ class Driver:
         budget: float = retries.BUDGET,
         pauses: Sequence[float] = retries.PAUSES,
         limit: int | None = None,
+        ahead: Sequence[HttpRequest] = (),
     ) -> T:
-        """Carry out an exchange: send the requests it yields, and pass it the replies."""
-        until = anyio.current_time() + budget
+        """Carry out an exchange: send the requests it yields, and pass it the replies.
+
+        Those `ahead` are sent together before it begins: it yields them whatever it is answered.
+        """
+        send = partial(self._send, pauses=pauses, until=anyio.current_time() + budget, limit=limit)
         try:
-            return await carry_out(exchange, partial(self._send, pauses=pauses, until=until, limit=limit))
+            early = dict(zip(ahead, await send_all(ahead, send), strict=True)) if ahead else {}
+
+            async def answer(request: HttpRequest) -> Reply:
+                return early.pop(request, None) or await send(request)
+
+            return await carry_out(exchange, answer)
         except AuthenticationError as error:
             raise connect.credentials_rejected(error, self._profile) from error
 

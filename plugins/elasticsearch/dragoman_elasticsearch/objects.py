@@ -121,6 +121,18 @@ def _count_rows(names: Sequence[str]) -> Exchange[dict[str, int | None]]:
     return rows
 
 
+def view_requests(name: str) -> tuple[HttpRequest, HttpRequest, HttpRequest]:
+    """Return the requests of `view` for mappings, capabilities and settings; none depends on another's answer.
+
+    Raises:
+        QueryError: The name cannot be an object's.
+    """
+    if not name or (name.startswith("_") and name != "_all"):
+        raise QueryError(f"{name!r} is not the name of an index, an alias or a data stream")
+    settings = get(f"/{target(name)}/_settings/{','.join(mapping.SETTINGS)}?flat_settings=true")
+    return get(_mapping(name)), post(_capabilities(name)), settings
+
+
 def view(name: str) -> Exchange[View]:
     """Fetch the columns of an object: its mappings, the settings that change them, and what each field can do.
 
@@ -128,15 +140,14 @@ def view(name: str) -> Exchange[View]:
         ObjectNotFoundError: There is no such object.
         QueryError: The name cannot be an object's.
     """
-    if not name or (name.startswith("_") and name != "_all"):
-        raise QueryError(f"{name!r} is not the name of an index, an alias or a data stream")
-    mapped = yield get(_mapping(name))
-    caps = yield post(_capabilities(name))
+    for_mappings, for_capabilities, for_settings = view_requests(name)
+    mapped = yield for_mappings
+    caps = yield for_capabilities
     if mapped.status == 403 and caps.status == 200:
         return mapping.read(name, None, error_answers.decode(caps, mapping.FieldCaps))
     mappings = error_answers.decode(mapped, dict[str, mapping.IndexMapping])
     capabilities = error_answers.decode(caps, mapping.FieldCaps)
-    reply = yield get(f"/{target(name)}/_settings/{','.join(mapping.SETTINGS)}?flat_settings=true")
+    reply = yield for_settings
     settings = None if reply.status == 403 else error_answers.decode(reply, dict[str, IndexSettings])
     given = None if settings is None else {index: each.settings for index, each in settings.items()}
     found = mapping.read(name, mappings, capabilities, given)

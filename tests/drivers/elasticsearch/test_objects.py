@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import msgspec
 import pytest
 from drivers.elasticsearch.rig import OnFake, OnServer, Rig, on_fake
@@ -485,3 +486,23 @@ def test_a_name_that_stands_for_other_indices_than_before_is_told_by_their_ids()
     assert asked(a="1", b="2") == asked(b="2", a="1") != ""
     assert len({asked(a="1"), asked(a="2"), asked(b="1"), asked(a="1", b="2")}) == 4
     assert Answers(reply({}, 403)).run(objects.identity("x")) == ""
+
+
+async def test_the_requests_for_columns_are_sent_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each waits here until all of them are under way; one after another, the first would wait in vain."""
+    async with on_fake("8.19.21") as es:
+        name = await es.index({"t": {"type": "keyword"}})
+        http, waiting, all_sent = es.driver._http, set[str](), anyio.Event()
+        request = http.request
+
+        async def wait_for_all(method: str, path: str, **more: Any) -> Any:
+            waiting.add(path.partition("?")[0].split("/")[2])
+            if waiting == {"_mapping", "_field_caps", "_settings"}:
+                all_sent.set()
+            with anyio.fail_after(5):
+                await all_sent.wait()
+            return await request(method, path, **more)
+
+        monkeypatch.setattr(http, "request", wait_for_all)
+        found = await es.driver.describe_object(name)
+        assert [column.name for column in found.columns] == ["_id", "_index", "_score", "t"]
