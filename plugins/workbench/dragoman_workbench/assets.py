@@ -19,6 +19,8 @@ TYPES = {
 }
 """Kinds of files that are served; others are not."""
 INDEX = "index.html"
+ICON_CACHE = "private, max-age=3600"
+"""For files without a digest in their name: a browser asks for the icon again whenever the address changes."""
 NOT_BUILT = (
     '<!doctype html><meta charset="utf-8"><title>dragoman</title><h1>The page is not built</h1>'
     "<p>From a checkout: <code>make workbench</code>. From a wheel, install it again: "
@@ -42,6 +44,6 @@ def find_assets(folder: Path) -> dict[str, Asset]:
             continue
         name = path.relative_to(folder).as_posix()
         hashed = name.startswith("assets/")  # Vite puts a digest into these names
-        cache = "private, max-age=31536000, immutable" if hashed else "no-store"
+        cache = "private, max-age=31536000, immutable" if hashed else "no-store" if name == INDEX else ICON_CACHE
         found["/" if name == INDEX else f"/{name}"] = Asset(path, TYPES[path.suffix], cache)
     return found

@@ -9,7 +9,7 @@ import pytest
 from workbench.browser.conftest import Cluster, show
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Request
 
 pytestmark = [pytest.mark.slow, pytest.mark.browser, pytest.mark.timeout(240)]
 
@@ -134,6 +134,61 @@ def test_nothing_moves_while_rows_load(orders: Page) -> None:
         orders.wait_for_timeout(400)
     row(orders, 1)
     assert orders.evaluate("window.shifts") == 0
+
+
+def pages_of(page: Page, name: str) -> list[int]:
+    """The offsets of pages that are requested of an object, from now on."""
+    offsets: list[int] = []
+
+    def note(request: Request) -> None:
+        if request.url.endswith("/api/page") and (asked := json.loads(request.post_data or ""))["object"] == name:
+            offsets.append(asked["offset"])
+
+    page.on("request", note)
+    return offsets
+
+
+def test_a_page_is_asked_for_while_the_link_is_pressed_and_not_again(orders: Page) -> None:
+    offsets = pages_of(orders, "books")
+    orders.locator(".object", has_text="books").hover()
+    with orders.expect_response("**/api/page"):
+        orders.mouse.down()
+    assert not orders.url.endswith("books"), "only the click goes there"
+    assert orders.locator("h1").inner_text() == "orders"
+    orders.mouse.up()
+    orders.locator("h1", has_text="books").wait_for()
+    assert row(orders, 1)
+    assert offsets == [0]
+
+
+def test_a_link_that_is_held_for_long_leads_to_the_rows_as_they_are_then(page: Page, cluster: Cluster) -> None:
+    cluster.put("held", [{"n": 1}], {"n": {"type": "long"}})
+    show(page, "orders")
+    offsets = pages_of(page, "held")
+    page.locator(".object", has_text="held").hover()
+    with page.expect_response("**/api/page"):
+        page.mouse.down()
+    cluster.send("PUT", "/held/_doc/late?refresh=true", '{"n": 2}')
+    page.wait_for_timeout(1_200)
+    page.mouse.up()
+    page.locator("h1", has_text="held").wait_for()
+    row(page, 2)
+    assert page.locator(".status-line").inner_text().startswith("2 rows")
+    assert offsets == [0, 0]
+
+
+def test_the_keyboard_and_other_buttons_ask_for_nothing_before_their_click(orders: Page) -> None:
+    offsets = pages_of(orders, "books")
+    link = orders.locator(".object", has_text="books")
+    link.click(button="right")
+    link.click(modifiers=["ControlOrMeta"])
+    orders.wait_for_timeout(200)
+    assert offsets == []
+    link.focus()
+    orders.keyboard.press("Enter")
+    orders.locator("h1", has_text="books").wait_for()
+    assert row(orders, 1)
+    assert offsets == [0]
 
 
 DRAWN = """() => {

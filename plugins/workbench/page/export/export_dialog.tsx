@@ -1,7 +1,7 @@
 /** Exporting the rows of a grid, with its filter. */
 
 import { useState } from "preact/hooks";
-import type { Query } from "../grid/controller.ts";
+import type { Query } from "../grid/query.ts";
 import type { Column, Export, ExportAsked, Opened } from "../messages.ts";
 import { go } from "../shell/route.ts";
 import { heardOfExport, remedy, state } from "../shell/store.ts";

@@ -1,7 +1,8 @@
 /** The filter of a grid: rows, what is sent for each, and whether that is exact. */
 
 import { useEffect, useId, useState } from "preact/hooks";
-import type { GridController, Query } from "../grid/controller.ts";
+import type { GridController } from "../grid/controller.ts";
+import type { Query } from "../grid/query.ts";
 import type { Column, Explained, FilterRow, Opened } from "../messages.ts";
 import { recall, remember } from "../shell/preferences.ts";
 import { remedy } from "../shell/store.ts";

@@ -6,11 +6,8 @@ import { Summaries } from "../glance/summaries.ts";
 import type {
   Cell,
   Column,
-  FilterRow,
   Note,
   PageAnswer,
-  PageAsked,
-  SortKey,
   Summarized,
   TimeRange,
   TimeSpan,
@@ -20,14 +17,11 @@ import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { type Arrangement, UNTOUCHED, moved, resized, visible, withHidden, withPinned } from "./column_layout.ts";
 import { copyArea } from "./copying.ts";
+import { takeAhead } from "./first_page.ts";
+import { EVERYTHING, type Query } from "./query.ts";
 import { RowBlocks } from "./row_blocks.ts";
 import { type Place, type Rectangle, Selection } from "./selection.ts";
 import { type GridActions, GridView } from "./view.ts";
-
-export interface Query extends Pick<PageAsked, "match" | "span" | "tenant"> {
-  readonly filters: readonly FilterRow[];
-  readonly sort: readonly SortKey[];
-}
 
 export interface Status {
   readonly loading: boolean;
@@ -54,8 +48,6 @@ const NOTHING: Status = {
 const MOST_COPIED = 10_000;
 /** What a card above a column can show. */
 const SMALL = { values: 3, buckets: 16 };
-
-export const EVERYTHING: Query = { filters: [], match: "all", sort: [], span: null, tenant: null };
 
 /** What only the panel around the grid can do. */
 export interface Surroundings {
@@ -94,7 +86,7 @@ export class GridController {
     this.connection = connection;
     this.object = object;
     this.summaries = new Summaries((column, signal) => this.summary(column, SMALL, signal));
-    this.#rows = this.#newRows();
+    this.#rows = this.#newRows((signal) => takeAhead(connection, object, signal));
     this.view = new GridView(`Rows of ${object}`, this.#rows, this.#actions(surroundings));
     const changes = changesOf(connection);
     this.#end = effect(() => {
@@ -109,7 +101,7 @@ export class GridController {
     return this.#rows;
   }
 
-  /** Recall how the columns were arranged, and fetch. */
+  /** Fetch, and recall how the columns were arranged. */
   async start(): Promise<void> {
     this.#rows.start();
     const kept = await recall<Arrangement>(this.#key);
@@ -150,10 +142,10 @@ export class GridController {
     return { connection, object, ...this.#asked, span: this.#span ?? this.#asked.span, now: this.#now };
   }
 
-  #newRows(): RowBlocks {
+  #newRows(ahead = (_: AbortSignal): Promise<PageAnswer> | null => null): RowBlocks {
     [this.#asked, this.#span, this.#now] = [this.query.peek(), null, null];
     const rows: RowBlocks = new RowBlocks(
-      (order, signal) => call("page", { ...this.shown, ...order }, signal),
+      (order, signal) => (order.offset ? null : ahead(signal)) ?? call("page", { ...this.shown, ...order }, signal),
       {
         arrived: (page) => this.#arrived(rows, page),
         failed: (failed) => this.#set({ loading: false, failed }),
@@ -179,6 +171,7 @@ export class GridController {
       this.#lay();
     }
     this.view.data = rows;
+    this.view.flush(); // not in the next frame's own time
     this.version.value += 1;
   }
 

@@ -1,7 +1,7 @@
 /** Rows of one object: tools, filter, notes, the grid, and a pane for whole values. */
 
 import { useSignalEffect } from "@preact/signals";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ChangeBar } from "../changes/change_bar.tsx";
 import { changesOf } from "../changes/change_list.ts";
 import { NewRow } from "../changes/new_row.tsx";
@@ -20,8 +20,9 @@ import { toast } from "../ui/toasts.tsx";
 import { call } from "../wire/client.ts";
 import { editCell } from "./cell_editor.ts";
 import { isCut, textOf, typed } from "./cells.ts";
-import { GridController, type Query } from "./controller.ts";
+import { GridController } from "./controller.ts";
 import { copyArea } from "./copying.ts";
+import type { Query } from "./query.ts";
 import { type Place, Selection } from "./selection.ts";
 import { NotesLine } from "./notes_line.tsx";
 import { SidePane } from "./side_pane.tsx";
@@ -47,11 +48,11 @@ export function GridPanel({ open, object }: { open: Opened; object: string }) {
       edit: (place, text, cell) => writable && edit(made, place, text, cell),
       openPane: () => setPane((shown) => !shown),
     });
+    made.start(); // before anything is drawn: the server works meanwhile
     return made;
   }, [connection, object]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     host.current?.append(grid.view.element);
-    void grid.start();
     return () => grid.close();
   }, [grid]);
   const arrived = grid.columns.value.length > 0 || grid.status.value.failed !== null;

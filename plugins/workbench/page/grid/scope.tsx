@@ -5,7 +5,7 @@ import type { Opened, TimeColumn, TimeRange, TimeSpan } from "../messages.ts";
 import { Button } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { type MenuItem, openMenu } from "../ui/menu.tsx";
-import type { Query } from "./controller.ts";
+import type { Query } from "./query.ts";
 import { ALL, PRESETS, fromLocal, spanLabel, toLocal } from "./time_spans.ts";
 
 type Ask = (part: Partial<Query>) => void;

@@ -203,6 +203,7 @@ export class GridView {
     this.#hold();
     const x = this.element.scrollLeft;
     const [first, last] = this.#rows.range(this.#y);
+    if (last >= first) this.#data.wanted(first, last); // the server works while these rows are drawn
     const range = this.#places.range(x, this.#width);
     const columns = this.#places.grown(range, this.#slots);
     const active = this.selection.active;
@@ -222,7 +223,6 @@ export class GridView {
     const seen = active.row === HEAD || (active.row >= first && active.row <= last);
     this.element.tabIndex = seen && this.#places.all.length ? -1 : 0;
     if (this.#held) this.#giveBack();
-    if (last >= first) this.#data.wanted(first, last);
     this.#actions.viewed?.(x, range, this.#version);
   }
 

@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { changesOf } from "../changes/change_list.ts";
+import { askAhead } from "../grid/first_page.ts";
 import type { ConnectionSummary, Note, Object as Entry } from "../messages.ts";
 import { Badge, Button, ErrorBox } from "../ui/controls.tsx";
 import { compact, fileSize } from "../ui/figures.ts";
@@ -148,6 +149,7 @@ function Objects({ connection, console: offered }: { connection: string; console
               href={write({ view: "rows", connection, object: one.name })}
               aria-current={one.name === object ? "page" : undefined}
               title={objectTitle(one)}
+              onPointerDown={(event) => one.name !== object && askAhead(event, connection, one.name)}
               onClick={() => (sidebarOpen.value = false)}
             >
               <span class="grow">{one.name}</span>
