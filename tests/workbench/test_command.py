@@ -98,3 +98,13 @@ def test_a_port_that_is_taken_is_told(dragoman):
         ended = dragoman.process("workbench", "--no-browser", "--port", taken.getsockname()[1], code=2)
         assert "cannot listen on port" in ended.err
         assert "--port 0" in ended.err
+
+
+def test_the_start_does_not_wait_for_the_systems_certificates():
+    """aiohttp would load them as it is imported, which takes a tenth of the start; the workbench speaks no TLS."""
+    code = (
+        "from dragoman.cli import workbench; workbench._serving(); from aiohttp import connector;"
+        "print(type(connector._SSL_CONTEXT_VERIFIED).__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "LateContext"

@@ -74,9 +74,11 @@ async def workbench(
 def _serving() -> Any:
     """Return what serves the workbench. Raises ConfigurationError if its wheel is not installed."""
     from dragoman_api.errors import ConfigurationError
+    from dragoman_worker.late_tls import late_certificates
 
     try:
-        return import_module(f"{PACKAGE}.serving").serving
+        with late_certificates():  # aiohttp would load them at once, and nothing here speaks TLS
+            return import_module(f"{PACKAGE}.serving").serving
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != PACKAGE:
             raise
