@@ -34,10 +34,9 @@ def main() -> None:
         os._exit(0)
     import_finder.install(json.loads(host_imports), bootstrap=sys.argv[4])
     sys.dont_write_bytecode = False  # from here on, imported code is as trusted as the host itself
-    from .late_imports import late_imports
     from .late_tls import late_certificates
 
-    with late_certificates(), late_imports():
+    with late_certificates():
         from . import service
     sys.dont_write_bytecode = True
     gc.freeze()
