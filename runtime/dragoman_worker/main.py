@@ -40,5 +40,6 @@ def main() -> None:
         from . import service
     sys.dont_write_bytecode = True
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # a page or a batch has thousands of values that are in no cycle
     gc.enable()
     service.run(control, broker)

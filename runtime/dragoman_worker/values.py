@@ -183,7 +183,9 @@ def _with_changes(request: Any, convert: Callable[[object], Any]) -> Any:
     if not isinstance(request, (PlanRequest, Plan)):
         return request
     changes = [
-        replace(change, values=convert(change.values)) if isinstance(change, (Insert, Update)) else change
+        replace(change, values=convert(change.values))
+        if isinstance(change, (Insert, Update)) and change.values
+        else change
         for change in request.changes
     ]
     return replace(request, changes=changes)

@@ -99,7 +99,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     revision: str = ""
 
 
-class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class RowKey(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """The location of a row, and its state when it was read.
 
     Attributes:

@@ -79,19 +79,22 @@ class DocumentInserts:
         """Return the insert of a record. Raises ValueError if it is none."""
         wishes, data = self._wishes, record.data
         assert isinstance(data, bytes)
+        return self.made(data, wishes.tenant)
+
+    def made(
+        self, data: bytes, tenant: str | None, *, id: str | None = None, routing: str | None = None,  # noqa: A002
+        values: Mapping[str, Any] | None = None,
+    ) -> Insert:  # fmt: skip
+        """Return the insert of a document; what stays as it is, the driver checks. Raises ValueError if it is none."""
+        wishes = self._wishes
         if self._plain:
             if data[:1] != b"{":
                 raise ValueError("it is not a JSON object")
-            return Insert(wishes.object, document=data.decode(), tenant=wishes.tenant)
-        return self.made(_object_of(data), data, wishes.tenant)
-
-    def made(
-        self, members: Members, data: bytes, tenant: str | None, *, id: str | None = None, routing: str | None = None,  # noqa: A002
-        values: Mapping[str, Any] | None = None,
-    ) -> Insert:  # fmt: skip
-        """Return the insert of a document, given as its members and its bytes."""
-        wishes = self._wishes
-        changed = False
+            return Insert(
+                wishes.object, dict(values or {}), id, replace=wishes.replace and id is not None, tenant=tenant,
+                routing=routing, document=data.decode(),
+            )  # fmt: skip
+        members, changed = _object_of(data), False
         if wishes.renamed and not wishes.renamed.keys().isdisjoint(members):
             members, changed = _renamed(members, wishes.renamed), True
         if wishes.id is not None:
@@ -163,8 +166,7 @@ class RowInserts:
         beside = {self._beside[name]: value_of(bytes(value)) for name, value in members.items() if name in self._beside}
         beside = {name: value for name, value in beside.items() if value is not None}
         if self._document or "_source" in members:
-            inner = _object_of(data)
-            return self._documents.made(inner, data, tenant, id=id_, routing=routing, values=beside)
+            return self._documents.made(data, tenant, id=id_, routing=routing, values=beside)
         return Insert(
             self._wishes.object, beside, id_, replace=self._wishes.replace and id_ is not None, tenant=tenant,
             routing=routing,

@@ -258,6 +258,7 @@ class Load:
                     continue
                 under_way[id(batch)] = batch
                 tasks.start_soon(write, batch)
+        self.report.notes += writer.notes.values()
         writer.check()
 
     def _so_far(self) -> LoadProgress:

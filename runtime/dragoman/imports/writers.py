@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from dragoman.sessions.session import Session
     from dragoman_api.changes import Outcome, Plan, PlannedRequest
+    from dragoman_api.columns import Note
 
     from .batches import Batch, Entry
     from .ledgers import Ledger
@@ -45,6 +46,7 @@ class Writer:
 
     Attributes:
         stopped: Why nothing more is sent; None while all is well.
+        notes: What plans remark, each once, by code and reason.
         settled: Set after each batch, and then replaced.
     """
 
@@ -55,6 +57,7 @@ class Writer:
         self._session, self._ledger, self._one = session, ledger, one
         self._on_conflict, self._sends, self._preview = on_conflict, sends, preview
         self.stopped: DragomanError | None = None
+        self.notes: dict[tuple[str, str], Note] = {}
         self.settled = anyio.Event()
 
     def ended(self) -> bool:
@@ -97,22 +100,23 @@ class Writer:
         busy = False
         while waiting:
             entries = waiting.pop()
-            plan = await self._plan(entries, waiting, bulk=not batch.last)
+            plan = await self._plan(entries, waiting, last=batch.last)
             if plan is not None:
                 busy |= await self._send(batch, entries, plan, last=last)
         return busy
 
-    async def _plan(self, entries: list[Entry], waiting: list[list[Entry]], *, bulk: bool) -> Plan | None:
+    async def _plan(self, entries: list[Entry], waiting: list[list[Entry]], *, last: bool) -> Plan | None:
         """Plan some rows; None if they are too many at once, and wait in two halves."""
         try:
             changes = [entry.insert for entry in entries]
-            plan = await self._session.plan(*changes, undo=self._ledger.undo is not None, bulk=bulk)
+            plan = await self._session.plan(*changes, undo=self._ledger.undo is not None, bulk=True, last=last)
         except QueryError as error:
             if error.code != TOO_LARGE or len(entries) == 1:
                 raise
             half = len(entries) // 2
             waiting += [entries[half:], entries[:half]]
             return None
+        self.notes |= {(note.code, note.reason): note for note in plan.notes}
         rows = [row for each in plan.planned for row in each.by_row]
         spoken = [number for row in rows for number in row] + [each.change for each in plan.refusals]
         if sorted(spoken) != [*range(len(entries))] or not all(rows):

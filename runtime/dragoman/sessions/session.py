@@ -393,19 +393,20 @@ class Session:
 
         return (await until_unchanged(fetch))[0]
 
-    async def plan(self, *changes: Change, undo: bool = False, bulk: bool = False) -> Plan:
+    async def plan(self, *changes: Change, undo: bool = False, bulk: bool = False, last: bool = False) -> Plan:
         """Build the exact requests that would apply the changes; nothing is written.
 
         Args:
             changes: Changes to the same row are applied in this order.
             undo: Fill `Plan.undo` with the changes that restore the rows.
-            bulk: More rows of a load follow; the requests need not wait until searches see these.
+            bulk: These are rows of a load; the requests need not wait until searches see them.
+            last: No row of the load follows; the requests wait as usual.
         """
         for change in changes:
             self._reads.check(tenant=change.tenant if isinstance(change, Insert) else None)
         for name in sorted({object_of(change) for change in changes if not isinstance(change, Drop)}):
             await self._reads.know(name)
-        request = PlanRequest(changes=list(changes), undo=undo, bulk=bulk)
+        request = PlanRequest(changes=list(changes), undo=undo, bulk=bulk, last=last)
         first = object_of(changes[0]) if changes else None
         plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=changes)
         return msgspec.structs.replace(plan, changes=list(changes))

@@ -50,11 +50,11 @@ _SAME = "the row holds this change: somebody else made it as well, or it was sen
 _UNREAD = "the row cannot be read"
 
 
-class _Shards(msgspec.Struct, frozen=True):
+class _Shards(msgspec.Struct, frozen=True, gc=False):
     failed: int = 0
 
 
-class _Written(msgspec.Struct, frozen=True):
+class _Written(msgspec.Struct, frozen=True, gc=False):
     """The answer to one write; in a bulk request each has its own status or error."""
 
     index: str = msgspec.field(name="_index", default="")
@@ -68,16 +68,42 @@ class _Written(msgspec.Struct, frozen=True):
     acknowledged: bool = False
 
 
+class _Item(msgspec.Struct, frozen=True, gc=False):
+    """The answer to one action of a bulk request, under the action's name."""
+
+    create: _Written | None = None
+    index: _Written | None = None
+    update: _Written | None = None
+    delete: _Written | None = None
+
+    @property
+    def written(self) -> list[_Written]:
+        return [each for each in (self.create, self.index, self.update, self.delete) if each is not None]
+
+
 class _Bulk(msgspec.Struct, frozen=True):
-    items: list[dict[str, _Written]]
+    items: list[_Item]
 
 
-class _Action(msgspec.Struct, frozen=True):
+class _Action(msgspec.Struct, frozen=True, gc=False):
     id: str | None = msgspec.field(name="_id", default=None)
     routing: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+class _Head(msgspec.Struct, frozen=True, gc=False):
+    """The first line of a row of a bulk request."""
+
+    create: _Action | None = None
+    index: _Action | None = None
+    update: _Action | None = None
+    delete: _Action | None = None
+
+
+_head = msgspec.json.Decoder(_Head)
+_bulk = msgspec.json.Decoder(_Bulk)
+
+
+@dataclass(slots=True)
 class _Row:
     """One row of a planned request."""
 
@@ -99,10 +125,16 @@ def _rows(planned: PlannedRequest) -> Iterator[_Row]:
         return
     lines = iter((request.body or "").split("\n"))  # not splitlines: JSON text may hold other line separators
     for changes in planned.rows:
-        [(action, about)] = msgspec.json.decode(head := next(lines), type=dict[str, _Action]).items()
+        action, about = _action(head := next(lines))
         body = None if action == "delete" else next(lines)
         told = f"{head}\n" if body is None else f"{head}\n{body}\n"
         yield _Row(changes, told, action, index, about.id, about.routing, body)
+
+
+def _action(head: str) -> tuple[str, _Action]:
+    found = _head.decode(head)
+    named = ((name, getattr(found, name)) for name in ("create", "index", "update", "delete"))
+    return next((name, about) for name, about in named if about is not None)
 
 
 class Sender:
@@ -213,7 +245,7 @@ def _answers(planned: PlannedRequest, reply: Reply) -> list[tuple[_Written, erro
     try:
         if not planned.rows:
             return [(error_answers.decode(reply, _Written), None)]
-        told = [written for item in error_answers.decode(reply, _Bulk).items for written in item.values()]
+        told = [written for item in error_answers.decode(reply, _bulk).items for written in item.written]
     except QueryError as error:
         error.details["sent"] = True
         raise

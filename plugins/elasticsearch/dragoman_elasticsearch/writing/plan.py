@@ -34,9 +34,9 @@ from dragoman_elasticsearch.columns.grid_columns import View
 from dragoman_elasticsearch.http_requests import Exchange, segment
 from dragoman_elasticsearch.search_hits import StoredHit
 
-from . import edited_values
+from . import edited_values, loads
 from .planned_rows import PlannedRow
-from .requests import RowWrite, planned_requests
+from .requests import ID_BYTES, RowWrite, planned_requests
 from .stored_rows import RowId, read_rows, same
 
 if TYPE_CHECKING:
@@ -45,9 +45,6 @@ if TYPE_CHECKING:
     from dragoman_api import RowKey
     from dragoman_api.changes import Change
     from dragoman_elasticsearch.columns.field_types import Field
-
-ID_BYTES = 512
-"""The greatest length of an `_id`, in bytes of UTF-8."""
 
 PLAN_BYTES = 24 * 2**20
 """Bytes of documents in one plan at most, before-images included; a driver's answer has 64 MiB."""
@@ -69,6 +66,7 @@ class _Planner:
     views: dict[str, View]
     undo: bool
     bulk: bool
+    last: bool
     draft: PlanDraft
     settings: dict[str, Mapping[str, objects.IndexSettings] | None] = field(default_factory=dict)
     found: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = field(default_factory=dict)
@@ -101,6 +99,13 @@ class _Planner:
                 size += sum(len(bytes(hit[0].source)) for hit in read if isinstance(hit, tuple))
                 _check_size(size, len(changes))
 
+    def load(self) -> Exchange[list[RowWrite]]:
+        """Return the writes of a load; all rows are refused if the index is missing."""
+        with self.draft.judging(*range(len(self.draft.changes))):
+            refresh = yield from self._index(object_of(self.draft.changes[0]))
+            return loads.writes(self.draft, refresh=refresh)
+        return []
+
     def change(self, number: int, change: Change) -> Exchange[None]:
         """Apply one change to its planned row."""
         if object_of(change) in self.dropped:  # drops are sent last
@@ -125,9 +130,7 @@ class _Planner:
     def _insert(self, change: Insert, number: int) -> Exchange[PlannedRow]:
         if change.guard and not change.replace:
             raise NotSentError("a guard needs a stored row; give 'replace' to overwrite it")
-        if not _ONE.fullmatch(change.object):
-            raise NotSentError(f"{change.object!r} is not the name of one index; an insert takes one index")
-        refresh = yield from self._refresh(change.object)
+        refresh = yield from self._index(change.object)
         if change.document is not None and not change.values:
             document = edited_values.whole(change.document)
         else:
@@ -158,6 +161,12 @@ class _Planner:
         row.expect(change.guard)
         row.now, row.whole = document, True
         return row
+
+    def _index(self, name: str) -> Exchange[bool]:
+        """Check that a name is that of an index which takes new rows, and return whether to wait for its refresh."""
+        if not _ONE.fullmatch(name):
+            raise NotSentError(f"{name!r} is not the name of one index; an insert takes one index")
+        return (yield from self._refresh(name))
 
     def _filled(self, change: Insert) -> Exchange[bytes]:
         if change.document is not None:
@@ -264,7 +273,7 @@ class _Planner:
         """Return whether to wait for a refresh; a request that waits longer than its deadline would be in doubt."""
         found = yield from self._known(name)
         text, seconds = max((each.refresh for each in (found or {}).values()), key=itemgetter(1), default=("", 1.0))
-        if self.bulk:
+        if self.bulk and not self.last:
             return False
         if seconds <= _SOON:
             self.slowest = max(self.slowest, seconds)
@@ -275,7 +284,7 @@ class _Planner:
         self.draft.note(code, name, reason)
         return False
 
-    def requests(self, rows: Sequence[PlannedRow]) -> list[tuple[PlannedRequest, list[RowWrite]]]:
+    def requests(self, rows: Sequence[RowWrite]) -> list[tuple[PlannedRequest, list[RowWrite]]]:
         """Build the requests; many do not wait for a refresh each."""
         sent = list(planned_requests(rows))
         if sum(batch[0].refresh for _, batch in sent) * self.slowest > _WAITING:
@@ -305,7 +314,12 @@ def plan_changes(request: PlanRequest, views: dict[str, View]) -> Exchange[Plan]
         views: Views of objects as they are now; the others are read.
     """
     draft = PlanDraft(request.changes)
-    planner = _Planner(views=views, undo=request.undo, bulk=request.bulk, draft=draft)
+    planner = _Planner(views=views, undo=request.undo, bulk=request.bulk, last=request.last, draft=draft)
+    if loads.is_load(request):
+        rows = yield from planner.load()
+        _check_size(sum(row.size for row in rows), len(request.changes))
+        draft.planned += [planned for planned, _ in planner.requests(rows)]
+        return draft.plan()
     keyed: dict[int, Change] = {}
     for number, change in enumerate(request.changes):
         with draft.judging(number):

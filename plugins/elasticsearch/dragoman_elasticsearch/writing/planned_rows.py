@@ -12,7 +12,7 @@ from dragoman_api.json_text import encode
 from dragoman_api.kit.row_changes import NotSentError
 
 from . import edited_values
-from .requests import ROW_BYTES, RowWrite
+from .requests import RowWrite
 from .stored_rows import digest
 
 if TYPE_CHECKING:
@@ -75,13 +75,7 @@ class PlannedRow(RowWrite):
             NotSentError: The document is too long to be planned.
         """
         self.action, self.body = self._write()
-        size = max(len((self.body or "").encode()), len(self.before or b"") if undo else 0)
-        if self.roams and not self.fits_bulk:
-            raise NotSentError(
-                "its id reads like a path, which proxies follow, and the document has several lines: use one"
-            )
-        if size > ROW_BYTES:
-            raise NotSentError(f"the document has {size:,} bytes; a change takes {ROW_BYTES:,}; use the console")
+        self.check(max(len((self.body or "").encode()), len(self.before or b"") if undo else 0))
         if self.action and undo:
             try:
                 self.undo = self._undo()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman_api import HttpRequest, PlannedRequest
 from dragoman_api.changes import Change, Insert
 from dragoman_api.json_text import encode
+from dragoman_api.kit.row_changes import NotSentError
 from dragoman_elasticsearch.http_requests import NDJSON, segment, target
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ BULK_BYTES = 3 * 2**20
 
 ROW_BYTES = 3 * 2**20
 """Bytes of one document at most, for the same reason."""
+
+ID_BYTES = 512
+"""The greatest length of an `_id`, in bytes of UTF-8."""
 
 BULK_ROWS = 5_000
 _STEP = re.compile(r"(.*[/\\])?\.\.?([/\\].*)?", re.DOTALL)
@@ -66,6 +70,21 @@ class RowWrite:
         """Whether the body is a single line."""
         return "\n" not in (self.body or "") and "\r" not in (self.body or "")
 
+    def check(self, size: int) -> None:
+        """Check that a request can name and hold the row, whose longest document has so many bytes.
+
+        Raises:
+            NotSentError: It cannot.
+        """
+        if self.id is not None and not 0 < len(self.id.encode()) <= ID_BYTES:
+            raise NotSentError(f"an _id has 1 to {ID_BYTES} bytes")
+        if self.roams and not self.fits_bulk:
+            raise NotSentError(
+                "its id reads like a path, which proxies follow, and the document has several lines: use one"
+            )
+        if size > ROW_BYTES:
+            raise NotSentError(f"the document has {size:,} bytes; a change takes {ROW_BYTES:,}; use the console")
+
     def planned(self) -> PlannedRequest:
         """Build the row's own request (E28-E30)."""
         method = (
@@ -111,11 +130,11 @@ def planned_requests(writes: Sequence[RowWrite]) -> Iterator[tuple[PlannedReques
             batches.setdefault((write.index, write.refresh), []).append(write)
     for (index, refresh), batch in batches.items():
         where = path(f"/{target(index)}/_bulk", {"refresh": _refresh(refresh)})
-        for part in _parts(batch):
+        for part, lines in _parts(batch):
             if len(part) == 1 and not part[0].roams:
                 yield part[0].planned(), part
             else:
-                request = HttpRequest("POST", where, "".join(write.lines() for write in part), NDJSON)
+                request = HttpRequest("POST", where, "".join(lines), NDJSON)
                 yield bulk_request(request, [write.changes for write in part]), part
 
 
@@ -124,15 +143,19 @@ def bulk_request(request: HttpRequest, rows: list[list[int]]) -> PlannedRequest:
     return PlannedRequest(request=request, changes=[number for row in rows for number in row], rows=rows)
 
 
-def _parts(batch: Sequence[RowWrite]) -> Iterator[list[RowWrite]]:
+def _parts(batch: Sequence[RowWrite]) -> Iterator[tuple[list[RowWrite], list[str]]]:
+    """Yield the writes of each bulk request, and their lines."""
     part: list[RowWrite] = []
+    lines: list[str] = []
     size = 0
     for write in batch:
-        length = len(write.lines().encode())
+        told = write.lines()
+        length = len(told) if told.isascii() else len(told.encode())
         if part and (size + length > BULK_BYTES or len(part) == BULK_ROWS):
-            yield part
-            part, size = [], 0
+            yield part, lines
+            part, lines, size = [], [], 0
         part.append(write)
+        lines.append(told)
         size += length
     if part:
-        yield part
+        yield part, lines

@@ -1,0 +1,49 @@
+"""Rows of a load: new documents of one index, each a row of its own, of which nothing is read beforehand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dragoman_api import Insert
+from dragoman_api.changes import object_of
+from dragoman_api.grid import text_id
+
+from . import edited_values
+from .requests import RowWrite
+
+if TYPE_CHECKING:
+    from dragoman_api import PlanRequest
+    from dragoman_api.kit.row_changes import PlanDraft
+
+
+def is_load(request: PlanRequest) -> bool:
+    """Return whether a plan has only such rows; then no change of it depends on another one, nor on what is stored."""
+    if not request.bulk or request.undo or not request.changes:
+        return False
+    name, named, keys = object_of(request.changes[0]), 0, set()
+    for each in request.changes:
+        if not isinstance(each, Insert) or each.object != name or each.document is None or each.values or each.guard:
+            return False
+        if each.id is not None:
+            if not isinstance(each.id, str):
+                return False
+            named += 1
+            keys.add((each.id, each.routing))
+    return len(keys) == named
+
+
+def writes(draft: PlanDraft, *, refresh: bool) -> list[RowWrite]:
+    """Return the write of each row; a row that cannot be written is refused in the draft."""
+    made = []
+    for number, change in enumerate(draft.changes):
+        with draft.judging(number):
+            assert isinstance(change, Insert)
+            document = edited_values.whole(change.document or "")
+            row = RowWrite(
+                action="index" if change.replace else "create", index=change.object,
+                id=None if change.id is None else text_id(change.id), body=change.document, routing=change.routing,
+                refresh=refresh, changes=[number],
+            )  # fmt: skip
+            row.check(len(document))
+            made.append(row)
+    return made
