@@ -174,6 +174,7 @@ SHARED_NAMES = {  # the packages whose public classes share a name, and why they
     "Question": ([HOST, WORKBENCH], SEEN),
     "Row": (["dragoman_api", WORKBENCH], SEEN),
     "Selection": (["dragoman_api", WORKBENCH], SEEN),
+    "Sender": ([ELASTICSEARCH, WEAVIATE], TWIN),
     "View": ([ELASTICSEARCH, WEAVIATE], TWIN),
 }
 

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from .http_requests import Exchange
 
 T = TypeVar("T")
+_WRITE_PAUSES = (*retries.PAUSES, 5.4)  # seconds before rows that a busy server turned away are sent again
 
 
 class Driver:
@@ -162,9 +163,14 @@ class Driver:
     @hookimpl
     async def apply_change(self, plan: Plan) -> list[Outcome]:
         """See `dragoman_api.hookspecs.DriverSpec.apply_change`."""
-        from .writing.apply import apply_plan
+        from .writing.apply import Sender
 
-        return await self._run(apply_plan(plan, self._features))
+        sender = Sender(plan, self._features)
+        for pause in (*_WRITE_PAUSES, 0.0):
+            if not await self._run(sender.send()) or not pause:
+                break
+            await anyio.sleep(retries.jittered(pause))
+        return sender.outcomes
 
     # console
 

@@ -87,12 +87,12 @@ def test_aliases_that_may_not_be_listed_are_noted():
 
 
 def test_the_uuid_is_the_first_column_and_the_vector_the_last(wording):
-    """W10: both read-only."""
+    """W10: the uuid read-only."""
     columns = view().describe().columns
     first, last = columns[0], columns[-1]
     assert (first.name, first.role, first.written, first.sortable) == ("uuid", "key", "insert", True)
-    assert (last.name, last.kind, last.written) == ("vector", "json", "insert")
-    wording(last.reasons["edit"])
+    assert (last.name, last.kind, last.written) == ("vector", "json", "always")
+    wording(first.reasons["edit"])
 
 
 def test_columns_are_the_properties_in_the_order_of_the_schema():

@@ -123,15 +123,12 @@ class Field:
             return "the server appends references instead of replacing them: use the console, PUT …/references/NAME"
         if self.type == "blobHash":
             return "the server computes it"
-        return {
-            Family.ID: "the uuid of a row cannot be changed; a new row takes one",
-            Family.VECTOR: "vectors are never written back; a new row takes one",
-        }.get(self.family, "")
+        return "the uuid of a row cannot be changed; a new row takes one" if self.family is Family.ID else ""
 
     @property
     def written(self) -> Written:
         """Which changes may name the column."""
-        if self.family in (Family.ID, Family.VECTOR):
+        if self.family is Family.ID:
             return Written.INSERT
         return Written.NEVER if self.edit_reason else Written.ALWAYS
 

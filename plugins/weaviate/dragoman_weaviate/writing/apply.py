@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote
 
 import msgspec
-from msgspec import Raw
 from msgspec.structs import replace
 
 from dragoman_api import (
@@ -23,40 +22,145 @@ from dragoman_api.kit.outcomes import Outcomes, before_writing
 from dragoman_weaviate import error_answers, objects, stored_objects
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
 
-from . import before_images, edited_values
+from . import batches, before_images, edited_values
+from .batches import BatchRow, Body
 from .plan import other_holders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dragoman_api import PlannedRequest
     from dragoman_api.changes import Change
     from dragoman_api.replies import Reply
     from dragoman_weaviate.columns.grid_columns import View
     from dragoman_weaviate.connect import Features
 
 _GONE = "the row was deleted since it was read"
+_EXISTS = "a row with this uuid exists already"
+_HELD = "the server reported a failure, or its answer was lost; the row holds the change"
 
 
-class _Body(msgspec.Struct):
-    """The row that a request is about."""
+class Sender:
+    """A plan while it is sent.
 
-    collection: str = msgspec.field(name="class", default="")
-    id: str = ""
-    tenant: str | None = None
-    properties: Raw = Raw(b"{}")
-    vector: Raw = Raw()
-    vectors: Raw = Raw()
+    Attributes:
+        waiting: Batches that the server was too busy for; a request of one row is sent once.
+    """
 
-
-class _Sender:
-    """Sends the requests of one plan."""
-
-    def __init__(self, features: Features) -> None:
-        self.features = features
+    def __init__(self, plan: Plan, features: Features) -> None:
+        self.waiting = plan.planned
+        self._changes, self._features = plan.changes, features
+        self._outcomes = Outcomes()
         self.known: dict[str, View] = {}
         self.written: set[tuple[str, str, str | None]] = set()
 
-    def carry_out(self, number: int, changes: Sequence[Change], request: HttpRequest) -> Exchange[Outcome]:
+    @property
+    def outcomes(self) -> list[Outcome]:
+        """The outcome of each change; one that still waits counts as failed."""
+        return self._outcomes.told
+
+    def send(self) -> Exchange[bool]:
+        """Send the waiting requests exactly as planned; return whether a busy server turned some away.
+
+        Raises:
+            ConnectionFailedError: The first request was not sent; later failures become outcomes.
+        """
+        planned, self.waiting = self.waiting, []
+        for each in planned:
+            if each.rows:
+                yield from self._send_batch(each)
+                continue
+            changes = [self._changes[number] for number in each.changes]
+            key = None if isinstance(changes[0], Drop) else _row(each.request).id or None
+            with self._outcomes.sending(each.changes, row=key):
+                outcome = yield from self._carry_out(each.changes[0], changes, each.request)
+                self._outcomes.tell(each.changes, outcome)
+        return bool(self.waiting)
+
+    # batches
+
+    def _send_batch(self, planned: PlannedRequest) -> Exchange[None]:
+        rows: list[BatchRow] = []
+        with self._outcomes.sending(planned.changes), before_writing():
+            rows = yield from self._sendable(batches.rows_of(planned))
+        unclear = yield from self._post(rows)
+        if unclear:
+            yield from self._look(unclear)
+
+    def _sendable(self, rows: list[BatchRow]) -> Exchange[list[BatchRow]]:
+        """Return the rows that may be sent; tell why the others may not."""
+        free: list[BatchRow] = []
+        for row in rows:
+            if reason := (yield from self._unknown(row.body)):
+                self._tell(row, OutcomeStatus.CONFLICT, reason)
+            else:
+                free.append(row)
+        new = [row for row in free if batches.must_be_new(self._changes[row.changes[0]])]
+        if not new:
+            return free
+        about = new[0].body
+        view = yield from self._view(about.collection)
+        taken = yield from batches.taken(view, [row.body.id for row in new], about.tenant)
+        there = [row for row in new if row.body.id in taken]
+        for row, holds in zip(there, (yield from self._held(there)), strict=True):
+            self._tell(row, OutcomeStatus.CONFLICT, _EXISTS, holds=bool(holds))
+        return [row for row in free if row.body.id not in taken or row not in there]
+
+    def _post(self, rows: list[BatchRow]) -> Exchange[list[BatchRow]]:
+        """Send rows, and return those of which the answer leaves open what became of them."""
+        if not rows:
+            return []
+        planned = batches.planned_again(rows)
+        halves: list[list[BatchRow]] = []
+        with self._outcomes.sending(planned.changes):
+            reply = yield from ask(planned.request)
+            if 200 <= reply.status < 300:
+                for row, outcome in zip(rows, batches.outcomes(rows, reply), strict=True):
+                    self._outcomes.tell(row.changes, outcome)
+            elif reply.status in batches.SPLIT and len(rows) > 1:
+                halves = [rows[: len(rows) // 2], rows[len(rows) // 2 :]]
+            else:
+                outcome = batches.refused(reply, busy=_busy(reply))
+                for row in rows:
+                    self._outcomes.tell(row.changes, replace(outcome, id=row.body.id))
+                if outcome.busy:
+                    self.waiting.append(planned)
+                    return []
+        unclear: list[BatchRow] = []
+        for half in halves:
+            unclear += yield from self._post(half)
+        if halves:
+            return unclear
+        doubtful = (OutcomeStatus.UNKNOWN, OutcomeStatus.FAILED)
+        return [row for row in rows if self._outcomes.of(row.changes[0]).status in doubtful]
+
+    def _look(self, rows: list[BatchRow]) -> Exchange[None]:
+        """Read rows of unknown outcome, and those that failed: the server may fail after it stored an object."""
+        for row, holds in zip(rows, (yield from self._held(rows)), strict=True):
+            before = self._outcomes.of(row.changes[0])
+            if holds:
+                self._tell(row, OutcomeStatus.APPLIED, _HELD)
+            elif holds is None and before.status is OutcomeStatus.FAILED:
+                self._tell(row, OutcomeStatus.UNKNOWN, f"{before.reason}, and the row cannot be read")
+
+    def _held(self, rows: Sequence[BatchRow]) -> Exchange[list[bool | None]]:
+        """Return for each row whether an object with its id holds what was to be written; None if it cannot be read."""
+        try:
+            replies = yield [
+                get(object_path(row.body.collection, row.body.id), tenant=row.body.tenant, include="vector")
+                for row in rows
+            ]
+        except DragomanError:
+            return [None] * len(rows)
+        return [_holds(row.body, reply) for row, reply in zip(rows, replies, strict=True)]
+
+    def _tell(self, row: BatchRow, status: OutcomeStatus, reason: str, *, holds: bool = False) -> None:
+        outcome = Outcome(change=0, status=status, id=row.body.id, reason=reason, holds=holds)
+        self._outcomes.tell(row.changes, outcome)
+
+    # requests of one row
+
+    def _carry_out(self, number: int, changes: Sequence[Change], request: HttpRequest) -> Exchange[Outcome]:
         """Check that the row is unchanged, send the request, and return the outcome."""
         row = _row(request)
         if not isinstance(changes[0], Drop):
@@ -67,12 +171,13 @@ class _Sender:
         reply = yield from ask(request)
         outcome = _outcome(number, request, row, reply)
         if outcome.status is OutcomeStatus.CONFLICT and request.method == "POST" and row.id:
-            outcome = replace(outcome, holds=(yield from self._holds(row)))
+            [holds] = yield from self._held([BatchRow([number], "", row)])
+            outcome = replace(outcome, holds=bool(holds))
         if outcome.status is OutcomeStatus.APPLIED:
             self.written.add((row.collection, row.id, row.tenant))
         return outcome
 
-    def _stale(self, guard: Mapping[str, int | str], request: HttpRequest, row: _Body) -> Exchange[str]:
+    def _stale(self, guard: Mapping[str, int | str], request: HttpRequest, row: Body) -> Exchange[str]:
         """Return why a change no longer applies, checked just before it is sent: the server checks nothing (W23)."""
         if request.method != "DELETE" and (reason := (yield from self._unknown(row))):
             return reason
@@ -96,16 +201,7 @@ class _Sender:
             return (yield from other_holders(row.collection, row.id))
         return ""
 
-    def _holds(self, row: _Body) -> Exchange[bool]:
-        """Return whether the stored object is the one that was to be inserted."""
-        try:
-            reply = yield from ask(get(object_path(row.collection, row.id), tenant=row.tenant, include="vector"))
-            item = stored_objects.read_one(reply, row.collection, row.id)
-        except DragomanError:
-            return False
-        return item is not None and stored_objects.same(item, row.properties, row.vector, row.vectors)
-
-    def _unknown(self, row: _Body) -> Exchange[str]:
+    def _unknown(self, row: Body) -> Exchange[str]:
         """Check that collection and properties still exist: the server would create missing ones."""
         known = (yield from self._view(row.collection)).collection.properties or []
         unknown = edited_values.unknown_keys(msgspec.json.decode(row.properties), known)
@@ -113,24 +209,33 @@ class _Sender:
 
     def _view(self, collection: str) -> Exchange[View]:
         if collection not in self.known:
-            self.known[collection] = yield from objects.view(collection, self.features)
+            self.known[collection] = yield from objects.view(collection, self._features)
         return self.known[collection]
 
 
 def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
-    """Send exactly the planned requests, and return the outcome of each change.
+    """Send exactly the planned requests, each once, and return the outcome of each change.
 
     Raises:
         ConnectionFailedError: The first request was not sent; later failures become outcomes.
     """
-    sender, outcomes = _Sender(features), Outcomes()
-    for planned in plan.planned:
-        changes = [plan.changes[number] for number in planned.changes]
-        key = None if isinstance(changes[0], Drop) else _row(planned.request).id or None
-        with outcomes.sending(planned.changes, row=key):
-            outcome = yield from sender.carry_out(planned.changes[0], changes, planned.request)
-            outcomes.tell(planned.changes, outcome)
-    return outcomes.told
+    sender = Sender(plan, features)
+    yield from sender.send()
+    return sender.outcomes
+
+
+def _holds(row: Body, reply: Reply) -> bool | None:
+    """Return whether the stored object is the one that was to be written; None if the answer does not say it."""
+    try:
+        item = stored_objects.read_one(reply, row.collection, row.id)
+    except DragomanError:
+        return None
+    return item is not None and stored_objects.same(item, row.properties, row.vector, row.vectors)
+
+
+def _busy(reply: Reply) -> bool:
+    """Return whether the server was too busy to begin; a 503 may come from a gateway after the work was done."""
+    return reply.status == 429
 
 
 def _guard(changes: Sequence[Change]) -> Mapping[str, int | str]:
@@ -141,17 +246,17 @@ def _guard(changes: Sequence[Change]) -> Mapping[str, int | str]:
     return next(filter(None, guards), {})
 
 
-def _row(request: HttpRequest) -> _Body:
+def _row(request: HttpRequest) -> Body:
     """Return the row that a planned request is about."""
     if request.body is not None:
-        return msgspec.json.decode(request.body, type=_Body)
+        return msgspec.json.decode(request.body, type=Body)
     path, _, query = request.path.partition("?")
     named = {name: values[0] for name, values in parse_qs(query).items()}
     *_, collection, key = path.split("/")
-    return _Body(named.get("class", collection), unquote(key), named.get("tenant"))
+    return Body(named.get("class", collection), unquote(key), named.get("tenant"))
 
 
-def _outcome(number: int, request: HttpRequest, row: _Body, reply: Reply) -> Outcome:
+def _outcome(number: int, request: HttpRequest, row: Body, reply: Reply) -> Outcome:
     drop = request.path.startswith("/v1/schema/")
     status, reason, key, found = OutcomeStatus.APPLIED, "", None, None if drop else row.id or None
     if error_answers.unsure(reply):
@@ -168,12 +273,12 @@ def _outcome(number: int, request: HttpRequest, row: _Body, reply: Reply) -> Out
     elif reply.status != (200 if drop else 204) or reply.body:
         status = OutcomeStatus.UNKNOWN
         reason = f"the answer is HTTP {reply.status} and says {error_answers.message(reply) or 'nothing'}"
-    return Outcome(change=number, status=status, id=found, reason=reason, key=key)
+    return Outcome(change=number, status=status, id=found, reason=reason, key=key, busy=_busy(reply))
 
 
 def _failure(reply: Reply) -> tuple[OutcomeStatus, str]:
     if reply.status == 422 and "already exists" in error_answers.message(reply):
-        return OutcomeStatus.CONFLICT, "a row with this uuid exists already"
+        return OutcomeStatus.CONFLICT, _EXISTS
     if reply.status == 404 and not reply.body:  # a path that a proxy does not know has a page
         return OutcomeStatus.CONFLICT, _GONE
     return OutcomeStatus.FAILED, error_answers.exception(reply).message

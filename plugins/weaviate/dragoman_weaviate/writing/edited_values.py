@@ -84,6 +84,12 @@ def vectors(value: object, names: Sequence[str]) -> dict[str, Raw]:
     return {"vectors": Raw(text.encode())}
 
 
+def merged_vectors(before: Raw, given: Raw) -> Raw:
+    """Return the vectors by name that an object has after some of them are written."""
+    kept = decode(bytes(before), dict[str, Raw]) if bytes(before)[:1] == b"{" else {}
+    return Raw(encode(kept | decode(bytes(given), dict[str, Raw])).encode())
+
+
 def large_integers(value: Any) -> bool:
     """Return whether a value holds an integer that the server will round."""
     if isinstance(value, dict):

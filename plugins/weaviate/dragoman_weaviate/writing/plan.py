@@ -5,7 +5,6 @@ With an undo, each row is read first, and its changes become one, so that one ch
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -31,7 +30,7 @@ from dragoman_weaviate import error_answers, objects, stored_objects
 from dragoman_weaviate.columns.schema import Schema
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path, with_query
 
-from . import before_images, edited_values
+from . import batches, before_images, edited_values
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,8 +48,27 @@ VECTOR = "vector"
 """The column of vectors; a property of that name is called `properties.vector`."""
 
 
-def _vectors(view: View, _name: str, value: object) -> dict[str, Raw]:
-    return edited_values.vectors(value, view.named_vectors)
+_UNGUARDED = (
+    "the server's batches overwrite: which ids are taken is asked just before each is sent, and a row that another "
+    "writer makes in that instant is overwritten"
+)
+
+
+def _vectors(view: View, values: Mapping[str, object]) -> dict[str, Raw]:
+    """Return the members of a body that hold the vectors among some values.
+
+    Raises:
+        NotSentError: The value is none.
+    """
+    given = {name: value for name, value in values.items() if name == VECTOR}
+    made = typed(given, lambda _, value: edited_values.vectors(value, view.named_vectors))
+    return made.get(VECTOR, {})
+
+
+def _body(row: RowKey, parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body that makes a row."""
+    made: dict[str, Any] = {"class": row.object} | ({"id": row.id} if row.id else {}) | {**parts}
+    return made | ({"tenant": row.routing} if row.routing else {})
 
 
 class _Planner:
@@ -70,6 +88,12 @@ class _Planner:
         self.views: dict[str, View] = {}
         self._rows: set[tuple[str, str, str | None]] = set()
 
+    def check_size(self) -> None:
+        """Refuse a plan that is too long."""
+        if self.size > PLAN_BYTES and len(self.draft.changes) > 1:
+            text = f"these changes have more than {PLAN_BYTES:,} bytes, which is what one plan takes"
+            raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
+
     def change(self, change: Change) -> Exchange[HttpRequest]:
         """Plan one change."""
         if isinstance(change, Insert):
@@ -83,12 +107,27 @@ class _Planner:
             raise NotSentError(f"'{change.object}' is not the exact name of a collection; it is called '{view.target}'")
         return HttpRequest("DELETE", f"/v1/schema/{view.target}")
 
-    def _insert(self, change: Insert) -> Exchange[HttpRequest]:
-        view = yield from self._view(change.object)
+    def load(self) -> Exchange[None]:
+        """Plan the rows of a load: many in one request, each with an id; nothing is read of what is stored."""
+        drafts = batches.Drafts()
+        for number, change in enumerate(self.draft.changes):
+            with self.draft.judging(number):
+                assert isinstance(change, Insert)
+                view = yield from self._view(change.object)
+                tenant, given, parts = self._parts(view, change)
+                row = RowKey(view.target, given or str(uuid4()), tenant)
+                drafts.add(number, row, encode(_body(row, parts)))
+                if batches.must_be_new(change):
+                    self.draft.note(batches.UNGUARDED, view.target, _UNGUARDED)
+        drafts.close()
+        self.draft.planned += drafts.planned
+        self.size = sum(len(each.request.body or "") for each in drafts.planned)
+
+    def _parts(self, view: View, change: Insert) -> tuple[str | None, str | None, dict[str, Any]]:
+        """Return the tenant of a new row, its id if it has one, and its properties and vectors."""
         tenant = view.tenant(change.tenant or change.routing)
         change = change.with_key("uuid")
         given = operands.uuid(text_id(change.id)) if change.id else None
-        key = given or (str(uuid4()) if self.undo is not None else None)
         values = {name: value for name, value in change.values.items() if name != VECTOR}
         parts: dict[str, Any] = (
             {"properties": self._typed(view, values)}
@@ -96,7 +135,13 @@ class _Planner:
             else self._whole(view, replace(change, values=values)).parts
         )
         if change.values.get(VECTOR) is not None:
-            parts = parts | typed({VECTOR: change.values[VECTOR]}, partial(_vectors, view))[VECTOR]
+            parts = parts | _vectors(view, change.values)
+        return tenant, given, parts
+
+    def _insert(self, change: Insert) -> Exchange[HttpRequest]:
+        view = yield from self._view(change.object)
+        tenant, given, parts = self._parts(view, change)
+        key = given or (str(uuid4()) if self.undo is not None else None)
         row = RowKey(view.target, key or "", tenant, change.guard)
         before = (yield from self._before(view, row, restores=_restores(change))) if given else None
         if before is not None and not change.replace:
@@ -109,10 +154,10 @@ class _Planner:
             head = HttpRequest("HEAD", with_query(object_path(view.target, given), tenant=tenant))
             there = (yield from ask(head)).status == 204
         self._take_back(view, row, before, parts)
-        body = {"class": view.target} | ({"id": key} if key else {}) | parts | ({"tenant": tenant} if tenant else {})
+        body = encode(_body(row, parts))
         if there:
-            return HttpRequest("PUT", object_path(view.target, key or ""), encode(body))
-        return HttpRequest("POST", "/v1/objects", encode(body))
+            return HttpRequest("PUT", object_path(view.target, key or ""), body)
+        return HttpRequest("POST", "/v1/objects", body)
 
     def _whole(self, view: View, change: Insert) -> before_images.Image:
         """Check a row that is given as a document; its bytes are sent unchanged."""
@@ -128,18 +173,20 @@ class _Planner:
 
     def _update(self, change: Update) -> Exchange[HttpRequest]:
         view, row = yield from self._row(change.key)
-        key, tenant, values = row.text, row.routing, self._typed(view, change.values)
-        if not values:
+        key, tenant = row.text, row.routing
+        values = self._typed(view, {name: value for name, value in change.values.items() if name != VECTOR})
+        vectors = _vectors(view, change.values)
+        if not (values or vectors):
             raise NotSentError("there is nothing to write")
         if (before := (yield from self._before(view, row, restores=False))) is not None:
-            whole = (before.properties or {}) | values
-            self._take_back(
-                view, row, before, {"properties": whole, "vector": before.vector, "vectors": before.vectors}
-            )
+            after = {"vector": before.vector, "vectors": before.vectors} | vectors
+            if "vectors" in vectors:  # the server keeps those that are not named
+                after["vectors"] = edited_values.merged_vectors(before.vectors, vectors["vectors"])
+            self._take_back(view, row, before, {"properties": (before.properties or {}) | values, **after})
         elif self.undo is not None:
             raise NotSentError("the row was deleted since it was read", status=OutcomeStatus.CONFLICT)
-        body: dict[str, Any] = {"class": view.target, "id": key, "properties": values}
-        if modules := view.collection.vectorizers:
+        body: dict[str, Any] = {"class": view.target, "id": key, "properties": values, **vectors}
+        if (modules := view.collection.vectorizers) and values:
             reason = f"'{view.target}' computes vectors with {', '.join(modules)}: each change makes a new one"
             self.draft.note("revectorised", view.target, reason)
         body |= {"tenant": tenant} if tenant else {}
@@ -236,14 +283,16 @@ def plan_changes(request: PlanRequest, features: Features, *, by_query: bool) ->
     """
     draft = PlanDraft(request.changes)
     planner = _Planner(features, draft, by_query=by_query, undo=request.undo)
+    if batches.is_load(request):
+        yield from planner.load()
+        planner.check_size()
+        return replace(draft.plan(), changes=request.changes)
     for each in _folded(draft, request):
         with draft.judging(*each.numbers):
             sent = yield from planner.change(each.change)
             planner.size += len(sent.body or "")
             draft.send(sent, *each.numbers)
-        if planner.size > PLAN_BYTES and len(request.changes) > 1:
-            text = f"these changes have more than {PLAN_BYTES:,} bytes, which is what one plan takes"
-            raise QueryError(text, hint="plan fewer changes at a time", code="plan-too-large")
+        planner.check_size()
     return replace(draft.plan(planner.undo or ()), changes=request.changes)
 
 

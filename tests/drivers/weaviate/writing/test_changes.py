@@ -135,7 +135,9 @@ def test_a_value_is_stored_by_its_type(column, given, stored):
     [
         ("nope", 1, "no such column"),
         ("uuid", ROW, "cannot be changed"),
-        ("vector", "[1]", "never written back"),
+        ("vector", "[1, null]", "a JSON array of numbers"),
+        ("vector", None, "a JSON array of numbers"),
+        ("vector", Json('{"a":[1]}'), "a JSON array of numbers"),
         ("pages", "1.5", "not an integer"),
         ("pages", 2**63, "64 bits"),
         ("published", "2024-05-01", "RFC 3339"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,6 +44,11 @@ async def whole(wv: Rig, name: str) -> dict[str, Any]:
     return {each["id"]: {part: each.get(part) for part in ("properties", "vector", "vectors")} for each in found}
 
 
+def bits(vector: list[float]) -> bytes:
+    """Return a vector as the server stores it, in floats of 32 bits."""
+    return struct.pack(f"<{len(vector)}f", *vector)
+
+
 class Rules:
     @pytest.mark.parametrize("vectors", [{"vector": VECTOR}, {}])
     async def test_every_change_is_taken_back_and_can_be_made_again(self, wv: Rig, vectors: dict[str, Any]):
@@ -65,6 +71,31 @@ class Rules:
         assert await whole(wv, name) == before
         assert {each.status for each in await wv.apply(*again.undo)} == {"applied"}
         assert await whole(wv, name) == after
+
+    @pytest.mark.parametrize("old", [{"vector": VECTOR}, {}])
+    async def test_a_written_vector_is_stored_bit_by_bit_and_taken_back(self, wv: Rig, old: dict[str, Any]):
+        name = await wv.collection({"t": "text"}, [{"t": "x", **old}])
+        before = await whole(wv, name)
+        digits = "[0.1,-2.5e-10,16777217]"
+        plan = await planned(wv, Update(RowKey(name, key(0)), {"vector": Json(digits)}))
+        assert f'"vector":{digits}' in (plan.requests[0].body or "")
+        assert {each.status for each in await wv.driver.apply_change(plan)} == {"applied"}
+        [after] = (await whole(wv, name)).values()
+        assert (after["properties"], bits(after["vector"])) == ({"t": "x"}, bits([0.1, -2.5e-10, 16777217]))
+        assert {each.status for each in await wv.apply(*plan.undo)} == {"applied"}
+        assert await whole(wv, name) == before
+
+    async def test_a_named_vector_is_written_and_the_others_stay(self, wv: Rig):
+        named = {each: {"vectorizer": {"none": {}}, "vectorIndexType": "flat"} for each in ("small", "large")}
+        row = {"properties": {"t": "x"}, "vectors": {"small": [0.1, 2.0], "large": VECTOR}}
+        name = await wv.collection({"t": "text"}, [row], vectorConfig=named)
+        before = await whole(wv, name)
+        plan = await planned(wv, Update(RowKey(name, key(0)), {"vector": Json('{"small":[7,8]}'), "t": "y"}))
+        assert {each.status for each in await wv.driver.apply_change(plan)} == {"applied"}
+        [after] = (await whole(wv, name)).values()
+        assert (after["properties"], after["vectors"]) == ({"t": "y"}, {"small": [7, 8], "large": VECTOR})
+        assert {each.status for each in await wv.apply(*plan.undo)} == {"applied"}
+        assert await whole(wv, name) == before
 
     async def test_an_undo_finds_no_row_before_its_plan_is_applied(self, wv: Rig):
         name = await wv.collection(TYPES, [{"title": str(at), "vector": VECTOR} for at in range(3)])
