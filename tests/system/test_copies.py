@@ -60,6 +60,16 @@ def test_a_copy_has_every_row_under_its_id_with_its_digits(shell, clusters):
     assert len((shell.cwd / "orders.rejected.ndjson").read_text().splitlines()) == 10
 
 
+def test_a_copy_makes_its_target_like_its_source(shell, clusters):
+    send(clusters[1], "DELETE", "/orders")
+    assert "object-not-found" in shell("dragoman copy old orders new orders", code=None).err
+    done = shell("dragoman copy old orders new orders --create")
+    assert "orders does not exist and is made: PUT /orders" in done.err
+    assert stored(clusters[1]) == stored(clusters[0])
+    old, new = (json.loads(send(each, "GET", "/orders/_mapping"))["orders"]["mappings"] for each in clusters)
+    assert new["properties"]["n"] == old["properties"]["n"] == {"type": "long"}
+
+
 def test_a_source_that_fails_in_the_middle_is_an_error_and_no_complete_copy(shell, clusters):
     clusters[0].misbehave("garbage", on="/_search", after=2)
     clusters[0].misbehave("garbage", on="/_search/scroll", after=1)

@@ -175,6 +175,20 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             check_id(self.id)
 
 
+class NewObject(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An object that is to be made for the rows of a load.
+
+    Attributes:
+        name: Its name.
+        like: `Description.structure` of the object that the rows come from; empty if it is not known.
+        samples: The first rows of the load as JSON texts: documents, or lines of an export in rows.
+    """
+
+    name: str
+    like: str = ""
+    samples: list[str] = []
+
+
 class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Changes to plan together; outcome n is about `changes[n]`.
 
@@ -186,12 +200,16 @@ class PlanRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         bulk: These are rows of a load. A driver need not wait until searches see them, nor read beforehand what the
             server checks by itself, and may send many in one request.
         last: No row of the load follows, so searches should see these, and with them all others.
+        new: An object that is to be made; then there are no changes. The plan has the one request that makes it,
+            without changes of its own, which the host sends as a console request. A driver that makes no objects plans
+            nothing.
     """
 
     changes: list[Change]
     undo: bool = False
     bulk: bool = False
     last: bool = False
+    new: NewObject | None = None
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

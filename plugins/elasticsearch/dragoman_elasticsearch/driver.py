@@ -219,6 +219,10 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
         from .writing.plan import described, plan_changes
 
+        if request.new is not None:
+            from .writing.new_index import plan_index
+
+            return plan_index(request.new)
         names = described(request)
         for name in names:
             self._checked.pop(name, None)  # a change is planned for the columns of now

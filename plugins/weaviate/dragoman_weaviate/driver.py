@@ -157,6 +157,10 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.plan_change`."""
         from .writing.plan import plan_changes
 
+        if request.new is not None:
+            from .writing.new_collection import plan_collection
+
+            return plan_collection(request.new)
         by_query = self._profile.options.get("delete_route") == "query"
         return await self._run(plan_changes(request, self._features, by_query=by_query))
 

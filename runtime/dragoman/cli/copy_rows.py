@@ -10,7 +10,7 @@ import click
 
 from .common_arguments import complete_connection
 from .global_options import Command
-from .import_rows import code_of, counts_of, progress_line, tell
+from .import_rows import announced, code_of, counts_of, progress_line, tell
 from .opening import tell_warnings, warm_runtime
 from .output import plain, say
 from .read_options import filtered
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 @click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
 @click.option("--tenant", metavar="NAME", help="The tenant whose rows are copied.")
 @click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
+@click.option("--create", is_flag=True, help="Make the target object as the source is, if it does not exist.")
 @click.pass_obj
 def copy(options: Options, /, **arguments: Any) -> Coroutine[Any, Any, int | None]:
-    """Copy the rows of OBJECT to an object that exists, with their ids and vectors.
+    """Copy the rows of OBJECT to an object, with their ids and vectors; it exists unless `--create` is given.
 
     Both connections have the same type. Rows that are not written go to TARGET-OBJECT.rejected.ndjson. After an
     interruption, the same command with --on-conflict skip copies the rest.
@@ -46,6 +47,7 @@ def copy(options: Options, /, **arguments: Any) -> Coroutine[Any, Any, int | Non
 async def _copy(
     options: Options, *, source: str, object: str, target: str, to: str, filters: tuple[str, ...], raw: tuple[str, ...],
     match: str, on_conflict: str, batch: int, tenant: str | None, to_tenant: str | None,
+    create: bool,
 ) -> int | None:  # fmt: skip
     from dragoman.imports import Load, LoadOptions, make_pipe
     from dragoman.imports import copy as copy_rows
@@ -65,10 +67,14 @@ async def _copy(
             question = f"Copy {plain(object)} of {plain(source)} into {plain(to)} of {plain(target)}?"
             await options.agree(question, instead="--yes")
         pipe = make_pipe()
-        wishes = LoadOptions(format="rows", on_conflict=on_conflict, batch=batch, tenant=to_tenant)
+        like = (await one.describe(object)).structure if create else ""
+        wishes = LoadOptions(
+            format="rows", on_conflict=on_conflict, batch=batch, tenant=to_tenant, create=create, like=like
+        )
         with progress_line(options, to) as progress:
             name = Path(to.replace("/", "_").replace("\\", "_"))
-            load = Load(other, to, name, options=wishes, stdin=pipe[0], progress=progress)
+            told = announced(options, to)
+            load = Load(other, to, name, options=wishes, stdin=pipe[0], progress=progress, announce=told)
             try:
                 await copy_rows(
                     load, pipe, source=one, object=object, target=other, filters=rows, match=match, tenant=tenant

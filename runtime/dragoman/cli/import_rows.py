@@ -67,14 +67,15 @@ def _renamed(_context: click.Context, _parameter: click.Parameter, values: tuple
 @click.option("--undo", metavar="FILE", callback=command_file(written=True),
               help="Write an undo file, a change file that takes the load back.")  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue an interrupted load of the same file.")
+@click.option("--create", is_flag=True, help="Make the object if it does not exist.")
 @click.option("--dry-run", is_flag=True, help="Show the exact requests without sending them.")
 @opens
 async def import_(
     options: Options, session: Session, *, object: str, file: str, format: str | None, id_: str | None,
     on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None, undo: str | None, resume: bool,
-    dry_run: bool,
+    create: bool, dry_run: bool,
 ) -> int | None:  # fmt: skip
-    """Load the rows of a file into an object that exists.
+    """Load the rows of a file into an object, which exists unless `--create` is given.
 
     FILE is what an export writes: NDJSON, JSON, CSV, TSV, Parquet, rows or bulk lines, perhaps packed with gzip,
     bzip2 or zstd. Rows that are not written go to FILE.rejected.ndjson, each with its reason.
@@ -88,12 +89,13 @@ async def import_(
         await options.agree(f"Load {plain(file)} into {plain(object)} of {plain(session.name)}?", instead="--yes")
     wishes = LoadOptions(
         format=format, id=id_, on_conflict=on_conflict, renamed=renamed, batch=batch, tenant=tenant,
-        undo=Path(undo) if undo and not dry_run else None, resume=resume, dry_run=dry_run,
+        undo=Path(undo) if undo and not dry_run else None, resume=resume, dry_run=dry_run, create=create,
     )  # fmt: skip
     with progress_line(options, object) as progress:
         load = Load(
             session, object, Path("stdin" if streamed else file), options=wishes,
             stdin=sys.stdin.buffer if streamed else None, progress=progress, preview=previewed(options),
+            announce=announced(options, object),
         )  # fmt: skip
         with _resumable(options, load):
             await load.run()
@@ -114,6 +116,16 @@ def previewed(options: Options) -> Callable[[Any], None]:
         sys.stdout.write(dumps(request_document(planned)) + "\n")
 
     return as_json if options.json else write_request
+
+
+def announced(options: Options, name: str) -> Callable[[Any], None]:
+    """Return what tells of the request that makes an object."""
+
+    def tell_of(planned: Any) -> None:
+        request = planned.request
+        options.say(f"{plain(name)} does not exist and is made: {request.method} {plain(request.path)}")
+
+    return tell_of
 
 
 @contextmanager

@@ -6,18 +6,20 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import anyio
 from anyio.to_thread import run_sync
 
+from dragoman_api.changes import NewObject
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, DragomanError
 
 from .batches import BatchReader
 from .checkpoints import checkpoint_path
+from .creations import SAMPLES, described, make_object, plan_object, sampled
 from .formats import choose
 from .inserts import DocumentInserts, FieldInserts, RowInserts, Wishes
 from .ledgers import Ledger, rejected_path
@@ -61,6 +63,8 @@ class LoadOptions:
     undo: Path | None = None
     resume: bool = False
     dry_run: bool = False
+    create: bool = False
+    like: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class Load:
         stdin: BinaryIO | None = None,
         progress: Callable[[LoadProgress], None] = lambda _progress: None,
         preview: Callable[[PlannedRequest], None] = lambda _planned: None,
+        announce: Callable[[PlannedRequest], None] = lambda _planned: None,
     ) -> None:
         """Prepare; nothing is opened.
 
@@ -101,9 +106,10 @@ class Load:
             stdin: A stream to read instead.
             progress: Called after each batch.
             preview: Called with each request of a dry run.
+            announce: Called with the request that makes the object, before it is sent.
         """
         self._session, self._object, self._file, self._options = session, object, file, options
-        self._stdin, self._progress, self._preview = stdin, progress, preview
+        self._stdin, self._progress, self._preview, self._announce = stdin, progress, preview, announce
         self._held = ExitStack()
         self._one = anyio.CapacityLimiter(1)  # thread at a time writes
         self._reading = anyio.CapacityLimiter(1)
@@ -123,11 +129,15 @@ class Load:
         """
         began = time.perf_counter()
         _check(self._options)
-        description = await self._session.describe(self._object)
+        description = await described(self._session, self._object, missing=self._options.create)
         try:
             # Opening may wait for a pipe without a writer.
-            await run_sync(partial(self._open, description), abandon_on_cancel=True)
-            await self._work(began)
+            await run_sync(self._open, abandon_on_cancel=True)
+            if description is None:
+                description = await self._create()
+            if description is not None:
+                await run_sync(self._begin, description)
+                await self._work(began)
         finally:
             with anyio.CancelScope(shield=True):
                 await run_sync(self._held.close, limiter=self._one)
@@ -147,53 +157,86 @@ class Load:
 
     # opening
 
-    def _open(self, description: Description) -> None:
+    def _open(self) -> None:
+        """Open the file."""
         options, streamed = self._options, self._stdin is not None
         chosen, compression = choose(None if streamed else self._file, format=options.format)
         self.report.format = chosen
-        wishes = Wishes(
+        self._wishes = Wishes(
             object=self._object, id=options.id, renamed=options.renamed, replace=options.on_conflict == "overwrite",
             tenant=options.tenant,
         )  # fmt: skip
-        ledger = Ledger(self._file, keeps=not (streamed or options.dry_run), undo=options.undo)
-        records, maker, place = self._records(chosen, compression, wishes, description)
+        self._names: list[str] = []
+        self._place = (0, "")
+        self._records = self._read(chosen, compression)
+
+    async def _create(self) -> Description | None:
+        """Make the object as the first rows need it; None for a dry run, whose rows cannot be planned."""
+        options = self._options
+        samples: list[str] = []
+        if not options.like:
+            samples = await run_sync(self._sampled, abandon_on_cancel=True)
+        planned = await plan_object(self._session, NewObject(self._object, options.like, samples))
+        (self._preview if options.dry_run else self._announce)(planned)
+        if options.dry_run:
+            reason = f"{self._object!r} does not exist, so its rows are not planned before it is made"
+            self.report.notes.append(Note(code="object-missing", reason=reason))
+            return None
+        await make_object(self._session, self._object, planned)
+        return await self._session.describe(self._object)
+
+    def _sampled(self) -> list[str]:
+        """Return the first rows, which are read again later."""
+        if self._names:
+            text = f"{self._object!r} does not exist, and a table does not say what types its columns have"
+            hint = "make it in the console, or import documents: NDJSON says what is a number and what is a text"
+            raise ConfigurationError(text, hint=hint, code="table-without-types")
+        first = list(islice(self._records, SAMPLES))
+        self._records = chain(first, self._records)
+        return sampled(first, self._wishes, rows=self.report.format in ("rows", "bulk"))
+
+    def _begin(self, description: Description) -> None:
+        """Prepare to read the rows, and take the load over if an earlier run was interrupted."""
+        options, chosen = self._options, self.report.format
+        ledger = Ledger(self._file, keeps=not (self._stdin is not None or options.dry_run), undo=options.undo)
+        if self._names:
+            maker: Maker = self._fields(self._wishes, description, self._names)
+        else:
+            maker = (RowInserts if chosen in ("bulk", "rows") else DocumentInserts)(self._wishes, description)
         self._ledger = ledger
         if not options.dry_run:
             self._held.callback(ledger.close)
             ledger.open(self._identity(chosen), resume=options.resume)
-        self._batches = BatchReader(records, maker=maker, rows=options.batch, source=self._source, place=place)
+        self._batches = BatchReader(
+            self._records, maker=maker, rows=options.batch, source=self._source, place=self._place
+        )
         if (earlier := ledger.earlier) is not None:
             self._batches.go_on(earlier.read, doubt=earlier.doubt, waiting=earlier.waiting)
 
-    def _records(
-        self, chosen: str, compression: str | None, wishes: Wishes, description: Description
-    ) -> tuple[Iterator[Record], Maker, tuple[int, str]]:
-        """Open the file; return its rows, what makes inserts of them, and its place if that is the whole file."""
+    def _read(self, chosen: str, compression: str | None) -> Iterator[Record]:
+        """Open the file, and return its rows."""
         if chosen == "parquet":
             try:
-                size, digest = self._file.stat().st_size, digest_of(self._file)
+                self._place = self._file.stat().st_size, digest_of(self._file)
             except OSError as error:
                 raise ConfigurationError(f"{self._file} cannot be read: {error.strerror}") from error
             table = self._held.enter_context(closing(ParquetRows(self._file)))
-            return iter(table), self._fields(wishes, description, table.names), (size, digest)
+            self._names = table.names
+            return iter(table)
         self._source = source = ImportSource(self._file, stdin=self._stdin, compression=compression)
         self._held.enter_context(closing(source))
         if chosen in ("csv", "tsv"):
             lines = SeparatedRows(source, tabs=chosen == "tsv")
-            return iter(lines), self._fields(wishes, description, lines.names), (0, "")
-        read = {"bulk": read_pairs, "json": read_array}.get(chosen, read_lines)
-        maker = RowInserts if chosen in ("bulk", "rows") else DocumentInserts
-        return read(source), maker(wishes, description), (0, "")
+            self._names = lines.names
+            return iter(lines)
+        return {"bulk": read_pairs, "json": read_array}.get(chosen, read_lines)(source)
 
     def _fields(self, wishes: Wishes, description: Description, names: list[str]) -> FieldInserts:
-        self._names = names
         fields = FieldInserts(wishes, description, names)
         if fields.left_out:
             reason = f"the server keeps these columns itself, so they are left out: {', '.join(fields.left_out)}"
             self.report.notes.append(Note(code="columns-left-out", reason=reason))
         return fields
-
-    _names: list[str] = []  # noqa: RUF012 - of a table; replaced, never changed
 
     def _identity(self, chosen: str) -> dict[str, Any]:
         """Return the properties that a resumed run must share, by the words of its arguments."""
@@ -303,6 +346,7 @@ async def load(
     tenant: str | None = None,
     undo: Path | None = None,
     resume: bool = False,
+    create: bool = False,
     progress: Callable[[LoadProgress], None] | None = None,
 ) -> LoadReport:
     """Load the rows of a file into an object, in constant memory, through the same calls as any change.
@@ -324,6 +368,7 @@ async def load(
         tenant: The tenant that receives the rows.
         undo: A new file that receives changes which take the load back.
         resume: Go on with an interrupted load of the same file, with the same arguments.
+        create: Make the object if it does not exist, as far as the driver can.
         progress: Called after each batch.
 
     Returns:
@@ -337,7 +382,7 @@ async def load(
     """
     options = LoadOptions(
         format=format, id=id, on_conflict=on_conflict, renamed=renamed or {}, batch=batch, tenant=tenant, undo=undo,
-        resume=resume,
+        resume=resume, create=create,
     )  # fmt: skip
     path, stream = (file, None) if isinstance(file, Path) else (Path("stream"), file)
     job = Load(session, object, path, options=options, stdin=stream, progress=progress or (lambda _progress: None))

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dragoman.connections.curl_commands import CurlCommands
     from dragoman.exports import ExportResult
     from dragoman_api.cells import Cell
-    from dragoman_api.changes import Change, HttpRequest, Outcome, Plan
+    from dragoman_api.changes import Change, HttpRequest, NewObject, Outcome, Plan
     from dragoman_api.columns import Description, ObjectList
     from dragoman_api.completions import Completion
     from dragoman_api.connections import Server
@@ -393,7 +393,9 @@ class Session:
 
         return (await until_unchanged(fetch))[0]
 
-    async def plan(self, *changes: Change, undo: bool = False, bulk: bool = False, last: bool = False) -> Plan:
+    async def plan(
+        self, *changes: Change, undo: bool = False, bulk: bool = False, last: bool = False, new: NewObject | None = None
+    ) -> Plan:
         """Build the exact requests that would apply the changes; nothing is written.
 
         Args:
@@ -401,13 +403,15 @@ class Session:
             undo: Fill `Plan.undo` with the changes that restore the rows.
             bulk: These are rows of a load; the requests need not wait until searches see them.
             last: No row of the load follows; the requests wait as usual.
+            new: An object that is to be made, without changes. `execute` sends the request; none means that the driver
+                makes no objects.
         """
         for change in changes:
             self._reads.check(tenant=change.tenant if isinstance(change, Insert) else None)
         for name in sorted({object_of(change) for change in changes if not isinstance(change, Drop)}):
             await self._reads.know(name)
-        request = PlanRequest(changes=list(changes), undo=undo, bulk=bulk, last=last)
-        first = object_of(changes[0]) if changes else None
+        request = PlanRequest(changes=list(changes), undo=undo, bulk=bulk, last=last, new=new)
+        first = object_of(changes[0]) if changes else new.name if new else None
         plan = await self._calls.run(DriverSpec.plan_change, request, object=first, changes=changes)
         return msgspec.structs.replace(plan, changes=list(changes))
 

@@ -1,0 +1,79 @@
+"""Objects that are made for a load: planned by the driver, and sent like any request of a console."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from dragoman_api.columns import Description
+from dragoman_api.console import ConsoleRequest
+from dragoman_api.errors import DriverFaultError, ObjectNotFoundError, QueryError, UnsupportedOperationError
+
+from .inserts import DocumentInserts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dragoman.sessions.session import Session
+    from dragoman_api.changes import NewObject, PlannedRequest
+
+    from .inserts import Wishes
+    from .records import Record
+
+SAMPLES = 200
+"""Rows that show a driver what the object has to hold."""
+
+_SAID = 1_000  # characters of a server's answer in a message
+
+
+async def described(session: Session, name: str, *, missing: bool) -> Description | None:
+    """Describe an object; None if it does not exist and may be missing."""
+    try:
+        return await session.describe(name)
+    except ObjectNotFoundError:
+        if missing:
+            return None
+        raise
+
+
+def sampled(records: Iterable[Record], wishes: Wishes, *, rows: bool) -> list[str]:
+    """Return rows as texts that show what they hold: renamed as they will be, and without those that are unreadable."""
+    maker, texts = DocumentInserts(wishes, Description(object=wishes.object, columns=[])), []
+    for record in records:
+        with suppress(ValueError, RecursionError):
+            if record.fault or not isinstance(record.data, bytes):
+                continue
+            if rows:
+                texts.append(record.data.rpartition(b"\n")[2].decode())
+            else:
+                texts.append(maker.insert(record).document or "")
+    return texts
+
+
+async def plan_object(session: Session, new: NewObject) -> PlannedRequest:
+    """Return the request that makes an object.
+
+    Raises:
+        UnsupportedOperationError: The driver makes no objects.
+        QueryError: It cannot make this one.
+    """
+    plan = await session.plan(new=new)
+    if not plan.planned:
+        text = f"{new.name!r} does not exist, and the driver {session.plugin} does not make objects"
+        raise UnsupportedOperationError(text, hint="make it first, then import without --create")
+    if len(plan.planned) > 1 or plan.planned[0].changes:
+        raise DriverFaultError(f"the driver {session.plugin} plans more than the one request that makes an object")
+    return plan.planned[0]
+
+
+async def make_object(session: Session, name: str, planned: PlannedRequest) -> None:
+    """Send the request that makes an object; guards see it as a write.
+
+    Raises:
+        QueryError: The server refused it.
+        DragomanError: A guard vetoed it, or no answer came.
+    """
+    answer = await session.execute(ConsoleRequest(request=planned.request, writes=True))
+    if answer.failed or not 200 <= answer.status < 300:
+        said = answer.failed or " ".join(answer.text.split())[:_SAID]
+        raise QueryError(f"{name!r} was not made: HTTP {answer.status} {said}", details={"status": answer.status})

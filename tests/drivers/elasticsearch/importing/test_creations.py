@@ -1,0 +1,135 @@
+"""Indices that a load makes: said before, planned by the driver, vetoed by guards, and never twice."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from drivers.elasticsearch.importing.test_loads import export, session, stored
+from drivers.elasticsearch.rig import OnFake, OnServer, Rig
+
+from dragoman.imports import Load, LoadOptions, load
+from dragoman_api import QueryError, hookimpl
+from dragoman_api.changes import NewObject, Plan
+from dragoman_api.errors import (
+    ConfigurationError,
+    ObjectNotFoundError,
+    Refused,
+    UnsupportedOperationError,
+)
+from dragoman_elasticsearch.writing.new_index import plan_index
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COLUMNS: dict[str, Any] = {"n": {"type": "long"}, "sku": {"type": "keyword"}}
+
+
+def written(file: Path, *rows: dict[str, Any]) -> Path:
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+async def gone(es: Rig, name: str) -> bool:
+    return (await es.raw("GET", f"/{name}")).status == 404
+
+
+class Rules:
+    async def test_an_index_that_is_missing_is_made_and_one_that_is_there_stays(self, es: Rig, tmp_path):
+        name = await es.index(COLUMNS)
+        await es.call("DELETE", f"/{name}")
+        file = written(tmp_path / "o.ndjson", {"n": 1, "sku": "a"}, {"n": 2})
+        with pytest.raises(ObjectNotFoundError):
+            await load(session(es), name, file=file)
+        told: list[str] = []
+
+        def announce(planned: Any) -> None:
+            told.append(str(planned.request))
+
+        job = Load(session(es), name, file, options=LoadOptions(create=True), announce=announce)
+        report = await job.run()
+        assert (report.counts["applied"], told) == (2, [f"PUT /{name}"])
+        again = await load(session(es), name, file=file, create=True)
+        assert again.counts["applied"] == 2
+        assert len(await stored(es, name)) == 4
+
+    async def test_an_index_made_like_another_has_its_mapping_and_its_rows(self, es: Rig, tmp_path):
+        name = await es.index(COLUMNS, [{"n": 1, "sku": "007"}])
+        target = await es.index({})
+        await es.call("DELETE", f"/{target}")
+        file = tmp_path / "o.rows"
+        await export(es, name, file, format="rows")
+        like = (await session(es).describe(name)).structure
+        options = LoadOptions(create=True, like=like, format="rows")
+        assert (await Load(session(es), target, file, options=options).run()).counts["applied"] == 1
+        assert await stored(es, target) == await stored(es, name)
+        mappings = await es.call("GET", f"/{target}/_mapping")
+        assert mappings[target]["mappings"] == (await es.call("GET", f"/{name}/_mapping"))[name]["mappings"]
+
+
+class TestOnFake(Rules, OnFake):
+    async def test_a_guard_that_vetoes_the_write_leaves_no_index(self, es: Rig, tmp_path):
+        class Guard:
+            @hookimpl
+            async def before_call(self, call: Any) -> None:
+                if call.writes:
+                    raise Refused(f"{call.hook} {call.requests[0].method}")
+
+        name = await es.index({})
+        await es.call("DELETE", f"/{name}")
+        file = written(tmp_path / "o.ndjson", {"n": 1})
+        with pytest.raises(Refused, match="execute_console PUT"):
+            await load(session(es, Guard()), name, file=file, create=True)
+        assert await gone(es, name)
+
+    async def test_a_dry_run_shows_the_request_and_sends_nothing(self, es: Rig, tmp_path):
+        name = await es.index({})
+        await es.call("DELETE", f"/{name}")
+        shown: list[str] = []
+        job = Load(
+            session(es), name, written(tmp_path / "o.ndjson", {"n": 1}), options=LoadOptions(create=True, dry_run=True),
+            preview=lambda planned: shown.append(str(planned.request)),
+        )  # fmt: skip
+        report = await job.run()
+        assert (shown, [note.code for note in report.notes]) == ([f"PUT /{name}"], ["object-missing"])
+        assert await gone(es, name)
+
+    async def test_what_cannot_be_made_is_refused_clearly(self, es: Rig, tmp_path, monkeypatch):
+        file = written(tmp_path / "o.ndjson", {"n": 1})
+        with pytest.raises(QueryError, match="cannot be the name of an index"):
+            await load(session(es), "Upper", file=file, create=True)
+        table = tmp_path / "o.csv"
+        table.write_text("n\n1\n")
+        with pytest.raises(ConfigurationError, match="a table does not say"):
+            await load(session(es), "missing", file=table, create=True)
+        assert es.fake is not None
+        refusal = {"error": {"type": "illegal_argument_exception", "reason": "no room"}, "status": 400}
+        answering = es.driver.execute_console
+
+        async def refused(request: Any) -> Any:
+            assert es.fake is not None
+            es.fake.misbehave("answer", on="/missing", status=400, body=refusal)
+            return await answering(request)
+
+        monkeypatch.setattr(es.driver, "execute_console", hookimpl(refused))
+        with pytest.raises(QueryError, match=r"was not made: HTTP 400 .*no room"):
+            await load(session(es), "missing", file=file, create=True)
+        es.fake.behave()
+        monkeypatch.setattr(es.driver, "plan_change", hookimpl(nothing))
+        with pytest.raises(UnsupportedOperationError, match="does not make objects"):
+            await load(session(es), "missing", file=file, create=True)
+
+
+async def nothing(request: Any) -> Plan:
+    return Plan(planned=[])
+
+
+def test_an_index_of_several_mappings_is_no_model_for_one():
+    like = json.dumps({name: {"mappings": {}} for name in "ab"})
+    with pytest.raises(QueryError, match="2 mappings"):
+        plan_index(NewObject("c", like))
+
+
+class TestOnServer(Rules, OnServer):
+    pass
