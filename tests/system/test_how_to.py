@@ -278,7 +278,8 @@ def connect_to_weaviate(world: World) -> None:
     text, number = {"name": "title", "dataType": ["text"]}, {"name": "total", "dataType": ["number"]}
     post = lambda path, body: world.send(world.library, "POST", path, body)  # noqa: E731
     post("/v1/schema", {"class": "Book", "vectorizer": "none", "properties": [text]})
-    post("/v1/objects", {"class": "Book", "properties": {"title": "Emma"}, "vector": [0.5, 1.0]})
+    emma = {"class": "Book", "id": "36ddd591-2dee-4e7e-a3cc-eb86d30a4303", "properties": {"title": "Emma"}}
+    post("/v1/objects", emma | {"vector": [0.5, 1.0, 0.25]})
     tenants = {"multiTenancyConfig": {"enabled": True}, "vectorizer": "none"}
     post("/v1/schema", {"class": "Orders", "properties": [number], **tenants})
     post("/v1/schema/Orders/tenants", [{"name": "ann"}])

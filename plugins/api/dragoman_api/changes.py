@@ -113,7 +113,7 @@ Change = Insert | Update | Delete | Drop
 
 def object_of(change: Change) -> str:
     """Return the name of the object that a change concerns."""
-    return change.object if isinstance(change, Insert | Drop) else change.key.object
+    return change.object if isinstance(change, (Insert, Drop)) else change.key.object
 
 
 class HttpRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -30,7 +30,7 @@ class CutCells:
         if call.hook != "plan_change" or call.connection is None or not self._watches(call.connection.name):
             return
         for change in call.changes:
-            if not isinstance(change, Insert | Update):
+            if not isinstance(change, (Insert, Update)):
                 continue
             for column, value in change.values.items():
                 if is_cut(value) or _looks_cut(value):

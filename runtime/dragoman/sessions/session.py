@@ -406,8 +406,8 @@ class Session:
             new: An object that is to be made, without changes. `execute` sends the request; none means that the driver
                 makes no objects.
         """
-        for change in changes:
-            self._reads.check(tenant=change.tenant if isinstance(change, Insert) else None)
+        for tenant in {change.tenant for change in changes if isinstance(change, Insert)}:
+            self._reads.check(tenant=tenant)
         for name in sorted({object_of(change) for change in changes if not isinstance(change, Drop)}):
             await self._reads.know(name)
         request = PlanRequest(changes=list(changes), undo=undo, bulk=bulk, last=last, new=new)
