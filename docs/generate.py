@@ -53,6 +53,7 @@ PYTHON = (
     ("dragoman.sessions.time_spans", "Span"),
     ("dragoman.sessions.counts_and_rows", "Count"),
     ("dragoman.sessions.counts_and_rows", "Rows"),
+    ("dragoman.sessions.counts_and_rows", "Batches"),
     ("dragoman.exports", "ExportResult"),
     ("dragoman.changes", "ChangeSet"),
     ("dragoman.changes", "ChangeReport"),

@@ -7,8 +7,9 @@ import weakref
 from concurrent.futures import CancelledError, Future
 from contextlib import aclosing
 from functools import partial, wraps
+from itertools import chain
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import anyio
 from anyio.from_thread import BlockingPortal
@@ -31,16 +32,14 @@ if TYPE_CHECKING:
     from dragoman_api.connections import Server
 
     from .connections.curl_commands import CurlCommands
-    from .sessions.counts_and_rows import Rows
+    from .sessions.counts_and_rows import Batches, Rows
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 STOP_SECONDS = 5.0
 """How long an interrupted call may take to stop before the caller goes on without it."""
-
-MOST_ROWS = 1024
-"""The most rows that cross the threads at once."""
 
 
 class LoopThread:
@@ -133,17 +132,104 @@ def _waiting(
 
 
 def _iterating(
-    method: Callable[Concatenate[Session, P], Rows],
-) -> Callable[Concatenate[BlockingSession, P], BlockingRows]:
+    method: Callable[Concatenate[Session, P], T], iterator: Callable[[LoopThread, T], S]
+) -> Callable[Concatenate[BlockingSession, P], S]:
     """Make the method that returns a plain iterator for one that returns an asynchronous iterator."""
 
     @wraps(method)
-    def iterating(self: BlockingSession, /, *args: P.args, **kwargs: P.kwargs) -> BlockingRows:
-        return BlockingRows(self._loop, method(self._session, *args, **kwargs))
+    def iterating(self: BlockingSession, /, *args: P.args, **kwargs: P.kwargs) -> S:
+        return iterator(self._loop, method(self._session, *args, **kwargs))
 
     iterating.__qualname__ = f"BlockingSession.{method.__name__}"
     iterating.__doc__ = (method.__doc__ or "").replace("async with aclosing(", "with closing(")
     return iterating
+
+
+class _BlockingReading(Generic[T]):
+    """An iterator that reads while it is used, in the loop of its connection."""
+
+    most = 1
+    """The most items that cross the threads at once."""
+
+    def __init__(self, loop: LoopThread, items: Any) -> None:
+        self.notes: list[Note] = items.notes
+        self._loop = loop
+        self._reading, self._parts = loop.begin(partial(_read, items, self.most))
+        self._ready: Iterator[T] = iter(())
+        self._end = weakref.finalize(self, self._reading.cancel)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        while True:
+            if (item := next(self._ready, None)) is not None:
+                return item
+            if not self._end.alive:
+                raise StopIteration
+            try:
+                self._ready = iter(self._loop.wait(self._parts.receive))
+            except (anyio.EndOfStream, anyio.ClosedResourceError):
+                self._end.detach()
+                self._reading.result()  # raises what ended the reading too early
+                raise StopIteration from None
+
+    def close(self) -> None:
+        """Release the server's resources; a second call does nothing."""
+        self._ready = iter(())
+        self._end()
+
+
+class BlockingRows(_BlockingReading[dict[str, Any]]):
+    """The rows of an object, an iterator that reads them while they arrive.
+
+    Attributes:
+        notes: Remarks on the rows, as for an export; known from the first row on, and complete after the last one.
+    """
+
+    most = 1024
+
+    def __init__(self, loop: LoopThread, rows: Rows) -> None:
+        """Begin to read; see `BlockingSession.rows`."""
+        super().__init__(loop, rows)
+
+
+class BlockingBatches(_BlockingReading[Any]):
+    """The rows of an object as Arrow record batches, an iterator that reads them while they arrive.
+
+    Libraries that read an Arrow stream, such as DuckDB, take it as it is, once.
+
+    Attributes:
+        notes: Remarks on the rows, as for an export; known from the first batch on, and complete after the last one.
+    """
+
+    def __init__(self, loop: LoopThread, batches: Batches) -> None:
+        """Begin to read; see `BlockingSession.batches`."""
+        super().__init__(loop, batches)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return what is left as an Arrow stream: a PyCapsule of the Arrow C stream interface."""
+        from pyarrow import RecordBatchReader
+
+        first = next(self)
+        reader = RecordBatchReader.from_batches(first.schema, chain([first], self))
+        return reader.__arrow_c_stream__(requested_schema)
+
+
+async def _read(items: Any, most: int, *, task_status: TaskStatus[MemoryObjectReceiveStream[list[Any]]]) -> None:
+    """Send the items in parts, the first ones small, so that a caller sees them soon; the next part is read ahead."""
+    send, receive = anyio.create_memory_object_stream[list[Any]]()
+    part: list[Any] = []
+    enough = 1
+    async with receive, send, aclosing(items):
+        task_status.started(receive)
+        async for item in items:
+            part.append(item)
+            if len(part) >= enough:
+                await send.send(part)
+                part, enough = [], min(2 * enough, most)
+        if part:
+            await send.send(part)
 
 
 class BlockingSession:
@@ -241,60 +327,9 @@ class BlockingSession:
     console = _waiting(Session.console)
     ping = _waiting(Session.ping)
     export = _waiting(Session.export)
-    rows = _iterating(Session.rows)
-
-
-class BlockingRows:
-    """The rows of an object, an iterator that reads them while they arrive.
-
-    Attributes:
-        notes: Remarks on the rows, as for an export; known from the first row on, and complete after the last one.
-    """
-
-    def __init__(self, loop: LoopThread, rows: Rows) -> None:
-        """Begin to read; see `BlockingSession.rows`."""
-        self.notes: list[Note] = rows.notes
-        self._loop = loop
-        self._reading, self._parts = loop.begin(_read, rows)
-        self._ready: Iterator[dict[str, Any]] = iter(())
-        self._end = weakref.finalize(self, self._reading.cancel)
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> dict[str, Any]:
-        while True:
-            if (row := next(self._ready, None)) is not None:
-                return row
-            if not self._end.alive:
-                raise StopIteration
-            try:
-                self._ready = iter(self._loop.wait(self._parts.receive))
-            except (anyio.EndOfStream, anyio.ClosedResourceError):
-                self._end.detach()
-                self._reading.result()  # raises what ended the reading too early
-                raise StopIteration from None
-
-    def close(self) -> None:
-        """Release the server's resources; a second call does nothing."""
-        self._ready = iter(())
-        self._end()
-
-
-async def _read(rows: Rows, *, task_status: TaskStatus[MemoryObjectReceiveStream[list[dict[str, Any]]]]) -> None:
-    """Send the rows in parts, the first ones small, so that a caller sees them soon; the next part is read ahead."""
-    send, receive = anyio.create_memory_object_stream[list[dict[str, Any]]]()
-    part: list[dict[str, Any]] = []
-    most = 1
-    async with receive, send, aclosing(rows):
-        task_status.started(receive)
-        async for row in rows:
-            part.append(row)
-            if len(part) >= most:
-                await send.send(part)
-                part, most = [], min(2 * most, MOST_ROWS)
-        if part:
-            await send.send(part)
+    table = _waiting(Session.table)
+    rows = _iterating(Session.rows, BlockingRows)
+    batches = _iterating(Session.batches, BlockingBatches)
 
 
 def _end(loop: LoopThread, opened: AbstractContextManager[Session]) -> None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 MAX_COLUMNS = 4_096
 """Maximum number of columns of one page."""
 
+MAX_DIMENSIONS = 65_536
+"""Maximum number of dimensions of a vector."""
+
 MAX_OBJECTS = 100_000
 """Maximum number of objects of one connection."""
 
@@ -149,6 +152,10 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             first looked up as one name. Empty for a column that exports lack.
         arrays: Beginnings of that dotted name at which each row has an array, outermost first. A row may hold a single
             object there; it counts as an array of one.
+        members: The names of the numbers that each value is an object of, such as the ``lat`` and ``lon`` of a point;
+            empty for other values.
+        dimensions: Each value is a vector: an array of so many 32-bit floats, 0 if the server does not say how many.
+            None for other values.
     """
 
     name: str
@@ -162,6 +169,8 @@ class Column(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     reasons: dict[str, str] = {}
     path: tuple[str, ...] = ()
     arrays: tuple[str, ...] = ()
+    members: tuple[str, ...] = ()
+    dimensions: Annotated[int, msgspec.Meta(ge=0, le=MAX_DIMENSIONS)] | None = None
 
     @property
     def is_key(self) -> bool:

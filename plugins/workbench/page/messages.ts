@@ -130,6 +130,10 @@ export interface ChangeEntry {
  *         first looked up as one name. Empty for a column that exports lack.
  *     arrays: Beginnings of that dotted name at which each row has an array, outermost first. A row may hold a single
  *         object there; it counts as an array of one.
+ *     members: The names of the numbers that each value is an object of, such as the ``lat`` and ``lon`` of a point;
+ *         empty for other values.
+ *     dimensions: Each value is a vector: an array of so many 32-bit floats, 0 if the server does not say how many.
+ *         None for other values.
  */
 export interface Column {
   readonly name: string;
@@ -143,6 +147,8 @@ export interface Column {
   readonly reasons: Readonly<Record<string, string>>;
   readonly path: readonly string[];
   readonly arrays: readonly string[];
+  readonly members: readonly string[];
+  readonly dimensions: number | null;
 }
 
 export type ColumnKind = "binary" | "boolean" | "date" | "decimal" | "float" | "geo" | "integer" | "json" | "other" | "range" | "text" | "time" | "timestamp" | "unsigned";

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .checkpoints import unfinished
     from .driver_notes import add_notes
     from .export import Export, ExportSource
-    from .formats import COMPRESSIONS, FORMATS, Shape, choose, choose_columns
+    from .formats import COMPRESSIONS, FORMATS, Shape, choose, choose_columns, need
     from .results import ExportResult
     from .targets import files_beside
     from .values import read_row
@@ -25,6 +25,7 @@ _HOME = {
     "choose": "formats",
     "choose_columns": "formats",
     "files_beside": "targets",
+    "need": "formats",
     "read_row": "values",
     "unfinished": "checkpoints",
 }
@@ -40,6 +41,7 @@ __all__ = [
     "choose",
     "choose_columns",
     "files_beside",
+    "need",
     "read_row",
     "unfinished",
 ]

@@ -109,7 +109,7 @@ def choose(
             raise ConfigurationError(text, hint="use a file name that ends in .parquet")
         if shape.compression == "bzip2":
             raise ConfigurationError("a Parquet file is not compressed with bzip2", hint="use gzip or zstd")
-        _need("pyarrow", extra="parquet")
+        need("pyarrow", extra="parquet")
     if shape.compression == "zstd" and chosen != "parquet":
         zstd()
     return shape
@@ -125,7 +125,12 @@ def _by_name(suffixes: Sequence[str]) -> str:
     return found
 
 
-def _need(module: str, *, extra: str) -> None:
+def need(module: str, *, extra: str) -> None:
+    """Check that a package of an extra is installed.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
     from importlib.util import find_spec
 
     if find_spec(module) is None:

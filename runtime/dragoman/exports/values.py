@@ -58,7 +58,7 @@ class ValueReader:
                 members = _members(value) if value[:1] == b"{" else {}
             for at, name, arrays in names:
                 raw = members.get(name)
-                text = bytes(raw) if raw is not None else _follow(members, name, arrays) if "." in name else None
+                text = bytes(raw) if raw is not None else follow(members, name, arrays) if "." in name else None
                 found[at] = None if text == b"null" else text
         return found
 
@@ -88,8 +88,15 @@ def items_of(value: bytes) -> list[bytes]:
     return [bytes(item) for item in _items(value)]
 
 
-def _follow(members: _Members, name: str, arrays: Sequence[str], before: str = "") -> bytes | None:
-    """Find a dotted name; a literal key wins over a nested path."""
+def follow(members: _Members, name: str, arrays: Sequence[str], before: str = "") -> bytes | None:
+    """Find the JSON text of a dotted name; a literal key wins over a nested path.
+
+    Args:
+        members: The JSON texts of an object's members.
+        name: The name.
+        arrays: As in `Column.arrays`.
+        before: What leads to the object, for `arrays`.
+    """
     if (raw := members.get(name)) is not None:
         return bytes(raw)
     end = name.rfind(".")
@@ -99,7 +106,7 @@ def _follow(members: _Members, name: str, arrays: Sequence[str], before: str = "
             here, rest = before + name[:end], name[end + 1 :]
             if value[:1] == b"[" or here in arrays:
                 return _gather(value if value[:1] == b"[" else b"[%b]" % value, rest, arrays, here)
-            if (found := _follow(_members(value), rest, arrays, f"{here}.")) is not None:
+            if (found := follow(_members(value), rest, arrays, f"{here}.")) is not None:
                 return found
         end = name.rfind(".", 0, end)
     return None
@@ -111,7 +118,7 @@ def _gather(array: bytes, name: str, arrays: Sequence[str], before: str) -> byte
     for value in items_of(array):
         inner = None
         if value[:1] == b"{":
-            inner = _follow(_members(value), name, arrays, f"{before}.")
+            inner = follow(_members(value), name, arrays, f"{before}.")
         elif value[:1] == b"[":
             inner = _gather(value, name, arrays, before)
         found.append(inner or b"null")

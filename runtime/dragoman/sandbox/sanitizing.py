@@ -58,7 +58,7 @@ RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CR
     "root-mismatch", "root-unknown", "sandbox-insufficient", "script-failed", "server-busy", "server-ends",
     "source-missing", "state-damaged", "state-newer", "state-unreadable", "stopped", "system", "terminated",
     "tests-not-run", "timed-out", "token-unknown", "undo-unfinished", "upload-conflict", "upload-invalid",
-    "upload-too-large", "upload-too-slow", "usage", "variable-unknown", "work-ended",
+    "upload-too-large", "upload-too-slow", "usage", "values-misfit", "variable-unknown", "work-ended",
 }  # fmt: skip
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 

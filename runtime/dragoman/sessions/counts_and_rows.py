@@ -1,14 +1,17 @@
-"""What a session returns for a count and for rows: values that carry notes."""
+"""What a session returns for a count, for rows and for batches: values that carry notes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
 
     from dragoman_api.columns import Note
     from dragoman_api.filters import TimeRange
+
+
+T = TypeVar("T")
 
 
 class Count(int):
@@ -30,24 +33,37 @@ class Count(int):
         return made
 
 
-class Rows:
+class _Reading(Generic[T]):
+    """An async iterator that reads while it is used, and carries notes."""
+
+    def __init__(self, read: Callable[[list[Note]], AsyncGenerator[T, None]]) -> None:
+        """Begin; `read` yields the items and adds its notes to the list."""
+        self.notes: list[Note] = []
+        self._items = read(self.notes)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        return await anext(self._items)
+
+    async def aclose(self) -> None:
+        """Release the server's resources."""
+        await self._items.aclose()
+
+
+class Rows(_Reading[dict[str, Any]]):
     """The rows of an object, an async iterator that reads them while they arrive.
 
     Attributes:
         notes: Remarks on the rows, as for an export; known from the first row on, and complete after the last one.
     """
 
-    def __init__(self, read: Callable[[list[Note]], AsyncGenerator[dict[str, Any], None]]) -> None:
-        """Begin; `read` yields the rows and adds its notes to the list."""
-        self.notes: list[Note] = []
-        self._rows = read(self.notes)
 
-    def __aiter__(self) -> Self:
-        return self
+class Batches(_Reading[Any]):
+    """The rows of an object as Arrow record batches, an async iterator that reads them while they arrive.
 
-    async def __anext__(self) -> dict[str, Any]:
-        return await anext(self._rows)
-
-    async def aclose(self) -> None:
-        """Release the server's resources."""
-        await self._rows.aclose()
+    Attributes:
+        notes: Remarks on the rows, as for an export; known from the first batch on, and complete after the last one.
+            The notes ``values-misfit`` count what does not fit its column's type, and come after the last batch.
+    """

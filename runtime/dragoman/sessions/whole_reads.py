@@ -1,14 +1,17 @@
-"""Reads of all rows of a scope: row by row, or as an export."""
+"""Reads of all rows of a scope: row by row, as Arrow record batches, or as an export."""
 
 from __future__ import annotations
 
 import dataclasses
+from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from dragoman.exports import add_notes, choose_columns, read_row
+from dragoman.exports import add_notes, choose_columns, need, read_row
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm, ExportRequest
 
@@ -16,9 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from datetime import datetime
 
+    from pyarrow import RecordBatch, Table
+
     from dragoman.exports import Export, ExportResult, Shape
     from dragoman_api.columns import Note
 
+    from .counts_and_rows import Batches
     from .driver_calls import Calls
     from .prepared_reads import Preparation, Prepared, Scope
 
@@ -63,6 +69,53 @@ async def read_rows(
             for line in part.data.split(b"\n"):
                 if line:
                     yield read_row(line)
+
+
+async def read_batches(
+    calls: Calls,
+    reads: Preparation,
+    scope: Scope,
+    notes: list[Note],
+    *,
+    columns: Sequence[str] | None,
+    strict: bool,
+) -> AsyncGenerator[RecordBatch, None]:
+    """Yield the rows of a scope as record batches, at least one, and add the notes on them to the list.
+
+    Raises:
+        ConfigurationError: There is no such column, or pyarrow is not installed.
+        ExportError: A value does not fit its column's type, code ``values-misfit``, if strict.
+    """
+    await run_sync(partial(need, "pyarrow", extra="arrow"))
+    from dragoman.exports.tables import TableReader, without_leaves
+
+    reads.check(tenant=scope.tenant, revision=scope.revision)
+    description = await reads.describe(scope.object)
+    table = choose_columns(description, columns)
+    if columns is None:
+        table = without_leaves(table)
+    made = await reads.prepare(scope)
+    notes += made.notes
+    known, reader = len(notes), TableReader(table, described=description.columns, strict=strict)
+    request = _request(scope, made, form=ExportForm.ROWS, columns=[column.name for column in table])
+    async with calls.parts(request) as parts:
+        async for part in parts:
+            add_notes(notes, part.notes, rows=reader.rows + part.rows, known=known)
+            if part.rows:
+                yield await run_sync(reader.read, part.data)
+    if not reader.rows:
+        yield await run_sync(reader.read, b"")
+    notes += reader.notes
+
+
+async def collect_table(batches: Batches) -> Table:
+    """Collect batches into a table, whose schema's metadata hold the notes as JSON, under ``notes``."""
+    async with aclosing(batches):
+        found = [batch async for batch in batches]
+    import pyarrow as pa
+
+    notes = msgspec.json.encode(batches.notes)
+    return pa.Table.from_batches(found).replace_schema_metadata({"notes": notes})
 
 
 async def run_export(

@@ -92,6 +92,8 @@ def test_E18_the_special_columns_come_first_and_are_never_updated() -> None:
         (["binary"], "binary"),
         (["object"], "json"),
         (["completion"], "other"),
+        (["ip"], "text"),
+        (["version"], "text"),
     ],
 )
 def test_the_kind_of_a_column_says_what_the_servers_types_hold(types: list[str], kind: str) -> None:
@@ -200,6 +202,30 @@ def test_what_is_called_aggregatable_and_does_not_sort(kind: str) -> None:
 @pytest.mark.parametrize("values", ["integer", "float", "long", "double", "date", "ip"])
 def test_a_column_of_ranges_is_one_whatever_their_ends_are(values: str) -> None:
     assert view({"properties": {"x": {"type": f"{values}_range"}}}).columns["x"].kind is ColumnKind.RANGE
+
+
+@pytest.mark.parametrize(
+    ("spec", "members"),
+    [({"type": "geo_point"}, ("lat", "lon")), ({"type": "point"}, ("x", "y")), ({"type": "geo_shape"}, ())],
+)
+def test_a_point_names_the_numbers_that_it_is_an_object_of(spec: dict[str, Any], members: tuple[str, ...]) -> None:
+    assert view({"properties": {"x": spec}}).columns["x"].members == members
+
+
+@pytest.mark.parametrize(
+    ("spec", "dimensions"),
+    [
+        ({"dims": 3}, 3),
+        ({"dims": 3, "element_type": "byte"}, 3),
+        ({}, 0),
+        ({"dims": 64, "element_type": "bit"}, None),
+        ({"type": "long"}, None),
+    ],
+)
+def test_a_vector_says_how_many_floats_it_has(spec: dict[str, Any], dimensions: int | None) -> None:
+    """A mapping has no number of dimensions before its first document."""
+    mapped = {"properties": {"x": {"type": "dense_vector", **spec}}}
+    assert view(mapped).columns["x"].dimensions == dimensions
 
 
 def test_what_has_neither_index_nor_doc_values_takes_no_operator() -> None:

@@ -91,7 +91,11 @@ def test_the_uuid_is_the_first_column_and_the_vector_the_last(wording):
     columns = view().describe().columns
     first, last = columns[0], columns[-1]
     assert (first.name, first.role, first.written, first.sortable) == ("uuid", "key", "insert", True)
-    assert (last.name, last.kind, last.written) == ("vector", "json", "always")
+    assert (last.name, last.kind, last.written, last.dimensions) == ("vector", "json", "always", 0)
+    assert {column.name for column in columns if column.dimensions is not None} == {"vector"}
+    assert {column.type: column.members for column in columns if column.members} == {
+        "geoCoordinates": ("latitude", "longitude")
+    }
     wording(first.reasons["edit"])
 
 

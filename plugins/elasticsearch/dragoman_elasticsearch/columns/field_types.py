@@ -75,6 +75,8 @@ _KINDS = {
     Family.TEXT: ColumnKind.TEXT,
     Family.DATE: ColumnKind.TIMESTAMP,
     Family.BOOLEAN: ColumnKind.BOOLEAN,
+    Family.IP: ColumnKind.TEXT,
+    Family.VERSION: ColumnKind.TEXT,
     Family.BINARY: ColumnKind.BINARY,
     Family.RANGE: ColumnKind.RANGE,
     Family.POINT: ColumnKind.GEO,
@@ -87,6 +89,7 @@ _KINDS = {
     Family.INDEX: ColumnKind.TEXT,
     Family.SCORE: ColumnKind.FLOAT,
 }
+_POINTS = {"geo_point": ("lat", "lon"), "point": ("x", "y")}
 _WHOLE = {*_INTEGERS, "token_count"}
 
 _OPERATORS: dict[Family, tuple[Op, ...]] = {
@@ -148,6 +151,7 @@ class Field:
         formats: The formats of its dates, one per mapping; each may name several, of which the first that fits counts.
         partial: Some index of the target does not map it.
         arrayless: Some index of the target lacks a nested array around it.
+        dimensions: As in `Column`.
         conflict: Why the indices of a target make it unusable; empty if they do not.
     """
 
@@ -168,6 +172,7 @@ class Field:
     formats: tuple[str, ...] = (DATE_FORMAT,)
     partial: bool = False
     arrayless: bool = False
+    dimensions: int | None = None
     conflict: str = ""
 
     @property
@@ -183,6 +188,11 @@ class Field:
         if {*self.types} == {"unsigned_long"}:
             return ColumnKind.UNSIGNED
         return ColumnKind.INTEGER if {*self.types} <= {*_WHOLE, "unsigned_long"} else ColumnKind.FLOAT
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """The members of a point that is stored as an object."""
+        return _POINTS.get(self.type, ())
 
     @property
     def formats_known(self) -> bool:

@@ -83,6 +83,8 @@ def column(each: Field, *, stored: bool = True, time: bool = False) -> Column:
         reasons=reasons,
         path=_exported(each, stored=stored),
         arrays=each.nested,
+        members=each.members,
+        dimensions=each.dimensions,
     )
 
 

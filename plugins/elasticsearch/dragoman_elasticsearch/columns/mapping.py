@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Raw
 
 from dragoman_api import Note
+from dragoman_api.columns import MAX_DIMENSIONS
 from dragoman_api.errors import ObjectNotFoundError
 from dragoman_elasticsearch import error_answers
 
@@ -312,8 +313,18 @@ def _field(leaves: list[_Leaf], caps: dict[str, dict[str, TypeCapabilities]], gr
         gaps=exactness.gaps(indexed),
         formats=tuple(dict.fromkeys(str(leaf.spec.get("format") or DATE_FORMAT) for leaf in leaves)),
         partial=bool(lacking),
+        dimensions=_dimensions([leaf.spec for leaf in leaves]),
         conflict="" if alike else "nested or computed in one index, and not in another",
     )
+
+
+def _dimensions(specs: list[dict[str, Any]]) -> int | None:
+    """Return the dimensions of vectors, 0 if the mappings differ or say none; None for another field."""
+    if any(spec.get("type") != "dense_vector" or spec.get("element_type") == "bit" for spec in specs):
+        return None
+    sizes = {spec.get("dims") for spec in specs}
+    size = sizes.pop() if len(sizes) == 1 else None
+    return size if isinstance(size, int) and 0 < size <= MAX_DIMENSIONS else 0
 
 
 def _capabilities(types: dict[str, TypeCapabilities] | None) -> tuple[bool, bool]:

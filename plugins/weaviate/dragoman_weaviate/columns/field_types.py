@@ -157,6 +157,8 @@ class Field:
             operators=operators,
             reasons=reasons | {name: reason for name, reason in about.items() if reason},
             path=path,
+            members=("latitude", "longitude") if self.family is Family.GEO else (),
+            dimensions=0 if self.family is Family.VECTOR and not self.array else None,
         )
 
     def _no_filter(self) -> str:

@@ -1,0 +1,337 @@
+"""What one value is: its Arrow type, what a compiled decoder makes of its JSON, and which values fit.
+
+A value goes through up to three steps. The decoder turns JSON into a value of `decoded`; `mend` returns the value in
+the form that `build` takes, or raises ValueError if it does not fit; `build` makes an array of many such values at
+once. `build` also raises if a value does not fit, so that a whole block needs no `mend` as long as everything fits.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+from datetime import date
+from decimal import Decimal
+from math import isfinite
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Raw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+ANY = b'"-0123456789[{tfn'
+_TEXT, _DIGIT = b'"n', b"-0123456789n"
+_DIGITS = 400
+"""A number of more characters is not compared as a Decimal."""
+
+_ISO = re.compile(
+    r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d(?::\d\d(?::\d\d(?:\.\d{1,9})?)?)?)(Z|[+-]\d\d(?::?\d\d)?)?)?", re.ASCII
+)
+_DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,4})?", re.ASCII)
+_INSTANT = pa.timestamp("ns", tz="UTC")
+_DECIMAL = pa.decimal128(38, 18)
+_NULL = Raw(b"null")
+
+
+class ArrowKind(NamedTuple):
+    """One kind of values.
+
+    Attributes:
+        type: The Arrow type.
+        decoded: What the decoder makes of a value where a float can hold every number of the block.
+        exact: The same where it may not: floats stay JSON text.
+        build: Makes an array of mended values, or of decoded ones that need no mending; None is null. Raises
+            ValueError, TypeError, ArithmeticError or a pyarrow error.
+        mend: Returns a decoded value as `build` takes it. Raises ValueError, TypeError or ArithmeticError.
+        begins: The bytes that JSON texts of such values begin with; others need no decoder to be refused.
+        floats: There are floats in it: an exact value has to be mended.
+    """
+
+    type: pa.DataType
+    decoded: Any
+    exact: Any
+    build: Callable[[Sequence[Any]], pa.Array]
+    mend: Callable[[Any], Any]
+    begins: bytes
+    floats: bool = False
+
+
+def optional(type_: Any) -> Any:
+    """Return a decoder's type that also takes null; JSON text already does."""
+    return type_ if type_ is Raw else type_ | None
+
+
+def _unchanged(value: Any) -> Any:
+    return value
+
+
+def _built(type_: pa.DataType) -> Callable[[Sequence[Any]], pa.Array]:
+    return lambda values: pa.array(values, type_)
+
+
+def _between(low: int, high: int) -> Callable[[int], int]:
+    def mend(value: int) -> int:
+        if low <= value <= high:
+            return value
+        raise ValueError
+
+    return mend
+
+
+# numbers --------------------------------------------------------------------------------------------------------------
+
+
+def exact_float(value: Raw | float | None) -> float | None:
+    """Return a JSON number as a float, null as None.
+
+    Raises:
+        ValueError, InvalidOperation: It is no number, or the float does not give its digits back.
+    """
+    if value is None or isinstance(value, float):
+        return value
+    text = bytes(value).decode()
+    if text == "null":
+        return None
+    if text[0] not in "-0123456789":
+        raise ValueError
+    number = float(text)
+    if repr(number) == text:
+        return number
+    if len(text) > _DIGITS or not isfinite(number) or Decimal(text) not in (Decimal(repr(number)), Decimal(number)):
+        raise ValueError
+    return number
+
+
+def _decimal(value: Raw | Decimal | None) -> Decimal | None:
+    if value is None or isinstance(value, Decimal):
+        return value
+    text = bytes(value).decode()
+    if text == "null":
+        return None
+    text = text[1:-1] if text[:1] == '"' else text
+    if len(text) > _DIGITS or not _NUMBER.fullmatch(text):
+        raise ValueError
+    number = Decimal(text)
+    pa.scalar(number, _DECIMAL)  # raises ArrowInvalid, a ValueError, if there are too many digits
+    return number
+
+
+def _decimals(values: Sequence[Any]) -> pa.Array:
+    return pa.array([_decimal(value) for value in values], _DECIMAL)
+
+
+# texts ----------------------------------------------------------------------------------------------------------------
+
+
+def _instant(value: str) -> str:
+    """Return an ISO instant as Arrow reads it: a day begins at midnight, and what names no offset is UTC."""
+    found = _ISO.fullmatch(value)
+    if found is None:
+        raise ValueError
+    day, clock, offset = found.groups()
+    text = f"{day}T{clock or '00:00:00'}{offset or 'Z'}"
+    pc.cast(pa.scalar(text), _INSTANT)
+    return text
+
+
+def _instants(values: Sequence[Any]) -> pa.Array:
+    return pc.cast(pa.array(values, pa.string()), _INSTANT)
+
+
+def _day(value: str) -> str:
+    if not _DAY.fullmatch(value):
+        raise ValueError
+    date.fromisoformat(value)
+    return value
+
+
+def _days(values: Sequence[Any]) -> pa.Array:
+    return pa.array([None if value is None else date.fromisoformat(_day(value)) for value in values], pa.date32())
+
+
+def _nanoseconds(value: str) -> int:
+    """Return a time of day as nanoseconds since midnight."""
+    found = _CLOCK.fullmatch(value)
+    if found is None:
+        raise ValueError
+    hours, minutes, seconds = (int(part or 0) for part in found.groups()[:3])
+    if hours > 23 or minutes > 59 or seconds > 59:
+        raise ValueError
+    return ((hours * 60 + minutes) * 60 + seconds) * 10**9 + int((found[4] or "").ljust(9, "0"))
+
+
+def _clock(value: str) -> str:
+    _nanoseconds(value)
+    return value
+
+
+def _clocks(values: Sequence[Any]) -> pa.Array:
+    return pa.array([None if value is None else _nanoseconds(value) for value in values], pa.time64("ns"))
+
+
+def _octets(value: str) -> bytes:
+    """Return the bytes of a canonical base64 text: one that they give back."""
+    found = base64.b64decode(value, validate=True)
+    if base64.b64encode(found).decode() != value:
+        raise ValueError
+    return found
+
+
+def _base64(value: str) -> str:
+    _octets(value)
+    return value
+
+
+def _binaries(values: Sequence[Any]) -> pa.Array:
+    return pa.array([None if value is None else _octets(value) for value in values], pa.binary())
+
+
+def _json(value: Raw | None) -> str | None:
+    text = None if value is None or value == _NULL else bytes(value).decode()
+    return None if text == "null" else text
+
+
+def _jsons(values: Sequence[Any]) -> pa.Array:
+    return pa.array([_json(value) for value in values], pa.string())
+
+
+TEXT = ArrowKind(pa.string(), str, str, _built(pa.string()), _unchanged, _TEXT)
+INTEGER = ArrowKind(pa.int64(), int, int, _built(pa.int64()), _between(-(1 << 63), (1 << 63) - 1), _DIGIT)
+UNSIGNED = ArrowKind(pa.uint64(), int, int, _built(pa.uint64()), _between(0, (1 << 64) - 1), _DIGIT)
+FLOAT = ArrowKind(pa.float64(), float, Raw, _built(pa.float64()), exact_float, _DIGIT, floats=True)
+BOOLEAN = ArrowKind(pa.bool_(), bool, bool, _built(pa.bool_()), _unchanged, b"tfn")
+DECIMAL = ArrowKind(_DECIMAL, Raw, Raw, _decimals, _decimal, _TEXT + _DIGIT)
+INSTANT = ArrowKind(_INSTANT, str, str, _instants, _instant, _TEXT)
+DAY = ArrowKind(pa.date32(), str, str, _days, _day, _TEXT)
+CLOCK = ArrowKind(pa.time64("ns"), str, str, _clocks, _clock, _TEXT)
+BINARY = ArrowKind(pa.binary(), str, str, _binaries, _base64, _TEXT)
+JSON = ArrowKind(pa.string(), Raw, Raw, _jsons, _unchanged, ANY)
+
+
+# values of several parts ----------------------------------------------------------------------------------------------
+
+
+def list_of(item: ArrowKind) -> ArrowKind:
+    """Return the kind of arrays of such values, null among them."""
+    type_ = pa.list_(item.type)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        starts: list[int | None] = []
+        flat: list[Any] = []
+        for value in values:
+            starts.append(None if value is None else len(flat))
+            if value is not None:
+                flat += value
+        starts.append(len(flat))
+        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), item.build(flat)).cast(type_)
+
+    def mend(value: Sequence[Any]) -> list[Any]:
+        return [None if each is None else item.mend(each) for each in value]
+
+    return ArrowKind(type_, list[optional(item.decoded)], list[optional(item.exact)], build, mend, b"[n", item.floats)  # type: ignore[misc]
+
+
+class Member(NamedTuple):
+    """One member of an object: its name, the kind of its values, and whether every object has it, not null."""
+
+    name: str
+    kind: ArrowKind
+    required: bool = False
+
+
+def struct_of(members: Sequence[Member]) -> ArrowKind:
+    """Return the kind of objects that have no members but these."""
+    type_ = pa.struct([pa.field(each.name, each.kind.type) for each in members])
+    names = [f"m{at}" for at in range(len(members))]
+    spelled = {name: each.name for name, each in zip(names, members, strict=True)}
+
+    def decoded(*, exact: bool) -> Any:
+        fields: list[Any] = []
+        for name, each in zip(names, members, strict=True):
+            inner = each.kind.exact if exact else each.kind.decoded
+            fields.append((name, inner) if each.required else (name, optional(inner), None))
+        return msgspec.defstruct("Members", fields, rename=spelled, kw_only=True, forbid_unknown_fields=True, gc=False)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        parts = []
+        for name, each in zip(names, members, strict=True):
+            get = attrgetter(name)
+            parts.append(each.kind.build([None if value is None else get(value) for value in values]))
+        mask = pa.array([value is None for value in values], pa.bool_())
+        return pa.StructArray.from_arrays(parts, fields=list(type_), mask=mask)
+
+    def mend(value: Any) -> Any:
+        for name, each in zip(names, members, strict=True):
+            if (part := getattr(value, name)) is not None:
+                setattr(value, name, each.kind.mend(part))
+            if each.required and getattr(value, name) is None:
+                raise ValueError
+        return value
+
+    floats = any(each.kind.floats for each in members)
+    return ArrowKind(type_, decoded(exact=False), decoded(exact=True), build, mend, b"{n", floats)
+
+
+def vector_of(size: int) -> ArrowKind:
+    """Return the kind of vectors of so many 32-bit floats; 0 stands for any number of them.
+
+    A number fits if the nearest 32-bit float gives it back: as it is, or rounded to some number of digits.
+    """
+    type_ = pa.list_(pa.float32(), size) if size else pa.list_(pa.float32())
+    length = msgspec.Meta(min_length=size, max_length=size) if size else msgspec.Meta(min_length=0)
+
+    def build(values: Sequence[Any]) -> pa.Array:
+        starts: list[int] = [0]
+        flat: list[float] = []
+        for value in values:
+            flat += value if value is not None else [0.0] * size
+            starts.append(len(flat))
+        items = _narrow(pa.array(flat, pa.float64()))
+        mask = pa.array([value is None for value in values], pa.bool_())
+        if size:
+            return pa.FixedSizeListArray.from_arrays(items, type=type_, mask=mask)
+        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), items, type=type_, mask=mask)
+
+    def mend(value: Sequence[Any]) -> list[float]:
+        floats = [exact_float(each) for each in value]
+        if all(each is not None and _is_narrow(each) for each in floats):
+            return floats  # type: ignore[return-value]
+        raise ValueError
+
+    return ArrowKind(
+        type_, Annotated[list[float], length], Annotated[list[Raw], length], build, mend, b"[n", floats=True
+    )
+
+
+_PLACES = range(5, 16)
+
+
+def _is_narrow(number: float) -> bool:
+    try:
+        (back,) = struct.unpack("f", struct.pack("f", number))
+    except OverflowError:
+        return False
+    spelled = (float(f"{back:.{digits}e}") for digits in range(5, 9))
+    return number == back or number in spelled or any(round(back, places) == number for places in _PLACES)
+
+
+def _narrow(numbers: pa.Array) -> pa.Array:
+    """Return 32-bit floats; raise ValueError if one does not give its number back."""
+    found = pc.cast(numbers, pa.float32(), safe=False)
+    back = pc.cast(found, pa.float64())
+    for places in (None, *_PLACES):
+        same = pc.equal(back if places is None else pc.round(back, places), numbers)
+        if pc.all(same, min_count=0).as_py():
+            return found
+        left = pc.invert(same)
+        back, numbers = back.filter(left), numbers.filter(left)
+    if not all(map(_is_narrow, numbers.to_pylist())):
+        raise ValueError
+    return found

@@ -1,0 +1,203 @@
+"""A compiled decoder for whole rows: lines of JSON to the values of each column, without an object per member."""
+
+from __future__ import annotations
+
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+from msgspec import Raw
+
+from dragoman.exports.values import follow
+
+from .kinds import optional
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from .schema import TableColumn
+
+_NULL = Raw(b"null")
+_NEVER = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
+"""Takes no value: a row that has the member is refused."""
+
+
+class _Whole:
+    """A member that stays JSON text: the columns in it, by number, name and arrays."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.columns: list[tuple[int, str, Sequence[str]]] = []
+
+    def find(self, texts: list[Any], found: list[list[Any]]) -> None:
+        """Add the columns' JSON texts to `found`, null and missing ones as None."""
+        whole = [None if text is None or text == _NULL else bytes(text) for text in texts]
+        for number, name, arrays in self.columns:
+            if name == self.name:
+                found[number] = [*whole]
+                continue
+            inner = [None if text is None else follow({self.name: Raw(text)}, name, arrays) for text in whole]
+            found[number] = [None if text == b"null" else text for text in inner]
+
+
+class _Node:
+    """An object on the way to columns.
+
+    Attributes:
+        names: The member behind each attribute of a decoded object.
+        parts: What each member holds: a column's number, an object, or several columns that are found one by one.
+        refused: Members that would have to be looked at first: a dotted name is looked up as one name, then as a path.
+        array: It is an array of such objects.
+    """
+
+    def __init__(self) -> None:
+        self.parts: dict[str, int | _Node | _Whole] = {}
+        self.refused: set[str] = set()
+        self.array = False
+
+    def add(
+        self, number: int, name: str, *, arrays: Sequence[str], whole: Container[str] = (), before: str = ""
+    ) -> None:
+        """Add a column by its dotted name; members in `whole` stay JSON text.
+
+        Raises:
+            ValueError: The name, or the beginning of it, is taken by another column.
+        """
+        head, _, rest = name.partition(".")
+        if rest and head:
+            self._refuse(name, head)
+        if head in whole:
+            part = self.parts.setdefault(head, _Whole(head))
+            if not isinstance(part, _Whole):
+                raise ValueError(name)
+            part.columns.append((number, name, arrays))
+            return
+        if not rest:
+            if self.parts.setdefault(head, number) is not number:
+                raise ValueError(name)
+            return
+        if not head:
+            raise ValueError(name)
+        node = self.child(head)
+        node.array = before + head in arrays
+        node.add(number, rest, arrays=arrays, before=f"{before}{head}.")
+
+    def _refuse(self, name: str, head: str) -> None:
+        end = name.find(".", len(head) + 1)
+        while end > 0:
+            self.refused.add(name[:end])
+            end = name.find(".", end + 1)
+        self.refused.add(name)
+
+    def child(self, name: str) -> _Node:
+        """Return the object that a member holds."""
+        node = self.parts.setdefault(name, _Node())
+        if not isinstance(node, _Node):
+            raise ValueError(name)  # noqa: TRY004 - a name that is taken
+        return node
+
+    def decoded(self, columns: Sequence[TableColumn], *, exact: bool) -> Any:
+        """Return the type of the object for a decoder."""
+        fields: list[Any] = []
+        spelled = {}
+        for at, (name, part) in enumerate(self.parts.items()):
+            spelled[f"m{at}"] = name
+            if isinstance(part, _Node):
+                inner = part.decoded(columns, exact=exact)
+                fields.append((f"m{at}", (list[optional(inner)] if part.array else inner) | None, None))  # type: ignore[misc]
+            elif isinstance(part, _Whole):
+                fields.append((f"m{at}", Raw, None))
+            else:
+                kind = columns[part].kind
+                fields.append((f"m{at}", optional(kind.exact if exact else kind.decoded), None))
+        for at, name in enumerate(sorted(self.refused - {*self.parts})):
+            spelled[f"r{at}"] = name
+            fields.append((f"r{at}", _NEVER, ""))
+        return msgspec.defstruct("Row", fields, rename=spelled, kw_only=True, gc=False)
+
+    def gather(self, objects: list[Any], found: list[list[Any]]) -> None:
+        """Add the columns' values in decoded objects to `found`, by the columns' numbers."""
+        for at, part in enumerate(self.parts.values()):
+            get = attrgetter(f"m{at}")
+            try:
+                values = list(map(get, objects))
+            except AttributeError:  # some are null
+                values = [None if each is None else get(each) for each in objects]
+            if isinstance(part, _Whole):
+                part.find(values, found)
+            elif not isinstance(part, _Node):
+                found[part] = values
+            elif part.array:
+                part.gather([item for value in values if value is not None for item in value], found)
+                part.regroup([None if value is None else len(value) for value in values], found)
+            else:
+                part.gather(values, found)
+
+    def regroup(self, sizes: list[int | None], found: list[list[Any]]) -> None:
+        """Divide the values of the objects in arrays into one list per array."""
+        for part in self.parts.values():
+            if isinstance(part, _Node):
+                part.regroup(sizes, found)
+                continue
+            assert isinstance(part, int)
+            flat, start, lists = found[part], 0, []
+            for size in sizes:
+                lists.append(None if size is None else flat[start : start + size])
+                start += size or 0
+            found[part] = lists
+
+
+class RowDecoder:
+    """Decodes lines, in two ways: with floats as floats, or with floats as JSON text.
+
+    Attributes:
+        texts: Numbers of the columns whose values stay JSON text.
+    """
+
+    def __init__(self, columns: Sequence[TableColumn], *, wary: Container[int] = ()) -> None:
+        """Compile.
+
+        Args:
+            columns: The columns.
+            wary: Numbers of the columns that often hold what does not fit. All that begin with the same name stay JSON
+                text, and the decoder takes the row.
+
+        Raises:
+            ValueError, TypeError: No decoder finds these columns; read them value by value.
+        """
+        self._root, self._width = _Node(), len(columns)
+        heads = [(*each.column.path[:-1], each.column.path[-1].partition(".")[0]) for each in columns]
+        whole = {head for number, head in enumerate(heads) if number in wary}
+        self.texts = [number for number, head in enumerate(heads) if head in whole]
+        for number, each in enumerate(columns):
+            *groups, last = each.column.path
+            node = self._root
+            for group in groups:
+                node = node.child(group)
+            here = {head[-1] for head in whole if head[:-1] == tuple(groups)}
+            node.add(number, last, arrays=each.column.arrays, whole=here)
+        types = [self._root.decoded(columns, exact=exact) for exact in (False, True)]
+        self._decoders = [msgspec.json.Decoder(type_) for type_ in types]
+        self._empty = [type_() for type_ in types]
+
+    def decode(self, block: bytes, *, exact: bool) -> tuple[list[list[Any]], list[int]]:
+        """Return the values of each column, and the numbers of the rows that it cannot decode, whose values are None.
+
+        Args:
+            block: Whole lines.
+            exact: Floats stay JSON text.
+        """
+        decoder, left = self._decoders[exact], []
+        try:
+            rows = decoder.decode_lines(block)
+        except (ValueError, RecursionError):
+            rows = []
+            for at, line in enumerate(block.split(b"\n")[:-1]):
+                try:
+                    rows.append(decoder.decode(line))
+                except (ValueError, RecursionError):
+                    left.append(at)
+                    rows.append(self._empty[exact])
+        found: list[list[Any]] = [[] for _ in range(self._width)]
+        self._root.gather(rows, found)
+        return found, left

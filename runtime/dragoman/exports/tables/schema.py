@@ -1,0 +1,140 @@
+"""The Arrow schema of an object's columns, from its description alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from dragoman_api.columns import ColumnKind
+
+from . import kinds
+from .kinds import ArrowKind, Member, list_of, struct_of, vector_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from dragoman_api.columns import Column
+
+MISFITS = "_misfits"
+"""The column that holds what does not fit its type: one JSON object per row, from column to value as stored."""
+
+_SCALARS = {
+    ColumnKind.TEXT: kinds.TEXT,
+    ColumnKind.INTEGER: kinds.INTEGER,
+    ColumnKind.UNSIGNED: kinds.UNSIGNED,
+    ColumnKind.FLOAT: kinds.FLOAT,
+    ColumnKind.DECIMAL: kinds.DECIMAL,
+    ColumnKind.BOOLEAN: kinds.BOOLEAN,
+    ColumnKind.TIMESTAMP: kinds.INSTANT,
+    ColumnKind.DATE: kinds.DAY,
+    ColumnKind.TIME: kinds.CLOCK,
+    ColumnKind.BINARY: kinds.BINARY,
+}
+"""Kinds with a type of their own; values of the others stay JSON text, as stored."""
+
+
+class TableColumn(NamedTuple):
+    """One column of a table.
+
+    Attributes:
+        column: The described column.
+        kind: The kind of its values.
+        lists: The values are lists; a single value counts as a list of one.
+        begins: The bytes that JSON texts of such values begin with.
+    """
+
+    column: Column
+    kind: ArrowKind
+    lists: bool
+    begins: bytes
+
+    @property
+    def field(self) -> pa.Field:
+        """The column in a schema; metadata name the server's type, and JSON text as such."""
+        about = {"type": self.column.type} | ({"values": "json"} if self.kind is kinds.JSON else {})
+        return pa.field(self.column.name, self.kind.type, metadata=about)
+
+
+def without_leaves(columns: Sequence[Column]) -> list[Column]:
+    """Leave out the leaves of arrays that are columns themselves, whose objects hold them."""
+    places = {_place(column) for column in columns}
+    return [column for column in columns if not (column.arrays and (column.path[:-1], column.arrays[0]) in places)]
+
+
+def table_columns(columns: Iterable[Column], *, described: Sequence[Column]) -> list[TableColumn]:
+    """Choose the type of each column.
+
+    Args:
+        columns: The columns of the table.
+        described: All columns of the object: those inside an array are the members of its objects.
+    """
+    made = []
+    for column in columns:
+        inner = _kind(column, described)
+        lists = column.repeated or bool(column.arrays) or _is_array(column, described)
+        for _ in column.arrays:
+            inner = list_of(inner)
+        begins = kinds.ANY if lists else inner.begins
+        made.append(TableColumn(column, inner, lists, begins))
+    return made
+
+
+def schema_of(columns: Sequence[TableColumn]) -> pa.Schema:
+    """Return the schema, whose last field is the column of misfits; a column of that name gives it underscores."""
+    names = {each.column.name for each in columns}
+    name = MISFITS
+    while name in names:
+        name = f"_{name}"
+    return pa.schema([*(each.field for each in columns), pa.field(name, pa.string(), metadata={"values": "json"})])
+
+
+def _place(column: Column) -> tuple[tuple[str, ...], str]:
+    return column.path[:-1], column.path[-1] if column.path else ""
+
+
+def _inside(column: Column, described: Sequence[Column]) -> list[Column]:
+    """List the columns directly inside an array: not those of arrays in it."""
+    arrays = (*column.arrays, column.path[-1])
+    return [each for each in described if each.arrays == arrays and each.path[:-1] == column.path[:-1]]
+
+
+def _is_array(column: Column, described: Sequence[Column]) -> bool:
+    return bool(_inside(column, described))
+
+
+def _kind(column: Column, described: Sequence[Column]) -> ArrowKind:
+    """Return the kind of a column's values, not counting the arrays around it."""
+    if column.dimensions is not None:
+        return vector_of(column.dimensions)
+    if column.members:
+        kind = struct_of([Member(name, kinds.FLOAT, required=True) for name in column.members])
+    elif inside := _inside(column, described):
+        found = _objects(column, inside, described)
+        return kinds.JSON if found is None else list_of(found)
+    else:
+        kind = _SCALARS.get(column.kind, kinds.JSON)
+    return list_of(kind) if column.repeated else kind
+
+
+def _objects(column: Column, inside: Sequence[Column], described: Sequence[Column]) -> ArrowKind | None:
+    """Return the kind of the objects in an array; None if a name in it stands for a value and an object at once."""
+    tree: dict[str, Any] = {}
+    for each in inside:
+        *groups, last = each.path[-1].removeprefix(f"{column.path[-1]}.").split(".")
+        node = tree
+        for group in groups:
+            node = node.setdefault(group, {})
+            if not isinstance(node, dict):
+                return None
+        if isinstance(node.setdefault(last, each), dict):
+            return None
+    return _struct(tree, described)
+
+
+def _struct(tree: dict[str, Any], described: Sequence[Column]) -> ArrowKind:
+    members = []
+    for name, each in tree.items():
+        kind = _struct(each, described) if isinstance(each, dict) else _kind(each, described)
+        members.append(Member(name, kind))
+    return struct_of(members)

@@ -1,0 +1,412 @@
+"""Blocks of rows become Arrow columns whose values are the stored ones: as plain Python finds them, one by one."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+from datetime import UTC, date, datetime, time
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from dragoman.exports.tables import TableReader, batches, without_leaves
+from dragoman_api.columns import Column, ColumnKind
+from dragoman_api.errors import ExportError
+
+K = ColumnKind
+INSTANT = pa.timestamp("ns", tz="UTC")
+
+
+def column(name, kind, *, path=None, **more):
+    return Column(name=name, type=kind.value, kind=kind, path=("_source", name) if path is None else path, **more)
+
+
+def reader(*columns, described=None, **more):
+    return TableReader(columns, described=described or columns, **more)
+
+
+def rows(*documents):
+    """Lines of an export; texts are JSON already."""
+    texts = [each if isinstance(each, str) else json.dumps(each) for each in documents]
+    return b"".join(b'{"_id":"%d","_source":%s}\n' % (at, text.encode()) for at, text in enumerate(texts))
+
+
+def misfits(batch):
+    return [None if each is None else json.loads(each, parse_float=str, parse_int=str) for each in values(batch, -1)]
+
+
+def values(batch, at=0):
+    found = batch.column(batch.num_columns + at if at < 0 else at)
+    if found.type == INSTANT:
+        found = found.cast(pa.int64())
+    return found.to_pylist()
+
+
+def read(kind, *texts, **more):
+    """Read one column of JSON texts: its type, its values, and the misfits as JSON."""
+    found = reader(column("v", kind, **more))
+    batch = found.read(rows(*(f'{{"v":{text}}}' for text in texts)))
+    return batch.schema.field("v").type, values(batch), [each and each["v"] for each in misfits(batch)]
+
+
+# one column ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts", "arrow", "expected"),
+    [
+        (K.INTEGER, ["1", "null", str(2**63 - 1), str(-(2**63))], pa.int64(), [1, None, 2**63 - 1, -(2**63)]),
+        (K.UNSIGNED, ["1", str(2**64 - 1)], pa.uint64(), [1, 2**64 - 1]),
+        (K.FLOAT, ["1", "2.50", str(2**53), "1e22"], pa.float64(), [1.0, 2.5, 2.0**53, 1e22]),
+        (K.FLOAT, ["0.1234567890123456", "0.1"], pa.float64(), [0.1234567890123456, 0.1]),
+        (K.BOOLEAN, ["true", "false", "null"], pa.bool_(), [True, False, None]),
+        (K.TEXT, ['"ä\\n\\u00e4"', '""', "null"], pa.string(), ["ä\nä", "", None]),
+        (K.JSON, ['[{"a":1.10}]', "null", '{"a": 1e400}'], pa.string(), ['[{"a":1.10}]', None, '{"a": 1e400}']),
+        (K.OTHER, ['"1.2.3.4"', "[1]"], pa.string(), ['"1.2.3.4"', "[1]"]),
+        (K.RANGE, ['{"gte":1}'], pa.string(), ['{"gte":1}']),
+        (K.DATE, ['"2024-02-29"', "null"], pa.date32(), [date(2024, 2, 29), None]),
+        (K.TIME, ['"23:59"', '"00:00:01.5"'], pa.time64("ns"), [time(23, 59), time(0, 0, 1, 500_000)]),
+        (K.BINARY, ['"AP8="', '""'], pa.binary(), [b"\0\xff", b""]),
+        (K.DECIMAL, ['"1.10"', "-20", "3e2"], pa.decimal128(38, 18), [Decimal("1.10"), Decimal(-20), Decimal(300)]),
+        (
+            K.TIMESTAMP,
+            ['"2024-02-29"', '"2024-02-29T12:00:00+02:00"', '"1969-12-31T23:59:59.5Z"', '"2024-02-29T00:00:00.1234567"',
+             '"2024-02-29 01:00"'],
+            INSTANT,
+            [1709164800 * 10**9, 1709200800 * 10**9, -500_000_000, 1709164800_123456700, 1709168400 * 10**9],
+        ),
+    ],
+)  # fmt: skip
+def test_what_fits_has_the_type_of_the_description_and_every_digit(kind, texts, arrow, expected):
+    assert read(kind, *texts) == (arrow, expected, [None] * len(texts))
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (K.INTEGER, "1", ['"n/a"', "1.5", "1.0", str(2**63), "1" * 30, "1" * 5000, "true", "[1]", "{}"]),
+        (K.UNSIGNED, "1", ["-1", str(2**64), '"1"']),
+        (K.FLOAT, "1.5", ["0.12345678901234567890123", "1e400", "-1e400", "1e-400", str(2**53 + 1), '"1"', "1" * 400]),
+        (K.BOOLEAN, "true", ['"yes"', "1", "[true]"]),
+        (K.TEXT, '"a"', ["1", "true", '["a","b"]', "[]", '{"a":"b"}']),
+        (K.TIMESTAMP, '"2024-01-01"', ["1700000000000", '"yesterday"', '"2024-13-01"', '"9999-12-31T00:00:00Z"',
+                                       '"2024-01-01T00:00:00.1234567891Z"', '"2024-01-01T00:00:60Z"', '"2024"']),
+        (K.DATE, '"2024-01-01"', ['"2024-02-30"', '"2024-01-01T00:00:00Z"', "1"]),
+        (K.TIME, '"10:00"', ['"24:01"', '"10"', "1"]),
+        (K.BINARY, '"AP8="', ['"AP8"', '"?"', '"AP9="', "1"]),
+        (K.DECIMAL, '"1.5"', ['"NaN"', "1e400", "1" * 21, "1" * 500, "0.1234567890123456789", "[1]"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("many", [1, 40])
+def test_what_does_not_fit_is_null_and_stands_as_stored_beside_the_rest(kind, good, bad, many):
+    """In few rows, and in most of them, where the decoder changes."""
+    [arrow, [fits], _] = read(kind, good)
+    for text in bad:
+        texts = [good] * 40 + [text] * many + [good]
+        [type_, found, aside] = read(kind, *texts)
+        stored = json.loads(text, parse_float=str, parse_int=str)
+        assert type_ == arrow
+        assert found == [fits] * 40 + [None] * many + [fits], text
+        assert aside == [None] * 40 + [stored] * many + [None], text
+
+
+def test_a_signed_zero_keeps_its_sign():
+    [_, found, aside] = read(K.FLOAT, "-0", "0", "-0.0")
+    assert (str(found), aside) == ("[-0.0, 0.0, -0.0]", [None] * 3)
+
+
+def test_a_misfit_is_the_very_text_that_is_stored():
+    found = reader(column("a", K.INTEGER), column("b", K.FLOAT))
+    batch = found.read(rows('{"b": 1.10000000000000000001, "a" : {"x":  1e5}}'))
+    assert values(batch, -1) == ['{"a":{"x":  1e5},"b":1.10000000000000000001}']
+
+
+def test_repeated_values_are_lists_and_a_single_one_is_a_list_of_one():
+    texts = ['["a",null]', '"b"', "[]", "null", '["c",1]', '[["d"]]']
+    assert read(K.TEXT, *texts, repeated=True) == (
+        pa.list_(pa.string()), [["a", None], ["b"], [], None, None, None], [None] * 4 + [["c", "1"], [["d"]]],
+    )  # fmt: skip
+    assert read(K.INTEGER, f"[1,{2**63}]", "[2]", repeated=True)[1] == [None, [2]]
+
+
+def test_lists_of_instants_and_floats_are_as_exact_as_single_ones():
+    [type_, found, aside] = read(K.FLOAT, "[0.1,1e400]", "[0.5,0.12345678901234567890123]", "[null,1]", repeated=True)
+    assert (type_, found) == (pa.list_(pa.float64()), [None, None, [None, 1.0]])
+    assert aside == [["0.1", "1e400"], ["0.5", "0.12345678901234567890123"], None]
+    [type_, found, aside] = read(K.TIMESTAMP, '["2024-01-01","1970-01-01T00:00:00Z"]', '["x"]', repeated=True)
+    assert type_ == pa.list_(INSTANT)
+    assert found == [[datetime(2024, 1, 1, tzinfo=UTC), datetime(1970, 1, 1, tzinfo=UTC)], None]
+
+
+# objects, points, vectors -------------------------------------------------------------------------------------------
+
+NESTED = (
+    column("items", K.JSON),
+    column("items.price", K.FLOAT, arrays=("items",)),
+    column("items.product.name", K.TEXT, arrays=("items",)),
+    column("items.parts", K.JSON, arrays=("items",)),
+    column("items.parts.n", K.INTEGER, arrays=("items", "items.parts")),
+)
+
+
+def test_a_nested_array_is_a_list_of_objects_with_its_leaves():
+    found = reader(NESTED[0], described=NESTED)
+    part = pa.struct([("n", pa.int64())])
+    assert found.schema.field("items").type == pa.list_(
+        pa.struct([("price", pa.float64()), ("product", pa.struct([("name", pa.string())])), ("parts", pa.list_(part))])
+    )
+    one = {"price": 1.5, "product": {"name": "x"}, "parts": [{"n": 1}, {"n": None}]}
+    arrays = [[one, {"price": None}, None], one, None, []]
+    batch = found.read(rows(*({"items": items} for items in arrays), {}))
+    rest = {"price": None, "product": None, "parts": None}
+    assert values(batch) == [[one, rest, None], [one], None, [], None]
+    assert misfits(batch) == [None] * 5
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[{"price":1,"other":2}]', '[{"price":"1"}]', "[1]", '[{"price":0.12345678901234567890123}]', '[{"product":[{}]}]',
+     '[{"product.name":"x"}]', '[{"parts":[{"n":9223372036854775808}]}]', '[{"parts":{"n":1}}]'],
+)  # fmt: skip
+def test_an_array_that_its_description_does_not_hold_whole_stands_aside_whole(text):
+    batch = reader(NESTED[0], described=NESTED).read(rows(f'{{"items":{text}}}', '{"items":[{"price":2}]}'))
+    assert [each if each is None else len(each) for each in values(batch)] == [None, 1]
+    assert misfits(batch) == [{"items": json.loads(text, parse_float=str, parse_int=str)}, None]
+
+
+def test_a_leaf_of_an_array_is_a_list_when_it_is_named():
+    found = reader(NESTED[1], NESTED[4], described=NESTED)
+    items = [{"price": 1, "parts": [{"n": 1}, {}]}, {}], {"price": 2}, [{"price": "x"}]
+    batch = found.read(rows(*({"items": each} for each in items), {}))
+    assert values(batch) == [[1.0, None], [2.0], None, None]
+    assert values(batch, 1) == [[[1, None], None], [None], [None], None]
+    assert misfits(batch) == [None, None, {"items.price": ["x"]}, None]
+
+
+def test_the_leaves_of_an_array_are_in_its_column():
+    assert [each.name for each in without_leaves(NESTED)] == ["items"]
+    assert [each.name for each in without_leaves(NESTED[1:])] == [each.name for each in NESTED[1:]]
+
+
+def test_a_point_is_an_object_of_two_floats():
+    point = column("at", K.GEO, members=("lat", "lon"))
+    bad = ['{"lat":1}', '{"lat":1,"lon":null}', '{"lat":1,"lon":2,"z":3}', '"1,2"', "[1,2]", '{"lat":1e400,"lon":1}']
+    batch = reader(point).read(rows(*(f'{{"at":{text}}}' for text in ['{"lon":2.5,"lat":1}', "null", *bad])))
+    assert batch.schema.field("at").type == pa.struct([("lat", pa.float64()), ("lon", pa.float64())])
+    assert values(batch) == [{"lat": 1.0, "lon": 2.5}] + [None] * 7
+    assert [each and each["at"] for each in misfits(batch)] == [None, None] + [
+        json.loads(text, parse_float=str, parse_int=str) for text in bad
+    ]
+
+
+@pytest.mark.parametrize(("size", "arrow"), [(3, pa.list_(pa.float32(), 3)), (0, pa.list_(pa.float32()))])
+def test_a_vector_is_32_bit_floats_that_give_their_numbers_back(size, arrow):
+    vector = column("v", K.OTHER, dimensions=size)
+    good = ["[0.1,-2,3e2]", "[0.10000000149011612,0.0023064255,-0.009327292]", "[1.1754944e-38,0.0,16777216]", "null"]
+    bad = ["[0.1,0.2,0.123456789012]", "[1,2,1e300]", "[1,null,3]", '"x"', "[1,2,16777217]"]
+    batch = reader(vector).read(rows(*(f'{{"v":{text}}}' for text in good + bad)))
+    assert batch.schema.field("v").type == arrow
+    numbers = [None if text == "null" else json.loads(text) for text in good]
+    narrow = [None if each is None else pa.array(each, pa.float32()).to_pylist() for each in numbers]
+    assert values(batch) == narrow + [None] * len(bad)
+    batch = reader(vector).read(rows('{"v":[1,2]}', '{"v":[1,2,3]}'))
+    assert values(batch) == ([None, [1, 2, 3]] if size else [[1, 2], [1, 2, 3]])
+
+
+# where values stand -------------------------------------------------------------------------------------------------
+
+
+def test_a_name_is_found_as_one_key_before_it_is_a_path_and_arrays_that_no_one_declared_stand_aside():
+    columns = column("a.b.c", K.INTEGER), column("a.d", K.TEXT), column("_id", K.TEXT, path=("_id",))
+    documents = [
+        '{"a":{"b":{"c":1},"d":"x"}}', '{"a.b.c":2}', '{"a.b":{"c":3}}', '{"a":{"b.c":4}}', '{"a":null}', '{"a":5}',
+        '{"a":[{"b":{"c":6}},{"d":"y"}]}', '{"a":{"b":{"c":7}},"a.b.c":8,"a":{"d":"z"}}',
+    ]  # fmt: skip
+    batch = reader(*columns).read(rows(*documents))
+    assert values(batch, 0) == [1, 2, 3, 4, None, None, None, 8]
+    assert values(batch, 1) == ["x", None, None, None, None, None, None, "z"]
+    assert values(batch, 2) == [str(at) for at in range(8)]
+    assert misfits(batch) == [None] * 6 + [{"a.b.c": ["6", None], "a.d": [None, "y"]}, None]
+
+
+def test_columns_that_no_decoder_takes_are_read_one_by_one():
+    columns = column("a", K.TEXT), column("a.b", K.INTEGER), column('q"', K.INTEGER), column("x..y", K.INTEGER)
+    batch = reader(*columns).read(rows({"a": "x"}, {"a": {"b": 1}}, {'q"': 2, "x..y": 3}))
+    expected = ["x", None, None], [None, 1, None], [None, None, 2], [None, None, 3]
+    assert tuple(values(batch, at) for at in range(4)) == expected
+    assert misfits(batch) == [None, {"a": {"b": "1"}}, None]
+
+
+def test_a_column_that_is_called_as_the_misfits_keeps_its_name():
+    found = reader(column("_misfits", K.TEXT))
+    assert found.schema.names == ["_misfits", "__misfits"]
+
+
+def test_misfits_are_counted_for_each_column():
+    found = reader(column("a", K.INTEGER), column("b", K.TEXT))
+    found.read(rows({"a": "x", "b": 1}, {"a": "y"}))
+    found.read(rows({"a": 1.5}))
+    told = {note.column: (note.code, note.reason.split(" ")[0]) for note in found.notes}
+    assert told == {"a": ("values-misfit", "3"), "b": ("values-misfit", "1")}
+    assert "int64" in found.notes[0].reason
+
+
+def test_strict_refuses_the_first_misfit_and_names_it():
+    found = reader(column("a", K.INTEGER), strict=True)
+    found.read(rows({"a": 1}, {"a": 2}))
+    with pytest.raises(ExportError, match="row 4 holds \"x\" in the column 'a'") as caught:
+        found.read(rows({"a": 1}, {"a": "x"}))
+    assert (caught.value.code, caught.value.details) == ("values-misfit", {"column": "a", "row": 4})
+
+
+def test_a_line_that_is_no_object_is_an_error():
+    with pytest.raises(ExportError, match="cannot be read"):
+        reader(column("a", K.INTEGER)).read(b"[]\n")
+
+
+def test_rows_that_fit_are_not_read_one_by_one(monkeypatch):
+    """The compiled decoder takes them, and a rare misfit concerns its own row only."""
+    asked = []
+    real = batches.ValueReader.read
+    monkeypatch.setattr(batches.ValueReader, "read", lambda self, line: asked.append(line) or real(self, line))
+    found = reader(column("a.b", K.INTEGER), column("f", K.FLOAT), column("t", K.TIMESTAMP))
+    good = '{"a":{"b":12345678901234567},"f":0.1234567890123456,"t":"2024-01-01"}'
+    found.read(rows(*[good] * 100))
+    assert asked == []
+    found.read(rows(*[good] * 50, '{"a":{"b":"x"}}', *[good] * 50))
+    assert len(asked) == 1
+
+
+# everything at once -------------------------------------------------------------------------------------------------
+
+COLUMNS = (
+    column("_id", K.TEXT, path=("_id",)), column("long", K.INTEGER), column("ulong", K.UNSIGNED),
+    column("double", K.FLOAT), column("flag", K.BOOLEAN), column("word", K.TEXT), column("at", K.TIMESTAMP),
+    column("user.name", K.TEXT), column("user.age.years", K.INTEGER), column("user.score", K.FLOAT),
+    column("any", K.JSON), column("blob", K.BINARY), column("words", K.TEXT, repeated=True),
+)  # fmt: skip
+TEXTS = ['"a"', '"2024-01-01"', '"2024-01-01T10:00:00.123456789+01:00"', '"2024-01-01T00:00:00Z"', '"AP8="',
+         '"12"', '""', '"9999-12-31T00:00:00Z"', '"\\u00e4 e-5"', '"3e-4a-1"']  # fmt: skip
+NUMBERS = ["0", "-0", "1", "-1", "12", str(2**53), str(2**53 + 1), str(2**63 - 1), str(2**63), str(2**64 - 1),
+           str(2**64), "1.5", "2.50", "0.1", "0.30000000000000004", "0.3000000000000000444", "1e5", "1E22", "1e23",
+           "1e400", "1e-400", "5e-324", "1e-7", "-0.0", "1" * 25]  # fmt: skip
+OTHERS = ["true", "false", "null", "[]", "{}", '["a","b"]', "[1, 2]", '{"x":1}', '[{"name":"n"}]', '["a",null]']
+
+
+def random_value(dice, depth=0):
+    if depth < 2 and dice.random() < 0.1:
+        return f"[{', '.join(random_value(dice, depth + 1) for _ in range(dice.randint(0, 2)))}]"
+    return dice.choice(dice.choice([TEXTS, NUMBERS, OTHERS]))
+
+
+FITTING = {
+    "long": NUMBERS[:5], "ulong": ["0", "1"], "double": ["0.1", "1.5", "-1"], "flag": ["true"], "word": TEXTS,
+    "at": TEXTS[1:4], "any": OTHERS, "blob": ['""', '"AP8="'], "words": ['["a"]', "[]"], "name": TEXTS, "years": ["1"],
+    "score": ["1.5"],
+}  # fmt: skip
+
+
+def random_document(dice, odd):
+    def value(name):
+        return random_value(dice) if dice.random() < odd else dice.choice(FITTING[name])
+
+    def members(names):
+        return ",".join(f'"{name}":{value(name)}' for name in names if dice.random() < 0.8)
+
+    age = f'"age":{{{members(["years"])}}}'
+    user = ",".join(filter(None, [members(["name", "score"]), age if dice.random() < 0.7 else ""]))
+    if dice.random() < odd:
+        user = ",".join(filter(None, [user, f'"age.years":{random_value(dice)}']))
+    user = f'"user":{{{user}}}'
+    if dice.random() < odd:
+        any_value = random_value(dice)
+        user = dice.choice([f'"user":{any_value}', f'"user.name":{any_value}', f'{user},"user.score":2',
+                            f'"user":[{{"name":{any_value}}}]'])  # fmt: skip
+    own = members(["long", "ulong", "double", "flag", "word", "at", "any", "blob", "words"])
+    return f"{{{','.join(filter(None, [own, user]))}}}"
+
+
+class Number(str):
+    __slots__ = ()
+
+
+def find(value, parts):
+    """Find a path in a document; a key that holds dots wins, and an array gives one entry for each element."""
+    if not parts:
+        return value
+    if isinstance(value, list):
+        return [find(each, parts) if isinstance(each, dict | list) else None for each in value]
+    if not isinstance(value, dict):
+        return None
+    for end in range(len(parts), 0, -1):
+        name = ".".join(parts[:end])
+        if end == len(parts) and name in value:
+            return value[name]
+        if isinstance(value.get(name), dict | list) and (found := find(value[name], parts[end:])) is not None:
+            return found
+    return None
+
+
+def evaluate(kind, value):
+    """Return what a value is in its column; raise ValueError if it does not fit."""
+    number, text = isinstance(value, Number), isinstance(value, str) and not isinstance(value, Number)
+    whole = number and value.lstrip("-").isdigit()
+    if kind is K.INTEGER and whole and -(2**63) <= int(value) < 2**63:
+        return int(value)
+    if kind is K.UNSIGNED and whole and 0 <= int(value) < 2**64:
+        return int(value)
+    if kind is K.FLOAT and number and Decimal(value) in (Decimal(repr(float(value))), Decimal(float(value))):
+        return float(value)
+    if kind is K.BOOLEAN and isinstance(value, bool):
+        return value
+    if kind is K.TEXT and text:
+        return str(value)
+    if kind is K.BINARY and text and base64.b64encode(base64.b64decode(value, validate=True)).decode() == value:
+        return base64.b64decode(value)
+    if kind is K.TIMESTAMP and text and value[:2] == "20":
+        head, fraction = (value[:19] + value[29:], int(value[20:29])) if "." in value else (value, 0)
+        moment = datetime.fromisoformat(head)
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return int(moment.timestamp()) * 10**9 + fraction
+    if kind is K.JSON:
+        return value
+    raise ValueError
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_documents_are_in_the_table_as_python_finds_them(seed):
+    dice = random.Random(seed)
+    odd = dice.choice([0, 0.001, 0.01, 0.1, 0.5])
+    found = reader(*COLUMNS)
+    for size in (1, 50, dice.randint(1, 300)):
+        documents = [random_document(dice, odd) for _ in range(size)]
+        batch = found.read(rows(*documents))
+        batch.validate(full=True)
+        aside = [
+            {} if each is None else json.loads(each, parse_float=Number, parse_int=Number)
+            for each in values(batch, -1)
+        ]  # fmt: skip
+        for number, each in enumerate(COLUMNS[1:], 1):
+            got = values(batch, number)
+            for at, document in enumerate(documents):
+                stored = find(json.loads(document, parse_float=Number, parse_int=Number), each.name.split("."))
+                if each.repeated and stored is not None and not isinstance(stored, list):
+                    stored = [stored]
+                try:
+                    expected = None if stored is None else (
+                        [None if one is None else evaluate(each.kind, one) for one in stored] if each.repeated
+                        else evaluate(each.kind, stored)
+                    )  # fmt: skip
+                    fits = True
+                except (ValueError, OverflowError):
+                    expected, fits = None, False
+                about = f"{each.name} of {document}"
+                if each.kind is K.JSON and got[at] is not None:
+                    got[at] = json.loads(got[at], parse_float=Number, parse_int=Number)
+                assert repr(got[at]) == repr(expected), about
+                held = aside[at].get(each.name)
+                if each.repeated and held is not None and not isinstance(held, list):
+                    held = [held]
+                assert held == (None if fits else stored), about
