@@ -11,11 +11,14 @@ import resource
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 pytestmark = pytest.mark.slow
 
@@ -49,13 +52,24 @@ def test_columns_are_chosen_and_near_names_suggested(shop, tmp_path):
     assert names(tmp_path) == ["b.csv"]
 
 
-def test_parquet_needs_a_file_and_says_what_changed(shop, tmp_path):
+def test_parquet_needs_a_file_and_has_types(shop, tmp_path):
     done = shop("export", "shop", "books", "--format", "parquet", code=2)
     assert "error[configuration-invalid]: a Parquet file " in done.err
     assert "cannot be streamed" in done.err
     done = shop("export", "shop", "books", "-o", tmp_path / "b.parquet")
-    assert "note[type-changed]: price: not every value is a double" in done.err
+    assert "note" not in done.err
+    assert parquet.read_table(tmp_path / "b.parquet").column("price").to_pylist() == [12.5, 2.0**70, 3.0]
     assert names(tmp_path) == ["b.parquet", "b.parquet.manifest.json"]
+
+
+def test_an_arrow_stream_goes_to_stdout(shop):
+    words = "export", "shop", "books", "--format", "arrow", "--columns", "price,id"
+    done = subprocess.run([sys.executable, "-m", "dragoman", *words], env=shop.variables(), stdout=-1, check=True)
+    table = pa.ipc.open_stream(done.stdout).read_all()
+    assert table.schema.names == ["price", "id", "_misfits"]
+    assert table.column("price").to_pylist() == [12.5, 2.0**70, 3.0]
+    done = shop("export", "shop", "books", "--strict", code=2)
+    assert "only Arrow and Parquet files are strict" in done.err
 
 
 def test_a_failed_export_that_cannot_be_resumed_leaves_no_file(shop, tmp_path):

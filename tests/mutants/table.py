@@ -149,7 +149,7 @@ _HOST = {
     "exports.json_array": "runtime/test_exports.py runtime/test_exports_resumed.py",
     "exports.part_checks": "runtime/test_exports_checked.py",
     "exports.targets": _EXPORTS,
-    "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_exports_parquet.py",
+    "exports.values": "runtime/test_exports_values.py runtime/test_exports.py runtime/test_tables_values.py",
     "hook_manager": "runtime/test_hook_manager.py",
     "sessions.match_any": "runtime/test_match_any.py",
     "sessions.object_lists": "runtime/test_object_lists.py",

@@ -1,9 +1,10 @@
-"""A Parquet file has the mapped types where every value fits, and loses nothing where one does not."""
+"""Arrow and Parquet files hold the columns of a table, and lose nothing; what they hold is in test_tables_values."""
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
+import gzip
+import io
+import json
 
 import anyio.to_thread
 import pyarrow as pa
@@ -11,155 +12,141 @@ import pytest
 from pyarrow import parquet
 
 from dragoman.exports import parquet as writing
-from dragoman_api.columns import Column, ColumnKind
+from dragoman.exports.arrow_stream import ArrowStream
+from dragoman_api import ExportPart, hookimpl
+from dragoman_api.columns import Column, ColumnKind, Description
+from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_api.testing.memory_driver import MemoryDriver
+from dragoman_api.testing.memory_server import BOOKS
+from exporting import Line, breaks_before
 
-N, U, F, X = ColumnKind.INTEGER, ColumnKind.UNSIGNED, ColumnKind.FLOAT, ColumnKind.DECIMAL
-T, B, J = ColumnKind.TEXT, ColumnKind.BOOLEAN, ColumnKind.JSON
-D, DAY, CLOCK, BYTES = ColumnKind.TIMESTAMP, ColumnKind.DATE, ColumnKind.TIME, ColumnKind.BINARY
-TIMESTAMP = pa.timestamp("us", tz="UTC")
-NANOSECONDS = pa.timestamp("ns", tz="UTC")
-BIG = 123456789012345678901234567890
+N, T, D = ColumnKind.INTEGER, ColumnKind.TEXT, ColumnKind.TIMESTAMP
 
 
-def column(name, type_, kind, **more):
-    return Column(name=name, type=type_, kind=kind, path=("row", name), **more)
+def column(name, kind, **more):
+    return Column(name=name, type=kind.value, kind=kind, path=("row", name), **more)
+
+
+class Odd(MemoryDriver):
+    """Rows of which every other one does not fit, two in a part."""
+
+    @hookimpl
+    async def describe_object(self, name):
+        return Description(object=name, columns=[column("n", N), column("at", D)])
+
+    @hookimpl
+    async def export_rows(self, request):
+        for at in range(int(request.checkpoint or 0), 10, 2):
+            data = b'{"row":{"n":%d,"at":"2024-01-01T00:00:00.00000000%dZ"}}\n{"row":{"n":"%d"}}\n' % (at, at, at + 1)
+            yield ExportPart(data=data, rows=2, checkpoint=str(at + 2))
+
+
+def read(path):
+    if ".parquet" in path.suffixes:
+        return parquet.read_table(path)
+    data = path.read_bytes()
+    return pa.ipc.open_stream(gzip.decompress(data) if path.suffix == ".gz" else data).read_all()
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.arrow", "o.arrows", "o.arrow.gz"])
+async def test_a_file_has_the_types_of_the_description_and_what_does_not_fit(tmp_path, name):
+    result = await Line(Odd())(tmp_path / name)
+    table = read(tmp_path / name)
+    assert (result.rows, result.format) == (10, "parquet" if "parquet" in name else "arrow")
+    assert table.schema.names == ["n", "at", "_misfits"]
+    assert table.schema.field("at").type == pa.timestamp("ns", tz="UTC")
+    assert table.column("n").to_pylist() == [0, None, 2, None, 4, None, 6, None, 8, None]
+    assert table.column("at").cast(pa.int64()).to_pylist()[8] == 1_704_067_200_000_000_008
+    assert [each and json.loads(each) for each in table.column("_misfits").to_pylist()] == [
+        None if at % 2 == 0 else {"n": str(at)} for at in range(10)
+    ]
+    assert table.schema.field("_misfits").metadata == {b"values": b"json", b"role": b"misfits"}
+    assert table.schema.field("n").metadata[b"type"] == b"integer"
+    [note] = result.notes
+    assert (note.code, note.column) == ("values-misfit", "n")
+    assert note.reason.startswith("5 values")
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.arrow"])
+async def test_a_resumed_file_is_the_same_and_counts_all_misfits(tmp_path, name):
+    line = Line(Odd())
+    line.before = breaks_before(3, QueryError("a shard failed"))
+    with pytest.raises(QueryError):
+        await line(tmp_path / name)
+    assert not (tmp_path / name).exists()
+    again = Line(Odd())
+    result = await again(tmp_path / name, resume=True)
+    assert again.requests[0].checkpoint == "6"
+    await Line(Odd())(tmp_path / f"whole{name[1:]}")
+    assert read(tmp_path / name).equals(read(tmp_path / f"whole{name[1:]}"))
+    assert result.notes[0].reason.startswith("5 values")
+
+
+@pytest.mark.parametrize("name", ["o.parquet", "o.arrow"])
+async def test_a_strict_export_refuses_a_misfit_and_leaves_no_file(tmp_path, name):
+    with pytest.raises(ExportError, match="row 2 holds") as caught:
+        await Line(Odd())(tmp_path / name, strict=True)
+    assert caught.value.code == "values-misfit"
+    assert not (tmp_path / name).exists()
+
+
+async def test_only_typed_files_are_strict(tmp_path):
+    with pytest.raises(ConfigurationError, match="Arrow and Parquet"):
+        await Line()(tmp_path / "o.csv", strict=True)
+
+
+async def test_an_arrow_stream_goes_to_a_stream():
+    stream = io.BytesIO()
+    await Line()(stream, format="arrow", columns=["title"])
+    table = pa.ipc.open_stream(stream.getvalue()).read_all()
+    assert table.column("title").to_pylist() == [row["title"] for row in BOOKS.values()]
 
 
 @pytest.fixture
 def make(tmp_path):
-    """Write a column of raw JSON texts; give the table and the notes."""
+    """Write a Parquet file of numbered rows, so many in a batch."""
 
-    async def made(type_, kind, *values, compression=None, **more):
+    async def made(rows, *, batch, compression=None, text="x"):
+        stream = ArrowStream([column("v", N), column("t", T)], described=[], strict=False)
+        lines = [b'{"row":{"v":%d,"t":"%b"}}\n' % (at, text.encode()) for at in range(rows)]
+        parts = [stream.convert(b"".join(lines[at : at + batch])) for at in range(0, rows, batch)]
         source, target = tmp_path / "rows", tmp_path / "x.parquet"
-        source.write_bytes(b"".join(b'{"row":{"v":%s}}\n' % value.encode() for value in values))
-        columns = [column("v", type_, kind, **more)]
-        notes = await anyio.to_thread.run_sync(
-            lambda: writing.write_parquet(source, target, columns=columns, compression=compression)
-        )
-        read = parquet.read_table(target).column("v")
-        # Python's datetime holds no nanoseconds.
-        values = read.cast(pa.int64()) if read.type == NANOSECONDS else read
-        return read.type, values.to_pylist(), [note.column for note in notes]
+        source.write_bytes(b"".join([stream.head(), *parts, stream.tail()]))
+        del lines, parts
+        await anyio.to_thread.run_sync(lambda: writing.write_parquet(source, target, compression=compression))
+        return parquet.ParquetFile(target)
 
     return made
 
 
-@pytest.mark.parametrize(
-    ("type_", "kind", "values", "arrow", "read"),
-    [
-        ("long", N, ["1", "null", str(2**63 - 1), str(-(2**63))], pa.int64(), [1, None, 2**63 - 1, -(2**63)]),
-        ("unsigned_long", U, ["1", str(2**64 - 1)], pa.uint64(), [1, 2**64 - 1]),
-        ("double", F, ["1", "2.50", str(2**53)], pa.float64(), [1.0, 2.5, 2.0**53]),
-        ("boolean", B, ["true", "false", "null"], pa.bool_(), [True, False, None]),
-        ("keyword", T, ['"ä\\n"', '""', "null"], pa.string(), ["ä\n", "", None]),
-        ("nested", J, ['[{"a":1.10}]', "null"], pa.string(), ['[{"a":1.10}]', None]),
-        ("keyword", T, ['["a",null]', '"b"', "[]"], pa.list_(pa.string()), [["a", None], ["b"], []]),
-        ("long", N, ["null"], pa.int64(), [None]),
-        ("DATE", DAY, ['"2024-02-29"', "null"], pa.date32(), [date(2024, 2, 29), None]),
-        ("TIME", CLOCK, ['"23:59"', '"00:00:01.5"'], pa.time64("ns"), [time(23, 59), time(0, 0, 1, 500_000)]),
-        ("bytea", BYTES, ['"AP8="', '""'], pa.binary(), [b"\0\xff", b""]),
-        ("numeric", X, ['"1.10"', "-20", "3e2"], pa.decimal128(38, 2), [Decimal("1.10"), Decimal(-20), Decimal(300)]),
-        ("numeric", X, [str(BIG), "0.5"], pa.decimal128(38, 1), [Decimal(BIG), Decimal("0.5")]),
-        ("numeric", X, [str(BIG**2)], pa.decimal256(76, 0), [Decimal(BIG**2)]),
-    ],
-)
-async def test_a_column_of_fitting_values_has_the_mapped_type(make, type_, kind, values, arrow, read):
-    assert await make(type_, kind, *values) == (arrow, read, [])
-
-
-@pytest.mark.parametrize(
-    ("type_", "kind", "values", "arrow", "read"),
-    [
-        ("long", N, ["1", '"n/a"'], pa.string(), ["1", '"n/a"']),
-        ("long", N, ["1", "1.5"], pa.float64(), [1.0, 1.5]),
-        ("long", N, ["1", str(2**64 - 1)], pa.uint64(), [1, 2**64 - 1]),
-        ("long", N, ["-1", str(BIG)], pa.string(), ["-1", str(BIG)]),
-        ("double", F, ["0.1", "0.12345678901234567890123"], pa.string(), ["0.1", "0.12345678901234567890123"]),
-        ("double", F, ["1e400"], pa.string(), ["1e400"]),
-        ("double", F, [str(2**53 + 1)], pa.int64(), [2**53 + 1]),
-        ("boolean", B, ["true", '"yes"'], pa.string(), ["true", '"yes"']),
-        ("long", N, ["1", '{"a":1}', "[2]"], pa.string(), ["1", '{"a":1}', "[2]"]),
-        ("long", N, ["[1]", "[[2]]"], pa.string(), ["[1]", "[[2]]"]),
-        ("long", N, ['"1"', '"2"'], pa.string(), ["1", "2"]),
-        ("date", D, ["1700000000000"], pa.int64(), [1700000000000]),
-        ("date", D, ['"2024-01-01"', '"yesterday"'], pa.string(), ["2024-01-01", "yesterday"]),
-        ("date", D, ['"2024-13-01"'], pa.string(), ["2024-13-01"]),
-        ("date", D, ['"2300-01-01T00:00:00.123456789Z"'], pa.string(), ["2300-01-01T00:00:00.123456789Z"]),
-        ("day", DAY, ['"2024-02-30"', '"2024-02-29"'], pa.string(), ["2024-02-30", "2024-02-29"]),
-        ("time", CLOCK, ['"24:01"'], pa.string(), ["24:01"]),
-        ("bytes", BYTES, ['"AP8"', '"AP8="'], pa.string(), ["AP8", "AP8="]),
-        ("numeric", X, ['"NaN"', '"1.5"'], pa.string(), ["NaN", "1.5"]),
-        ("numeric", X, ["1e400"], pa.string(), ["1e400"]),
-        ("numeric", X, [str(BIG**3)], pa.string(), [str(BIG**3)]),
-    ],
-)
-async def test_a_value_that_does_not_fit_is_kept_and_the_change_is_said(make, type_, kind, values, arrow, read):
-    assert await make(type_, kind, *values) == (arrow, read, ["v"])
-
-
-async def test_dates_that_all_parse_are_timestamps(make):
-    arrow, read, notes = await make(
-        "date", D, '"2024-02-29"', '"2024-02-29T12:00:00+02:00"', '"1999-12-31T23:59:59.5Z"', "null"
-    )
-    assert (arrow, notes) == (TIMESTAMP, [])
-    assert read == [
-        datetime(2024, 2, 29, tzinfo=UTC),
-        datetime(2024, 2, 29, 10, tzinfo=UTC),
-        datetime(1999, 12, 31, 23, 59, 59, 500_000, tzinfo=UTC),
-        None,
-    ]
-
-
-async def test_nanoseconds_are_kept(make):
-    arrow, read, notes = await make("t", D, '"2024-01-01T00:00:00.123456789+01:00"', '"1969-12-31T23:59:59.5Z"')
-    assert (arrow, notes) == (NANOSECONDS, [])
-    assert read == [1_704_063_600_123_456_789, -500_000_000]
-
-
-async def test_a_timestamp_beyond_nanoseconds_is_one_in_microseconds(make):
-    arrow, read, notes = await make("t", D, '"0001-01-01T00:00:00.000001Z"', '"9999-12-31T23:59:59.999999Z"')
-    assert (arrow, notes) == (TIMESTAMP, [])
-    assert read == [datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)]
-
-
-@pytest.mark.parametrize("kind", [T, N, U, F, B, D])
-async def test_no_spelling_of_the_servers_type_decides(make, kind):
-    """The type follows the kind, whatever the server calls it."""
-    found = {(await make(name, kind, "null"))[0] for name in ("unsigned_long", "int", "double", "text[]", "bigint")}
-    assert len(found) == 1
-    assert (await make("int", kind, "null", repeated=True))[0] == pa.list_(*found)
-
-
-async def test_row_groups_are_bounded(tmp_path, monkeypatch, make):
+async def test_row_groups_are_bounded_and_have_the_compression(make, monkeypatch):
     monkeypatch.setattr(writing, "GROUP_ROWS", 100)
-    await make("long", N, *map(str, range(250)), compression="zstd")
-    file = parquet.ParquetFile(tmp_path / "x.parquet")
+    file = await make(250, batch=50, compression="zstd")
     assert [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)] == [100, 100, 50]
     assert file.metadata.row_group(0).column(0).compression == "ZSTD"
-    assert file.schema_arrow.field("v").metadata[b"type"].decode() == "long"
+    file = await make(250, batch=250)
+    assert [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)] == [100, 100, 50]
+    assert file.metadata.row_group(0).column(0).compression == "SNAPPY"
+    assert file.read().column("v").to_pylist() == list(range(250))
 
 
 async def test_an_empty_export_has_its_columns(make):
-    assert await make("date", D) == (TIMESTAMP, [], [])
+    file = await make(0, batch=1)
+    assert (file.schema_arrow.field("v").type, file.metadata.num_rows) == (pa.int64(), 0)
 
 
-async def test_memory_does_not_grow_with_the_rows(tmp_path, monkeypatch):
-    """Two readings of 120,000 rows, groups of 2,000: no more than one group is in memory."""
+async def test_memory_does_not_grow_with_the_rows(make, monkeypatch):
+    """120,000 rows in groups of 2,000: no more than one group is in memory."""
     monkeypatch.setattr(writing, "GROUP_ROWS", 2_000)
-    source = tmp_path / "rows"
-    source.write_bytes(b'{"row":{"v":"%s"}}\n' % (b"x" * 200) * 120_000)
-    before = pa.total_allocated_bytes()
     peak = 0
     real = parquet.ParquetWriter.write_table
 
-    def write_table(self, table):
+    def write_table(self, *table, **more):
         nonlocal peak
         peak = max(peak, pa.total_allocated_bytes() - before)
-        real(self, table)
+        real(self, *table, **more)
 
     monkeypatch.setattr(parquet.ParquetWriter, "write_table", write_table)
-    columns = [column("v", "keyword", T)]
-    await anyio.to_thread.run_sync(
-        lambda: writing.write_parquet(source, tmp_path / "x", columns=columns, compression=None)
-    )
+    before = pa.total_allocated_bytes()
+    await make(120_000, batch=1_000, text="x" * 200)
     assert 0 < peak < 8_000_000

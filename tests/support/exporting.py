@@ -39,18 +39,21 @@ class Line:
 
     async def __call__(self, to, *, name="books", compress=None, filters=(), columns=None, resume=False, **more):
         """Export to a path or a stream; `more` holds the format, the tenant, and whether a manifest is wanted."""
-        shape = await to_thread.run_sync(partial(choose, to, format=more.get("format"), compress=compress))
+        asked = {"format": more.get("format"), "compress": compress, "strict": more.get("strict", False)}
+        shape = await to_thread.run_sync(partial(choose, to, **asked))
         export = Export(SOURCE, to=to, shape=shape, resume=resume, emit=lambda event: self.seen.append(event))
         with export.reporting():
             compiled = None
             if filters:
                 compiled = await self.driver.compile_filter(FilterRequest(object=name, rows=list(filters)))
-            table = choose_columns(await self.driver.describe_object(name), columns) if shape.tabular else []
+            described = (await self.driver.describe_object(name)) if shape.tabular else None
+            table = choose_columns(described, columns) if described else []
             names = [column.name for column in table] if shape.tabular else columns
             request = ExportRequest(
                 object=name, filter=compiled, form=shape.form, columns=names, tenant=more.get("tenant")
             )
-            return await export.run(request, columns=table, manifest=more.get("manifest", True), parts=self._parts)
+            about = {"columns": table, "described": described.columns if described else ()}
+            return await export.run(request, **about, manifest=more.get("manifest", True), parts=self._parts)
 
     @asynccontextmanager
     async def _parts(self, request):

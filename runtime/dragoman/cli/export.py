@@ -60,10 +60,12 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @filtered
 @click.option("-o", "--output", metavar="FILE", callback=command_file(written=True, beside=_beside),
               help="The file, which appears only when it is complete; by default stdout.")  # fmt: skip
-@click.option("--format", type=click.Choice(["documents", "ndjson", "json", "rows", "csv", "tsv", "bulk", "parquet"]),
+@click.option("--format", type=click.Choice(["documents", "ndjson", "json", "rows", "csv", "tsv", "bulk", "arrow",
+                                            "parquet"]),
               help="By default chosen by the file's ending, else documents.")  # fmt: skip
 @click.option("--compress", type=click.Choice(["gzip", "bzip2", "zstd"]), help="By default chosen by the file's name.")
 @ESCAPE
+@click.option("--strict", is_flag=True, help="Refuse a value that does not fit its type, in Arrow and Parquet files.")
 @COLUMNS
 @TENANT
 @REVISION
@@ -78,6 +80,7 @@ async def export(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
     output: str | None, format: str | None, compress: str | None, columns: str | None, tenant: str | None,
     revision: str, span: Span, now: str | None, resume: bool, keep_alive: str | None, no_manifest: bool,
+    strict: bool,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
     from .filters import parse_rows
@@ -91,7 +94,7 @@ async def export(
             object, to=Path(output) if output else stream, format=format, compress=compress, filters=rows,
             match=match, columns=parse_names(columns), tenant=tenant, revision=revision, span=span, resume=resume,
             manifest=not no_manifest, keep_alive=parse_time(keep_alive, option="--keep-alive"),
-            escape_formulas=options.escape_formulas, now=now,
+            escape_formulas=options.escape_formulas, strict=strict, now=now,
         )  # fmt: skip
     say_notes(result.notes)
     if options.json and output:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from .checkpoints import unfinished
     from .driver_notes import add_notes
     from .export import Export, ExportSource
-    from .formats import COMPRESSIONS, FORMATS, Shape, choose, choose_columns, need
+    from .formats import COMPRESSIONS, FORMATS, TYPED, Shape, choose, choose_columns, need
     from .results import ExportResult
     from .targets import files_beside
     from .values import read_row
@@ -21,6 +21,7 @@ _HOME = {
     "ExportResult": "results",
     "ExportSource": "export",
     "Shape": "formats",
+    "TYPED": "formats",
     "add_notes": "driver_notes",
     "choose": "formats",
     "choose_columns": "formats",
@@ -33,6 +34,7 @@ _HOME = {
 __all__ = [
     "COMPRESSIONS",
     "FORMATS",
+    "TYPED",
     "Export",
     "ExportResult",
     "ExportSource",

@@ -28,6 +28,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         offset: Number of its bytes that are safe.
         sha256: Their digest in hexadecimal.
         rows: Rows in them.
+        misfits: Values in each column that do not fit its type.
         formulas: Cells in them that a spreadsheet would read as a formula.
         notes: The driver's notes on them.
         driver: The driver's own checkpoint; None once it has sent everything.
@@ -42,6 +43,7 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sha256: str
     rows: int
     formulas: int = 0
+    misfits: list[int] = []
     notes: list[Note] = []
     driver: str | None
     started: str

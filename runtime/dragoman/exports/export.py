@@ -22,7 +22,7 @@ from dragoman_api.exports import ExportPart
 from .checkpoints import Checkpoint, checkpoint_due
 from .csv_lines import Csv
 from .driver_notes import add_notes
-from .formats import SEPARATED, Compressor
+from .formats import SEPARATED, TYPED, Compressor
 from .json_array import JsonArray
 from .results import ExportResult
 from .spreadsheet_formulas import formula_notes
@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from dragoman_api.events import Event
     from dragoman_api.exports import ExportRequest
 
+    from .arrow_stream import ArrowStream
     from .formats import Shape
 
+    Converter = Csv | JsonArray | ArrowStream
     Parts = Callable[[ExportRequest], AbstractAsyncContextManager[AsyncIterator[ExportPart]]]
 
 
@@ -95,6 +97,7 @@ class Export:
         self._securing = False
         self._before_tail: Checkpoint | None = None  # all rows; what follows them is no place to go on
         self._marked = (0, self._began)  # bytes and time of the last checkpoint
+        self._arrow: ArrowStream | None = None  # what converts to columns that have types
         inside = shape.format == "parquet"
         self._compressor = Compressor(shape.compression) if shape.compression and not inside else None
 
@@ -126,6 +129,7 @@ class Export:
         request: ExportRequest,
         *,
         columns: Sequence[Column],
+        described: Sequence[Column] = (),
         manifest: bool,
         parts: Parts,
         notes: Sequence[Note] = (),
@@ -135,6 +139,7 @@ class Export:
         Args:
             request: The request to the driver; `run` fills in its checkpoint.
             columns: The columns of a table.
+            described: All columns of the object, which say what objects in arrays hold; by default those of the table.
             manifest: Write a manifest beside the file.
             parts: Streams the parts of a request.
             notes: Notes on the request.
@@ -144,9 +149,10 @@ class Export:
             DragomanError: The driver failed; no file exists under the final name.
         """
         self._given = list(notes)
-        self._converter = _converter(self._shape, columns)
+        self._converter = self._make_converter(columns, described or columns)
         body = request.filter.body if request.filter else None
         about = {"filter": body, "driver": self._source.plugin, "escaping": self._shape.escape or None}
+        about["strict"] = self._shape.strict or None
         self._identity = {**self._identify(request), **about}
         try:
             replaced = await run_sync(self._open)
@@ -155,13 +161,13 @@ class Export:
                 if not (self._secured and self._secured.driver is None):
                     await self._stream(msgspec.structs.replace(request, checkpoint=self._driver), parts)
                 await run_sync(self._begin)
-                made = await run_sync(self._make, columns)
+                await run_sync(self._make)
                 await run_sync(self._target.place)
             except BaseException as error:
                 with anyio.CancelScope(shield=True):  # a cancelled export must still clean up
                     await run_sync(self._give_up, error)
                 raise
-            result = self._result(request, made)
+            result = self._result(request)
             if manifest and isinstance(self._target, FileTarget):
                 await run_sync(self._target.tell, result)
         finally:
@@ -198,6 +204,8 @@ class Export:
         self._notes = list(found.notes)
         if self._converter:
             self._converter.go_on(found.rows, found.formulas)
+        if self._arrow:
+            self._arrow.go_on(found.rows, found.formulas, found.misfits)
         self._resumed = found.resumed + 1
         return None
 
@@ -275,6 +283,7 @@ class Export:
             sha256=self._target.sha256,
             rows=self._rows,
             formulas=self._converter.formulas if self._converter else 0,
+            misfits=self._arrow.misfits if self._arrow else [],
             notes=self._notes,
             driver=self._driver,
             started=self._started,
@@ -293,14 +302,25 @@ class Export:
 
     # the end ----------------------------------------------------------------------------------------------------------
 
-    def _make(self, columns: Sequence[Column]) -> list[Note]:
-        """Finish the bytes; a Parquet file is built only now, from the complete rows."""
+    def _make_converter(self, columns: Sequence[Column], described: Sequence[Column]) -> Converter | None:
+        """Return what makes the file's bytes of the driver's lines; None if they are the same."""
+        if self._shape.format in SEPARATED:
+            return Csv(columns, escape=self._shape.escape, tabs=self._shape.format == "tsv")
+        if self._shape.format in TYPED:
+            from .arrow_stream import ArrowStream
+
+            self._arrow = ArrowStream(columns, described=described, strict=self._shape.strict)
+            return self._arrow
+        return JsonArray() if self._shape.format == "json" else None
+
+    def _make(self) -> None:
+        """Finish the bytes; a Parquet file is built only now, from the complete Arrow stream."""
         tail = self._converter.tail() if self._converter else b""
         if tail and self.resumable and self._driver is not None:
             self._before_tail = self._mark()
         self._write(tail, last=True)
         if self._shape.format != "parquet":
-            return []
+            return
         from .parquet import write_parquet
 
         assert isinstance(self._target, FileTarget)
@@ -308,18 +328,10 @@ class Export:
             self._driver = None
             self._secure(self._mark())
         with self._target.guarding():
-            try:
-                notes = write_parquet(
-                    self._target.part,
-                    self._target.made,
-                    columns=columns,
-                    compression=self._shape.compression,
-                    mode=self._target.mode,
-                )
-            except UNREADABLE as error:
-                raise unreadable("a row", error) from error
+            write_parquet(
+                self._target.part, self._target.made, compression=self._shape.compression, mode=self._target.mode
+            )
         self._target.take(self._target.made)
-        return notes
 
     def _give_up(self, error: BaseException) -> None:
         """Keep what can be resumed and remove the rest."""
@@ -333,8 +345,9 @@ class Export:
         if self._secured is not None and isinstance(error, DragomanError) and not error.hint:
             error.advise("export with resume=True to continue")
 
-    def _result(self, request: ExportRequest, notes: list[Note]) -> ExportResult:
-        notes = [*self._given, *filter_notes(request.filter), *self._notes, *notes]
+    def _result(self, request: ExportRequest) -> ExportResult:
+        misfits = self._arrow.notes if self._arrow else []
+        notes = [*self._given, *filter_notes(request.filter), *self._notes, *misfits]
         if self._converter:
             notes = [*notes, *formula_notes(self._converter.formulas, escaped=self._shape.escape)]
         if self._total is not None and self._total != self._rows:
@@ -359,13 +372,6 @@ class Export:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _converter(shape: Shape, columns: Sequence[Column]) -> Csv | JsonArray | None:
-    """Return what makes the file's bytes of the driver's lines; None if they are the same, or made at the end."""
-    if shape.format in SEPARATED:
-        return Csv(columns, escape=shape.escape, tabs=shape.format == "tsv")
-    return JsonArray() if shape.format == "json" else None
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -22,6 +22,7 @@ FORMS = {
     "csv": ExportForm.ROWS,
     "tsv": ExportForm.ROWS,
     "bulk": ExportForm.BULK,
+    "arrow": ExportForm.ROWS,
     "parquet": ExportForm.ROWS,
 }
 """What each format is made of."""
@@ -40,11 +41,15 @@ ENDINGS = {
     ".json": "json",
     ".csv": "csv",
     ".tsv": "tsv",
+    ".arrow": "arrow",
+    ".arrows": "arrow",
     ".parquet": "parquet",
 }
 """Formats by the ending of a file's name, without that of a compression."""
 
-_TABLES = (*SEPARATED, "parquet")
+TYPED = ("arrow", "parquet")
+"""Formats of columns that have types."""
+
 PACKED = (".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".tgz")
 """Endings of compressed files that an export cannot be."""
 
@@ -57,11 +62,13 @@ class Shape:
         format: One of `FORMS`.
         compression: One of `COMPRESSIONS`; None for no compression.
         escape: Put an apostrophe before formulas; CSV and TSV only.
+        strict: Refuse a value that does not fit its column's type; Arrow and Parquet only.
     """
 
     format: str
     compression: str | None
     escape: bool = False
+    strict: bool = False
 
     @property
     def form(self) -> ExportForm:
@@ -71,7 +78,7 @@ class Shape:
     @property
     def tabular(self) -> bool:
         """Whether the file has columns."""
-        return self.format in _TABLES
+        return self.format in (*SEPARATED, *TYPED)
 
 
 def choose(
@@ -80,6 +87,7 @@ def choose(
     format: str | None,  # noqa: A002
     compress: str | None,
     escape_formulas: bool = False,
+    strict: bool = False,
 ) -> Shape:
     """Choose the shape: from the arguments, else from the file's name; unchanged documents if that has no ending.
 
@@ -99,10 +107,15 @@ def choose(
         raise ConfigurationError(f"unknown format {chosen!r}", hint=f"use one of: {', '.join(FORMATS)}")
     if compress is not None and compress not in COMPRESSIONS:
         raise ConfigurationError(f"unknown compression {compress!r}", hint=f"use {' or '.join(COMPRESSIONS)}")
-    shape = Shape(chosen, compress or outer, escape_formulas)
+    shape = Shape(chosen, compress or outer, escape_formulas, strict)
     if escape_formulas and chosen not in SEPARATED:
         hint = "omit it, or export with --format csv"
         raise ConfigurationError(f"only CSV and TSV files have escaped formulas, but the format is {chosen}", hint=hint)
+    if strict and chosen not in TYPED:
+        hint = "omit it, or export with --format parquet"
+        raise ConfigurationError(f"only Arrow and Parquet files are strict, but the format is {chosen}", hint=hint)
+    if chosen == "arrow":
+        need("pyarrow", extra="arrow")
     if chosen == "parquet":
         if outer or not isinstance(to, Path):
             text = "a Parquet file has internal compression and cannot be streamed"

@@ -19,7 +19,7 @@ class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
         revision: The revision that the rows were read at; empty if the caller named none.
         time: The span of time that the rows lie in: ``column``, ``since`` and ``until``; None for all rows.
         filter: How each filter row was applied; empty if all rows were exported.
-        format: ``documents``, ``rows``, ``json``, ``csv``, ``tsv``, ``bulk`` or ``parquet``.
+        format: ``documents``, ``rows``, ``json``, ``csv``, ``tsv``, ``bulk``, ``arrow`` or ``parquet``.
         compression: ``gzip``, ``bzip2``, ``zstd`` or None.
         columns: A table's columns in order; for other formats the requested ones, None for all.
         rows: Rows in the file.

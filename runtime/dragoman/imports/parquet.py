@@ -6,10 +6,12 @@ from base64 import b64encode
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Raw
+
 from dragoman.changes.files import literal, value_of
 from dragoman_api.cells import Json
 from dragoman_api.errors import ConfigurationError
-from dragoman_api.json_text import encode
+from dragoman_api.json_text import decode, encode
 
 from .records import Record
 from .sources import DAMAGED
@@ -40,7 +42,7 @@ class ParquetRows:
             from pyarrow import ArrowException
             from pyarrow.parquet import ParquetFile
         except ImportError:
-            hint = "pip install 'dragoman[parquet]'"
+            hint = "pip install 'dragoman[arrow]'"
             raise ConfigurationError("this needs the package pyarrow", hint=hint) from None
         self._path, self._error = path, ArrowException
         try:
@@ -48,7 +50,9 @@ class ParquetRows:
         except (OSError, ArrowException) as error:
             raise self._damaged(error) from error
         self._schema = self._file.schema_arrow
-        self.names = list(self._schema.names)
+        roles = [(field.metadata or {}).get(b"role") for field in self._schema]
+        self._aside = roles.index(b"misfits") if b"misfits" in roles else None
+        self.names = [name for at, name in enumerate(self._schema.names) if at != self._aside]
 
     def __iter__(self) -> Iterator[Record]:
         convert = [_converter(field) for field in self._schema]
@@ -56,11 +60,20 @@ class ParquetRows:
         try:
             for batch in self._file.iter_batches(batch_size=_ROWS):
                 columns = [make(column) for make, column in zip(convert, batch.columns, strict=True)]
-                for values in zip(*columns, strict=True):
+                for row in zip(*columns, strict=True):
                     number += 1
-                    yield Record(number, list(values))
+                    values = list(row)
+                    if self._aside is not None:
+                        self._restore(values, values.pop(self._aside))
+                    yield Record(number, values)
         except (OSError, self._error) as error:
             raise self._damaged(error) from error
+
+    def _restore(self, values: list[Any], aside: str | None) -> None:
+        """Put the values that did not fit their columns back; the last column of an export's table holds them."""
+        for name, raw in decode(aside.encode(), dict[str, Raw]).items() if aside else ():
+            if name in self.names:
+                values[self.names.index(name)] = value_of(bytes(raw))
 
     def close(self) -> None:
         """Close the file."""
@@ -73,17 +86,35 @@ class ParquetRows:
 def _converter(field: Any) -> Callable[[Any], list[Any]]:
     import pyarrow as pa
 
-    kind = field.type
-    inner = kind.value_type if pa.types.is_list(kind) or pa.types.is_large_list(kind) else None
-    make, plain = _scalar(inner or kind, json=(field.metadata or {}).get(b"values") == b"json")
+    make, plain = _scalar(field.type, json=(field.metadata or {}).get(b"values") == b"json")
 
     def convert(column: Any) -> list[Any]:
-        if inner is None:
-            return [None if value is None else make(value) for value in column.cast(plain).to_pylist()]
-        found = column.cast(pa.list_(plain)).to_pylist()
-        return [None if row is None else Json(encode([_plain(each, make) for each in row])) for row in found]
+        if pa.types.is_nested(field.type):
+            return [None if value is None else Json(encode(value)) for value in _nested(column)]
+        return [None if value is None else make(value) for value in column.cast(plain).to_pylist()]
 
     return convert
+
+
+def _nested(column: Any) -> list[Any]:
+    """Return the values of a column as JSON takes them; members of objects that are null are left out."""
+    import pyarrow as pa
+
+    kind = column.type
+    valid = column.is_valid().to_pylist()
+    if pa.types.is_struct(kind):
+        parts = [(field.name, _nested(column.field(at))) for at, field in enumerate(kind)]
+        rows = [{name: values[at] for name, values in parts if values[at] is not None} for at in range(len(valid))]
+        return [row if known else None for row, known in zip(rows, valid, strict=True)]
+    if pa.types.is_fixed_size_list(kind):
+        starts = [(column.offset + at) * kind.list_size for at in range(len(valid) + 1)]
+        flat = _nested(column.values)
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        starts, flat = column.offsets.to_pylist(), _nested(column.values)
+    else:
+        make, plain = _scalar(kind, json=False)
+        return [_plain(value, make) for value in column.cast(plain).to_pylist()]
+    return [flat[starts[at] : starts[at + 1]] if known else None for at, known in enumerate(valid)]
 
 
 def _plain(value: Any, make: Callable[[Any], Any]) -> Any:

@@ -642,6 +642,7 @@ class Session:
         span: Span = DEFAULT,
         keep_alive: int | None = None,
         escape_formulas: bool = False,
+        strict: bool = False,
         resume: bool = False,
         manifest: bool = True,
         now: str | None = None,
@@ -652,18 +653,20 @@ class Session:
             object: Its name.
             to: A path, which appears only when the export is complete, or an open binary stream.
             format: ``documents`` as they are stored, also called ``ndjson``; ``json`` for one array of them; ``rows``
-                with id and metadata; ``csv``, ``tsv``; ``bulk`` for the server's own bulk endpoint; ``parquet``. None
-                goes by the file's ending; a name without one stands for documents.
+                with id and metadata; ``csv``, ``tsv``; ``bulk`` for the server's own bulk endpoint; ``arrow`` for an
+                Arrow stream; ``parquet``. None goes by the file's ending; a name without one stands for documents.
             compress: ``gzip``, ``bzip2`` or ``zstd``; None goes by the file's name.
             filters: Rows of the filter.
             match: ``all`` or ``any``.
-            columns: Of a CSV, TSV or Parquet file, in order; None for all.
+            columns: Of a CSV, TSV, Arrow or Parquet file, in order; None for all.
             tenant: Whose rows, where the object has tenants.
             revision: `Page.revision` of an earlier page, to export the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
             keep_alive: Seconds for which an interrupted export can be resumed; None for what `config.toml` says.
             escape_formulas: Put an apostrophe before the texts of a CSV or TSV file that a spreadsheet would take for a
                 formula. If false, the texts stay unchanged and a note counts them.
+            strict: Refuse a value that does not fit its type in an Arrow or Parquet file (code ``values-misfit``); see
+                `batches`.
             resume: Continue an interrupted export of the same rows into the same file; times relative to now stay
                 relative to its first run.
             manifest: Write ``FILE.manifest.json`` beside the file.
@@ -689,7 +692,8 @@ class Session:
             plugin=self.plugin,
             version=self.plugin_version,
         )
-        shape = await run_sync(partial(choose, to, format=format, compress=compress, escape_formulas=escape_formulas))
+        about: dict[str, Any] = {"escape_formulas": escape_formulas, "strict": strict}
+        shape = await run_sync(partial(choose, to, format=format, compress=compress, **about))
         scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
         export = Export(source, to=to, shape=shape, resume=resume, emit=self._emit)
         return await run_export(

@@ -11,7 +11,7 @@ import msgspec
 from anyio.to_thread import run_sync
 from msgspec.structs import replace
 
-from dragoman.exports import add_notes, choose_columns, need, read_row
+from dragoman.exports import TYPED, add_notes, choose_columns, need, read_row
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm, ExportRequest
 
@@ -148,11 +148,17 @@ async def run_export(
     """
     with export.reporting():
         reads.check(tenant=scope.tenant, revision=scope.revision)
-        table = choose_columns(await reads.describe(scope.object), columns) if shape.tabular else []
+        described = (await reads.describe(scope.object)) if shape.tabular else None
+        table = choose_columns(described, columns) if described else []
+        if shape.format in TYPED and columns is None:
+            from dragoman.exports.tables import without_leaves
+
+            table = without_leaves(table)
         scope = dataclasses.replace(scope, now=now if now is not None else await run_sync(export.now))
         made = await reads.prepare(scope, fresh=not shape.tabular)
         named = [column.name for column in table] if shape.tabular else columns
         request = _request(scope, made, form=shape.form, columns=named)
         if export.resumable:
             request = replace(request, keep_alive=keep_alive)
-        return await export.run(request, columns=table, manifest=manifest, parts=calls.parts, notes=made.times)
+        about: dict[str, Any] = {"columns": table, "described": described.columns if described else []}
+        return await export.run(request, **about, manifest=manifest, parts=calls.parts, notes=made.times)

@@ -44,6 +44,7 @@ class TableReader:
     Attributes:
         schema: The schema of all batches.
         rows: Number of rows so far.
+        misfits: Number of values so far that do not fit, for each column.
     """
 
     def __init__(self, columns: Sequence[Column], *, described: Sequence[Column], strict: bool = False) -> None:
@@ -59,12 +60,17 @@ class TableReader:
         self._reader = ValueReader(columns)
         self._exact = [msgspec.json.Decoder(optional(each.kind.exact)) for each in self._columns]
         self._names = [msgspec.json.encode(column.name) for column in columns]
-        self._counts = [0] * len(columns)
+        self.misfits = [0] * len(columns)
         self._floats = [at for at, each in enumerate(self._columns) if each.kind.floats]
         self._wary: set[int] = set()
         self._decoder = self._compile()
         self.schema = schema_of(self._columns)
         self.rows = 0
+
+    def go_on(self, rows: int, misfits: Sequence[int]) -> None:
+        """Count on after rows that an earlier reader made batches of."""
+        self.rows = rows
+        self.misfits = list(misfits) or self.misfits
 
     def _compile(self) -> RowDecoder | None:
         try:
@@ -75,10 +81,10 @@ class TableReader:
     @property
     def notes(self) -> list[Note]:
         """What did not fit so far, one note for each column."""
-        found = [at for at, count in enumerate(self._counts) if count]
+        found = [at for at, count in enumerate(self.misfits) if count]
         notes = []
         for at in found[:NOTED]:
-            count, name, type_ = self._counts[at], self._columns[at].column.name, self._columns[at].kind.type
+            count, name, type_ = self.misfits[at], self._columns[at].column.name, self._columns[at].kind.type
             values = "1 value does" if count == 1 else f"{count:,} values do"
             reason = f"{values} not fit {type_}: null here, and as stored in the column {self.schema.names[-1]}"
             notes.append(Note(code="values-misfit", column=name, reason=reason))
@@ -187,7 +193,7 @@ class TableReader:
             if self._strict:
                 raise self._refusal(self.rows + at, *next(iter(found.items())))
             for number in found:
-                self._counts[number] += 1
+                self.misfits[number] += 1
             members = [b"%b:%b" % (self._names[number], found[number]) for number in sorted(found)]
             texts[at] = (b"{%b}" % b",".join(members)).decode()
         return pa.array(texts, pa.string())

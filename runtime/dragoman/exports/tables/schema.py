@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 MISFITS = "_misfits"
 """The column that holds what does not fit its type: one JSON object per row, from column to value as stored."""
 
+ROLE = "misfits"
+"""What the metadata of that column call it, whatever its name."""
+
 _SCALARS = {
     ColumnKind.TEXT: kinds.TEXT,
     ColumnKind.INTEGER: kinds.INTEGER,
@@ -86,7 +89,9 @@ def schema_of(columns: Sequence[TableColumn]) -> pa.Schema:
     name = MISFITS
     while name in names:
         name = f"_{name}"
-    return pa.schema([*(each.field for each in columns), pa.field(name, pa.string(), metadata={"values": "json"})])
+    return pa.schema(
+        [*(each.field for each in columns), pa.field(name, pa.string(), metadata={"values": "json", "role": ROLE})]
+    )
 
 
 def _place(column: Column) -> tuple[tuple[str, ...], str]:

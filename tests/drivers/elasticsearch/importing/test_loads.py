@@ -431,12 +431,20 @@ async def test_a_stream_is_loaded_without_a_checkpoint(es, tmp_path, monkeypatch
     assert [path.name for path in tmp_path.iterdir()] == ["stream.rejected.ndjson"]
 
 
-async def test_a_parquet_file_says_which_column_holds_json(es, tmp_path):
-    name = await es.index({"price": {"type": "double"}}, ['{"price": "12"}', '{"price": 1.0}'])
+async def test_a_parquet_file_brings_back_what_did_not_fit_its_types(es, tmp_path):
+    nested = {"type": "nested", "properties": {"n": {"type": "long"}, "at": {"type": "date"}}}
+    columns = {"price": {"type": "double"}, "items": nested, "spot": {"type": "geo_point"}}
+    documents = [
+        '{"price":[1,2.5],"items":[{"n":"1"}],"spot":"1,2"}',
+        '{"price":1.0,"items":[{"n":1,"at":"2024-01-01T00:00:00.123456789Z"},{"n":2}],"spot":{"lat":1.5,"lon":2.0}}',
+    ]
+    name = await es.index(columns, documents)
     shop = session(es)
     await export(es, name, tmp_path / "o.parquet")
     schema = parquet.read_schema(tmp_path / "o.parquet")
-    assert schema.field("price").metadata[b"values"] == b"json"
-    target = await es.index({"price": {"type": "double"}}, name="copy")
+    assert schema.names[-1] == "_misfits"
+    assert str(schema.field("items").type).startswith("list<")
+    target = await es.index(columns, name="copy")
     assert counts(await load(shop, target, file=tmp_path / "o.parquet")) == {"applied": 2}
-    assert json.loads(await es.source(target, "1")) == {"price": 1.0}
+    for at, text in enumerate(documents):
+        assert json.loads(await es.source(target, str(at))) == json.loads(text)

@@ -1,0 +1,58 @@
+"""An Arrow stream (the IPC streaming format): rows of an export to messages of record batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .tables import TableReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dragoman_api.columns import Column, Note
+
+_END = b"\xff\xff\xff\xff\0\0\0\0"  # https://arrow.apache.org/docs/format/Columnar.html#ipc-streaming-format
+
+
+class ArrowStream:
+    """One message per part, so that a file of them can be truncated after any part and continued there.
+
+    Attributes:
+        formulas: Always 0: a table holds no text that a spreadsheet would run.
+    """
+
+    formulas = 0
+
+    def __init__(self, columns: Sequence[Column], *, described: Sequence[Column], strict: bool) -> None:
+        """Begin; see `TableReader`."""
+        self._reader = TableReader(columns, described=described, strict=strict)
+
+    @property
+    def misfits(self) -> list[int]:
+        """The number of values so far that do not fit, for each column."""
+        return self._reader.misfits
+
+    @property
+    def notes(self) -> list[Note]:
+        """What did not fit so far."""
+        return self._reader.notes
+
+    def go_on(self, rows: int, _formulas: int, misfits: Sequence[int] = ()) -> None:
+        """Continue after rows that are safe on disk."""
+        self._reader.go_on(rows, misfits)
+
+    def head(self) -> bytes:
+        """Return the message of the schema."""
+        return bytes(self._reader.schema.serialize())
+
+    def convert(self, data: bytes) -> bytes:
+        """Return the message of whole lines.
+
+        Raises:
+            ExportError: As `TableReader.read`.
+        """
+        return bytes(self._reader.read(data).serialize()) if data else b""
+
+    def tail(self) -> bytes:
+        """Return the end of the stream."""
+        return _END
