@@ -8,6 +8,7 @@ import msgspec
 
 from .changes import HttpRequest
 from .columns import Note
+from .errors import UnsupportedOperationError
 from .grid import Page
 
 
@@ -77,3 +78,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return text_html(self.text, title=title, notes=self.notes)
         page = msgspec.structs.replace(self.page, notes=[*self.notes, *self.page.notes])
         return title_html(title, page._repr_html_())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the rows as an Arrow stream; see `Page`. Raises UnsupportedOperationError if there are none."""
+        return self._rows().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the schema of the Arrow stream. Raises UnsupportedOperationError if there are no rows."""
+        return self._rows().__arrow_c_schema__()
+
+    def _rows(self) -> Page:
+        if self.page is None:
+            raise UnsupportedOperationError(f"the answer is {self.kind.value} without rows", hint="read its text")
+        return self.page

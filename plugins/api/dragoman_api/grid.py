@@ -8,7 +8,7 @@ import msgspec
 
 from .cells import MISSING, Cell, Value, is_cut
 from .columns import MAX_COLUMNS, Column, Note
-from .errors import QueryError
+from .errors import ConfigurationError, QueryError
 from .filters import CompiledFilter, TimeRange
 
 if TYPE_CHECKING:
@@ -177,6 +177,26 @@ class Page(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             total_exact=self.total_exact,
             notes=self.notes,
         )
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the page as an Arrow stream, which pandas, polars and DuckDB read; it needs pyarrow.
+
+        The last column, ``_misfits``, holds the cells that do not fit their column's type, and those that were cut: a
+        JSON object from column to cell.
+        """
+        return self._table().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        """Return the schema of the Arrow stream."""
+        return self._table().schema.__arrow_c_schema__()
+
+    def _table(self) -> Any:
+        try:
+            from .arrow.pages import page_table
+        except ImportError as error:
+            hint = "pip install 'dragoman[arrow]'"
+            raise ConfigurationError("this needs the package pyarrow", hint=hint) from error
+        return page_table(self.columns, self.cells)
 
 
 class Row:

@@ -8,12 +8,11 @@ import msgspec
 import pyarrow as pa
 
 from dragoman.exports.values import UNREADABLE, ValueReader, unreadable
+from dragoman_api.arrow.schema import MISFIT, schema_of, table_columns
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
 
-from .kinds import optional
 from .rows import RowDecoder
-from .schema import schema_of, table_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +23,6 @@ NOTED = 50
 """Maximum number of columns with a note of their own."""
 
 _SHOWN = 60  # characters of a value in an error
-_MISFIT = (ValueError, TypeError, ArithmeticError, RecursionError)  # pyarrow's errors among them
 
 _FEW = 32
 """A block that has one misfit in fewer rows is worth a change of the decoder."""
@@ -58,7 +56,6 @@ class TableReader:
         self._columns = table_columns(columns, described=described)
         self._strict = strict
         self._reader = ValueReader(columns)
-        self._exact = [msgspec.json.Decoder(optional(each.kind.exact)) for each in self._columns]
         self._names = [msgspec.json.encode(column.name) for column in columns]
         self.misfits = [0] * len(columns)
         self._floats = [at for at, each in enumerate(self._columns) if each.kind.floats]
@@ -158,15 +155,11 @@ class TableReader:
         """Return one JSON text as `ArrowKind.build` takes it; if it does not fit, None, and add it to the misfits."""
         if raw is None:
             return None
-        column = self._columns[number]
         try:
-            if raw[:1] in column.begins:
-                value = self._exact[number].decode(b"[%b]" % raw if column.lists and raw[:1] != b"[" else raw)
-                return None if value is None else column.kind.mend(value)
-        except _MISFIT:
-            pass
-        misfits.setdefault(at, {})[number] = raw
-        return None
+            return self._columns[number].value(raw)
+        except MISFIT:
+            misfits.setdefault(at, {})[number] = raw
+            return None
 
     def _array(self, number: int, values: list[Any], *, mend: bool) -> pa.Array | list[int]:
         """Make an array of a column's values, mended where needed, or return the numbers of those that do not fit."""
@@ -174,14 +167,14 @@ class TableReader:
         if not mend:
             try:
                 return kind.build(values)
-            except _MISFIT:
+            except MISFIT:
                 pass
         bad = []
         for at, value in enumerate(values):
             if value is not None:
                 try:
                     values[at] = kind.mend(value)
-                except _MISFIT:
+                except MISFIT:
                     bad.append(at)
         return bad or kind.build(values)
 

@@ -9,13 +9,12 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.exports.values import follow
-
-from .kinds import optional
+from dragoman_api.arrow.kinds import optional
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from .schema import TableColumn
+    from dragoman_api.arrow.schema import TableColumn
 
 _NULL = Raw(b"null")
 _NEVER = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 
 from dragoman_api.columns import ColumnKind
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 MISFITS = "_misfits"
 """The column that holds what does not fit its type: one JSON object per row, from column to value as stored."""
+
+MISFIT = (ValueError, TypeError, ArithmeticError, RecursionError)
+"""What is raised for a value that does not fit; pyarrow's errors are among them."""
 
 ROLE = "misfits"
 """What the metadata of that column call it, whatever its name."""
@@ -45,12 +49,25 @@ class TableColumn(NamedTuple):
         kind: The kind of its values.
         lists: The values are lists; a single value counts as a list of one.
         begins: The bytes that JSON texts of such values begin with.
+        decoder: Decodes one value, floats as JSON text.
     """
 
     column: Column
     kind: ArrowKind
     lists: bool
     begins: bytes
+    decoder: msgspec.json.Decoder[Any]
+
+    def value(self, text: bytes) -> Any:
+        """Return one JSON text as `ArrowKind.build` takes it.
+
+        Raises:
+            Exception: One of `MISFIT`, if it does not fit.
+        """
+        if text[:1] not in self.begins:
+            raise ValueError
+        value = self.decoder.decode(b"[%b]" % text if self.lists and text[:1] != b"[" else text)
+        return None if value is None else self.kind.mend(value)
 
     @property
     def field(self) -> pa.Field:
@@ -79,7 +96,8 @@ def table_columns(columns: Iterable[Column], *, described: Sequence[Column]) -> 
         for _ in column.arrays:
             inner = list_of(inner)
         begins = kinds.ANY if lists else inner.begins
-        made.append(TableColumn(column, inner, lists, begins))
+        decoder = msgspec.json.Decoder(kinds.optional(inner.exact))
+        made.append(TableColumn(column, inner, lists, begins, decoder))
     return made
 
 
@@ -100,6 +118,8 @@ def _place(column: Column) -> tuple[tuple[str, ...], str]:
 
 def _inside(column: Column, described: Sequence[Column]) -> list[Column]:
     """List the columns directly inside an array: not those of arrays in it."""
+    if not column.path:
+        return []
     arrays = (*column.arrays, column.path[-1])
     return [each for each in described if each.arrays == arrays and each.path[:-1] == column.path[:-1]]
 
