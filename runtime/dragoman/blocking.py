@@ -208,12 +208,19 @@ class BlockingBatches(_BlockingReading[Any]):
         super().__init__(loop, batches)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        """Return what is left as an Arrow stream: a PyCapsule of the Arrow C stream interface."""
+        """Return what is left as an Arrow stream: a PyCapsule of the Arrow C stream interface.
+
+        A stream that is not read takes nothing: DuckDB asks for one to see the schema, and for another one to read.
+
+        Raises:
+            ConfigurationError: Everything has been read.
+        """
         from pyarrow import RecordBatchReader
 
-        first = next(self)
-        reader = RecordBatchReader.from_batches(first.schema, chain([first], self))
-        return reader.__arrow_c_stream__(requested_schema)
+        if (first := next(self, None)) is None:
+            raise ConfigurationError("these batches have been read", hint="call batches again")
+        self._ready = chain([first], self._ready)
+        return RecordBatchReader.from_batches(first.schema, iter(self)).__arrow_c_stream__(requested_schema)
 
 
 async def _read(items: Any, most: int, *, task_status: TaskStatus[MemoryObjectReceiveStream[list[Any]]]) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import aclosing, closing
 
+import duckdb
 import pyarrow as pa
 import pytest
 
@@ -143,4 +143,16 @@ def test_the_blocking_connection_has_both(make_runtime):
         assert table.num_rows == len(BOOKS)
         stream = pa.RecordBatchReader.from_stream(memory.batches("books", columns=["title"]))
         assert stream.read_all().column("title").equals(table.column("title"))
-    assert "pyarrow" in sys.modules
+
+
+def test_a_library_takes_the_blocking_batches_whole_and_once(make_runtime):
+    """DuckDB asks for a stream twice: for the schema first."""
+    make_runtime(wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS]), installed=True)
+    with dragoman.connect("memory") as memory:
+        batches = memory.batches("books", columns=["title"])
+        assert duckdb.sql("select count(*) from batches").fetchall() == [(len(BOOKS),)]
+        with pytest.raises(ConfigurationError, match="have been read"):
+            batches.__arrow_c_stream__()
+        batches = memory.batches("books", columns=["title"])
+        batches.__arrow_c_stream__()
+        assert sum(batch.num_rows for batch in batches) == len(BOOKS)

@@ -12,7 +12,7 @@ import pytest
 from stranger import ROOT
 
 PAGE = (ROOT / "docs/how-to/use-without-async.md").read_text(encoding="utf-8")
-PAGES, ROWS, CHANGES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+PAGES, ROWS, TABLES, CHANGES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +40,12 @@ def test_a_page_is_filtered_and_counted(run):
 def test_all_rows_are_read_in_a_loop(run):
     [total] = run(ROWS)
     assert int(total) > 12_003
+
+
+def test_an_object_is_a_table(run):
+    table, *batches = run(TABLES)
+    assert table == "double 12003"
+    assert sum(map(int, batches)) == 12_003
 
 
 def test_a_change_is_planned_and_applied(run):
