@@ -16,12 +16,7 @@ from dragoman_api.columns import ObjectsRequest
 from dragoman_api.completions import CompletionRequest
 from dragoman_api.connections import Health
 from dragoman_api.console import ConsoleText
-from dragoman_api.errors import (
-    ConfigurationError,
-    DragomanError,
-    DriverFaultError,
-    Refused,
-)
+from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, Refused
 from dragoman_api.grid import MAX_ROWS, CellRequest, CountRequest, PageRequest
 from dragoman_api.hookspecs import DriverSpec
 from dragoman_api.masking import Mask
