@@ -8,6 +8,7 @@ from .ip_addresses import Nearness, is_literal, nearness
 
 _WORDS = {
     "net:connection": "reaches the connection's host and port",
+    "net:sign-in": "reaches the token endpoint that you agree to",
     "secrets:connection": "is given that connection's credentials",
     "native-code": "contains compiled code",
 }

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-PERSONAL = frozenset({"address", "reference"})
+PERSONAL = frozenset({"address", "certificate", "reference", "sign-in"})
 """Questions that no blanket consent answers: it may be older than what they are about."""
 
 
@@ -15,7 +15,9 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         about: ``permissions``, ``publisher``, ``sandbox``, ``change``; ``reference``: a text that may be a driver's
-            would be read as a reference, which could run a command; or ``address``: a host's name leads nearer.
+            would be read as a reference, which could run a command; ``address``: a host's name leads nearer;
+            ``certificate``: a server's certificate is not trusted, and would be pinned; or ``sign-in``: the driver
+            would reach a token endpoint besides the database.
         text: The question.
         details: What a person should see before answering.
     """

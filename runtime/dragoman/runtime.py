@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 import anyio
 import msgspec
 
-from dragoman_api import events
-from dragoman_api.errors import ConfigurationError, DragomanError, PermissionDeniedError
+from dragoman_api import events, tls
+from dragoman_api.errors import ConfigurationError, ConnectionFailedError, DragomanError, PermissionDeniedError
 from dragoman_registry.client.store import Store
 from dragoman_registry.names import called
 
@@ -20,17 +20,16 @@ from .connections.form_values import check_values, to_save
 from .connections.profiles import make_profile, open_files
 from .connections.reference_migration import find_texts, record
 from .connections.saved_connections import Connections
+from .consents import Consents, check_sign_in
 from .event_bus import Bus
 from .hook_manager import Hooks
 from .plugins import Plugins, Registries
 from .plugins.advisory_cache import AdvisoryCache
 from .plugins.install_on_open import InstallOnOpen
 from .plugins.install_steps import PluginInstaller
-from .questions import Question
 from .sandbox.driver_process import Launch
 from .sandbox.host_imports import find_host_imports
 from .sandbox.levels import achievable_level
-from .sandbox.reach.address_resolver import NearerError
 from .sandbox.reach.grants import granted
 from .sandbox.reach.ssh_tunnel import find_ssh
 from .sandbox.spare import Spare
@@ -38,6 +37,7 @@ from .sandbox.via import IDENTITY, PASSWORD, HttpProxy
 from .secret_references import Reference, regular_file
 from .sessions.live_driver import LiveDriver
 from .sessions.session import Session
+from .sessions.untrusted_certificates import check_pins
 from .settings import find_paths, read_settings
 
 if TYPE_CHECKING:
@@ -107,6 +107,7 @@ class Runtime:
         self._hooks = Hooks(automations, emit=self._bus.emit)
         self._policy: Policy = sandbox or self.settings.sandbox
         self._confirm, self._unattended = confirm, confirm is None
+        self._consents = Consents(self.connections, confirm)
         self._spare: Spare | None = None
         self._keep_spare = spare
         store = Store(self.paths.data)
@@ -230,12 +231,7 @@ class Runtime:
         try:
             generation = await self._drivers.ready_for(connection.type, connection=name)
             connection = await self._recorded(connection, generation)
-            try:
-                driver = await self._start(connection, generation, secrets or {})
-            except PermissionDeniedError as error:
-                if not await self._agrees(error, connection=name):
-                    raise
-                driver = await self._start(connection, generation, secrets or {})
+            driver = await self._started(connection, generation, secrets or {})
         except DragomanError as error:
             self._bus.emit(events.ConnectionFailed(connection=name, code=error.code, reason=error.message))
             raise
@@ -301,16 +297,47 @@ class Runtime:
         )
         return await driver.__aenter__()
 
-    async def _agrees(self, error: PermissionDeniedError, *, connection: str) -> bool:
-        """Ask whether a host may resolve to a nearer address from now on; never to a cloud's credential endpoint."""
-        nearer = error.__cause__  # driver errors never have this
-        if not isinstance(nearer, NearerError) or nearer.now is None or self._confirm is None:
-            return False
-        text = f"Let {connection} connect there from now on?"
-        if not await self._confirm(Question(about="address", text=text, details=(error.message,))):
-            return False
-        await anyio.to_thread.run_sync(self.connections.reached.note, connection, {nearer.host: nearer.now})
-        return True
+    async def _started(
+        self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]
+    ) -> LiveDriver:
+        """Start a driver, and again after each consent that it turns out to need."""
+        while True:
+            try:
+                return await self._start(connection, generation, typed)
+            except (PermissionDeniedError, ConnectionFailedError) as error:
+                agreed = await self._consents.after(error, connection)
+                if agreed is None:
+                    raise
+                connection = agreed
+
+    async def pin(self, name: str, *, fingerprints: Sequence[str]) -> SavedConnection:
+        """Pin the certificates that a saved connection's servers show now; the driver is not started.
+
+        Args:
+            name: The connection's name.
+            fingerprints: The SHA-256 fingerprints of the certificates, one for each if servers differ.
+
+        Returns:
+            The connection as it is saved now.
+
+        Raises:
+            ConfigurationError: A fingerprint is none, no server shows its certificate, the certificate's name or dates
+                are refused, or the SSL mode checks no certificates.
+        """
+        from .sandbox.reach.server_certificates import meet
+
+        wanted = list(map(_fingerprint, fingerprints))
+        connection = await anyio.to_thread.run_sync(self.connections.get, name)
+        generation = await self._drivers.ready_for(connection.type, connection=name)
+        connection = await self._recorded(connection, generation)
+        launch, _, _ = await anyio.to_thread.run_sync(self._prepare, connection, generation, {})
+        assert launch.profile is not None
+        if not launch.profile.ssl_mode.verifies or launch.profile.skip_tls_verification:
+            hint = f"dragoman connections edit {name} --ssl-mode verify-identity --no-skip-tls-verification"
+            raise ConfigurationError(f"connection {name!r} checks no certificate, so none can be pinned", hint=hint)
+        pins = check_pins(wanted, await meet(launch), name=name)
+        made = msgspec.structs.replace(connection, pinned={**connection.pinned, **pins})
+        return await self._consents.save(made, before=connection)
 
     def _tell_opened(self, driver: LiveDriver) -> None:
         self._bus.emit(
@@ -356,10 +383,11 @@ class Runtime:
         via, password = self._via(connection)
         scheme = manifest.scheme(str(values.get("auth_method", "none")))
         profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files=files)
+        check_sign_in(connection, profile)
         launch = Launch(
             driver=manifest.entry,
             trees=tuple(generation.trees),
-            approved=tuple(profile.endpoints),
+            approved=tuple(profile.reach),
             remembered=self.connections.reached.of(connection.name),
             via=via,
             via_password=password,
@@ -388,6 +416,14 @@ class Runtime:
             file = regular_file(via.identity.target, where=IDENTITY)
             via = msgspec.structs.replace(via, identity=Reference("path", str(file.path)))
         return via, ""
+
+
+def _fingerprint(text: str) -> str:
+    try:
+        return tls.read_fingerprint(text)
+    except ValueError as error:
+        hint = "openssl x509 -noout -fingerprint -sha256 -in CERTIFICATE prints it"
+        raise ConfigurationError(str(error), hint=hint) from None
 
 
 @asynccontextmanager

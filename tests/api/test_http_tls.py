@@ -7,11 +7,13 @@ import gc
 import re
 import ssl
 import warnings
+from base64 import b64encode
 from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from api.certificates import chained
 from api.loopback import Reply, http, serving, serving_tls_in_a_thread, tls_without_a_farewell
 
 from dragoman_api.connections import Profile, Secrets, SslMode
@@ -90,7 +92,63 @@ async def test_E14_E40_W37_verify_modes_say_what_is_wrong_with_a_certificate(cer
     error = await refused(certs.server(certificate), mode, ca_pem=trusted)
     assert reason in error.message
     assert SKIP in error.hint
-    assert error.details == {"sent": False}
+    pinnable = {} if certificate == "expired" else {"certificate": "untrusted"}
+    assert error.details == {"sent": False, **pinnable}
+
+
+def pin(certs, name: str, port: int, host: str = "localhost") -> dict[str, str]:
+    return {f"{host}:{port}": b64encode(ssl.PEM_cert_to_DER_cert(certs.text(name))).decode()}
+
+
+async def pinned(certs, shown: str, wanted: str, mode: SslMode, host: str = "localhost", **changes: Any) -> str:
+    """Ask a server that shows one certificate, while another one, or the same, is pinned for it."""
+    async with serving(ok, tls=certs.server(shown), host="localhost") as server:
+        pins = pin(certs, wanted, server.port, host)
+        async with Http(profile(server.port, mode, pinned=pins, **changes)) as client:
+            return await client.get_json("/")
+
+
+@pytest.mark.parametrize("certificate", ["self", "good"])
+@pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
+async def test_E14_W7_a_pinned_certificate_needs_no_authority(certs, mode, certificate):
+    assert await pinned(certs, certificate, certificate, mode) == "ok"
+
+
+@pytest.mark.parametrize("shown", ["good", "child", "misnamed"])
+@pytest.mark.parametrize("mode", [SslMode.VERIFY_CA, SslMode.VERIFY_IDENTITY])
+async def test_no_other_certificate_than_the_pinned_one_is_accepted(certs, mode, shown):
+    """Neither one of a trusted authority, nor one that the pinned certificate has signed."""
+    chained(certs.folder, "child", signer="self")
+    with pytest.raises(ConnectionFailedError, match="not the pinned one, whose SHA-256 fingerprint is") as caught:
+        await pinned(certs, shown, "self", mode, ca_pem=certs.text("ca"))
+    assert caught.value.details == {"sent": False, "certificate": "untrusted"}
+
+
+async def test_a_pin_is_no_way_around_the_name_or_the_dates(certs):
+    assert await pinned(certs, "misnamed", "misnamed", SslMode.VERIFY_CA) == "ok"
+    with pytest.raises(ConnectionFailedError, match="another host name"):
+        await pinned(certs, "misnamed", "misnamed", SslMode.VERIFY_IDENTITY)
+    with pytest.raises(ConnectionFailedError, match="expired"):
+        await pinned(certs, "expired", "expired", SslMode.VERIFY_CA)
+
+
+async def test_a_pin_of_another_server_is_none_of_this_one(certs):
+    with pytest.raises(ConnectionFailedError, match="self-signed"):
+        await pinned(certs, "self", "self", SslMode.VERIFY_CA, host="other.example")
+
+
+async def test_each_host_has_a_pin_of_its_own(certs):
+    async with (
+        serving(ok, tls=certs.server("good"), host="localhost") as first,
+        serving(ok, tls=certs.server("self"), host="localhost") as second,
+    ):
+        pins = pin(certs, "self", first.port) | pin(certs, "self", second.port)
+        hosts = {"hosts": f"localhost:{second.port}"}
+        async with Http(profile(first.port, SslMode.VERIFY_CA, pinned=pins, options=hosts)) as client:
+            assert await client.get_json("/") == "ok"
+            [note] = client.faults
+    assert note.reason.startswith(f"localhost:{first.port}: its certificate is not the pinned one")
+    assert not any(request.line for request in first.requests)
 
 
 @pytest.mark.parametrize("certificate", ["self", "misnamed", "expired"])

@@ -40,7 +40,8 @@ def test_browse_lists_the_drivers_before_anything_is_installed(shell):
     out = shell("dragoman plugins browse").out
     assert out.splitlines()[0].split() == ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REACHES"]
     for name, label in (("elasticsearch", "Elasticsearch Driver"), ("weaviate", "Weaviate Driver")):
-        entry = rf"^{name} +{label} +{name} +1\.0\.0 +available +the connection's host and port$"
+        reach = "the connection's host and port, the token endpoint that you agree to"
+        entry = rf"^{name} +{label} +{name} +1\.0\.0 +available +{reach}$"
         assert re.search(entry, out, re.MULTILINE)
     assert "elasticsearch" not in shell("dragoman plugins list").out
 

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import ssl
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -21,10 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from anyio.from_thread import start_blocking_portal
+from api import certificates
 from docs.demo import sample_cluster
 
 import wheelhouse
 from command_line import Machine
+from dragoman_api import tls
 from fakes.elasticsearch import FakeElasticsearch
 from fakes.weaviate import FakeWeaviate, User
 from stranger import ROOT, stranger
@@ -53,6 +56,7 @@ ELSEWHERE = {
         "export SHOP_KEY": "it belongs to the next line",
         "dragoman connections add shop": "es.internal has to have a certificate; drivers/elasticsearch/test_connect.py",
         "dragoman connections test shop": "the line before it does not run here",
+        "dragoman connections edit sso": "auth.internal has to be a server; cli/test_token_endpoints.py",
         "export CLOUD_KEY": "it belongs to the next line",
         "dragoman connections add cloud": "it needs a deployment in the cloud",
         "dragoman connections edit shop": "shop was not saved here, and the hosts are the reader's own",
@@ -88,6 +92,9 @@ ELSEWHERE = {
         "dragoman driver publish": "it stands in the folder of a driver; authoring/test_publish.py",
         "cp copy/metadata": "the line before it does not run here",
         "dragoman registry accept": "nothing was uploaded; registry/publisher/test_serve.py",
+    },
+    "trust-a-certificate.md": {
+        "dragoman objects shop": "the server has to change its certificate; cli/test_pinned_certificates.py",
     },
     "use-the-console.md": {"dragoman console vectors": "drivers/weaviate/console/test_console_answers.py asks such"},
     "use-the-workbench.md": {
@@ -361,6 +368,24 @@ def run_a_registry(world: World) -> None:
     world.instead = {"dragoman driver publish": "dragoman registry build ../meili/*.whl --to team --sign ada.pem"}
 
 
+def trust_a_certificate(world: World) -> None:
+    made = certificates.make(world.folder.parent)
+    shown = FakeElasticsearch(tls=Alone(made.server("self")))
+    world.stack.enter_context(world.portal.wrap_async_context_manager(shown))
+    pinned = tls.fingerprint(ssl.PEM_cert_to_DER_cert(made.text("self")))
+    world.replaced = {"--host es.internal": f"--host localhost --port {shown.port}", "7B:E1:…": pinned}
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A server's side of TLS with a certificate of its own."""
+
+    context: ssl.SSLContext
+
+    def server_context(self, **_: bool) -> ssl.SSLContext:
+        return self.context
+
+
 def use_the_console(world: World) -> None:
     server = world.shop
     world.send(server, "DELETE", "/books")
@@ -387,7 +412,8 @@ PREPARED = {
     DAY: day,
     "automate.md": automate, "connect-to-weaviate.md": connect_to_weaviate, "edit.md": edit, "export.md": export,
     "filter-and-page.md": filter_and_page, "keep-drivers.md": keep_drivers, "recipes.md": recipes,
-    "run-a-registry.md": run_a_registry, "use-the-console.md": use_the_console, "write-a-driver.md": write_a_driver,
+    "run-a-registry.md": run_a_registry, "trust-a-certificate.md": trust_a_certificate,
+    "use-the-console.md": use_the_console, "write-a-driver.md": write_a_driver,
 }  # fmt: skip
 """What a page needs to be there, by its name."""
 

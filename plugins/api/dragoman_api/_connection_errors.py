@@ -8,6 +8,7 @@ import socket
 import ssl
 from typing import TYPE_CHECKING
 
+from . import tls
 from .connections import SslMode
 from .errors import ConnectionFailedError
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .connections import Profile
+    from .errors import Detail
 
 _SKIP = "set SSL Mode to Required (skip verify) or turn on Skip TLS Verification"
 _CLIENT = "configure a client certificate that the server's CA has signed, or ask the server's operator"
@@ -62,6 +64,8 @@ _REFUSALS = {
 HTTPS_PORT = (b"HTTP request to an HTTPS server", b"plain HTTP request was sent to HTTPS port", b"SSL-enabled server")
 """Texts that Go, nginx and Apache send, with status 400, for plain HTTP on a TLS port."""
 
+CLIENT_CERTIFICATE = (b"No required SSL certificate was sent", b"The SSL certificate error")
+"""Texts that nginx sends, with status 400, to a client without a certificate, or with one that it rejects."""
 
 TEXT_LIMIT = 300
 """Characters of a server's text that an error quotes."""
@@ -78,7 +82,9 @@ def mode_command(profile: Profile, mode: SslMode) -> str:
     return f"dragoman connections edit {shlex.quote(profile.name)} --ssl-mode {mode}"
 
 
-def failure(profile: Profile, reason: str, *, hint: str = "", sent: bool) -> ConnectionFailedError:
+def failure(
+    profile: Profile, reason: str, *, hint: str = "", sent: bool, untrusted: bool = False
+) -> ConnectionFailedError:
     """Build the error of a connection that did not work.
 
     Args:
@@ -86,8 +92,10 @@ def failure(profile: Profile, reason: str, *, hint: str = "", sent: bool) -> Con
         reason: One clause; its subject is the server or "it".
         hint: What to do.
         sent: Whether the server may have received the request; False only if it certainly has not.
+        untrusted: Whether the server's certificate is one that a person could pin.
     """
-    return ConnectionFailedError(f"{profile.where}: {reason}", hint=hint, details={"sent": sent})
+    details: dict[str, Detail] = {"sent": sent} | ({"certificate": "untrusted"} if untrusted else {})
+    return ConnectionFailedError(f"{profile.where}: {reason}", hint=hint, details=details)
 
 
 def diagnose(error: BaseException, profile: Profile, *, sent: bool) -> ConnectionFailedError:
@@ -105,13 +113,19 @@ def diagnose(error: BaseException, profile: Profile, *, sent: bool) -> Connectio
         or _network(chain, profile)
         or _closed(error, profile)
     )
-    return failure(profile, reason, hint=hint, sent=sent)
+    return failure(profile, reason, hint=hint, sent=sent, untrusted=any(map(_is_untrusted, chain)))
 
 
 def plain_on_tls(profile: Profile) -> ConnectionFailedError:
     """Build the error for plain HTTP on a TLS port."""
     hint = f"set SSL Mode: {mode_command(profile, SslMode.VERIFY_IDENTITY)}"
     return failure(profile, "it expects HTTPS, but SSL Mode is Disabled", hint=hint, sent=False)
+
+
+def certificate_wanted(profile: Profile) -> ConnectionFailedError:
+    """Build the error for a gateway that turns a client away for its certificate; nothing came past it."""
+    what = "rejects the client certificate" if profile.client_certificate else "asks for a client certificate"
+    return failure(profile, f"the server, or a gateway before it, {what} (HTTP 400)", hint=_CLIENT, sent=False)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
@@ -122,8 +136,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
+def _is_untrusted(error: BaseException) -> bool:
+    unknown = isinstance(error, ssl.SSLCertVerificationError) and getattr(error, "verify_code", 0) in tls.UNTRUSTED
+    return unknown or isinstance(error, tls.OtherCertificateError)
+
+
 def _certificate(chain: list[BaseException], profile: Profile) -> tuple[str, str] | None:
     for error in chain:
+        if _is_untrusted(error) and (pinned := profile.pinned_certificate):
+            reason = f"its certificate is not the pinned one, whose SHA-256 fingerprint is {tls.fingerprint(pinned)}"
+            return reason, f"dragoman connections test {shlex.quote(profile.name)}\nit shows the new certificate"
         if isinstance(error, ssl.SSLCertVerificationError) and hasattr(error, "verify_code"):
             reason, hint = _UNVERIFIED.get(error.verify_code, (f"TLS: {error.verify_message}", _SKIP))
             hint = hint.replace("edit NAME", f"edit {shlex.quote(profile.name)}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def authorization(profile: Profile) -> str | None:
     """Return the Authorization header (E9-E11, W5); raise ConfigurationError for an unsendable credential."""
-    if profile.auth_scheme is AuthScheme.NONE:
+    if profile.auth_scheme in (AuthScheme.NONE, AuthScheme.CLIENT_CREDENTIALS):  # a token comes later
         return None
     if profile.auth_scheme is AuthScheme.BASIC:
         user = str(profile.options.get("username") or "")

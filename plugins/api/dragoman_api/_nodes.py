@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import ssl
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -10,13 +11,15 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import anyio
 import msgspec
 
-from . import _http_profile
+from . import _http_profile, tls
 from .columns import Note
 from .connections import Profile
 from .errors import ConfigurationError, ConnectionFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+    from .errors import Detail
 
 CALL_ENDS: ContextVar[float] = ContextVar("CALL_ENDS", default=math.inf)
 """The time of the event loop at which the host gives up on the present call: no node may use up all of it."""
@@ -45,12 +48,14 @@ class Node:
     Attributes:
         profile: The connection as if this node were its only one.
         origin: Scheme, host, port and path prefix, the host as sent.
+        tls: How its certificate is checked; None for plain HTTP.
         fault: What was wrong with it when it was asked last; empty if it answered.
         rests_until: The time of the event loop until which it is asked last.
     """
 
     profile: Profile
     origin: str
+    tls: ssl.SSLContext | None
     fault: str = ""
     rests_until: float = 0.0
 
@@ -65,7 +70,11 @@ class Nodes:
         except ValueError as error:
             raise ConfigurationError(f"hosts: {error}", hint="enter host:port, separated by commas") from error
         each = [msgspec.structs.replace(profile, host=host, port=port) for host, port in found]
-        self._nodes = [Node(one, _http_profile.origin(one)) for one in each]
+        unpinned = [one for one in each if not one.pinned_certificate]
+        usual = tls.context(unpinned[0]) if unpinned else None
+        self._nodes = [
+            Node(one, _http_profile.origin(one), tls.context(one) if one.pinned_certificate else usual) for one in each
+        ]
         self._current = 0
 
     @property
@@ -140,9 +149,12 @@ def told(failures: list[ConnectionFailedError]) -> ConnectionFailedError:
     if len(failures) == 1:
         return failures[0]
     reasons = [error.message.removeprefix(error.prefix) for error in failures]
-    sent = any(error.details.get("sent") is not False for error in failures)
+    details: dict[str, Detail] = {}
+    for error in failures:
+        details |= error.details
+    details["sent"] = any(error.details.get("sent") is not False for error in failures)
     hint = next((error.hint for error in failures if error.hint), "")
-    return ConnectionFailedError("; ".join(reasons), hint=hint, details={"sent": sent})
+    return ConnectionFailedError("; ".join(reasons), hint=hint, details=details)
 
 
 def _until(seconds: float) -> float:

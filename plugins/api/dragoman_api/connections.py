@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from enum import StrEnum
 
 import msgspec
 
 from . import http_settings
-from .endpoints import Endpoint, more_hosts
+from .endpoints import Endpoint, endpoint_name, more_hosts, token_url
 
 
 class SslMode(StrEnum):
@@ -38,6 +39,8 @@ class AuthScheme(StrEnum):
     BASIC = "basic"
     API_KEY = "ApiKey"
     BEARER = "Bearer"
+    CLIENT_CREDENTIALS = "client-credentials"
+    """A token that `Http` gets from the token endpoint, a second server."""
 
 
 class Secrets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,6 +77,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         auth_scheme: How the credential is sent.
         ca_pem: Certificates to trust besides the system's, as PEM text.
         client_certificate: Path of a PEM file with certificate and key, readable in the sandbox; empty for none.
+        pinned: ``HOST:PORT`` → the certificate that a person pinned for it, base64 of DER.
         options: All other values of the form, by field name.
         secrets: Credentials; the driver receives them only after the sandbox has been proven.
     """
@@ -87,18 +91,55 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     auth_scheme: AuthScheme = AuthScheme.NONE
     ca_pem: str = ""
     client_certificate: str = ""
+    pinned: dict[str, str] = {}
     options: dict[str, str | int | bool | None] = {}
     secrets: Secrets = Secrets()
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """Every host and port that the connection may reach: its own first, then those of the option ``hosts``.
+        """Every host and port of the database: its own first, then those of the option ``hosts``.
 
         Raises:
             ValueError: The option ``hosts`` does not hold hosts.
         """
         more = more_hosts(str(self.options.get("hosts") or ""), self.port)
         return list(dict.fromkeys([(self.host, self.port), *more]))
+
+    @property
+    def token_endpoint(self) -> Profile | None:
+        """The OAuth token endpoint as if it were a connection without credentials; None for other auth methods.
+
+        Its certificate and name are always checked. Raises ValueError if the option ``token_url`` is no such address.
+        """
+        if self.auth_scheme is not AuthScheme.CLIENT_CREDENTIALS:
+            return None
+        url = token_url(str(self.options.get("token_url") or ""))
+        return msgspec.structs.replace(
+            self,
+            host=url.host,
+            port=url.port,
+            ssl_mode=SslMode.VERIFY_IDENTITY if url.https else SslMode.DISABLED,
+            skip_tls_verification=False,
+            auth_scheme=AuthScheme.NONE,
+            client_certificate="",
+            options={},
+            secrets=Secrets(),
+        )
+
+    @property
+    def reach(self) -> list[Endpoint]:
+        """Every host and port that the driver's process may reach: the database's, then a token endpoint's.
+
+        Raises:
+            ValueError: As `endpoints` and `token_endpoint`.
+        """
+        token = self.token_endpoint
+        return list(dict.fromkeys([*self.endpoints, *([(token.host, token.port)] if token else [])]))
+
+    @property
+    def pinned_certificate(self) -> bytes:
+        """The certificate that is pinned for the host and port, as DER; empty for none."""
+        return b64decode(self.pinned.get(endpoint_name(self.host, self.port), ""))
 
     @property
     def path_prefix(self) -> str:

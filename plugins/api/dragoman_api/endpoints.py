@@ -10,6 +10,7 @@ import binascii
 import ipaddress
 import re
 from base64 import b64decode
+from typing import NamedTuple
 
 Endpoint = tuple[str, int]
 """A host, IPv6 without brackets, and a port."""
@@ -23,6 +24,17 @@ _HOST = re.compile(r"[^\s/\\@?#\[\]:%]+")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 _PORT = re.compile(r"[0-9]{1,5}")
 _CLOUD_PORT = 443
+_TOKEN_URL_LENGTH = 2_000
+_TOKEN_PATH = re.compile(r"/(?!/)[!\"$-~]*")
+
+
+def endpoint_name(host: str, port: int) -> str:
+    """Return a host and a port as one text.
+
+    >>> endpoint_name("es.example.com", 9200), endpoint_name("::1", 9200)
+    ('es.example.com:9200', '[::1]:9200')
+    """
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def more_hosts(text: str, port: int) -> list[Endpoint]:
@@ -71,6 +83,47 @@ def _port(text: str, whole: str) -> int:
     if not _PORT.fullmatch(text) or not 1 <= int(text) <= 65535:
         raise ValueError(f"{whole[:100]!r} does not end in a TCP port")
     return int(text)
+
+
+class TokenUrl(NamedTuple):
+    """The address of an OAuth token endpoint, read: whether it is HTTPS, its server, and its path with any query."""
+
+    https: bool
+    host: str
+    port: int
+    path: str
+
+
+def token_url(text: str) -> TokenUrl:
+    """Return what the address of a token endpoint means.
+
+    >>> token_url("https://auth.example.com/realms/shop/token")
+    TokenUrl(https=True, host='auth.example.com', port=443, path='/realms/shop/token')
+
+    Raises:
+        ValueError: It is not such an address, or would send the secret unencrypted to another machine.
+    """
+    if len(text) > _TOKEN_URL_LENGTH:
+        raise ValueError(f"has {len(text):,} characters; a token URL has {_TOKEN_URL_LENGTH:,} at most")
+    scheme, _, rest = text.partition("://")
+    if scheme not in ("https", "http") or not rest:
+        raise ValueError(f"{text[:100]!r} is not an address that begins with https://")
+    server, _, path = rest.partition("/")
+    if "@" in server:  # the reason must not show a password
+        raise ValueError("names a user; enter the address alone, and Client ID and Client Secret by themselves")
+    if not _TOKEN_PATH.fullmatch(f"/{path}"):
+        raise ValueError(f"{text[:100]!r} contains a character that an address cannot have, or a #")
+    host, port = _endpoint(server, 443 if scheme == "https" else 80)
+    if scheme == "http" and not _is_loopback(host):
+        raise ValueError(f"{text[:100]!r} is plain HTTP: the secret would travel unencrypted")
+    return TokenUrl(scheme == "https", host, port, f"/{path}")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 def cloud_id(text: str) -> Endpoint:

@@ -16,12 +16,13 @@ from aiohttp.resolver import ThreadedResolver
 from multidict import CIMultiDict
 from yarl import URL
 
-from . import _connection_errors, _http_profile, _ssl_context
+from . import _connection_errors, _http_profile, tls
 from ._http_authorization import authorization, credential
-from ._nodes import CALL_ENDS, Node, Nodes
+from ._nodes import CALL_ENDS, Answered, Node, Nodes
+from ._oauth import Tokens
 from ._transport import NEVER_SENT, Connector, Disconnected, ends_with_its_connection, send_once
 from .connections import AuthScheme
-from .errors import AccessDeniedError, AuthenticationError, QueryError
+from .errors import AccessDeniedError, AuthenticationError, ConfigurationError, QueryError
 from .http_responses import CHUNK, Response, Stream
 from .masking import Mask, MaskedStream
 from .replies import redirection
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["BODY_LIMIT", "CALL_ENDS", "Http"]
 
 T = TypeVar("T")
+A = TypeVar("A", bound=Answered)
 
 BODY_LIMIT = 128 * 2**20
 """Maximum size of one answer in bytes, decompressed."""
@@ -83,7 +85,6 @@ class Http:
         self.profile = profile
         self._body_limit = body_limit
         self._nodes, self._prefix = Nodes(profile), profile.path_prefix
-        self._ssl = _ssl_context.context(profile)
         self._headers = CIMultiDict(
             {
                 "User-Agent": "dragoman",
@@ -96,6 +97,9 @@ class Http:
         secret = self._headers.get("Authorization", "").partition(" ")[2]
         self._mask = Mask([*profile.secrets.texts, secret])
         self._on_token = on_token
+        endpoint = _token_endpoint(profile)
+        self._token_client = Http(endpoint) if endpoint else None
+        self._tokens = Tokens(profile, self._token_client, hide=self.hide) if self._token_client else None
         self._session: aiohttp.ClientSession | None = None
         self._sockets = WeakSet[socket.socket]()
         self._answered = False
@@ -106,7 +110,7 @@ class Http:
     @property
     def warnings(self) -> list[Note]:
         """What a person should know about the TLS settings, and about nodes that failed a short while ago."""
-        return [*_ssl_context.warnings(self.profile), *self.faults]
+        return [*tls.warnings(self.profile), *self.faults]
 
     @property
     def faults(self) -> list[Note]:
@@ -115,7 +119,6 @@ class Http:
 
     async def __aenter__(self) -> Self:
         connector = Connector(
-            ssl=self._ssl or True,
             limit=_CONNECTIONS,
             socket_factory=self._socket,
             resolver=ThreadedResolver(),  # asks the loop, which in the sandbox asks the host
@@ -129,12 +132,16 @@ class Http:
             max_line_size=_HEADER,
             max_field_size=_HEADER,
         )
+        if self._token_client is not None:
+            await self._token_client.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         session, self._session = self._session, None
+        if self._token_client is not None:
+            await self._token_client.__aexit__(kind, error, traceback)
         with anyio.move_on_after(_HANG_UP, shield=True):  # even if the caller is cancelled
             if session is not None:
                 await session.close()
@@ -194,7 +201,23 @@ class Http:
             with self._diagnosing(node, method, path, seconds), anyio.fail_after(seconds):
                 return await self._resent(lambda: self._send(node, method, path, data, given, limit, connect), read)
 
-        return await self._nodes.ask(send, seconds=timeout, read=read)
+        return await self._signed(given, lambda: self._nodes.ask(send, seconds=timeout, read=read))
+
+    async def _signed(
+        self, headers: dict[str, str], ask: Callable[[], Awaitable[A]], drop: Callable[[A], None] | None = None
+    ) -> A:
+        """Send a request with a token, and after a 401 once more with a new one: a 401 has carried out nothing."""
+        if self._tokens is None:
+            return await ask()
+        token = await self._tokens.get()
+        headers["Authorization"] = f"Bearer {token}"
+        answer = await ask()
+        if answer.status != 401:
+            return answer
+        if drop is not None:
+            drop(answer)
+        headers["Authorization"] = f"Bearer {await self._tokens.get(rejected=token)}"
+        return await ask()
 
     @asynccontextmanager
     async def stream(
@@ -241,7 +264,8 @@ class Http:
             with self._diagnosing(node, method, path, seconds), anyio.fail_after(seconds):
                 return await self._resent(lambda: self._open(node, method, path, data, given, connect), read)
 
-        answer = await self._nodes.ask(send, seconds=timeout, read=read, drop=aiohttp.ClientResponse.close)
+        end = aiohttp.ClientResponse.close
+        answer = await self._signed(given, lambda: self._nodes.ask(send, seconds=timeout, read=read, drop=end), end)
         try:
             self._check_end(used, answer, method, path)
             self._answered = True
@@ -352,6 +376,8 @@ class Http:
         where, said = self.profile.where, self.quote(response)
         if response.status == 401:
             reason = _REJECTED.get(self.profile.auth_scheme, f"the {credential(self.profile)} was rejected by {{}}")
+            if self._token_client is not None:
+                reason = f"{{}} rejected the token of {self._token_client.profile.where}"
             reason = reason.format(where)
             return AuthenticationError(f"{reason} (401){said}", hint="check Auth Method and credentials")
         if response.status == 403:
@@ -390,8 +416,10 @@ class Http:
             self._check_end(node, answer, method, path)
             body = await self._read(answer, min(limit or self._body_limit, self._body_limit))
             self._answered = True
-        if answer.status == 400 and self._ssl is None and any(text in body for text in _connection_errors.HTTPS_PORT):
+        if answer.status == 400 and node.tls is None and any(text in body for text in _connection_errors.HTTPS_PORT):
             raise _connection_errors.plain_on_tls(node.profile)
+        if answer.status == 400 and node.tls and any(text in body for text in _connection_errors.CLIENT_CERTIFICATE):
+            raise _connection_errors.certificate_wanted(node.profile)
         return Response(answer.status, answer.headers, body)
 
     def _open(
@@ -408,10 +436,12 @@ class Http:
         url = URL(node.origin + path, encoded=True)
         payload = io.BytesIO(data) if data is not None and len(data) >= _BIG else data
         limits = _timeouts(connect)
-        return self._session.request(method, url, data=payload, headers=headers, allow_redirects=False, timeout=limits)
+        return self._session.request(
+            method, url, data=payload, headers=headers, allow_redirects=False, timeout=limits, ssl=node.tls or True
+        )
 
     def _check_end(self, node: Node, answer: aiohttp.ClientResponse, method: str, path: str) -> None:
-        if self._ssl is not None and ends_with_its_connection(answer):
+        if node.tls is not None and ends_with_its_connection(answer):
             reason = f"the answer to {method} {path} does not state its length, so it may be truncated"
             hint = "configure the server, or the proxy before it, to send Content-Length or chunks"
             raise _connection_errors.failure(node.profile, reason, hint=hint, sent=True)
@@ -430,6 +460,13 @@ class Http:
         finally:
             parts.clear()  # an error's traceback would keep them
         raise _too_long(limit)
+
+
+def _token_endpoint(profile: Profile) -> Profile | None:
+    try:
+        return profile.token_endpoint
+    except ValueError as error:
+        raise ConfigurationError(f"token_url: {error}", hint="enter the address of the token endpoint") from error
 
 
 def _timeouts(connect: float | None) -> aiohttp.ClientTimeout:

@@ -150,8 +150,11 @@ def _limited() -> Exchange[tuple[Server, Features]]:
 
 def credentials_rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
     """Build the error for rejected credentials; it suggests HTTPS, which 8.x serves by default (E39)."""
+    if error.details.get("sent") is False:  # the token endpoint rejected the client; the server was not asked
+        return error
     what = {AuthScheme.NONE: "Auth Method None", AuthScheme.BASIC: "the user name or the password"}
     what[AuthScheme.BEARER] = "the token"
+    what[AuthScheme.CLIENT_CREDENTIALS] = "the token of the token endpoint"
     message = (
         f"{what.get(profile.auth_scheme, 'the API key')} was rejected by {profile.where} (401): "
         f"{error.message.removeprefix(error.prefix)}"

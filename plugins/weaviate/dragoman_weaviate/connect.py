@@ -173,11 +173,15 @@ def ping() -> Exchange[Health]:
 
 def credentials_rejected(error: AuthenticationError, profile: Profile) -> AuthenticationError:
     """Build the error for rejected credentials; it says what the hosted service needs (W34, W36)."""
+    if error.details.get("sent") is False:  # the token endpoint rejected the client; the server was not asked
+        return error
     said = error.message.removeprefix(error.prefix)
     edit = f"dragoman connections edit {profile.name}"
     where = profile.where
     if profile.auth_scheme is AuthScheme.NONE:
         what, hint = f"{where} asks for a key, but Auth Method is None", f"{edit} --auth-method api-key"
+    elif profile.auth_scheme is AuthScheme.CLIENT_CREDENTIALS:
+        what, hint = f"the token of the token endpoint was rejected by {where}", f"{edit}     check Token URL and Scope"
     elif "no authentication scheme is configured" in said:
         what, hint = f"{where} takes no key", f"{edit} --auth-method none"
     else:

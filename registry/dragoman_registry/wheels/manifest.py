@@ -22,8 +22,9 @@ MAX_LABEL = 100
 MAX_TEXT = 4_096
 """Maximum characters of any other text, or entries of a list: lists of many drivers show them all."""
 
-BASELINE = frozenset({"net:connection", "secrets:connection"})
-"""Permissions granted without asking: the opened connection's address and its own credentials."""
+BASELINE = frozenset({"net:connection", "net:sign-in", "secrets:connection"})
+"""Permissions granted without asking: the opened connection's address and its own credentials. A connection's token
+endpoint is asked about by itself."""
 
 ACTED_ON = {
     "host": FieldKind.TEXT,
@@ -36,7 +37,7 @@ ACTED_ON = {
 }
 """Fields that the host acts on by name, and their kinds: no form may hide one or make a person's choice."""
 
-PERSONS_OWN = frozenset({"hosts", "cloud_id"})
+PERSONS_OWN = frozenset({"hosts", "cloud_id", "token_url"})
 """Fields without a default: a person chooses which servers are reached."""
 
 LOCAL = ("localhost", "127.0.0.1", "::1")

@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from dragoman_api.connections import SslMode
+from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.forms import FieldKind, FormField
 from dragoman_registry.ip_addresses import MAX_HOST, Nearness, canonical, is_literal, is_metadata, nearness
 from dragoman_registry.validation import Fault, load
@@ -17,7 +17,7 @@ from .manifest import ACTED_ON, LOCAL, MAX_LABEL, MAX_TEXT, PERSONS_OWN, Manifes
 from .packaging_parsers import Unreadable, is_licence, parse_range
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 
 def check_manifest(data: bytes) -> tuple[Manifest | None, list[Fault]]:
@@ -56,9 +56,10 @@ _DOCS = re.compile(r"(https?://[!-~]+|[A-Za-z0-9][A-Za-z0-9._-]*)?")
 _MODULE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _HOST = r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?"
 _PERMISSION = re.compile(
-    rf"net:connection|secrets:connection|native-code|net:host={_HOST}(,{_HOST})*"
+    rf"net:connection|net:sign-in|secrets:connection|native-code|net:host={_HOST}(,{_HOST})*"
     r"|fs:read=[a-z][a-z0-9_]*|memory=[1-9][0-9]{0,5}MiB|cpu=[1-9][0-9]{0,3}s"
 )
+_CLIENT_FIELDS = {"token_url": FieldKind.TEXT, "client_id": FieldKind.TEXT, "client_secret": FieldKind.SECRET}
 _RESERVED_FIELDS = frozenset({"name", "type", "types", "plugin", "version"})  # keys of a saved connection itself
 
 
@@ -222,9 +223,21 @@ def _form(manifest: Manifest) -> Iterator[str]:
                 known = {choice.value for choice in fields[other].choices}
                 strange = [value for value in allowed if value not in known]
                 yield from (f"{at}.visible_if.{other}: {value!r} is not one of its choices" for value in strange)
+    yield from _client(manifest, fields)
     offered = [choice.value for choice in fields["auth_method"].choices] if "auth_method" in fields else []
     if sorted(offered) != sorted(entry.value for entry in manifest.auth_methods):
         yield "$.auth_methods: they must be the choices of the field 'auth_method'"
+
+
+def _client(manifest: Manifest, fields: Mapping[str, FormField]) -> Iterator[str]:
+    """Find what OAuth client credentials lack, with which the driver's process reaches a second server."""
+    if not any(entry.scheme is AuthScheme.CLIENT_CREDENTIALS for entry in manifest.auth_methods):
+        return
+    if "net:sign-in" not in manifest.permissions:
+        yield "$.permissions: 'net:sign-in' is required, because an auth method has the scheme 'client-credentials'"
+    for name, kind in _CLIENT_FIELDS.items():
+        if name not in fields or fields[name].kind is not kind:
+            yield f"$.form: a field {name!r} of kind {kind.value!r} is required by the scheme 'client-credentials'"
 
 
 def _default(entry: FormField) -> Iterator[str]:

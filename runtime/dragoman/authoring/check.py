@@ -149,7 +149,7 @@ async def _recorded(launch: Launch, manifest: Manifest, checked: Checked, *, por
     connection = SavedConnection(name="check", type=manifest.types[0].name, values=values)
     scheme = manifest.scheme(str(values.get("auth_method")))
     profile = make_profile(connection, values, scheme=scheme, secrets=secrets, files={})
-    launch = replace(launch, approved=tuple(profile.endpoints), profile=profile)
+    launch = replace(launch, approved=tuple(profile.reach), profile=profile)
     launch = granted(launch, manifest.permissions)
     found = _Found()
     async with Worker(launch, on_denied=lambda host, wanted: denied.append(f"{host}:{wanted or '…'}")) as worker:

@@ -43,7 +43,7 @@ async def opened(driver: type, profile: Profile) -> AsyncIterator[DriverProxy]:
     launch = Launch(
         driver=f"{driver.__module__}:{driver.__qualname__}",
         trees=tuple(map(Path, given["trees"])),
-        approved=tuple(profile.endpoints),
+        approved=tuple(profile.reach),
         profile=profile,
         files=tuple(file for key, file in found.items() if key == "client_certificate"),
         policy=given["policy"],

@@ -12,6 +12,7 @@ from .global_options import Command, Group
 from .opening import opens, tell_warnings
 from .option_values import take_pairs
 from .output import plain, say, show_size
+from .pin_options import PIN, SIGN_IN_AT, UNPIN, check_pin_options, kept_pins
 from .streams import attended
 from .via_options import DIRECT, entered_via, via_options
 
@@ -68,6 +69,8 @@ def connections() -> None:
 @click.option("--type", "kind", metavar="TYPE", help="The database type; dragoman asks if you leave it out.")
 @FIELDS
 @via_options
+@PIN
+@SIGN_IN_AT
 @NO_CONNECT
 @click.pass_obj
 async def add(
@@ -78,6 +81,8 @@ async def add(
     kind: str | None,
     given: dict[str, str | bool],
     no_connect: bool,
+    pins: tuple[str, ...],
+    sign_in_at: str | None,
     **between: str | bool | None,
 ) -> None:
     """Save a connection and connect; asks for missing values.
@@ -87,16 +92,17 @@ async def add(
     """
     async with options.runtime() as runtime:
         runtime.connections.check_name(name)
+        check_pin_options(pins, no_connect=no_connect)
         via = entered_via(between, before=None)
         chosen = kind or await _choose_type(runtime)
         form = await _form_of(options, runtime, chosen, asks=kind is None)
         values, typed = match_fields(form, given), Secrets()
         if kind is None:
             values = await _ask_form(typed, name, form, values, current={})
-        saved = _saved(name, chosen, form, values, via=via)
+        saved = _saved(name, chosen, form, values, via=via, sign_in_at=sign_in_at or "")
         runtime.connections.save(saved)
         _keep(typed, runtime.connections, name)
-        await _connect(options, runtime, saved, only_save=no_connect)
+        await _connect(options, runtime, saved, only_save=no_connect, pins=pins)
 
 
 @connections.command("edit", cls=Fielded)
@@ -104,6 +110,9 @@ async def add(
 @FIELDS
 @via_options
 @DIRECT
+@PIN
+@SIGN_IN_AT
+@UNPIN
 @NO_CONNECT
 @click.pass_obj
 async def edit(
@@ -113,6 +122,9 @@ async def edit(
     connection: str,
     given: dict[str, str | bool],
     no_connect: bool,
+    pins: tuple[str, ...],
+    sign_in_at: str | None,
+    unpin: bool,
     **between: str | bool | None,
 ) -> None:
     """Change fields of a saved connection and connect; without options, dragoman asks for all of them.
@@ -124,7 +136,8 @@ async def edit(
 
     async with options.runtime() as runtime:
         before = runtime.connections.get(connection)
-        via, named = entered_via(between, before=before.via), any(between.values())
+        check_pin_options(pins, no_connect=no_connect)
+        via, named = entered_via(between, before=before.via), any(between.values()) or bool(pins or sign_in_at or unpin)
         form = await _form_of(options, runtime, before.type, asks=not given)
         values, typed = match_fields(form, given), Secrets()
         before_values = {key: value for key, value in before.values.items() if key not in _replaced(values)}
@@ -134,12 +147,14 @@ async def edit(
         if not (given or named) or (again and attended()):
             values = await _ask_form(typed, connection, form, values, current=fitting, only=again)
             known = fitting
-        saved = _saved(connection, before.type, form, {**known, **values}, via=via)
+        agreed = before.sign_in_at if sign_in_at is None else sign_in_at
+        saved = _saved(connection, before.type, form, {**known, **values}, via=via, sign_in_at=agreed)
+        saved = kept_pins(saved, before, unpin=unpin, given={*values})
         runtime.connections.save(saved, replace=True)
         if {"host", "hosts", "cloud_id"} & values.keys() or between.get("proxy"):  # a person accepts the addresses
             await to_thread.run_sync(runtime.connections.reached.forget, connection)
         _keep(typed, runtime.connections, connection)
-        await _connect(options, runtime, saved, only_save=no_connect)
+        await _connect(options, runtime, saved, only_save=no_connect, pins=pins)
 
 
 async def _choose_type(runtime: Runtime) -> str:
@@ -334,22 +349,28 @@ def _keep(typed: Secrets, store: Connections, name: str) -> None:
         store.store_secret(name, field, secret)
 
 
-def _saved(name: str, kind: str, form: Sequence[FormField], values: Values, *, via: Via | None) -> SavedConnection:
+def _saved(
+    name: str, kind: str, form: Sequence[FormField], values: Values, *, via: Via | None, sign_in_at: str
+) -> SavedConnection:
     from dragoman.connections.form_values import to_save
     from dragoman.connections.saved_connections import SavedConnection
 
     saved = to_save(form, values, name=name)
     if saved.get("cloud_id"):
         say(plain(f"the Cloud ID means https://{saved['host']}:{saved['port']}, SSL Mode {saved['ssl_mode']}"))
-    return SavedConnection(name=name, type=kind, values=saved, via=via)
+    return SavedConnection(name=name, type=kind, values=saved, via=via, sign_in_at=sign_in_at)
 
 
-async def _connect(options: Options, runtime: Runtime, saved: SavedConnection, *, only_save: bool) -> None:
+async def _connect(
+    options: Options, runtime: Runtime, saved: SavedConnection, *, only_save: bool, pins: Sequence[str] = ()
+) -> None:
     name = saved.name
     if only_save:
         options.result({"saved": name}, f"saved {name}")
         return
     try:
+        if pins:
+            saved = await runtime.pin(name, fingerprints=pins)
         async with runtime.open(name) as session:
             _connected(options, session, f"saved {name} · connected", {"saved": name}, saved)
             tell_warnings(session)
@@ -375,7 +396,8 @@ def _store(options: Options) -> Connections:
 
 def _address(saved: SavedConnection) -> str:
     there = ":".join(str(saved.values[key]) for key in ("host", "port") if saved.values.get(key) is not None)
-    return f"{there} through {saved.via}" if saved.via else there
+    there = f"{there} through {saved.via}" if saved.via else there
+    return f"{there}, signs in at {saved.sign_in_at}" if saved.sign_in_at else there
 
 
 @connections.command("list")
@@ -396,12 +418,27 @@ def list_(options: Options) -> None:
 
 
 def _document(saved: SavedConnection) -> dict[str, object]:
-    return {"name": saved.name, "type": saved.type, "values": _plainly(saved.values), **_via(saved)}
+    return {"name": saved.name, "type": saved.type, "values": _plainly(saved.values), **_via(saved), **_agreed(saved)}
 
 
 def _via(saved: SavedConnection) -> dict[str, object]:
     """Return what is between this machine and the host, as a member of a document; empty for nothing."""
     return {"via": _plainly(saved.via.table)} if saved.via else {}
+
+
+def _pins(saved: SavedConnection) -> dict[str, str]:
+    """Return the fingerprints of pinned certificates by host and port."""
+    from base64 import b64decode
+
+    from dragoman_api.tls import fingerprint
+
+    return {server: fingerprint(b64decode(pin)) for server, pin in saved.pinned.items()}
+
+
+def _agreed(saved: SavedConnection) -> dict[str, object]:
+    """Return pins and the agreed token endpoint as members of a document; empty for none."""
+    agreed = {"sign_in_at": saved.sign_in_at} if saved.sign_in_at else {}
+    return {**({"pinned": _pins(saved)} if saved.pinned else {}), **agreed}
 
 
 def _plainly(values: Mapping[str, Any]) -> dict[str, object]:
@@ -423,6 +460,8 @@ def show(options: Options, connection: str) -> None:
     saved = _store(options).get(connection)
     rows = [["type", saved.type], *([key, str(value)] for key, value in saved.values.items())]
     rows += [[key, str(value)] for key, value in (saved.via.table if saved.via else {}).items()]
+    rows += [["sign-in-at", saved.sign_in_at]] if saved.sign_in_at else []
+    rows += [["pinned", f"{server} SHA-256 {digits}"] for server, digits in _pins(saved).items()]
     options.listing(_document(saved), [], rows)
 
 

@@ -74,6 +74,8 @@ class CurlCommands:
                 notes.append("curl also checks that the certificate names the host, which Verify CA does not")
             if checked and ca_file:
                 notes.append("curl trusts the CA file alone, without the system's certificates")
+            if checked and profile.pinned_certificate:
+                notes.append("curl does not know the pinned certificate: save it to a file, and add --cacert FILE")
             if profile.client_certificate:
                 options.append(f"--cert {quote(profile.client_certificate)}")
             if profile.client_certificate and profile.secrets.get("client_key_password"):
@@ -110,5 +112,8 @@ def _credentials(profile: Profile, prefix: str) -> tuple[list[str], dict[str, st
             return [], {}
         user, password = f"{prefix}_USER", f"{prefix}_PASSWORD"
         return [f'-u "${user}:${password}"'], {user: "the user name", password: "the password"}
+    if profile.auth_scheme is AuthScheme.CLIENT_CREDENTIALS:
+        token = f"{prefix}_TOKEN"
+        return [f'-H "Authorization: Bearer ${token}"'], {token: "a token of the token endpoint"}
     key = f"{prefix}_API_KEY"
     return [f'-H "Authorization: {profile.auth_scheme.value} ${key}"'], {key: "the API key"}

@@ -183,6 +183,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "path_prefix": http_settings.path_prefix,
     "headers": http_settings.headers,
     "hosts": lambda text: endpoints.more_hosts(text, 1),
+    "token_url": lambda text: text and endpoints.token_url(text),
 }
 """Texts that `dragoman_api.http` acts on, by the field's name, and what reads them."""
 

@@ -65,6 +65,7 @@ def make_profile(
         auth_scheme=scheme,
         ca_pem=read_file(authority, where="ca_file", limit=MAX_PEM) if authority else "",
         client_certificate=str(certificate.path) if certificate else "",
+        pinned=dict(connection.pinned),
         options=options,
         secrets=Secrets(values=dict(secrets)),
     )

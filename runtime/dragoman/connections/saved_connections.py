@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from shlex import quote
 from typing import Any
@@ -19,15 +20,23 @@ from dragoman.settings import Paths, read_toml, write_atomically
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry.names import TYPE
 
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 MAX_TEXT = 16_384
 """Maximum characters of one saved value."""
 MAX_FIELDS = 200
 """Maximum fields of one saved connection."""
+PINNED = "pinned-certificates"
+"""The key of the pinned certificates; the hyphen keeps it apart from the fields of any driver's form."""
+SIGN_IN_AT = "sign-in-at"
+"""The key of the token endpoint, ``HOST:PORT``, that a person agreed to."""
+MAX_PINS = 20
+"""Maximum number of pinned certificates of one connection."""
 QUERIES, OBJECTS = "queries", "objects"
 """Sections of a connection that are no fields of its form; see `saved_queries`."""
 SHOWN = 20
 """Maximum number of names that a message about an unknown one lists."""
+_OWN_KEYS = ("type", via.KEY, PINNED, SIGN_IN_AT, QUERIES, OBJECTS)
 FORMS = (
     '{ env = "NAME" }, { file = "PATH" }, { command = "…" }, { keyring = "SERVICE/USER" }, { stored = true }, '
     'and for a file { path = "PATH" }'
@@ -46,12 +55,16 @@ class SavedConnection(msgspec.Struct, frozen=True, kw_only=True):
         type: The database type, which selects the driver.
         values: The form's fields by name.
         via: What is between this machine and the host; None for nothing. The driver does not learn of it.
+        pinned: ``HOST:PORT`` → the certificate that a person pinned for it, base64 of DER.
+        sign_in_at: ``HOST:PORT`` of the token endpoint that a person agreed to; empty for none.
     """
 
     name: str
     type: str
     values: Mapping[str, Saved]
     via: Via | None = None
+    pinned: Mapping[str, str] = msgspec.field(default_factory=dict)
+    sign_in_at: str = ""
 
     @property
     def references(self) -> dict[str, Reference]:
@@ -131,10 +144,22 @@ class Connections:
         if len(values) > MAX_FIELDS:
             reason = f"{self._path}: [{name}] has {len(values)} fields, {MAX_FIELDS} are read"
             raise ConfigurationError(reason, hint="no form has that many fields; check where the file comes from")
-        told = {key: value for key, value in values.items() if key not in ("type", via.KEY, QUERIES, OBJECTS)}
+        told = {key: value for key, value in values.items() if key not in _OWN_KEYS}
         rest = {key: self._value(f"[{name}] {key}", value) for key, value in told.items()}
         between = self._via(name, values[via.KEY]) if via.KEY in values else None
-        return SavedConnection(name=name, type=values["type"], values=rest, via=between)
+        pinned = self._pinned(name, values.get(PINNED, {}))
+        at = values.get(SIGN_IN_AT, "")
+        if not isinstance(at, str):
+            raise ConfigurationError(f"{self._path}: [{name}] {SIGN_IN_AT} is no text", hint="HOST:PORT")
+        return SavedConnection(
+            name=name, type=values["type"], values=rest, via=between, pinned=pinned, sign_in_at=at[:MAX_TEXT]
+        )
+
+    def _pinned(self, name: str, table: object) -> dict[str, str]:
+        if isinstance(table, dict) and len(table) <= MAX_PINS and all(map(_is_certificate, table.values())):
+            return table
+        reason = f"{self._path}: [{name}] {PINNED} is no table of at most {MAX_PINS} servers and their certificates"
+        raise ConfigurationError(reason, hint="delete the line, and pin the certificates again")
 
     def _via(self, name: str, table: object) -> Via:
         try:
@@ -187,6 +212,8 @@ class Connections:
             document[connection.name] = table
         values = {key: value for key, value in connection.values.items() if value is not None}
         wanted = {"type": connection.type, **values, **({via.KEY: connection.via.table} if connection.via else {})}
+        wanted |= {PINNED: dict(connection.pinned)} if connection.pinned else {}
+        wanted |= {SIGN_IN_AT: connection.sign_in_at} if connection.sign_in_at else {}
         for key in [key for key in table if key not in (*wanted, QUERIES, OBJECTS)]:
             del table[key]
         for key, value in wanted.items():
@@ -294,6 +321,15 @@ class Connections:
         write_atomically(self._path, tomlkit.dumps(document).encode(), mode=0o600)
 
 
+def _is_certificate(text: object) -> bool:
+    if not isinstance(text, str) or not 0 < len(text) <= MAX_TEXT:
+        return False
+    try:
+        return bool(b64decode(text, validate=True))
+    except ValueError:
+        return False
+
+
 def _format_of(entries: Mapping[str, object]) -> int:
     """Return the file's format number, 1 if it has none."""
     told = entries.get("format")
@@ -330,7 +366,8 @@ def _as_toml(table: Mapping[str, Any]) -> str:
     import tomlkit
 
     parts = (
-        f"{key} = {_as_toml(value.table) if isinstance(value, Reference) else tomlkit.item(value).as_string()}"
+        f"{key if _BARE.fullmatch(key) else tomlkit.item(key).as_string()} = "
+        f"{_as_toml(value.table) if isinstance(value, Reference) else tomlkit.item(value).as_string()}"
         for key, value in table.items()
     )
     return f"{{ {', '.join(parts)} }}"

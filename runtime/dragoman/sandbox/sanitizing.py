@@ -50,15 +50,16 @@ CROSSING = frozenset({*tree(DriverError), ConfigurationError, UnsupportedOperati
 """The classes that a driver may raise: server errors, missing settings, unsupported operations, own faults."""
 
 RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CROSSING) | {
-    "address-refused", "build-failed", "bundle-damaged", "change-file-invalid", "column-unknown", "conformance-failed",
-    "connection-closed", "dependency-missing", "expectation-syntax", "export-running", "extra-missing",
-    "filter-syntax", "format-unknown", "import-running", "import-unfinished", "inbox-full", "internal", "key-exposed",
-    "key-missing", "length-required", "limit-exceeded", "link-broken", "not-signed", "path-refused",
-    "registry-not-written", "registry-stale", "registry-unreachable", "repair-needed", "resume-refused", "rollback",
-    "root-mismatch", "root-unknown", "sandbox-insufficient", "script-failed", "server-busy", "server-ends",
-    "source-missing", "state-damaged", "state-newer", "state-unreadable", "stopped", "system", "terminated",
-    "tests-not-run", "timed-out", "token-unknown", "undo-unfinished", "upload-conflict", "upload-invalid",
-    "upload-too-large", "upload-too-slow", "usage", "values-misfit", "variable-unknown", "work-ended",
+    "address-refused", "build-failed", "bundle-damaged", "certificate-changed", "certificate-untrusted",
+    "change-file-invalid", "column-unknown", "conformance-failed", "connection-closed", "dependency-missing",
+    "expectation-syntax", "export-running", "extra-missing", "filter-syntax", "format-unknown", "import-running",
+    "import-unfinished", "inbox-full", "internal", "key-exposed", "key-missing", "length-required",
+    "limit-exceeded", "link-broken", "not-signed", "path-refused", "registry-not-written", "registry-stale",
+    "registry-unreachable", "repair-needed", "resume-refused", "rollback", "root-mismatch", "root-unknown",
+    "sandbox-insufficient", "script-failed", "server-busy", "server-ends", "sign-in-not-agreed", "source-missing",
+    "state-damaged", "state-newer", "state-unreadable", "stopped", "system", "terminated", "tests-not-run",
+    "timed-out", "token-unknown", "undo-unfinished", "upload-conflict", "upload-invalid", "upload-too-large",
+    "upload-too-slow", "usage", "values-misfit", "variable-unknown", "work-ended",
 }  # fmt: skip
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 

@@ -30,6 +30,8 @@ from dragoman_registry.client.trees import leasing
 from dragoman_registry.ip_addresses import canonical
 from dragoman_worker.hook_types import HOOKS
 
+from .untrusted_certificates import explained
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
@@ -94,6 +96,7 @@ class LiveDriver:
         self._denials: set[tuple[str, int | None, str]] = set()
         self._nearer: NearerError | None = None
         self._via, self._via_failed = launch.via, deque[tuple[float, ViaError]](maxlen=1)
+        self._launch = launch
         self._reached, self._remembered, self._kept = reached, launch.remembered, dict(launch.remembered)
         self._make = partial(
             Worker,
@@ -244,14 +247,23 @@ class LiveDriver:
                 hint="check Host and Port, and whether the server hangs",
                 details=error.details,
             ) from error
-        except DragomanError:
+        except DragomanError as error:
             if self._nearer is None:
-                raise
+                made = await self._met(error)
+                raise made from made.__cause__
             raise _refused(self._nearer, self._profile, self._via) from self._nearer
         if server is None:
             raise DriverFaultError("the driver's connect returned nothing about the server")
         self.server, self._connected = server, True
         await self._remember()
+
+    async def _met(self, error: DragomanError) -> DragomanError:
+        """Return an error that tells which certificate the server showed, if that is what was refused."""
+        if not (isinstance(error, ConnectionFailedError) and error.details.get("certificate") == "untrusted"):
+            return error
+        from dragoman.sandbox.reach.server_certificates import meet
+
+        return explained(error, await meet(self._launch), name=self.info.name)
 
 
 def _explain(error: ConnectionFailedError, met: ViaError, info: ConnectionInfo) -> None:
@@ -261,9 +273,11 @@ def _explain(error: ConnectionFailedError, met: ViaError, info: ConnectionInfo) 
 
 
 def _refused(error: NearerError, profile: Profile, via: Via | None) -> PermissionDeniedError:
-    name, entered = shlex.quote(profile.name), [canonical(host) for host, _ in profile.endpoints]
+    name, entered = shlex.quote(profile.name), [canonical(host) for host, _ in profile.reach]
     own = error.host in entered
     field, value = ("host", profile.host) if error.host == entered[0] else ("hosts", str(profile.options.get("hosts")))
+    if error.host not in [canonical(host) for host, _ in profile.endpoints]:
+        field, value = "token-url", str(profile.options.get("token_url"))
     between = via if isinstance(via, HttpProxy) and not own and canonical(via.host) == error.host else None
     if error.now is None:
         where = "as Host" if own else "as the proxy" if between else ""

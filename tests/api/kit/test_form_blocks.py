@@ -25,6 +25,7 @@ OF_DRIVERS = {
             blocks.api_key(AuthScheme.API_KEY, help="The encoded value, or the base64 of id:api_key"),
             blocks.none(),
             blocks.bearer_token(help="A service account's token, or an access token"),
+            blocks.client_credentials(token_url=True),
             default="none",
         ),
         blocks.tls(modes=[mode for mode in SslMode if mode is not SslMode.REQUIRED]),
@@ -39,6 +40,7 @@ OF_DRIVERS = {
                 AuthScheme.BEARER,
                 help="The hosted service's key, the one the node was started with, or an OIDC access token",
             ),
+            blocks.client_credentials(token_url=True),
         ),
         blocks.tls(),
         blocks.more_hosts(),
@@ -46,13 +48,13 @@ OF_DRIVERS = {
     ),
 }
 
-METHODS = [
+METHODS: list[blocks.AuthBlock] = [
     blocks.none(),
     blocks.username_password(),
     blocks.api_key(AuthScheme.BEARER),
     blocks.bearer_token(),
     blocks.session(),
-    blocks.client_credentials(),
+    blocks.client_credentials(token_url=True),
 ]
 
 

@@ -377,7 +377,8 @@ def test_E1_E4_E5_E6_E7_the_form_asks_for_what_the_service_needs() -> None:
     assert form["host"]["default"] == "localhost"
     assert form["port"]["default"] == 9200
     labels = [choice["label"] for choice in form["auth_method"]["choices"]]
-    assert labels == ["Username & Password", "API Key", "None", "Token (bearer)"]  # the last beyond E6
+    beyond = ["Token (bearer)", "OAuth Client Credentials"]  # last, so that the numbers people type stay
+    assert labels == ["Username & Password", "API Key", "None", *beyond]
     assert form["api_key"]["visible_if"] == {"auth_method": ["api-key"]}
     assert form["skip_tls_verification"]["advanced"]
     assert form["ssl_mode"]["default"] == "disabled"

@@ -56,7 +56,8 @@ READABLE = Role("limited", (("read_collections", "Readable*"), ("read_data", "Re
 def test_the_form_has_no_database_field():
     """W3: one connection is one instance."""
     assert [*FORM] == [
-        "host", "port", "auth_method", "api_key", "ssl_mode", "skip_tls_verification", "ca_file",
+        "host", "port", "auth_method", "api_key", "token_url", "client_id", "client_secret", "scope", "ssl_mode",
+        "skip_tls_verification", "ca_file",
         "client_certificate", "hosts", "path_prefix", "headers", "secret_headers", "delete_route",
     ]  # fmt: skip
 
@@ -72,6 +73,7 @@ def test_the_methods_are_none_and_an_api_key_sent_as_bearer():
     assert MANIFEST["auth_methods"] == [
         {"value": "none", "label": "None", "scheme": "none"},
         {"value": "api-key", "label": "API Key", "scheme": "Bearer"},
+        {"value": "client-credentials", "label": "OAuth Client Credentials", "scheme": "client-credentials"},
     ]
     assert FORM["api_key"]["visible_if"] == {"auth_method": ["api-key"]}
     assert FORM["auth_method"]["default"] == "none"
@@ -97,7 +99,7 @@ def test_what_it_cannot_do_is_not_claimed():
     """W40: no SQL, no gRPC, no tunnel, no schema edits; the network is the connection's address alone."""
     assert sorted(hooks_of(Driver())) == sorted(MANIFEST["hooks"])
     assert {name for name in vars(DriverSpec) if not name.startswith("_")} - {*MANIFEST["hooks"]} == {"close"}
-    assert MANIFEST["permissions"] == ["net:connection", "secrets:connection"]
+    assert MANIFEST["permissions"] == ["net:connection", "net:sign-in", "secrets:connection"]
     assert {"raw-filter", "drop"}.isdisjoint(MANIFEST["capabilities"])
 
 

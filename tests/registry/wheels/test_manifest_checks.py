@@ -57,6 +57,8 @@ def test_every_fault_is_reported_at_once_with_its_path():
     assert {"$.form[1].label", "$.extra"} <= paths
 
 
+OAUTH: dict[str, object] = {"auth_methods": [{"value": "x", "label": "X", "scheme": "client-credentials"}]}
+
 WRONG_VALUES = [
     ({"manifest_version": 2}, "$.manifest_version"),
     ({"id": "Demo Driver"}, "$.id"),
@@ -104,6 +106,10 @@ WRONG_VALUES = [
     ({"dependencies": [{"file": "a-1-py3-none-any.whl", "sha256": "abc"}]}, "$.dependencies[0].sha256"),
     ({"excluded_surfaces": ["fridge"]}, "$.excluded_surfaces[0]"),
     ({"auth_methods": [{"value": "x", "label": "X", "scheme": "basic"}]}, "$.auth_methods"),
+    (OAUTH, "$.permissions", "'net:sign-in'", "'client-credentials'"),
+    (OAUTH, "$.form", "'token_url'", "'text'"),
+    (OAUTH, "$.form", "'client_id'", "'text'"),
+    (OAUTH, "$.form", "'client_secret'", "'secret'"),
 ]
 
 
@@ -195,7 +201,14 @@ def test_E4_E5_host_and_port_have_their_defaults():
 def test_E6_the_auth_methods_and_how_they_are_sent():
     manifest = elasticsearch()
     [field] = [field for field in manifest.form if field.name == "auth_method"]
-    assert [choice.label for choice in field.choices] == ["Username & Password", "API Key", "None", "Token (bearer)"]
+    assert [choice.label for choice in field.choices] == [
+        "Username & Password",
+        "API Key",
+        "None",
+        "Token (bearer)",
+        "OAuth Client Credentials",
+    ]
+    assert manifest.scheme("client-credentials") is AuthScheme.CLIENT_CREDENTIALS
     assert manifest.scheme("token") is AuthScheme.BEARER
     assert manifest.scheme("username-password") is AuthScheme.BASIC
     assert manifest.scheme("api-key") is AuthScheme.API_KEY
@@ -230,6 +243,7 @@ def test_secrets_of_the_elasticsearch_form_are_secret():
         "password",
         "api_key",
         "token",
+        "client_secret",
         "secret_headers",
     }
 
@@ -248,6 +262,7 @@ def test_every_hook_of_the_contract_may_be_declared():
     [
         ({"name": "hosts", "label": "H", "default": "evil.example:443"}, "cannot have a default"),
         ({"name": "cloud_id", "label": "C", "default": "x:ZXZpbA=="}, "cannot have a default"),
+        ({"name": "token_url", "label": "T", "default": "https://evil.example/"}, "cannot have a default"),
         ({"name": "hosts", "label": "H", "kind": "secret"}, "kind 'text'"),
         ({"name": "cloud_id", "label": "C", "visible_if": {"host": ["x"]}}, "always be shown"),
     ],

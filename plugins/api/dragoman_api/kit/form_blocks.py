@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 USERNAME = FormField(name="username", label="Username", required=True)
 PASSWORD = FormField(name="password", label="Password", kind=FieldKind.SECRET)
+TOKEN_URL = FormField(
+    name="token_url",
+    label="Token URL",
+    required=True,
+    help="The token endpoint, https://…: a second server that the driver then reaches, once you agree to it",
+)
 
 _MODES = {
     SslMode.DISABLED: "Disabled",
@@ -101,12 +107,20 @@ def session() -> AuthBlock:
     return AuthBlock(value="session", label="Session", fields=(USERNAME, PASSWORD))
 
 
-def client_credentials() -> AuthBlock:
-    """Return OAuth 2.0 client credentials, which the driver exchanges for a token (`sign_in.ClientCredentials`)."""
+def client_credentials(*, token_url: bool = False) -> AuthBlock:
+    """Return OAuth 2.0 client credentials.
+
+    Args:
+        token_url: The form asks for the token endpoint, a second server that a person agrees to, and `Http` gets the
+            token there; the manifest needs the permission ``net:sign-in``. Otherwise the token endpoint is on the
+            connection's own host, and the driver gets the token (`sign_in.ClientCredentials`).
+    """
     return AuthBlock(
         value="client-credentials",
         label="OAuth Client Credentials",
+        scheme=AuthScheme.CLIENT_CREDENTIALS if token_url else AuthScheme.NONE,
         fields=(
+            *((TOKEN_URL,) if token_url else ()),
             FormField(name="client_id", label="Client ID", required=True),
             FormField(name="client_secret", label="Client Secret", kind=FieldKind.SECRET, required=True),
             FormField(name="scope", label="Scope", help="Scopes to ask for, separated by spaces"),

@@ -6,22 +6,22 @@ the manifest says. The flows here exchange credentials for a token, which later 
     signed = SignedIn(http, SessionToken(path="/v3/auth/authenticate", members=("name", "password"), prefix=""))
     response = signed.check(await signed.request("GET", "/v3/members"))
 
-A token endpoint is on the connection's own host and port, because a driver's process reaches nothing else.
+Their token endpoint is on the connection's own host and port. For one that is another server, which a person enters and
+agrees to, a method has the scheme ``client-credentials`` (`form_blocks.client_credentials`): `Http` then does it all.
 """
 
 from __future__ import annotations
 
 import time
-from base64 import b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
-from urllib.parse import quote_plus, urlencode
 
 import anyio
 import msgspec
 
+from dragoman_api import _oauth
 from dragoman_api.errors import AuthenticationError, ConfigurationError, DragomanError, QueryError
 
 if TYPE_CHECKING:
@@ -31,12 +31,13 @@ if TYPE_CHECKING:
     from dragoman_api.http import Http
     from dragoman_api.http_responses import Response
 
-ANSWER_LIMIT = 2**18
+ANSWER_LIMIT = _oauth.ANSWER_LIMIT
 """Maximum size of the answer to a sign-in, in bytes."""
 
-TOKEN_LIMIT = 2**13
+TOKEN_LIMIT = _oauth.TOKEN_LIMIT
 """Maximum length of a token in characters."""
 
+_PROXY = "check Host and Port: a proxy may have answered instead of the database"
 _LOGOUT_SECONDS = 5
 _REJECTED = (400, 401, 403)  # 400 also for a wrong password: etcd, and RFC 6749 5.2
 
@@ -145,11 +146,11 @@ class ClientCredentials:
         client, secret = str(profile.options.get("client_id") or ""), profile.secrets.get("client_secret")
         if not client or not secret:
             raise ConfigurationError("Client ID or Client Secret is empty", hint="enter both")
-        pair = b64encode(f"{quote_plus(client)}:{quote_plus(secret)}".encode()).decode()
+        pair = _oauth.basic(client, secret)
         scope = str(profile.options.get("scope") or self.scope)
         return SignInRequest(
             path=own_path(self.path, profile),
-            body=urlencode({"grant_type": "client_credentials"} | ({"scope": scope} if scope else {})),
+            body=_oauth.form(scope),
             content_type="application/x-www-form-urlencoded",
             headers={"Authorization": f"Basic {pair}"},
             hidden=(pair,),
@@ -157,13 +158,10 @@ class ClientCredentials:
 
     def token(self, response: Response) -> Token:
         """Return the token of an answer."""
-        document = _document(response)
-        kind, seconds = _member(document, ("token_type",)), _member(document, ("expires_in",))
-        if not isinstance(kind, str) or kind.lower() != "bearer":
-            raise QueryError("the server answered the sign-in with a token that is not of type Bearer")
-        value = _usable(_member(document, ("access_token",)), "an access_token")
-        if not isinstance(seconds, int) or isinstance(seconds, bool) or not 0 <= seconds < 2**53:
-            seconds = None
+        try:
+            value, seconds = _oauth.read_token(response.body)
+        except ValueError as error:
+            raise QueryError(f"the server answered the sign-in with {error}", hint=_PROXY) from None
         return Token(value=value, headers={"Authorization": f"Bearer {value}"}, seconds=seconds)
 
     def end(self) -> None:
@@ -312,7 +310,7 @@ def _document(response: Response) -> object:
     except ValueError:  # the answer is not quoted: it may hold a token
         raise QueryError(
             f"the server answered the sign-in with HTTP {response.status} and no JSON",
-            hint="check Host and Port: a proxy may have answered instead of the database",
+            hint=_PROXY,
         ) from None
 
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from anyio.to_thread import run_sync
+from msgspec.structs import replace
 
 from dragoman import Reference, SavedConnection
 from dragoman_api.errors import ConfigurationError
@@ -183,8 +184,10 @@ class ConnectionRoom:
             for key in [key for key in values if values[key] is STORED and key not in secrets]:
                 values[key] = saved.values[key]
         # The page shows what is between this machine and the host; only the command line changes it.
-        via = saved.via if saved else None
-        return SavedConnection(name=asked.name, type=asked.type, values=values, via=via), secrets
+        made = SavedConnection(name=asked.name, type=asked.type, values=values)
+        if saved is not None:
+            made = replace(made, via=saved.via, pinned=saved.pinned, sign_in_at=saved.sign_in_at)
+        return made, secrets
 
 
 def _value(field: FormField, entry: FieldEntry, saved: Saved, known: Mapping[str, Reference]) -> Saved:
