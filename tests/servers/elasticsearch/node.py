@@ -19,7 +19,7 @@ from servers.processes import Process, free_ports
 from servers.rest import Rest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from servers.elasticsearch.lines import Line
@@ -42,8 +42,26 @@ class Security(Enum):
 class Node:
     """A node of one line in an empty folder."""
 
-    def __init__(self, name: str, line: Line, *, security: Security, folder: Path, options: Options) -> None:
-        """Write everything that the node reads when it starts."""
+    def __init__(
+        self,
+        name: str,
+        line: Line,
+        *,
+        security: Security,
+        folder: Path,
+        options: Options,
+        cluster: Sequence[Node] | None = None,
+    ) -> None:
+        """Write everything that the node reads when it starts.
+
+        Args:
+            name: The engine's name.
+            line: The version.
+            security: How it is protected.
+            folder: An empty folder.
+            options: How it is started.
+            cluster: The running nodes that it joins; none if others will join it; None for a node that stays alone.
+        """
         self._name = name
         self._line = line
         self._options = options
@@ -52,11 +70,16 @@ class Node:
         self._config.mkdir()
         self._tls = security is Security.TLS
         self._users = make_users() if security is not Security.NONE else {}
-        self._port, transport = free_ports(2)
+        self._port, self._transport = free_ports(2)
         scheme = "https" if self._tls else "http"
         self._url = f"{scheme}://{_HOST}:{self._port}"
         self._wrong_name_url = f"{scheme}://{_WRONG_NAME}:{self._port}" if _hosts()[1:] else None
-        settings = _settings(self._port, transport) | self._security_settings()
+        settings = _settings(self._port, self._transport) | self._security_settings()
+        if cluster is not None:
+            own = f"node-{self._transport}"
+            settings |= {"node.name": own, "discovery.type": "multi-node"}
+            settings |= {"discovery.seed_hosts": [f"{_HOST}:{node._transport}" for node in cluster]}
+            settings |= {} if cluster else {"cluster.initial_master_nodes": [own]}
         # JSON is YAML, and quotes every value the way a settings file wants it.
         text = "".join(f"{key}: {json.dumps(value)}\n" for key, value in settings.items())
         (self._config / "elasticsearch.yml").write_text(text)
