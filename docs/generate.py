@@ -113,11 +113,12 @@ def described(kind: type, name: str) -> Iterator[str]:
     yield from describe_class(name, kind, depth=2, methods=False)
     if kind.__init__.__doc__ and inspect.isfunction(kind.__init__):
         yield from ("", called(kind.__init__, name), "", *prose(kind.__init__.__doc__))
-    for method, value in vars(kind).items():
+    parts = [kind, *(base for base in kind.__mro__[1:] if base.__module__.startswith("dragoman."))]
+    for part, (method, value) in ((each, member) for each in parts for member in vars(each).items()):
         function = value.fget if isinstance(value, property) else value
         if not inspect.isfunction(function) or method.startswith("_"):
             continue
-        if inspect.unwrap(function).__qualname__ == f"{kind.__name__}.{method}":  # else it is made from another class's
+        if inspect.unwrap(function).__qualname__ == f"{part.__name__}.{method}":  # else it is made from another class's
             head = () if isinstance(value, property) else (called(function, method), "")
             yield from ("", f"### {name}.{method}", "", *head, *prose(function.__doc__))
 

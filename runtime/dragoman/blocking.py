@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dragoman_api.connections import Server
 
     from .connections.curl_commands import CurlCommands
+    from .exports.parts.split import ExportOrigin
     from .sessions.counts_and_rows import Batches, Rows
 
 P = ParamSpec("P")
@@ -318,6 +319,10 @@ class BlockingSession:
         """Return whether the driver implements a hook (`fetch_cell`, `export_rows`, …)."""
         return self._session.can(hook)
 
+    def origin(self) -> ExportOrigin:
+        """Return the server and the driver of this connection, as the workers of an export in parts compare them."""
+        return self._session.origin()
+
     objects = _waiting(Session.objects)
     describe = _waiting(Session.describe)
     compile = _waiting(Session.compile)
@@ -334,6 +339,10 @@ class BlockingSession:
     console = _waiting(Session.console)
     ping = _waiting(Session.ping)
     export = _waiting(Session.export)
+    split = _waiting(Session.split)
+    export_part = _waiting(Session.export_part)
+    hold = _waiting(Session.hold)
+    export_parts = _waiting(Session.export_parts)
     table = _waiting(Session.table)
     rows = _iterating(Session.rows, BlockingRows)
     batches = _iterating(Session.batches, BlockingBatches)

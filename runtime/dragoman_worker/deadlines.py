@@ -20,5 +20,7 @@ DEADLINES = {
     "execute_console": 600.0,
     "complete_console": 15.0,
     "export_rows": 120.0,  # between two parts
+    "split_export": 120.0,
+    "hold_snapshot": 60.0,
 }
 """Seconds by hook."""

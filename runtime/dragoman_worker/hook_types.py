@@ -10,7 +10,7 @@ from dragoman_api.columns import Description, ObjectList, ObjectsRequest
 from dragoman_api.completions import Completion, CompletionRequest
 from dragoman_api.connections import Health, Server
 from dragoman_api.console import Answer, ConsoleRequest, ConsoleText
-from dragoman_api.exports import ExportRequest
+from dragoman_api.exports import ExportRequest, ExportSplit, SnapshotHold, SplitRequest
 from dragoman_api.filters import CompiledFilter, FilterRequest
 from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest
 from dragoman_api.previews import PreviewRequest
@@ -55,6 +55,8 @@ _TYPES: dict[str, tuple[Any, Any]] = {
     "execute_console": (ConsoleRequest, Answer | None),
     "complete_console": (CompletionRequest, Completion | None),
     EXPORT: (ExportRequest, None),
+    "split_export": (SplitRequest, ExportSplit | None),
+    "hold_snapshot": (SnapshotHold, bool | None),
 }
 """The types of each hook's request and result."""
 

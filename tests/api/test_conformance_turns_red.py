@@ -797,6 +797,94 @@ class StartsAgain(MemoryDriver):
             yield part
 
 
+# shares of exports ----------------------------------------------------------------------------------------------------
+
+
+class Shares(MemoryDriver):
+    def split(self, request: Any, split: Any) -> Any:
+        return split
+
+    @hookimpl
+    async def split_export(self, request):
+        return self.split(request, await super().split_export(request))
+
+
+@breaks("test_the_shares_of_an_export_are_the_whole")
+class LosesTheLastShare(Shares):
+    def split(self, request, split):
+        return replace(split, shares=split.shares[:2])
+
+
+@breaks("test_the_shares_of_an_export_are_the_whole")
+class RepeatsAShare(Shares):
+    def split(self, request, split):
+        return replace(split, shares=[split.shares[0], *split.shares][: request.shares])
+
+
+@breaks("test_the_shares_of_an_export_are_the_whole")
+class MakesMoreSharesThanWanted(Shares):
+    @hookimpl
+    async def split_export(self, request):
+        return await super().split_export(replace(request, shares=request.shares + 1))
+
+
+@breaks("test_the_shares_of_an_export_are_the_whole")
+class SetsCheckpointsInShares(MemoryDriver):
+    @hookimpl
+    async def export_rows(self, request):
+        async for part in super().export_rows(request):
+            yield replace(part, checkpoint="1abc")
+
+
+@breaks("test_the_shares_of_a_filtered_export_are_what_the_filter_leaves")
+class SplitsWithoutTheFilter(MemoryDriver):
+    @hookimpl
+    async def export_rows(self, request):
+        whole = replace(request, filter=None, share=None) if request.share else request
+        async for part in super().export_rows(whole):
+            yield replace(part, checkpoint=None)
+
+
+@breaks("test_a_share_read_again_is_the_same")
+class TurnsTheRowsRoundEachTime(MemoryDriver):
+    turns = 0
+
+    @hookimpl
+    async def export_rows(self, request):
+        self.turns += 1
+        async for part in super().export_rows(request):
+            lines = part.data.splitlines(keepends=True)
+            yield replace(part, data=b"".join(lines[:: 1 if self.turns % 2 else -1]))
+
+
+@breaks("test_a_share_read_again_is_the_same")
+class KeepsSilentAboutTheSnapshot(Shares):
+    def split(self, request, split):
+        return replace(split, snapshot="")
+
+
+@breaks("test_a_snapshot_is_held_until_it_is_freed")
+class HoldsNothing(MemoryDriver):
+    @hookimpl
+    async def hold_snapshot(self, request):
+        return False
+
+
+@breaks("test_a_snapshot_is_held_until_it_is_freed")
+class FreesNothing(MemoryDriver):
+    @hookimpl
+    async def hold_snapshot(self, request):
+        return await super().hold_snapshot(replace(request, seconds=1))
+
+
+@breaks("test_a_share_of_another_export_is_refused")
+class TakesSharesOfOtherForms(MemoryDriver):
+    @hookimpl
+    async def export_rows(self, request):
+        async for part in super().export_rows(replace(request, share=None)):
+            yield part
+
+
 # ranges of time -------------------------------------------------------------------------------------------------------
 
 

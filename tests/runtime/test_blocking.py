@@ -75,7 +75,7 @@ def settled(threads):
     return threading.active_count() <= threads
 
 
-PUBLIC = sorted(name for name in vars(Session) if not name.startswith("_"))
+PUBLIC = sorted(name for name in dir(Session) if not name.startswith("_"))
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -61,10 +61,17 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
         "plan_change": applied,
         "apply_change": applied,
         "execute_console": lambda session: session.console("GET /books"),
+        "split_export": lambda session: session.split("books", parts=2),
+        "hold_snapshot": lambda session: session.hold(split, seconds=60),
     }
-    exports = [lambda session: session.export("books", to=tmp_path / "books.ndjson"), listed]
+    exports = [
+        lambda session: session.export("books", to=tmp_path / "books.ndjson"),
+        lambda session: session.export_part(split, number=0, to=tmp_path / "books.ndjson"),
+        listed,
+    ]
     async with make_runtime(driver, use=[veto]) as runtime, runtime.open("memory") as session:
         assert await session.count("books") == 23
+        split = await session.split("books", parts=2)
         for hook, act in [*calls.items(), *(("export_rows", act) for act in exports)]:
             veto.hook, veto.asked[:] = hook, []
             with pytest.raises(Refused, match=f"no {hook}"):

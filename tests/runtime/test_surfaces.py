@@ -40,6 +40,14 @@ async def changed(session, *changes):
     await session.apply(await session.plan(*changes))
 
 
+async def one_part(session, to):
+    await session.export_part(await session.split("books", parts=2), number=0, to=to)
+
+
+async def held(session):
+    await session.hold(await session.split("books", parts=2), seconds=60)
+
+
 SESSION = {
     "objects": ("list_objects", lambda session, _: session.objects()),
     "describe": ("describe_object", lambda session, _: session.describe("books")),
@@ -65,6 +73,10 @@ SESSION = {
     "console": ("parse_console", lambda session, _: session.console("GET /books")),
     "ping": ("ping", lambda session, _: session.ping()),
     "rows": ("export_rows", lambda session, _: every(session.rows("books"))),
+    "split": ("split_export", lambda session, _: session.split("books", parts=2)),
+    "export_part": ("export_rows", lambda session, folder: one_part(session, folder / "part.ndjson")),
+    "hold": ("hold_snapshot", lambda session, _: held(session)),
+    "export_parts": ("split_export", lambda session, folder: session.export_parts("books", to=folder / "d", parts=2)),
     "export": ("export_rows", lambda session, folder: session.export("books", to=folder / "books.ndjson")),
 }
 RUNTIME = {  # in this order, for each leaves behind what the next one needs
@@ -120,7 +132,7 @@ def sent(monkeypatch):
 def public_coroutines(kind):
     return {
         name
-        for name, value in vars(kind).items()
+        for name, value in inspect.getmembers_static(kind)
         if not name.startswith("_") and inspect.isroutine(value) and _waits(inspect.unwrap(value))
     }
 

@@ -37,7 +37,8 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         tenant: The tenant whose rows are wanted, if the object has tenants.
         revision: `Page.revision` of an earlier page, to export the rows as they were then; empty for now.
         checkpoint: The checkpoint of the last part that is safe on disk, to continue after it.
-        keep_alive: Seconds that a checkpoint should stay valid without further requests.
+        keep_alive: Seconds that a checkpoint, or the snapshot of a split export, should stay valid without requests.
+        share: One of `ExportSplit.shares`, to read no more than that share, from its beginning; None for all rows.
     """
 
     object: str
@@ -49,6 +50,11 @@ class ExportRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     revision: str = ""
     checkpoint: str | None = None
     keep_alive: int = 300
+    share: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.share is not None and self.checkpoint is not None:
+            raise ValueError("a share of an export is read from its beginning, so it has no checkpoint")
 
 
 class ExportPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,3 +73,58 @@ class ExportPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     total: int | None = None
     checkpoint: str | None = None
     notes: list[Note] = []
+
+
+MAX_SHARES = 1024
+"""The most shares of one export; Elasticsearch has no more slices of one search by default."""
+
+NO_SNAPSHOT = "no-snapshot"
+"""The code of the note that says what an export without a snapshot does not guarantee."""
+
+
+class SplitRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request to divide an export into shares that several processes read.
+
+    Attributes:
+        export: The export; neither a share nor continued.
+        shares: The wanted number of shares, 1 to `MAX_SHARES`.
+    """
+
+    export: ExportRequest
+    shares: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shares <= MAX_SHARES:
+            raise ValueError(f"an export has 1 to {MAX_SHARES:,} shares, not {self.shares:,}")
+        if self.export.share is not None or self.export.checkpoint is not None:
+            raise ValueError("a whole export is split, not a share or the rest of one")
+
+
+class ExportSplit(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An export that was divided into shares: each row is in exactly one of them.
+
+    Attributes:
+        shares: One text for each share, for `ExportRequest.share`, on any connection with the same driver to the same
+            server. At least one, at most the wanted number.
+        snapshot: What the server keeps for the shares, for `SnapshotHold.snapshot`; empty if it keeps nothing. With a
+            snapshot, a share yields the same bytes each time, whatever is written meanwhile.
+        total: The number of rows of all shares, if known.
+        notes: Remarks; without a snapshot, one of code `NO_SNAPSHOT` that says what is not guaranteed.
+    """
+
+    shares: list[str]
+    snapshot: str = ""
+    total: int | None = None
+    notes: list[Note] = []
+
+
+class SnapshotHold(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A request to keep a snapshot, or to free it.
+
+    Attributes:
+        snapshot: `ExportSplit.snapshot`.
+        seconds: How long the server keeps it from now on without requests; 0 frees it.
+    """
+
+    snapshot: str
+    seconds: int

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .connections import Health, Profile, Server
     from .console import Answer, ConsoleRequest, ConsoleText
     from .events import Event
-    from .exports import ExportPart, ExportRequest
+    from .exports import ExportPart, ExportRequest, ExportSplit, SnapshotHold, SplitRequest
     from .filters import CompiledFilter, FilterRequest
     from .grid import CellRequest, CountRequest, Page, PageRequest
     from .http import Http
@@ -354,9 +354,47 @@ class DriverSpec:
             ObjectChangedError: Before the first part: the columns changed since the filter was compiled.
             QueryError: A shard failed, or a timeout made the result partial.
 
-        *When it is called*: once per export.
+        With `request.share`, it streams the rows of that share, one after another, so that their order does not depend
+        on how long answers take. Any connection with the same driver to the same server can read a share, and read it
+        again; it sets no checkpoints, and does not free the snapshot.
+
+        *When it is called*: once per export, or per share of a split one.
         """
         yield  # type: ignore[misc]  # the colour of the spec: an async generator, not a coroutine
+
+    @hookspec(firstresult=True)
+    async def split_export(self, request: SplitRequest) -> ExportSplit | None:
+        """Divide an export into shares that several processes read, of one snapshot where the server has snapshots.
+
+        The host guarantees: `describe_object` has been called for the object; `hold_snapshot` is called for the
+        snapshot more often than every `ExportRequest.keep_alive` seconds, and in the end to free it, unless the host
+        dies or a person wants to continue later. `close` must not free it.
+
+        Args:
+            request: The export and the wanted number of shares.
+
+        Returns:
+            The shares. A server that cannot divide an export has one share, and a note says why.
+
+        Raises:
+            ObjectChangedError: The columns changed since the filter was compiled.
+            QueryError: The server refused, or answered for only a part of the rows.
+
+        *When it is called*: at the start of an export in parts.
+        """
+
+    @hookspec(firstresult=True)
+    async def hold_snapshot(self, request: SnapshotHold) -> bool | None:
+        """Keep the snapshot of a split export for some time, or free it.
+
+        Args:
+            request: The snapshot, which another connection may have opened, and the seconds; 0 frees it.
+
+        Returns:
+            Whether the server held it.
+
+        *When it is called*: while the shares of an export are read, and at its end.
+        """
 
 
 class AutomationSpec:

@@ -42,6 +42,7 @@ from dragoman_api import (
     hookimpl,
 )
 from dragoman_api.errors import ConnectionFailedError, DragomanError, ObjectChangedError, ObjectNotFoundError
+from dragoman_api.exports import SnapshotHold
 from dragoman_api.kit import retries
 from dragoman_api.kit.exchanges import carry_out, read_together, send_all
 from dragoman_api.kit.read_once import ReadOnce
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from dragoman_api.completions import Completion, CompletionRequest
+    from dragoman_api.exports import ExportSplit, SplitRequest
     from dragoman_api.previews import PreviewRequest
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
@@ -280,13 +282,18 @@ class Driver:
         """See `dragoman_api.hookspecs.DriverSpec.export_rows`."""
         from .exporting.export import ExportReader
 
-        query = await self._exported(request)
-        export = ExportReader(request, query, scrolls=not self._features.point_in_time)
+        if request.share is not None:
+            from .exporting.shares import ShareReader
+
+            export: ExportReader = ShareReader(request)
+        else:
+            query = await self._exported(request)
+            export = ExportReader(request, query, scrolls=not self._features.point_in_time)
         try:
             await self._run(export.open())
             # The open context keeps to the indices that were searched.
-            if (request.filter or request.time) and await self._exported(request) != query:
-                raise ObjectChangedError(f"the time column of '{request.object}' changed", hint="export again")
+            if request.share is None:
+                await self._check_time_column(request, query)
             readers = [self._read_slice(each) for each in export.slices]
             async with read_together(readers, beside=partial(self._renew, export)) as fetched:
                 async for page in fetched:
@@ -294,6 +301,33 @@ class Driver:
                         yield part
         finally:
             await self._free(export)
+
+    @hookimpl
+    async def split_export(self, request: SplitRequest) -> ExportSplit:
+        """See `dragoman_api.hookspecs.DriverSpec.split_export`."""
+        from .exporting import shares
+
+        query = await self._exported(request.export)
+        made = await self._run(shares.split(request, query, scrolls=not self._features.point_in_time))
+        try:
+            await self._check_time_column(request.export, query)
+        except DragomanError:
+            if made.snapshot:
+                await self.hold_snapshot(SnapshotHold(snapshot=made.snapshot, seconds=0))
+            raise
+        return made
+
+    @hookimpl
+    async def hold_snapshot(self, request: SnapshotHold) -> bool:
+        """See `dragoman_api.hookspecs.DriverSpec.hold_snapshot`."""
+        from .exporting import shares
+
+        return await self._run(shares.hold(request))
+
+    async def _check_time_column(self, request: ExportRequest, query: Raw) -> None:
+        """Raise ObjectChangedError if the time column of a query changed since the query was made."""
+        if (request.filter or request.time) and await self._exported(request) != query:
+            raise ObjectChangedError(f"the time column of '{request.object}' changed", hint="export again")
 
     async def _exported(self, request: ExportRequest) -> Raw:
         """Return the query of an export, for the columns as the server has them now."""

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 
     from dragoman_api.completions import Completion, CompletionRequest
+    from dragoman_api.exports import ExportSplit, SplitRequest
     from dragoman_api.previews import PreviewRequest
     from dragoman_api.replies import Reply
     from dragoman_api.summaries import ColumnSummary, SummaryRequest
@@ -213,6 +214,18 @@ class Driver:
             async with read_together([self._read_range(export, span) for span in export.ranges]) as pieces:
                 async for piece in pieces:
                     yield export.part(piece)
+
+    @hookimpl
+    async def split_export(self, request: SplitRequest) -> ExportSplit:
+        """See `dragoman_api.hookspecs.DriverSpec.split_export`."""
+        from .exporting import shares
+        from .exporting.export import ExportReader
+
+        asked = request.export
+        export = ExportReader(asked, await self._views.check(asked.object, asked.filter))
+        async with self._naming_tenants(asked, export.view):
+            await self._run(export.count())
+        return shares.split(request, export.total)
 
     async def _read_range(self, export: ExportReader, span: IdRange) -> AsyncGenerator[Piece, None]:
         ends = False

@@ -13,6 +13,7 @@ import click
 from .advice import command
 from .command_files import command_file
 from .common_arguments import CONNECTION, OBJECT
+from .export_parts import export_in_parts, in_parts
 from .global_options import Command
 from .opening import opens
 from .option_values import parse_time
@@ -73,6 +74,7 @@ def _beside(file: Path) -> tuple[Path, ...]:
 @NOW
 @click.option("--resume", is_flag=True, help="Continue an interrupted export of the same rows to FILE.")
 @click.option("--keep-alive", metavar="TIME", help="How long an interrupted export can be resumed: 90s, 30m, 2h.")
+@in_parts
 @click.option("--no-manifest", is_flag=True, help="Write no FILE.manifest.json.")
 @queried
 @opens
@@ -80,7 +82,7 @@ async def export(
     options: Options, session: Session, *, object: str, filters: tuple[str, ...], raw: tuple[str, ...], match: str,
     output: str | None, format: str | None, compress: str | None, columns: str | None, tenant: str | None,
     revision: str, span: Span, now: str | None, resume: bool, keep_alive: str | None, no_manifest: bool,
-    strict: bool,
+    strict: bool, parts: int | None, cluster: str | None, workers: int | None, insecure_cluster: bool,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
     from .filters import parse_rows
@@ -88,6 +90,15 @@ async def export(
     if options.reserved and not output:
         raise click.UsageError("--events - reserves stdout; name a file for the export: -o FILE")
     rows = parse_rows(filters, raw)
+    if parts is not None or cluster is not None:
+        await export_in_parts(
+            options, session, object, output=output, parts=parts, cluster=cluster, workers=workers,
+            insecure_cluster=insecure_cluster, manifest=not no_manifest, format=format or "documents",
+            compress=compress, filters=rows, match=match, columns=parse_names(columns), tenant=tenant,
+            revision=revision, span=span, resume=resume, keep_alive=parse_time(keep_alive, option="--keep-alive"),
+            escape_formulas=options.escape_formulas,
+        )  # fmt: skip
+        return
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)
     async with _resumable(options, Path(output) if output else None):
         result = await session.export(

@@ -21,7 +21,7 @@ from dragoman_api.errors import (
     UnsupportedOperationError,
     tree,
 )
-from dragoman_api.exports import ExportPart
+from dragoman_api.exports import ExportPart, ExportSplit
 from dragoman_api.filters import CompiledFilter
 from dragoman_api.grid import Page
 from dragoman_api.summaries import ColumnSummary
@@ -54,12 +54,13 @@ RESERVED = frozenset(kind.code for kind in tree(DragomanError) if kind not in CR
     "change-file-invalid", "column-unknown", "conformance-failed", "connection-closed", "dependency-missing",
     "expectation-syntax", "export-running", "extra-missing", "filter-syntax", "format-unknown", "import-running",
     "import-unfinished", "inbox-full", "internal", "key-exposed", "key-missing", "length-required",
-    "limit-exceeded", "link-broken", "not-signed", "path-refused", "registry-not-written", "registry-stale",
-    "registry-unreachable", "repair-needed", "resume-refused", "rollback", "root-mismatch", "root-unknown",
-    "sandbox-insufficient", "script-failed", "server-busy", "server-ends", "sign-in-not-agreed", "source-missing",
-    "state-damaged", "state-newer", "state-unreadable", "stopped", "system", "terminated", "tests-not-run",
-    "timed-out", "token-unknown", "undo-unfinished", "upload-conflict", "upload-invalid", "upload-too-large",
-    "upload-too-slow", "usage", "values-misfit", "variable-unknown", "work-ended",
+    "limit-exceeded", "link-broken", "not-signed", "parts-differ", "path-refused", "registry-not-written",
+    "registry-stale", "registry-unreachable", "repair-needed", "resume-refused", "rollback", "root-mismatch",
+    "root-unknown", "sandbox-insufficient", "script-failed", "server-busy", "server-ends", "sign-in-not-agreed",
+    "snapshot-lost", "source-missing", "state-damaged", "state-newer", "state-unreadable", "stopped", "system",
+    "target-occupied", "terminated", "tests-not-run", "timed-out", "token-unknown", "undo-unfinished",
+    "upload-conflict", "upload-invalid", "upload-too-large", "upload-too-slow", "usage", "values-misfit",
+    "variable-unknown", "work-ended", "worker-differs", "worker-failed",
 }  # fmt: skip
 """Codes reserved for the host, because scripts and exit codes depend on them."""
 
@@ -101,7 +102,7 @@ def received(value: S, clean: Clean, mask: Clean = str) -> S:
     match made:
         case Page() if made.notes:
             made = replace(made, notes=_notes(made.notes, clean))
-        case Description() | ExportPart() | ObjectList() | Plan() if made.notes:
+        case Description() | ExportPart() | ExportSplit() | ObjectList() | Plan() if made.notes:
             made = replace(made, notes=_notes(made.notes, clean))
         case Answer():
             made = _answer(made, clean, mask)

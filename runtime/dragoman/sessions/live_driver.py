@@ -142,6 +142,11 @@ class LiveDriver:
         return worker is not None and not worker.ended.is_set()
 
     @property
+    def endpoints(self) -> list[tuple[str, int]]:
+        """Every host and port that the connection may reach."""
+        return self._profile.endpoints
+
+    @property
     def sandbox(self) -> str:
         """The level at which the driver is confined, and what is missing from full."""
         return str(self._worker.report) if self._worker else "none"

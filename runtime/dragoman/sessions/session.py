@@ -30,6 +30,7 @@ from .driver_calls import Calls
 from .object_lists import matching, whole_level
 from .prepared_reads import Preparation, Scope, until_unchanged
 from .result_checks import check_position, check_summary, inside, within
+from .split_session import SplitSession
 from .time_spans import DEFAULT, whole_now
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from .time_spans import Span
 
 
-class Session:
+class Session(SplitSession):
     """An open connection.
 
     Made by `dragoman.open` and `Runtime.open`. Every method raises DragomanError and nothing else: among them

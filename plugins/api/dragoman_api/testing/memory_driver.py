@@ -24,7 +24,7 @@ from dragoman_api.errors import (
     RowNotFoundError,
     UnsupportedOperationError,
 )
-from dragoman_api.exports import ExportForm, ExportPart
+from dragoman_api.exports import ExportForm, ExportPart, ExportSplit
 from dragoman_api.filters import CompiledFilter, Explanation, FilterRequest, RawQuery
 from dragoman_api.grid import Page, RowKey, text_id
 from dragoman_api.hookspecs import hookimpl
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from dragoman_api.completions import CompletionRequest
     from dragoman_api.connections import Profile
     from dragoman_api.console import ConsoleText
-    from dragoman_api.exports import ExportRequest
+    from dragoman_api.exports import ExportRequest, SnapshotHold, SplitRequest
     from dragoman_api.grid import CellRequest, CountRequest, PageRequest
     from dragoman_api.http import Http
     from dragoman_api.previews import PreviewRequest
@@ -362,6 +362,12 @@ class MemoryDriver:
             }
             first = cursors.unseal(request.checkpoint, query, int, **more)
         rows = self._rows(request, request.revision)
+        if request.share is not None:
+            more = {"what": "share", "code": "export-not-resumable", "hint": "split the export again"}
+            revision, number, of = cursors.unseal(request.share, query, tuple[str, int, int], **more)
+            if revision not in self.server.held:
+                raise QueryError("the server no longer holds the snapshot", code="context-lost", hint="export again")
+            rows = self._rows(request, revision)[number::of]
         for at in range(first, len(rows), self._part_rows):
             part = rows[at : at + self._part_rows]
             stored = [{name: value for name, value in each["row"].items() if name != _KEY} for each in part]
@@ -370,7 +376,27 @@ class MemoryDriver:
                 for each, row in zip(part, stored, strict=True)
             ]
             data = "".join(f"{as_json(line)}\n" for line in lines).encode()
-            yield ExportPart(data=data, rows=len(part), total=len(rows), checkpoint=cursors.seal(query, at + len(part)))
+            checkpoint = cursors.seal(query, at + len(part)) if request.share is None else None
+            yield ExportPart(data=data, rows=len(part), total=len(rows), checkpoint=checkpoint)
+
+    @hookimpl
+    async def split_export(self, request: SplitRequest) -> ExportSplit:
+        """Hold the present revision, or the wanted one; each share has every so many rows of it."""
+        export = request.export
+        revision = export.revision or str(self.server.revision)
+        rows = len(self._rows(export, revision))
+        of, query = max(1, min(request.shares, rows)), cursors.query_of(export)
+        self.server.held.add(revision)
+        shares = [cursors.seal(query, [revision, number, of]) for number in range(of)]
+        return ExportSplit(shares=shares, snapshot=revision, total=rows)
+
+    @hookimpl
+    async def hold_snapshot(self, request: SnapshotHold) -> bool:
+        """Say whether the server holds the revision, and forget it if no time is wanted."""
+        held = request.snapshot in self.server.held
+        if not request.seconds:
+            self.server.held.discard(request.snapshot)
+        return held
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class MemoryServer:
         objects: Rows by object and id.
         log: The requests that it received.
         revision: The number of changes so far.
+        held: Revisions that exports in parts hold.
     """
 
     kinds: Mapping[str, ColumnKind] = field(
@@ -56,6 +57,7 @@ class MemoryServer:
     )
     log: list[HttpRequest] = field(default_factory=list)
     revision: int = 0
+    held: set[str] = field(default_factory=set)
     _past: dict[int, MemoryServer] = field(default_factory=dict)
     _seq: dict[tuple[str, str], int] = field(default_factory=dict)
     _next: int = 1

@@ -19,10 +19,10 @@ from dragoman_elasticsearch.search import SearchAnswer, mended, search
 from dragoman_elasticsearch.search_contexts import close_context, open_context
 from dragoman_elasticsearch.search_hits import Hit
 
-from .slices import DOCUMENTS, NOTHING, ROWS, Bookmark, ExportQuery, Slice, slice_count
+from .slices import DOCUMENTS, NO_SHARE, NOTHING, ROWS, Bookmark, ExportQuery, Slice, slice_count
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dragoman_api import ExportRequest
 
@@ -85,6 +85,16 @@ class ExportReader:
         self.slices: list[Slice] = []
 
     @property
+    def pit(self) -> str:
+        """The id of the point in time; empty before it is open, and for scrolls."""
+        return self._source.pit
+
+    @property
+    def total(self) -> int:
+        """The number of rows that were counted at the start."""
+        return self._total
+
+    @property
     def finished(self) -> bool:
         """Whether all slices have been read to their ends."""
         return all(mark is True for mark in self._marks)
@@ -140,9 +150,9 @@ class ExportReader:
         waiting = self._request.keep_alive and (self._rows and not self.finished)
         return close_context(self._source.pit) if self._source.pit and not waiting else None
 
-    def _count(self) -> Exchange[tuple[int, int]]:
+    def _count(self, share: Mapping[str, object] = NO_SHARE) -> Exchange[tuple[int, int]]:
         source = self._source
-        body: dict[str, object] = {"size": 1, "query": source.query, "track_total_hits": True}
+        body: dict[str, object] = {"size": 1, "query": source.query, "track_total_hits": True, **share}
         where = f"/{target(source.name)}" if self._scrolls else ""
         if not self._scrolls:
             body["pit"] = {"id": source.pit, "keep_alive": source.hold}

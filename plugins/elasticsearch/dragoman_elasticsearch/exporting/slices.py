@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +33,9 @@ Bookmark = tuple[int, int]
 _SORT = [{"_doc": {"order": "asc"}}, {"_shard_doc": {"order": "asc"}}]
 _FIRST, _MOST = 1_000, 10_000  # rows of one request
 NOTHING = Raw()
+NO_SHARE: Mapping[str, Any] = {}
+"""What a search of all slices has in place of `Slice.share`."""
+
 _mark = Decoder(Bookmark)
 
 
@@ -173,7 +176,8 @@ class Slice:
             "pit": {"id": source.pit, "keep_alive": source.hold},
             "sort": _SORT,
             "track_total_hits": False,
-        } | self._share()
+            **self.share(),
+        }
         if self.mark:
             body["search_after"] = self.mark
         return (yield from search("/_search?allow_partial_search_results=false", body, source.decoder))
@@ -183,12 +187,13 @@ class Slice:
         if self.scroll:
             body: dict[str, Any] = {"scroll": source.hold, "scroll_id": self.scroll}
             return (yield from search("/_search/scroll", body, source.decoder))
-        body = {"size": size, "query": source.query, "sort": ["_doc"], "track_total_hits": True} | self._share()
+        body = {"size": size, "query": source.query, "sort": ["_doc"], "track_total_hits": True, **self.share()}
         where = f"/{target(source.name)}/_search?scroll={source.hold}&allow_partial_search_results=false"
         return (yield from search(where, body, source.decoder))
 
-    def _share(self) -> dict[str, Any]:
-        return {"slice": {"id": self.number, "max": self.of}} if self.of > 1 else {}
+    def share(self) -> Mapping[str, Any]:
+        """Return what limits a search to the slice."""
+        return {"slice": {"id": self.number, "max": self.of}} if self.of > 1 else NO_SHARE
 
     def _again(self, error: DragomanError, asked: int) -> float:
         """Decide by the error whether to retry: with fewer rows, later, or not at all."""

@@ -25,6 +25,8 @@ from dragoman_weaviate.graphql import Where
 from dragoman_weaviate.grid.filters import where_of
 from dragoman_weaviate.http_requests import Exchange, ask, get
 
+from . import shares
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -149,7 +151,7 @@ class ExportReader:
         view: The collection.
         tenant: The tenant.
         where: The filter.
-        total: The number of rows, if they could be counted.
+        total: The number of rows of the whole export, if they could be counted.
     """
 
     request: ExportRequest
@@ -170,9 +172,11 @@ class ExportReader:
         if not self.view.features.cursor:
             raise QueryError("servers below 1.18 have no cursor, so an export would stop at the window")
         size = _FIRST if self.where is None else _MOST  # a search evaluates its filter for every page
-        bounds = [f"{at * 256 // _RANGES - 1:02x}ffffff-ffff-ffff-ffff-ffffffffffff" for at in range(1, _RANGES)]
-        ranges = list(zip(["", *bounds], [*bounds, ""], strict=True))
-        if self.request.checkpoint is not None:
+        ranges = shares.ranges_of_ids(_RANGES)
+        if self.request.share is not None:
+            share = shares.read(self.request)
+            ranges, self.total = [(share.after, share.last)], share.total
+        elif self.request.checkpoint is not None:
             query, hint = cursors.query_of(self.request), "export again, without the checkpoint"
             text, code = self.request.checkpoint, "export-not-resumable"
             ranges = cursors.unseal(text, query, _Position, what="checkpoint", code=code, hint=hint)
@@ -184,11 +188,12 @@ class ExportReader:
         return "vector" in (self.request.columns or ())
 
     def count(self) -> Exchange[None]:
-        """Count the rows; without GraphQL the number stays unknown."""
-        try:
-            self.total = yield from graphql.count_of(self.view, self.where, self.tenant)
-        except DragomanError:
-            self.total = None
+        """Count the rows; without GraphQL the number stays unknown, and that of a share is not needed."""
+        if self.request.share is None:
+            try:
+                self.total = yield from graphql.count_of(self.view, self.where, self.tenant)
+            except DragomanError:
+                self.total = None
         if self.where is not None and self.total:
             for span in self.ranges:
                 span.gap = _ALL // self.total
@@ -229,6 +234,8 @@ class ExportReader:
 
     def part(self, piece: Piece) -> ExportPart:
         """Build a part of the export; its checkpoint says where each range continues."""
+        if self.request.share is not None:  # its own number of rows is unknown
+            return ExportPart(data=piece.data, rows=piece.rows)
         piece.span.told, piece.span.ended = piece.last, piece.ends
         position: _Position = [(span.told, span.bound) for span in self.ranges if not span.ended]
         checkpoint = cursors.seal(cursors.query_of(self.request), position)

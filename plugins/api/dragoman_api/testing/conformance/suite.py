@@ -12,6 +12,7 @@ from .exports import ExportConformance
 from .filters import FilterConformance
 from .grid import GridConformance
 from .objects import ObjectConformance
+from .shares import ShareConformance
 from .summaries import SummaryConformance
 from .times import TimeConformance
 
@@ -41,6 +42,7 @@ class DriverConformance(
     ChangeConformance,
     ConsoleConformance,
     ExportConformance,
+    ShareConformance,
     SummaryConformance,
 ):
     """Tests of what every driver promises; tests of missing hooks are skipped.

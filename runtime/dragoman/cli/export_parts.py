@@ -1,0 +1,93 @@
+"""Exports in parts: what `export --parts` does."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .output import say_notes, write_json
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from dragoman.exports.parts.coordinator import Runner
+    from dragoman.sessions.session import Session
+
+    from .options import Options
+
+_FINAL = (
+    "export-running", "limit-exceeded", "parts-differ", "context-lost", "resume-refused", "snapshot-lost",
+    "target-occupied",
+)  # fmt: skip
+"""Codes of errors that resuming would meet again."""
+
+_CLEANUP_SECONDS = 8  # less than the time after which a command is interrupted again
+
+
+def in_parts(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of exports in parts."""
+    for option in (
+        click.option("--insecure-cluster", is_flag=True, help="Accept the address of a cluster without encryption."),
+        click.option("--workers", type=click.IntRange(1, 1024), help="Processes of a local cluster."),
+        click.option("--cluster", metavar="ADDRESS|local", help="Let a Dask cluster export the parts."),
+        click.option("--parts", type=click.IntRange(1, 1024), metavar="N",
+                     help="Export so many parts, each a file of the folder FILE."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+async def export_in_parts(
+    options: Options, session: Session, object: str, *, output: str | None, parts: int | None,
+    cluster: str | None, workers: int | None, insecure_cluster: bool, manifest: bool, **arguments: Any,
+) -> None:  # fmt: skip
+    """Export in parts, here or on a cluster, and print the manifest with --json."""
+    if parts is None:
+        raise click.UsageError("--cluster exports parts; say how many: --parts 64")
+    if not output:
+        raise click.UsageError("an export in parts needs a folder: -o FOLDER")
+    if not manifest:
+        raise click.UsageError("an export in parts always has a manifest: omit --no-manifest")
+    runner: Runner | None = None
+    if cluster is not None:
+        from dragoman.dask import on_cluster
+
+        home = Path(options.home) if options.home else None
+        runner = on_cluster(cluster, workers=workers, insecure=insecure_cluster, home=home)
+    elif workers is not None or insecure_cluster:
+        raise click.UsageError("--workers and --insecure-cluster belong to --cluster")
+    async with _unfinished(options, session, Path(output)):
+        result = await session.export_parts(object, to=Path(output), parts=parts, runner=runner, **arguments)
+    say_notes(result.notes)
+    if options.json:
+        write_json(result)
+
+
+@asynccontextmanager
+async def _unfinished(options: Options, session: Session, folder: Path) -> AsyncIterator[None]:
+    """Name the command that continues a failed export, and clean up after an interrupted one."""
+    import anyio
+
+    from dragoman.exports.parts.folder import unfinished
+    from dragoman.sessions.split_exports import abandon
+    from dragoman_api.errors import DragomanError
+
+    try:
+        yield
+    except anyio.get_cancelled_exc_class():
+        # The driver ended with the command, so another one frees what the server holds.
+        with anyio.move_on_after(_CLEANUP_SECONDS, shield=True), suppress(DragomanError):
+            if await anyio.to_thread.run_sync(unfinished, folder):
+                async with options.runtime(asks=False) as runtime, runtime.open(session.name) as another:
+                    await abandon(folder, partial(another.hold, seconds=0))
+        raise
+    except DragomanError as error:
+        if error.code not in _FINAL and await anyio.to_thread.run_sync(unfinished, folder):
+            words = ["dragoman", *options.words, *(["--resume"] if "--resume" not in options.words else [])]
+            error.advise(shlex.join(words))
+        raise

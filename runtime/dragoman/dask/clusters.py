@@ -1,0 +1,105 @@
+"""Clusters: a local one that only this process can use, or an existing one by its address."""
+
+from __future__ import annotations
+
+import logging
+import os
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from dragoman_api.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+LOCAL = "local"
+"""The address that stands for a cluster on this machine, which ends with the export."""
+
+CONNECT_SECONDS = 15
+CLOSE_SECONDS = 10
+
+
+def check_address(address: str, *, insecure: bool) -> None:
+    """Refuse an address that is not encrypted, unless insisted on.
+
+    Raises:
+        ConfigurationError: Anybody on the way could read the rows and run code on the workers, or Dask is missing.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("distributed") is None:
+        raise ConfigurationError("this needs the package distributed", hint="pip install 'dragoman[dask]'")
+    if address == LOCAL or address.startswith("tls://"):
+        return
+    if not insecure or "://" not in address:
+        raise ConfigurationError(
+            f"{address!r} is not the address of an encrypted Dask scheduler",
+            hint="use local or tls://HOST:PORT; --insecure-cluster accepts tcp:// in a network that you trust: whoever "
+            "reaches an open scheduler runs code on its workers",
+        )
+
+
+@asynccontextmanager
+async def client_of(address: str, *, workers: int | None = None, insecure: bool = False) -> AsyncIterator[Any]:
+    """Connect to a cluster, or start a local one.
+
+    A local cluster listens on the loopback with certificates that exist only in its processes, and has no dashboard. An
+    existing one takes its certificates from the configuration of Dask (`distributed.comm.tls`).
+
+    Args:
+        address: `LOCAL`, or a scheduler's address.
+        workers: Processes of a local cluster; by default one for each core.
+        insecure: Accept an address that is not encrypted.
+
+    Yields:
+        The `distributed.Client` in the loop of the caller.
+
+    Raises:
+        ConfigurationError: The address is refused, or no scheduler answers there.
+    """
+    check_address(address, insecure=insecure)
+    import dask
+    from distributed import Client, LocalCluster, Security
+
+    if address != LOCAL:
+        try:
+            client = await Client(address, asynchronous=True, timeout=CONNECT_SECONDS)
+        except (OSError, TimeoutError, ValueError, TypeError) as error:
+            hint = "check the address, and the certificates in the configuration of Dask (distributed.comm.tls)"
+            raise ConfigurationError(f"no Dask scheduler answers at {address}: {error}", hint=hint) from error
+        try:
+            yield client
+        finally:
+            await _closed(client)
+        return
+    security = Security.temporary()
+    with dask.config.set({"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}):
+        cluster = await LocalCluster(
+            n_workers=workers or os.cpu_count() or 1,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            protocol="tls://",
+            security=security,
+            dashboard_address=None,
+            # Dask starts a server for HTTP in any case: here it has no pages, and a port that is free.
+            scheduler_kwargs={"dashboard": False, "dashboard_address": "127.0.0.1:0"},
+            silence_logs=logging.ERROR,
+            asynchronous=True,
+        )
+        try:
+            client = await Client(cluster, asynchronous=True, security=security)
+            try:
+                yield client
+            finally:
+                await _closed(client)
+        finally:
+            await _closed(cluster)
+
+
+async def _closed(thing: Any) -> None:
+    """Close a client or a cluster, also after a cancellation."""
+    with anyio.move_on_after(CLOSE_SECONDS, shield=True), suppress(Exception):  # its other end may be gone
+        await thing.close()

@@ -1,0 +1,212 @@
+"""Running the parts of an export on a Dask cluster."""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+from anyio.to_thread import run_sync
+
+from dragoman.blocking import connect
+from dragoman.sessions.time_spans import DEFAULT
+from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
+
+from . import workers as tasks
+from .clusters import LOCAL, check_address, client_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence
+
+    from dragoman.exports.parts.coordinator import Runner
+    from dragoman.exports.parts.split import PartResult, PartsResult, Split
+    from dragoman.sessions.time_spans import Span
+    from dragoman_api.filters import Filter, RawQuery
+
+STOP_SECONDS = 10
+"""How long the workers may take to end their tasks after a cancellation."""
+
+
+def on_cluster(
+    address: str = LOCAL, *, workers: int | None = None, insecure: bool = False, home: Path | None = None
+) -> Runner:
+    """Return a runner of parts for `Session.export_parts`, on a Dask cluster.
+
+    Before any part starts, every worker opens the connection of the same name from its own home, and compares server,
+    hosts and driver with those of this process. The files are written by the workers, so all of them must have the
+    target folder under the same path.
+
+    Args:
+        address: ``local`` for a cluster on this machine that ends with the export, or ``tls://HOST:PORT``.
+        workers: Processes of a local cluster; by default one for each core.
+        insecure: Accept an address that is not encrypted.
+        home: The home of local workers, as for Runtime; workers of an existing cluster always have their own.
+
+    Raises:
+        ConfigurationError: The address is refused, or ``dragoman[dask]`` is not installed.
+    """
+    check_address(address, insecure=insecure)
+    of_workers = str(home) if home is not None and address == LOCAL else ""
+
+    @asynccontextmanager
+    async def run(
+        split: Split, numbers: Sequence[int], folder: Path, progressed: Callable[[int, int, int], None]
+    ) -> AsyncIterator[AsyncIterator[tuple[int, PartResult]]]:
+        shared = await anyio.Path(folder).absolute()
+        async with client_of(address, workers=workers, insecure=insecure) as client:
+            connection, futures = split.origin.connection, dict[Any, int]()
+            try:
+                await _compare(client, split, of_workers)
+                key = secrets.token_hex(8)
+                for number in numbers:
+                    one = msgspec.structs.replace(split, shares=[split.shares[number]])
+                    future = client.submit(
+                        tasks.export_part,
+                        msgspec.json.encode(one),
+                        str(shared / split.file(number)),
+                        of_workers,
+                        key=f"dragoman-{key}-{number}",
+                        pure=False,
+                    )
+                    futures[future] = number
+                yield _parts(futures, folder)
+            finally:
+                # The scheduler may be gone.
+                with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(Exception):
+                    await client.cancel(list(futures))
+                    await client.run(tasks.stop, connection, of_workers, on_error="ignore")
+
+    return run
+
+
+async def _compare(client: Any, split: Split, home: str) -> None:
+    """Let every worker compare its connection with that of the export.
+
+    Raises:
+        ConfigurationError: There is no worker, or one differs or lacks the connection; the message names it.
+    """
+    addresses = list((await client.scheduler.identity(n_workers=-1))["workers"])
+    if not addresses:
+        hint = "start one: dask worker tls://HOST:PORT"
+        raise ConfigurationError("the cluster has no worker", hint=hint, code="worker-differs")
+    plan = msgspec.json.encode(msgspec.structs.replace(split, shares=[]))
+    asked = {
+        address: client.submit(tasks.compare, plan, home, workers=[address], allow_other_workers=False, pure=False)
+        for address in addresses
+    }
+    for address, future in asked.items():
+        if (done := await _done(future)).code:
+            hint = done.hint or "give every worker the same connection and the same plugins.lock"
+            raise ConfigurationError(f"worker {address}: {done.message}", hint=hint, code="worker-differs")
+
+
+async def _parts(futures: dict[Any, int], folder: Path) -> AsyncIterator[tuple[int, PartResult]]:
+    from distributed import as_completed
+
+    async for future in as_completed(list(futures)):
+        done = await _done(future)
+        if done.part is None:
+            raise ExportError(f"part {futures[future]:,}: {done.message}", hint=done.hint, code=done.code)
+        await run_sync(_check, folder / done.part.file, done.part)
+        yield futures[future], done.part
+
+
+async def _done(future: Any) -> tasks.TaskEnd:
+    """Return the end of a task.
+
+    Raises:
+        ExportError: The worker died several times, or its environment cannot run the task (code ``worker-failed``).
+    """
+    try:
+        return msgspec.json.decode(await future, type=tasks.TaskEnd)
+    except DragomanError:
+        raise
+    except Exception as error:
+        reason = f"a worker could not run a part: {type(error).__name__}: {error}"
+        hint = "look at the log of the worker; every worker needs the same version of dragoman and enough memory"
+        raise ExportError(reason, hint=hint, code="worker-failed") from error
+
+
+def _check(path: Path, part: PartResult) -> None:
+    """Raise ExportError if the file of a part is not here as the worker wrote it."""
+    try:
+        size = path.stat().st_size
+    except OSError:
+        size = -1
+    if size != part.bytes:
+        found = f"has {size:,} bytes instead of {part.bytes:,}" if size >= 0 else "is not here"
+        hint = "export into a folder that this machine and all workers have under the same path"
+        raise ExportError(f"{path} {found}, although a worker has written it", hint=hint, code="parts-differ")
+
+
+def export(
+    connection: str,
+    object: str,  # noqa: A002 - the design's word
+    *,
+    to: Path | str,
+    parts: int,
+    cluster: str = LOCAL,
+    workers: int | None = None,
+    insecure: bool = False,
+    home: Path | None = None,
+    format: str = "documents",  # noqa: A002
+    compress: str | None = None,
+    filters: Sequence[Filter | RawQuery] = (),
+    match: str = "all",
+    columns: Sequence[str] | None = None,
+    tenant: str | None = None,
+    revision: str = "",
+    span: Span = DEFAULT,
+    keep_alive: int | None = None,
+    resume: bool = False,
+) -> PartsResult:
+    """Export an object in parts on a Dask cluster, for code without ``async``; see `Session.export_parts`.
+
+    Args:
+        connection: The connection's name, here and on every worker.
+        object: The object's name.
+        to: The folder, which this machine and all workers have under the same path.
+        parts: The wanted number of parts, better several for each worker.
+        cluster: As for `on_cluster`.
+        workers: As for `on_cluster`.
+        insecure: As for `on_cluster`.
+        home: As for Runtime.
+        format: As for `Session.export_parts`.
+        compress: As for `Session.export_parts`.
+        filters: As for `Session.export_parts`.
+        match: As for `Session.export_parts`.
+        columns: As for `Session.export_parts`.
+        tenant: As for `Session.export_parts`.
+        revision: As for `Session.export_parts`.
+        span: As for `Session.export_parts`.
+        keep_alive: As for `Session.export_parts`.
+        resume: As for `Session.export_parts`.
+
+    Returns:
+        The content of the manifest.
+
+    Raises:
+        DragomanError: As for `Session.export_parts`; a worker lacks the connection or differs (``worker-differs``), or
+            could not run a part (``worker-failed``).
+    """
+    runner = on_cluster(cluster, workers=workers, insecure=insecure, home=home)
+    with connect(connection, home=home) as session:
+        return session.export_parts(
+            object,
+            to=Path(to),
+            parts=parts,
+            format=format,
+            compress=compress,
+            filters=filters,
+            match=match,
+            columns=columns,
+            tenant=tenant,
+            revision=revision,
+            span=span,
+            keep_alive=keep_alive,
+            resume=resume,
+            runner=runner,
+        )

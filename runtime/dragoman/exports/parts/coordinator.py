@@ -1,0 +1,200 @@
+"""The coordinator of an export in parts: it keeps the snapshot, counts what is done, and writes the manifest last."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import anyio
+import msgspec
+from anyio.to_thread import run_sync
+
+from dragoman.background import background
+from dragoman.exports.driver_notes import add_notes
+from dragoman.installed_versions import installed_version
+from dragoman_api import events
+from dragoman_api.columns import Note
+from dragoman_api.errors import DragomanError, ExportError
+
+from .split import PartsResult
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from dragoman_api.events import Event
+
+    from .folder import PartsFolder
+    from .split import PartResult, Split
+
+FREE_SECONDS = 5
+"""How long it may take to free a snapshot."""
+
+RENEWALS = 3
+"""How often a snapshot is renewed within the time that the server keeps it."""
+
+
+class Runner(Protocol):
+    """Runs parts of an export: here, or on a cluster."""
+
+    def __call__(
+        self, split: Split, numbers: Sequence[int], folder: Path, progressed: Callable[[int, int, int], None]
+    ) -> AbstractAsyncContextManager[AsyncIterator[tuple[int, PartResult]]]:
+        """Run parts, and yield each that is complete with its number; leaving the context cancels the others.
+
+        Args:
+            split: The export.
+            numbers: The numbers of the wanted parts.
+            folder: The folder of their files.
+            progressed: Called with a part's number and its rows and bytes so far.
+        """
+
+
+class Coordinator:
+    """One export in parts, from the split to the manifest; single use."""
+
+    def __init__(
+        self, folder: PartsFolder, *, hold: Callable[[Split, int], Awaitable[bool]], emit: Callable[[Event], None]
+    ) -> None:
+        """Begin.
+
+        Args:
+            folder: Its folder, open.
+            hold: Keeps the snapshot for so many seconds from now on, or frees it (0); returns whether it was held.
+            emit: Receives events.
+        """
+        self._folder, self._hold, self._emit = folder, hold, emit
+        self._began = time.perf_counter()
+        self._progress: dict[int, tuple[int, int]] = {}
+        self._total: int | None = None
+        self._about: dict[str, Any] = {}
+        self._lost: DragomanError | None = None
+
+    async def run(self, split: Split, runner: Runner, *, resumed: bool) -> PartsResult:
+        """Run the parts that are missing, and write the manifest.
+
+        After an error, the snapshot stays as long as the server keeps it, so that the export can be continued. A
+        cancelled export frees it, and then leaves nothing that could not be continued.
+
+        Raises:
+            ExportError: The snapshot is gone (code ``snapshot-lost``), a part arrived short (``parts-differ``), or the
+                folder cannot be written.
+            DragomanError: A part failed.
+        """
+        if resumed:
+            await self._keep(split)
+            done = await run_sync(self._folder.done, split)
+        else:
+            await run_sync(self._folder.begin, split)
+            done = {}
+        self._progress = {number: (part.rows, part.bytes) for number, part in done.items()}
+        self._total = split.total
+        self._about = {
+            "connection": split.origin.connection,
+            "object": split.request.object,
+            "target": str(self._folder.path),
+        }
+        self._emit(events.ExportStarted(resumed=self._rows, **self._about))
+        numbers = [number for number in range(len(split.shares)) if number not in done]
+        try:
+            with anyio.CancelScope() as scope:
+                async with background() as tasks, runner(split, numbers, self._folder.path, self._progressed) as parts:
+                    tasks.start_soon(self._keep_alive, split, scope)
+                    async for number, part in parts:
+                        done[number] = part
+                        await run_sync(self._folder.record, part)
+                        self._progressed(number, part.rows, part.bytes)
+            if self._lost is not None:
+                raise self._lost
+            result = await run_sync(self._result, split, [done[number] for number in sorted(done)])
+            await run_sync(self._folder.finish, result)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                if split.snapshot and await self._free(split):
+                    await run_sync(self._folder.discard, split)
+            raise
+        except DragomanError as error:
+            if not error.hint:
+                error.advise("export with resume=True to fetch the missing parts")
+            raise
+        with anyio.CancelScope(shield=True):
+            await self._free(split)
+        digest = await run_sync(self._folder.digest)
+        told = {name: getattr(result, name) for name in ("rows", "bytes", "seconds")}
+        self._emit(events.ExportFinished(sha256=digest, **told, **self._about))
+        return result
+
+    @property
+    def _rows(self) -> int:
+        return sum(rows for rows, _ in self._progress.values())
+
+    def _progressed(self, number: int, rows: int, bytes_: int) -> None:
+        self._progress[number] = rows, bytes_
+        size = sum(bytes_ for _, bytes_ in self._progress.values())
+        self._emit(events.ExportProgressed(rows=self._rows, bytes=size, total=self._total, **self._about))
+
+    async def _keep(self, split: Split) -> None:
+        if split.snapshot and not await self._hold(split, split.request.keep_alive):
+            raise ExportError(
+                f"the server no longer holds the snapshot of the export in {self._folder.path}",
+                hint="remove the folder and export again; --keep-alive TIME keeps a snapshot longer",
+                code="snapshot-lost",
+            )
+
+    async def _keep_alive(self, split: Split, scope: anyio.CancelScope) -> None:
+        """Renew the snapshot until the end; a failed renewal is repeated, and only a lost snapshot ends the export."""
+        while split.snapshot:
+            await anyio.sleep(split.request.keep_alive / RENEWALS)
+            try:
+                await self._keep(split)
+            except DragomanError as error:
+                if error.code == "snapshot-lost":
+                    self._lost = error
+                    scope.cancel()
+                    return
+
+    async def _free(self, split: Split) -> bool:
+        """Free the snapshot; return False if that failed, so that it expires by itself."""
+        with anyio.move_on_after(FREE_SECONDS), suppress(DragomanError):
+            await self._hold(split, 0)
+            return True
+        return False
+
+    def _result(self, split: Split, parts: list[PartResult]) -> PartsResult:
+        request, rows = split.request, sum(part.rows for part in parts)
+        notes = list(split.notes)
+        known = len(notes)
+        for part in parts:
+            add_notes(notes, part.notes, rows=rows, known=known)
+        if split.total is not None and rows != split.total:
+            reason = f"{split.total:,} rows were counted beforehand, but {rows:,} arrived"
+            if split.snapshot:
+                raise ExportError(reason, hint="remove the folder and export again", code="parts-differ")
+            notes.append(Note(code="rows-differ", reason=reason))
+        return PartsResult(
+            target=str(self._folder.path),
+            connection=split.origin.connection,
+            object=request.object,
+            tenant=request.tenant,
+            revision=request.revision,
+            time=msgspec.structs.asdict(request.time) if request.time else None,
+            filter=split.filter,
+            format=split.format,
+            compression=split.compression,
+            columns=request.columns,
+            rows=rows,
+            total=split.total,
+            snapshot=bool(split.snapshot),
+            bytes=sum(part.bytes for part in parts),
+            parts=parts,
+            server=split.origin.server,
+            driver=f"{split.origin.plugin} {split.origin.version}",
+            dragoman=installed_version("dragoman"),
+            started=split.started,
+            finished=datetime.now(UTC).isoformat(timespec="seconds"),
+            seconds=time.perf_counter() - self._began,
+            notes=notes,
+        )

@@ -1,0 +1,201 @@
+"""A split export as plain data: all that a process with the same connection needs to export one of its parts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.exports.formats import COMPRESSED, ENDINGS, Shape
+from dragoman_api.columns import Column, Note
+from dragoman_api.errors import ConfigurationError
+from dragoman_api.exports import ExportRequest
+from dragoman_api.filters import Explanation
+
+_MEMBERS = {name: ending for ending, name in reversed(ENDINGS.items())} | {"rows": ".ndjson", "bulk": ".ndjson"}
+_OUTER = {compression: ending for ending, compression in COMPRESSED.items()}
+
+
+class ExportOrigin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The server and the driver of an export; every process that exports a part compares its own.
+
+    Attributes:
+        connection: The connection's name.
+        server: Product and version of the server.
+        endpoints: SHA-256 of the connection's hosts and ports, in hexadecimal.
+        plugin: The driver's id.
+        version: Its version.
+        wheel: SHA-256 of its wheel, as `plugins.lock` has it; empty for a linked driver.
+    """
+
+    connection: str
+    server: str
+    endpoints: str
+    plugin: str
+    version: str
+    wheel: str
+
+    def check(self, own: ExportOrigin, *, where: str = "") -> None:
+        """Compare a process's own connection with that of the export.
+
+        Args:
+            own: The process's own.
+            where: The process, for the error.
+
+        Raises:
+            ConfigurationError: They differ (code ``worker-differs``).
+        """
+        for name, what in _COMPARED.items():
+            here, there = getattr(own, name), getattr(self, name)
+            if here != there:
+                shown = f": {here or 'none'} instead of {there or 'none'}" if name != "endpoints" else ""
+                reason = f"{where or 'this process'} has another {what} for {self.connection!r}{shown}"
+                hint = "give every worker the same connection and the same plugins.lock: dragoman plugins sync"
+                raise ConfigurationError(reason, hint=hint, code="worker-differs")
+
+
+_COMPARED = {
+    "endpoints": "host or port",
+    "server": "server",
+    "plugin": "driver",
+    "version": "version of the driver",
+    "wheel": "wheel of the driver",
+}
+
+
+class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An export that was split into parts.
+
+    Attributes:
+        origin: The server and the driver.
+        request: The request for the rows; each part adds its share.
+        shares: The driver's text for each part.
+        snapshot: What the server holds for them; empty if it holds nothing.
+        total: The number of rows of all parts, if it is known.
+        notes: Notes on the request and on the split.
+        filter: How each filter row is applied.
+        wanted: The number of parts that was asked for.
+        format: As in `Shape`.
+        compression: As in `Shape`.
+        escape: As in `Shape`.
+        table: The columns of a table, in order; empty for other formats.
+        started: When the export began, UTC.
+    """
+
+    version: Literal[1] = 1
+    origin: ExportOrigin
+    request: ExportRequest
+    shares: list[str]
+    snapshot: str
+    total: int | None
+    notes: list[Note]
+    filter: list[Explanation]
+    wanted: int
+    format: str
+    compression: str | None
+    escape: bool
+    table: list[Column]
+    started: str
+
+    @property
+    def shape(self) -> Shape:
+        """Format and compression of each part."""
+        return Shape(self.format, self.compression, self.escape)
+
+    def file(self, number: int) -> str:
+        """Return the name of a part's file; the same part always has the same one."""
+        outer = "" if self.format == "parquet" or not self.compression else _OUTER[self.compression]
+        return f"part-{number:05}{_MEMBERS[self.format]}{outer}"
+
+    def of_part(self, number: int) -> ExportRequest:
+        """Return the request for the rows of a part."""
+        return msgspec.structs.replace(self.request, share=self.shares[number])
+
+    def identity(self) -> dict[str, Any]:
+        """Return the properties that two runs must share to be one export, by the word for each."""
+        request = self.request
+        return {
+            "connection": self.origin.connection,
+            "server": self.origin.server,
+            "host or port": self.origin.endpoints,
+            "driver": (self.origin.plugin, self.origin.version, self.origin.wheel),
+            "object": request.object,
+            "tenant": request.tenant,
+            "revision": request.revision,
+            "time": request.time,
+            "filter": request.filter and request.filter.body,
+            "choice of columns": request.columns,
+            "format": (self.format, self.escape),
+            "compression": self.compression,
+            "number of parts": self.wanted,
+        }
+
+
+class PartResult(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One part that is complete under its name.
+
+    Attributes:
+        file: Its file's name in the folder.
+        rows: Its rows.
+        bytes: Its size.
+        sha256: Its digest in hexadecimal.
+        notes: Notes on its rows.
+    """
+
+    file: str
+    rows: int
+    bytes: int
+    sha256: str
+    notes: list[Note] = []
+
+
+class PartsResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A complete export in parts, as the manifest in its folder describes it.
+
+    Attributes:
+        target: The folder.
+        connection: The connection's name.
+        object: The exported object.
+        tenant: As in `ExportResult`.
+        revision: As in `ExportResult`.
+        time: As in `ExportResult`.
+        filter: How each filter row was applied.
+        format: As in `ExportResult`.
+        compression: As in `ExportResult`.
+        columns: As in `ExportResult`.
+        rows: Rows in all parts.
+        total: Rows that the server counted at the start; None if it did not.
+        snapshot: Whether all parts are of one snapshot of the server.
+        bytes: Size of all parts.
+        parts: The parts, in the order of their numbers.
+        server: Product and version.
+        driver: The plugin's id and version.
+        dragoman: The version of dragoman that coordinated it.
+        started: When the first run began, UTC.
+        finished: When it was complete, UTC.
+        seconds: Duration of the last run.
+        notes: Notes for the user.
+    """
+
+    target: str
+    connection: str
+    object: str
+    tenant: str | None
+    revision: str
+    time: dict[str, str | None] | None
+    filter: list[Explanation]
+    format: str
+    compression: str | None
+    columns: list[str] | None
+    rows: int
+    total: int | None
+    snapshot: bool
+    bytes: int
+    parts: list[PartResult]
+    server: str
+    driver: str
+    dragoman: str
+    started: str
+    finished: str
+    seconds: float
+    notes: list[Note] = []

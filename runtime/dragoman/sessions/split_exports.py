@@ -1,0 +1,303 @@
+"""Exports that are split into parts: the split, one part, the snapshot, and all parts in this process."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import anyio
+import msgspec
+from anyio.to_thread import run_sync
+
+from dragoman.background import background
+from dragoman.exports import Export, ExportSource, choose_columns
+from dragoman.exports.parts.coordinator import Coordinator
+from dragoman.exports.parts.folder import PartsFolder
+from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
+from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, ExportError
+from dragoman_api.events import ExportProgressed
+from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitRequest
+from dragoman_api.hookspecs import DriverSpec
+
+from .prepared_reads import until_unchanged
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from anyio.streams.memory import MemoryObjectSendStream
+
+    from dragoman.exports import Shape
+    from dragoman.exports.parts.coordinator import Runner
+    from dragoman.exports.parts.split import PartsResult
+    from dragoman_api.events import Event
+
+    from .driver_calls import Calls
+    from .live_driver import LiveDriver
+    from .prepared_reads import Preparation, Scope
+
+LEAST_HOLD = 60
+"""The least seconds for which a server holds a snapshot without requests."""
+
+
+class SplitExports:
+    """The split exports of one session."""
+
+    def __init__(self, driver: LiveDriver, calls: Calls, reads: Preparation) -> None:
+        self._driver, self._calls, self._reads = driver, calls, reads
+
+    def origin(self) -> ExportOrigin:
+        """Return the server and the driver of this connection."""
+        driver, generation = self._driver, self._driver.generation
+        return ExportOrigin(
+            connection=driver.info.name,
+            server=f"{driver.server.product} {driver.server.version}",
+            endpoints=hashlib.sha256(msgspec.json.encode(driver.endpoints)).hexdigest(),
+            plugin=generation.plugin,
+            version=generation.version,
+            wheel=generation.sha256,
+        )
+
+    async def split(
+        self,
+        scope: Scope,
+        *,
+        shape: Shape,
+        columns: Sequence[str] | None,
+        parts: int,
+        keep_alive: int,
+        started: str = "",
+    ) -> Split:
+        """Split an export; see `Session.split`.
+
+        Args:
+            scope: The rows.
+            shape: Format and compression.
+            columns: Of a table, in order; None for all.
+            parts: The wanted number of parts.
+            keep_alive: Seconds for which the server holds the snapshot without requests.
+            started: When the first run began, which relative instants count from; empty for now.
+        """
+        planned = await self.plan(
+            scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, started=started
+        )
+
+        async def divide() -> Split:
+            asked = SplitRequest(export=planned.request, shares=parts)
+            made = await self._calls.run(DriverSpec.split_export, asked, object=scope.object)
+            if not 1 <= len(made.shares) <= parts:
+                raise DriverFaultError(f"the driver made {len(made.shares):,} parts, not 1 to {parts:,}")
+            return msgspec.structs.replace(
+                planned,
+                shares=made.shares,
+                snapshot=made.snapshot,
+                total=made.total,
+                notes=[*planned.notes, *made.notes],
+            )
+
+        split, changed = await until_unchanged(divide)
+        return msgspec.structs.replace(split, notes=[*split.notes, *changed])
+
+    async def plan(
+        self,
+        scope: Scope,
+        *,
+        shape: Shape,
+        columns: Sequence[str] | None,
+        parts: int,
+        keep_alive: int,
+        started: str = "",
+    ) -> Split:
+        """Return a split without shares yet: what `Split.identity` compares. Nothing is held on the server.
+
+        Raises:
+            ConfigurationError: There cannot be so many parts.
+        """
+        if not 1 <= parts <= MAX_SHARES:
+            raise ConfigurationError(f"an export has 1 to {MAX_SHARES:,} parts, not {parts:,}")
+        self._reads.check(tenant=scope.tenant, revision=scope.revision)
+        table = choose_columns(await self._reads.describe(scope.object), columns) if shape.tabular else []
+        started = started or datetime.now(UTC).isoformat(timespec="seconds")
+        made = await self._reads.prepare(scope, fresh=not shape.tabular, now=datetime.fromisoformat(started))
+        named = [column.name for column in table] if shape.tabular else columns
+        request = ExportRequest(
+            object=scope.object,
+            filter=made.filter,
+            time=made.time,
+            form=shape.form,
+            columns=None if named is None else list(named),
+            tenant=scope.tenant,
+            revision=scope.revision,
+            keep_alive=max(keep_alive, LEAST_HOLD),
+        )
+        return Split(
+            origin=self.origin(),
+            request=request,
+            shares=[],
+            snapshot="",
+            total=None,
+            notes=made.notes,
+            filter=made.filter.rows if made.filter else [],
+            wanted=parts,
+            format=shape.format,
+            compression=shape.compression,
+            escape=shape.escape,
+            table=table,
+            started=started,
+        )
+
+    async def part(self, split: Split, number: int, *, to: Path, emit: Callable[[Event], None]) -> PartResult:
+        """Export one part to a file; see `Session.export_part`."""
+        if not 0 <= number < len(split.shares):
+            raise ConfigurationError(f"the export has parts 0 to {len(split.shares) - 1:,}, not {number:,}")
+        split.origin.check(self.origin())
+        await self._reads.know(split.request.object)
+        source = ExportSource(
+            connection=split.origin.connection,
+            object=split.request.object,
+            server=split.origin.server,
+            plugin=split.origin.plugin,
+            version=split.origin.version,
+        )
+        export = Export(source, to=to, shape=split.shape, resume=False, emit=emit)
+        with export.reporting():
+            request = split.of_part(number)
+            result = await export.run(request, columns=split.table, manifest=False, parts=self._calls.parts)
+        told = {(note.code, note.reason) for note in split.notes}
+        notes = [note for note in result.notes if (note.code, note.reason) not in told]
+        if split.snapshot and any(note.code == "rows-differ" for note in notes):
+            reason = next(note.reason for note in notes if note.code == "rows-differ")
+            raise ExportError(f"part {number:,}: {reason}", code="parts-differ")
+        return PartResult(file=to.name, rows=result.rows, bytes=result.bytes, sha256=result.sha256, notes=notes)
+
+    async def hold(self, split: Split, seconds: int) -> bool:
+        """Keep the snapshot of a split export, or free it; see `Session.hold`."""
+        if not split.snapshot:
+            return True
+        asked = SnapshotHold(snapshot=split.snapshot, seconds=seconds)
+        return await self._calls.run(DriverSpec.hold_snapshot, asked, object=split.request.object)
+
+    def here(self, at_once: int) -> Runner:
+        """Return what runs parts in this process, so many at once."""
+
+        @asynccontextmanager
+        async def run(
+            split: Split, numbers: Sequence[int], folder: Path, progressed: Callable[[int, int, int], None]
+        ) -> AsyncIterator[AsyncIterator[tuple[int, PartResult]]]:
+            give, take = anyio.create_memory_object_stream[tuple[int, PartResult] | DragomanError](len(numbers))
+            waiting = list(reversed(numbers))
+
+            async def work(give: MemoryObjectSendStream[tuple[int, PartResult] | DragomanError]) -> None:
+                with give:
+                    while waiting:
+                        number = waiting.pop()
+
+                        def show(event: Event, number: int = number) -> None:
+                            if isinstance(event, ExportProgressed):
+                                progressed(number, event.rows, event.bytes)
+
+                        try:
+                            part = await self.part(split, number, to=folder / split.file(number), emit=show)
+                        except DragomanError as error:
+                            waiting.clear()
+                            await give.send(error)
+                            return
+                        await give.send((number, part))
+
+            async with background() as tasks, take:
+                with give:
+                    for _ in range(min(at_once, len(numbers))):
+                        tasks.start_soon(work, give.clone())
+                yield _results(take)
+
+        return run
+
+
+async def _results(
+    take: AsyncIterator[tuple[int, PartResult] | DragomanError],
+) -> AsyncIterator[tuple[int, PartResult]]:
+    async for each in take:
+        if isinstance(each, DragomanError):
+            raise each
+        yield each
+
+
+async def split_or_continue(
+    exports: SplitExports,
+    found: Split | None,
+    scope: Scope,
+    *,
+    shape: Shape,
+    columns: Sequence[str] | None,
+    parts: int,
+    keep_alive: int,
+) -> Split:
+    """Split an export, or return the unfinished one of its folder.
+
+    Args:
+        exports: Those of the session.
+        found: The unfinished export; None to begin.
+        scope: The rows.
+        shape: Format and compression.
+        columns: Of a table, in order; None for all.
+        parts: The wanted number of parts.
+        keep_alive: Seconds for which the server holds the snapshot without requests.
+
+    Raises:
+        ExportError: The unfinished export is another one (code ``resume-refused``).
+    """
+    if found is None:
+        return await exports.split(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)
+    asked = await exports.plan(
+        scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, started=found.started
+    )
+    wanted, has = asked.identity(), found.identity()
+    if differences := [name for name in wanted if wanted[name] != has[name]]:
+        reason = f"the unfinished export has another {', another '.join(differences)}"
+        hint = "repeat the command as it was, or export into another folder"
+        raise ExportError(reason, hint=hint, code="resume-refused")
+    return found
+
+
+async def abandon(path: Path, free: Callable[[Split], Awaitable[object]]) -> None:
+    """Free the snapshot of an unfinished export and remove its parts, for a process that was told to stop.
+
+    Raises:
+        DragomanError: The folder cannot be read, or the server did not answer.
+    """
+    folder = PartsFolder(path)
+    split = await run_sync(lambda: folder.open(resume=True))
+    try:
+        if split is not None and split.snapshot:
+            await free(split)
+            await run_sync(folder.discard, split)
+    finally:
+        await run_sync(folder.leave)
+
+
+async def in_folder(
+    exports: SplitExports,
+    path: Path,
+    runner: Runner,
+    scope: Scope,
+    *,
+    shape: Shape,
+    columns: Sequence[str] | None,
+    parts: int,
+    keep_alive: int,
+    resume: bool,
+    emit: Callable[[Event], None],
+) -> PartsResult:
+    """Export in parts into a folder; see `Session.export_parts`."""
+    folder = PartsFolder(path)
+    found = await run_sync(lambda: folder.open(resume=resume))
+    try:
+        split = await split_or_continue(
+            exports, found, scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive
+        )
+        return await Coordinator(folder, hold=exports.hold, emit=emit).run(split, runner, resumed=resume)
+    finally:
+        with anyio.CancelScope(shield=True):
+            await run_sync(folder.leave)

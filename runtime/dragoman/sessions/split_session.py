@@ -1,0 +1,200 @@
+"""The methods of a session that export in parts."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio.to_thread import run_sync
+
+from .prepared_reads import Scope
+from .time_spans import DEFAULT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from dragoman.exports import Shape
+    from dragoman.exports.parts.coordinator import Runner
+    from dragoman.exports.parts.split import ExportOrigin, PartResult, PartsResult, Split
+    from dragoman_api.events import Event
+    from dragoman_api.filters import Filter, RawQuery
+
+    from .driver_calls import Calls
+    from .live_driver import LiveDriver
+    from .prepared_reads import Preparation
+    from .split_exports import SplitExports
+    from .time_spans import Span
+
+
+class SplitSession:
+    """The part of `Session` that exports in parts, which the processes of a cluster may share."""
+
+    _driver: LiveDriver
+    _emit: Callable[[Event], None]
+    _calls: Calls
+    _reads: Preparation
+    _keep_alive: int
+
+    @property
+    def _split_exports(self) -> SplitExports:
+        from .split_exports import SplitExports
+
+        return SplitExports(self._driver, self._calls, self._reads)
+
+    def origin(self) -> ExportOrigin:
+        """Return the server and the driver of this connection, as the workers of an export in parts compare them."""
+        return self._split_exports.origin()
+
+    async def split(
+        self,
+        object: str,  # noqa: A002
+        *,
+        parts: int,
+        format: str = "documents",  # noqa: A002
+        compress: str | None = None,
+        filters: Sequence[Filter | RawQuery] = (),
+        match: str = "all",
+        columns: Sequence[str] | None = None,
+        tenant: str | None = None,
+        revision: str = "",
+        span: Span = DEFAULT,
+        keep_alive: int | None = None,
+        escape_formulas: bool = False,
+    ) -> Split:
+        """Split an export into parts that any process with the same connection can export, of one snapshot if possible.
+
+        The server holds the snapshot for `keep_alive` seconds; `hold` renews it, and has to free it in the end.
+
+        Args:
+            object: Its name.
+            parts: The wanted number of parts, 1 to 1,024; there are fewer if the object has fewer rows, or if the
+                server cannot split an export, which a note says.
+            format: As for `export`, but not by the name of a file.
+            compress: As for `export`.
+            filters: As for `export`.
+            match: As for `export`.
+            columns: As for `export`.
+            tenant: As for `export`.
+            revision: As for `export`.
+            span: As for `export`.
+            keep_alive: Seconds for which the server holds the snapshot without requests; at least 60.
+            escape_formulas: As for `export`.
+
+        Returns:
+            Plain data, which msgspec encodes. It holds no secret.
+
+        Raises:
+            UnsupportedOperationError: The driver splits no exports.
+            ConfigurationError: There is no such format or column, or there cannot be so many parts.
+        """
+        scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
+        shape = await _part_shape(format=format, compress=compress, escape_formulas=escape_formulas)
+        return await self._split_exports.split(
+            scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive or self._keep_alive
+        )
+
+    async def export_part(self, split: Split, *, number: int, to: Path) -> PartResult:
+        """Export one part of a split export to a file, which appears only when it is complete.
+
+        Args:
+            split: From `split`, perhaps of another process.
+            number: The part's number, from 0.
+            to: The file; `Split.file` is its usual name.
+
+        Raises:
+            ConfigurationError: This connection leads to another server, or has another driver (``worker-differs``).
+            ExportError: The file cannot be written, or the part is short (``parts-differ``).
+            QueryError: The server no longer holds the snapshot (``context-lost``).
+        """
+        return await self._split_exports.part(split, number, to=to, emit=self._emit)
+
+    async def hold(self, split: Split, *, seconds: int) -> bool:
+        """Keep the snapshot of a split export for so many seconds from now on; 0 frees it.
+
+        Args:
+            split: From `split`, perhaps of another process.
+            seconds: The seconds.
+
+        Returns:
+            Whether the server held it; true for an export without a snapshot.
+        """
+        return await self._split_exports.hold(split, seconds)
+
+    async def export_parts(
+        self,
+        object: str,  # noqa: A002
+        *,
+        to: Path,
+        parts: int,
+        format: str = "documents",  # noqa: A002
+        compress: str | None = None,
+        filters: Sequence[Filter | RawQuery] = (),
+        match: str = "all",
+        columns: Sequence[str] | None = None,
+        tenant: str | None = None,
+        revision: str = "",
+        span: Span = DEFAULT,
+        keep_alive: int | None = None,
+        escape_formulas: bool = False,
+        resume: bool = False,
+        at_once: int = 4,
+        runner: Runner | None = None,
+    ) -> PartsResult:
+        """Export an object in parts, each a file of one folder, which is complete once it has a ``manifest.json``.
+
+        A part appears when it is complete. An interrupted export frees its snapshot and removes its parts; one that
+        failed can be continued while the server holds the snapshot.
+
+        Args:
+            object: Its name.
+            to: The folder, which must be empty or missing.
+            parts: As for `split`.
+            format: As for `split`.
+            compress: As for `export`.
+            filters: As for `export`.
+            match: As for `export`.
+            columns: As for `export`.
+            tenant: As for `export`.
+            revision: As for `export`.
+            span: As for `export`.
+            keep_alive: As for `split`.
+            escape_formulas: As for `export`.
+            resume: Export the missing parts of an export that failed.
+            at_once: The number of parts that are exported at once.
+            runner: Runs the parts elsewhere, see `dragoman.dask`; by default they run in this process.
+
+        Returns:
+            The content of the manifest.
+
+        Raises:
+            ExportError: The folder holds something else (``target-occupied``) or cannot be written, another export is
+                writing it (``export-running``), there is nothing to resume (``resume-refused``), the snapshot is gone
+                (``snapshot-lost``), or rows are missing (``parts-differ``).
+            DragomanError: A part failed, as for `split` and `export_part`.
+        """
+        from .split_exports import in_folder
+
+        scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
+        shape = await _part_shape(format=format, compress=compress, escape_formulas=escape_formulas)
+        exports = self._split_exports
+        return await in_folder(
+            exports,
+            to,
+            runner or exports.here(at_once),
+            scope,
+            shape=shape,
+            columns=columns,
+            parts=parts,
+            keep_alive=keep_alive or self._keep_alive,
+            resume=resume,
+            emit=self._emit,
+        )
+
+
+async def _part_shape(*, format: str, compress: str | None, escape_formulas: bool) -> Shape:  # noqa: A002
+    """Choose the shape of the files of an export in parts."""
+    from dragoman.exports import choose
+
+    made = partial(choose, Path("part"), format=format, compress=compress, escape_formulas=escape_formulas)
+    return await run_sync(made)

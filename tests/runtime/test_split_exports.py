@@ -1,0 +1,288 @@
+"""Exports in parts: one folder that is complete once it has a manifest, or that another run continues."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+
+import anyio
+import msgspec
+import pytest
+
+import wheelhouse
+from dragoman import Filter, Insert
+from dragoman.exports.parts.split import Split
+from dragoman_api.errors import ConfigurationError, ExportError, QueryError
+from dragoman_worker.hook_types import HOOKS
+
+CODE = """
+import os
+
+import anyio
+
+from dragoman_api import QueryError, hookimpl
+from dragoman_api.testing.memory_driver import MemoryDriver
+
+
+class Driver(MemoryDriver):
+    reads = 0
+
+    def __init__(self):
+        super().__init__(part_rows=3)
+
+    @hookimpl
+    async def export_rows(self, request):
+        type(self).reads += 1
+        if request.share and len(self.server.objects["scratch"]) in (12, 15) and type(self).reads == 3:
+            raise QueryError("a shard failed")
+        async for part in super().export_rows(request):
+            if request.object == "scratch" and type(self).reads == 90:
+                await anyio.sleep(60)
+            yield part
+"""
+NO_SNAPSHOT = """
+from dragoman_api import Note, hookimpl
+from dragoman_api.exports import NO_SNAPSHOT
+from dragoman_api.testing.memory_driver import MemoryDriver
+from msgspec.structs import replace
+
+
+class Driver(MemoryDriver):
+    @hookimpl
+    async def split_export(self, request):
+        made = await super().split_export(request)
+        note = Note(code=NO_SNAPSHOT, reason="nothing is held")
+        return replace(made, snapshot="", total=made.total + 1, notes=[note])
+"""
+
+
+def driver(code=CODE):
+    return wheelhouse.Driver("memory", code=code, hooks=[*HOOKS])
+
+
+@pytest.fixture
+def open_memory(make_runtime):
+    return lambda code=CODE: make_runtime(driver(code), installed=True)
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def lines(folder):
+    return sorted(line for path in folder.glob("part-*") for line in path.read_bytes().splitlines())
+
+
+def manifest(folder):
+    return json.loads((folder / "manifest.json").read_text())
+
+
+async def fill(session, rows):
+    await session.apply(await session.plan(*(Insert("scratch", {"title": f"{at}"}) for at in range(rows))))
+
+
+async def test_the_parts_are_the_whole_and_the_manifest_describes_them(open_memory, tmp_path):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        whole = tmp_path / "whole.ndjson"
+        await session.export("books", to=whole)
+        result = await session.export_parts("books", to=tmp_path / "books", parts=5)
+    folder = tmp_path / "books"
+    assert names(folder) == ["manifest.json", *(f"part-{number:05}.ndjson" for number in range(5))]
+    assert lines(folder) == sorted(whole.read_bytes().splitlines())
+    told = manifest(folder)
+    assert told == msgspec.to_builtins(result)
+    assert (told["rows"], told["total"], told["snapshot"], told["object"]) == (23, 23, True, "books")
+    for part in told["parts"]:
+        data = (folder / part["file"]).read_bytes()
+        assert (part["rows"], part["bytes"]) == (data.count(b"\n"), len(data))
+        assert part["sha256"] == hashlib.sha256(data).hexdigest()
+    kinds = [event.name for event in runtime.seen if event.name.startswith("export.")]
+    assert kinds[-1] == "export.finished"
+    assert runtime.seen[-2].rows == 23
+
+
+@pytest.mark.parametrize("compress", [None, "gzip", "zstd"])
+@pytest.mark.parametrize("kind", ["ndjson", "csv", "parquet"])
+async def test_a_repetition_has_the_same_bytes(open_memory, tmp_path, kind, compress):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        for name in ("a", "b"):
+            await session.export_parts("books", to=tmp_path / name, parts=3, format=kind, compress=compress)
+    digests = [[part["sha256"] for part in manifest(tmp_path / name)["parts"]] for name in ("a", "b")]
+    assert digests[0] == digests[1]
+    assert names(tmp_path / "a") == names(tmp_path / "b")
+
+
+async def test_files_are_named_after_format_and_compression(open_memory, tmp_path):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await session.export_parts("books", to=tmp_path / "d", parts=2, format="csv", compress="gzip", columns=["id"])
+    assert names(tmp_path / "d") == ["manifest.json", "part-00000.csv.gz", "part-00001.csv.gz"]
+    assert gzip.decompress((tmp_path / "d" / "part-00001.csv.gz").read_bytes()).splitlines()[0] == b"id"
+
+
+async def test_parts_are_of_one_snapshot_and_go_by_the_filter(open_memory, tmp_path):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await fill(session, 12)
+        split = await session.split("scratch", parts=2, filters=[Filter("title", "contains", "1")])
+        await fill(session, 4)
+        split = msgspec.json.decode(msgspec.json.encode(split), type=Split)
+        parts = [await session.export_part(split, number=number, to=tmp_path / split.file(number)) for number in (1, 0)]
+        assert sum(part.rows for part in parts) == split.total == 3  # 1, 10, 11
+        assert await session.hold(split, seconds=60)
+        assert await session.hold(split, seconds=0)
+        assert not await session.hold(split, seconds=60)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 10])
+async def test_there_are_no_more_parts_than_rows(open_memory, tmp_path, rows):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await fill(session, rows)
+        result = await session.export_parts("scratch", to=tmp_path / "d", parts=100)
+    assert (len(result.parts), result.rows) == (max(rows, 1), rows)
+
+
+async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory, tmp_path):
+    folder = tmp_path / "d"
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await fill(session, 12)
+        with pytest.raises(QueryError, match="a shard failed") as caught:
+            await session.export_parts("scratch", to=folder, parts=4, at_once=1)
+        assert "resume=True" in caught.value.hint
+        assert names(folder) == [".export.done", ".export.json", "part-00000.ndjson", "part-00001.ndjson"]
+        kept = {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*")}
+        (folder / "part-00001.ndjson").write_bytes(b"damaged")
+        await fill(session, 3)  # the snapshot does not hold these
+        with pytest.raises(ExportError, match="another number of parts"):
+            await session.export_parts("scratch", to=folder, parts=3, resume=True)
+        result = await session.export_parts("scratch", to=folder, parts=4, resume=True)
+    assert result.rows == 12
+    assert names(folder)[0] == "manifest.json"
+    after = {path.name: path.stat().st_mtime_ns for path in folder.glob("part-*")}
+    assert after["part-00000.ndjson"] == kept["part-00000.ndjson"]
+    assert after["part-00001.ndjson"] != kept["part-00001.ndjson"]
+    assert len(set(lines(folder))) == 12
+
+
+async def test_an_export_cannot_continue_without_its_snapshot(open_memory, tmp_path):
+    folder = tmp_path / "d"
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await fill(session, 12)
+        with pytest.raises(QueryError):
+            await session.export_parts("scratch", to=folder, parts=4, at_once=1)
+        split = msgspec.json.decode((folder / ".export.json").read_bytes(), type=Split)
+        await session.hold(split, seconds=0)
+        with pytest.raises(ExportError, match="no longer holds the snapshot") as caught:
+            await session.export_parts("scratch", to=folder, parts=4, resume=True)
+    assert caught.value.code == "snapshot-lost"
+    assert "manifest.json" not in names(folder)
+
+
+async def test_a_lost_snapshot_ends_an_export_that_waits(open_memory, tmp_path, monkeypatch):
+    monkeypatch.setattr("dragoman.exports.parts.coordinator.RENEWALS", 600)
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await fill(session, 90)
+        whole = tmp_path / "d"
+
+        async def lose():
+            while not (whole / ".export.json").exists():
+                await anyio.sleep(0.01)
+            split = msgspec.json.decode((whole / ".export.json").read_bytes(), type=Split)
+            await session.hold(split, seconds=0)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lose)
+            with pytest.raises((ExportError, QueryError)) as caught:
+                await session.export_parts("scratch", to=whole, parts=90, at_once=1, keep_alive=60)
+    assert caught.value.code in ("snapshot-lost", "context-lost")
+
+
+async def test_a_cancelled_export_frees_its_snapshot_and_removes_its_parts(open_memory, tmp_path):
+    folder = tmp_path / "d"
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await fill(session, 95)
+        done = anyio.Event()
+        runtime.add_sink(lambda event: done.set() if getattr(event, "rows", 0) >= 60 else None)
+
+        async def export():
+            await session.export_parts("scratch", to=folder, parts=95, at_once=1)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(export)
+            await done.wait()
+            split = msgspec.json.decode((folder / ".export.json").read_bytes(), type=Split)
+            tasks.cancel_scope.cancel()
+        assert not folder.exists()
+        assert not await session.hold(split, seconds=60)
+
+
+async def test_an_export_without_a_snapshot_says_so_in_the_manifest(open_memory, tmp_path):
+    async with open_memory(NO_SNAPSHOT) as runtime, runtime.open("memory") as session:
+        await session.export_parts("books", to=tmp_path / "d", parts=2)
+    told = manifest(tmp_path / "d")
+    assert told["snapshot"] is False
+    assert [note["code"] for note in told["notes"]] == ["no-snapshot", "rows-differ"]
+
+
+async def test_rows_that_are_missing_from_a_snapshot_are_an_error(open_memory, tmp_path):
+    code = NO_SNAPSHOT.replace('snapshot="", ', "")
+    async with open_memory(code) as runtime, runtime.open("memory") as session:
+        with pytest.raises(ExportError, match="24 rows were counted beforehand, but 23 arrived") as caught:
+            await session.export_parts("books", to=tmp_path / "d", parts=2)
+    assert caught.value.code == "parts-differ"
+    assert "manifest.json" not in names(tmp_path / "d")
+
+
+async def test_a_folder_that_holds_anything_else_is_refused(open_memory, tmp_path):
+    folder = tmp_path / "d"
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(ExportError, match="holds no unfinished export"):
+            await session.export_parts("books", to=folder, parts=2, resume=True)
+        assert not folder.exists()
+        await session.export_parts("books", to=folder, parts=2)
+        before = {path.name: path.read_bytes() for path in folder.iterdir()}
+        with pytest.raises(ExportError, match="holds a complete export") as caught:
+            await session.export_parts("books", to=folder, parts=3)
+        assert caught.value.code == "target-occupied"
+        with pytest.raises(ExportError, match="is complete"):
+            await session.export_parts("books", to=folder, parts=2, resume=True)
+        assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+        (tmp_path / "e").mkdir()
+        (tmp_path / "e" / "mine.txt").write_text("mine")
+        with pytest.raises(ExportError, match=r"holds 'mine.txt'"):
+            await session.export_parts("books", to=tmp_path / "e", parts=3)
+        with pytest.raises(ExportError, match="is not a folder"):
+            await session.export_parts("books", to=tmp_path / "e" / "mine.txt", parts=3)
+        with pytest.raises(ConfigurationError, match="1 to 1,024 parts, not 0"):
+            await session.export_parts("books", to=tmp_path / "f", parts=0)
+        assert not (tmp_path / "f").exists()
+
+
+async def test_two_exports_do_not_write_one_folder(open_memory, tmp_path):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        results = []
+
+        async def export():
+            try:
+                results.append(await session.export_parts("books", to=tmp_path / "d", parts=6, at_once=1))
+            except ExportError as error:
+                results.append(error)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(export)
+            tasks.start_soon(export)
+    [error] = [each for each in results if isinstance(each, ExportError)]
+    assert error.code == "export-running"
+    assert manifest(tmp_path / "d")["rows"] == 23
+
+
+async def test_another_server_or_driver_is_refused_before_a_part_is_read(open_memory, tmp_path):
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        split = await session.split("books", parts=2)
+        for name, word in (("endpoints", "host or port"), ("server", "server"), ("wheel", "wheel of the driver")):
+            origin = msgspec.structs.replace(split.origin, **{name: "other"})
+            with pytest.raises(ConfigurationError, match=f"another {word} for 'memory'") as caught:
+                await session.export_part(msgspec.structs.replace(split, origin=origin), number=0, to=tmp_path / "p")
+            assert caught.value.code == "worker-differs"
+        with pytest.raises(ConfigurationError, match="parts 0 to 1, not 2"):
+            await session.export_part(split, number=2, to=tmp_path / "p")
+    assert not (tmp_path / "p").exists()

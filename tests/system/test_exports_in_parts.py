@@ -1,0 +1,287 @@
+"""Exports in parts by the command line and on a cluster: a worker dies, a person interrupts, a worker differs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import psutil
+import pytest
+from anyio.from_thread import start_blocking_portal
+from docs.demo import sample_cluster
+
+from dragoman.dask.clusters import check_address
+from dragoman_api.errors import ConfigurationError
+from fakes.elasticsearch import FakeElasticsearch
+from stranger import stranger
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(150)]
+
+ROWS = 12_003
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with start_blocking_portal() as portal:
+        server = FakeElasticsearch(version="8.19.21")
+        with portal.wrap_async_context_manager(server):
+            portal.call(sample_cluster.load, server.url)
+            yield server
+
+
+@pytest.fixture(scope="module")
+def machine(cluster, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exporter")
+    shell = stranger(folder / "home", cwd=folder, port=cluster.port)
+    shell("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
+    return shell
+
+
+@pytest.fixture
+def server(cluster):
+    yield cluster
+    cluster.behave()
+
+
+@pytest.fixture
+def shell(machine, tmp_path):
+    return machine.beside(cwd=tmp_path)
+
+
+def digests(folder):
+    return {part["file"]: part["sha256"] for part in json.loads((folder / "manifest.json").read_text())["parts"]}
+
+
+@pytest.fixture(scope="module")
+def whole(machine, tmp_path_factory):
+    """The digests of an export in six parts that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    machine.beside(cwd=folder)("dragoman export shop orders --format rows --parts 6 -o orders")
+    return digests(folder / "orders")
+
+
+@contextmanager
+def started(shell, words, **more):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(shell.words(*shlex.split(words)), env=shell.variables(), cwd=shell.cwd, **pipes)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def until(condition, process=None):
+    for _ in range(1200):
+        if found := condition():
+            return found
+        assert process is None or process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    raise AssertionError("it never happened")
+
+
+def parts_begun(shell):
+    return list(shell.cwd.glob("orders/.part-*.part"))
+
+
+def test_parts_hold_every_row_once_and_are_told_as_data(shell, server, whole):
+    told = shell("dragoman export shop orders --format rows --parts 6 -o orders/ --json").json
+    assert (told["rows"], told["total"], told["snapshot"]) == (ROWS, ROWS, True)
+    files = sorted((shell.cwd / "orders").glob("part-*"))
+    ids = [json.loads(line)["_id"] for file in files for line in file.read_bytes().splitlines()]
+    assert len(ids) == len(set(ids)) == ROWS
+    assert {part["file"]: part["sha256"] for part in told["parts"]} == whole
+    assert not server.cluster.contexts
+
+
+def test_a_failed_export_in_parts_names_the_command_that_continues_it(shell, server, whole):
+    server.misbehave("garbage", on="/_search", after=9)
+    done = shell("dragoman export shop orders --format rows --parts 6 -o orders", code=1)
+    server.behave()
+    [line] = [line for line in done.err.splitlines() if "--resume" in line]
+    assert not (shell.cwd / "orders/manifest.json").exists()
+    shell(line.partition("try: ")[2])
+    assert digests(shell.cwd / "orders") == whole
+
+
+def test_a_worker_that_dies_in_a_part_changes_no_byte(shell, server, whole):
+    server.misbehave("slow", on="/_search", after=4, seconds=2)
+    with started(shell, "export shop orders --format rows --parts 6 -o orders --cluster local --workers 2") as process:
+        until(lambda: parts_begun(shell), process)
+        workers = [
+            each for each in psutil.Process(process.pid).children() if "--multiprocessing-fork" in each.cmdline()
+        ]
+        assert len(workers) == 2
+        workers[0].kill()
+        until(lambda: not workers[0].is_running() or workers[0].status() == psutil.STATUS_ZOMBIE)
+        server.behave()
+        _, said = process.communicate(timeout=100)
+    assert process.returncode == 0, said
+    assert digests(shell.cwd / "orders") == whole
+    assert sorted(path.name for path in (shell.cwd / "orders").iterdir()) == ["manifest.json", *sorted(whole)]
+    assert not server.cluster.contexts
+
+
+def test_ctrl_c_ends_every_worker_and_frees_the_snapshot(shell, server):
+    server.misbehave("slow", on="/_search", after=4, seconds=2)
+    with started(shell, "export shop orders --parts 6 -o orders --cluster local --workers 2") as process:
+        until(lambda: parts_begun(shell), process)
+        family = psutil.Process(process.pid).children(recursive=True)
+        assert server.cluster.contexts
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert not (shell.cwd / "orders").exists()
+    assert not server.cluster.contexts
+    until(lambda: not [each for each in family if each.is_running() and each.status() != psutil.STATUS_ZOMBIE])
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        ("--parts 0 -o d", 2, "0 is not in the range 1<=x<=1024"),
+        ("--parts 2", 2, "an export in parts needs a folder: -o FOLDER"),
+        ("--cluster local -o d", 2, "say how many: --parts 64"),
+        ("--parts 2 -o d --no-manifest", 2, "always has a manifest"),
+        ("--parts 2 -o d --workers 2", 2, "belong to --cluster"),
+        ("--parts 2 -o d --cluster tcp://127.0.0.1:9", 2, "is not the address of an encrypted Dask scheduler"),
+        ("--parts 2 -o d --cluster 127.0.0.1:9 --insecure-cluster", 2, "is not the address of an encrypted"),
+        ("--parts 2 -o d --resume", 1, "holds no unfinished export"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_written(shell, server, words, code, said):
+    done = shell(f"dragoman export shop orders {words}", code=None)
+    assert said in done.err
+    assert done.code == code
+    assert list(shell.cwd.iterdir()) == []
+    assert not server.cluster.contexts
+
+
+LOOK = """
+import asyncio, json, sys, urllib.error, urllib.request
+import psutil
+from dragoman.dask.clusters import client_of
+from dragoman_api.errors import ConfigurationError
+
+def get(url):
+    try:
+        return urllib.request.urlopen(url, timeout=5).status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError:
+        return 0
+
+async def main():
+    async with client_of("local", workers=1) as client:
+        here = psutil.Process()
+        family = [here, *here.children(recursive=True)]
+        listening = [
+            each.laddr for process in family for each in process.net_connections() if each.status == "LISTEN"
+        ]
+        paths = ("/", "/status", "/metrics", "/info/main/workers.html", "/api/v1/retire_workers")
+        urls = [f"http://127.0.0.1:{port}{path}" for _, port in listening for path in paths]
+        statuses = [await asyncio.to_thread(get, url) for url in urls]
+        address = client.scheduler.address
+        try:
+            await client_of(address.replace("tls://", "tcp://"), insecure=True).__aenter__()
+        except ConfigurationError as error:
+            plain = str(error)
+        print(json.dumps([address, sorted({ip for ip, _ in listening}), sorted(set(statuses)), plain]))
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+def test_a_local_cluster_is_open_to_nobody_else(tmp_path):
+    script = tmp_path / "look.py"
+    script.write_text(LOOK)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
+    address, hosts, statuses, plain = json.loads(done.stdout)
+    assert address.startswith("tls://127.0.0.1:")
+    assert hosts == ["127.0.0.1"]
+    assert set(statuses) <= {0, 404}
+    assert "no Dask scheduler answers" in plain
+
+
+def test_an_address_without_encryption_needs_insisting():
+    check_address("local", insecure=False)
+    check_address("tls://cluster:8786", insecure=False)
+    check_address("tcp://cluster:8786", insecure=True)
+    with pytest.raises(ConfigurationError, match="not the address of an encrypted"):
+        check_address("tcp://cluster:8786", insecure=False)
+
+
+@contextmanager
+def scheduler(folder):
+    """Run a scheduler without encryption on the loopback, and yield its address."""
+    file = folder / "scheduler"
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
+               "--no-dashboard", "--dashboard-address", "127.0.0.1:0", "--scheduler-file", str(file)]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(file.exists)
+        yield until(lambda: _address(file))
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _address(path):
+    try:
+        return json.loads(path.read_text())["address"]
+    except ValueError:
+        return ""
+
+
+@contextmanager
+def worker(address, home, folder):
+    """Run a worker whose home is another one."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-dashboard", "--nworkers", "1",
+               "--local-directory", str(folder), "--dashboard-address", "127.0.0.1:0"]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        env={**os.environ, "DRAGOMAN_HOME": str(home)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        for line in process.stderr:
+            if "Starting established connection" in line:
+                break
+        yield
+    finally:
+        process.terminate()
+        process.wait(20)
+        process.stderr.close()
+
+
+def test_workers_have_their_own_homes_and_one_that_differs_stops_the_export_by_name(shell, server, whole, tmp_path):
+    words = "dragoman export shop orders --format rows --parts 6 --insecure-cluster --cluster "
+    with scheduler(tmp_path) as address:
+        assert "the cluster has no worker" in shell(f"{words}{address} -o orders", code=2).err
+        own = stranger(tmp_path / "own", port=shell.port)
+        own("dragoman connections add shop --type elasticsearch --port $PORT --auth none --yes")
+        with worker(address, own.home, tmp_path / "w1"):
+            shell(f"{words}{address} -o first")
+            assert digests(shell.cwd / "first") == whole
+            (tmp_path / "empty").mkdir()
+            with worker(address, tmp_path / "empty", tmp_path / "w2"):
+                done = shell(f"{words}{address} -o second", code=2)
+                assert "error[worker-differs]: worker tcp://127.0.0.1:" in done.err
+                assert "no connection" in done.err
+        own("dragoman connections edit shop --host 127.0.0.1 --yes")
+        with worker(address, own.home, tmp_path / "w3"):
+            done = shell(f"{words}{address} -o third", code=2)
+            assert "has another host or port for 'shop'" in done.err
+    assert not list(shell.cwd.glob("second/*"))
+    assert not list(shell.cwd.glob("third/*"))
+    assert not server.cluster.contexts
