@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+from contextlib import asynccontextmanager
 
 import anyio
 import msgspec
@@ -161,6 +162,23 @@ async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory
     assert after["part-00000.ndjson"] == kept["part-00000.ndjson"]
     assert after["part-00001.ndjson"] != kept["part-00001.ndjson"]
     assert len(set(lines(folder))) == 12
+
+
+async def test_an_export_that_fails_before_its_first_part_leaves_nothing(open_memory, tmp_path):
+    splits = []
+
+    async with open_memory() as runtime, runtime.open("memory") as session:
+
+        @asynccontextmanager
+        async def fail(split, numbers, folder, progressed):
+            splits.append(split)
+            raise ConfigurationError("a worker differs", code="worker-differs")
+            yield
+
+        with pytest.raises(ConfigurationError):
+            await session.export_parts("books", to=tmp_path / "d", parts=2, runner=fail)
+        assert not (tmp_path / "d").exists()
+        assert not await session.hold(splits[0], seconds=60)
 
 
 async def test_an_export_cannot_continue_without_its_snapshot(open_memory, tmp_path):

@@ -76,8 +76,9 @@ class Coordinator:
     async def run(self, split: Split, runner: Runner, *, resumed: bool) -> PartsResult:
         """Run the parts that are missing, and write the manifest.
 
-        After an error, the snapshot stays as long as the server keeps it, so that the export can be continued. A
-        cancelled export frees it, and then leaves nothing that could not be continued.
+        After an error, the snapshot stays as long as the server keeps it, so that the export can be continued; if no
+        part is complete, nothing stays. A cancelled export frees it, and then leaves nothing that could not be
+        continued.
 
         Raises:
             ExportError: The snapshot is gone (code ``snapshot-lost``), a part arrived short (``parts-differ``), or the
@@ -117,7 +118,10 @@ class Coordinator:
                     await run_sync(self._folder.discard, split)
             raise
         except DragomanError as error:
-            if not error.hint:
+            if not done:  # nothing would be saved
+                await self._free(split)
+                await run_sync(self._folder.discard, split)
+            elif not error.hint:
                 error.advise("export with resume=True to fetch the missing parts")
             raise
         with anyio.CancelScope(shield=True):
@@ -157,7 +161,7 @@ class Coordinator:
                     return
 
     async def _free(self, split: Split) -> bool:
-        """Free the snapshot; return False if that failed, so that it expires by itself."""
+        """Free the snapshot, if there is one; return False if that failed, so that it expires by itself."""
         with anyio.move_on_after(FREE_SECONDS), suppress(DragomanError):
             await self._hold(split, 0)
             return True
