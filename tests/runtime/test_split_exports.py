@@ -114,6 +114,24 @@ async def test_a_repetition_has_the_same_bytes(open_memory, tmp_path, kind, comp
     assert names(tmp_path / "a") == names(tmp_path / "b")
 
 
+@pytest.mark.parametrize("at_once", [1, 3])
+async def test_no_more_parts_are_under_way_than_wanted(open_memory, tmp_path, at_once):
+    seen = []
+
+    async def look():
+        while True:
+            seen.append(await anyio.to_thread.run_sync(lambda: len(list((tmp_path / "d").glob(".part-*.part")))))
+
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        await fill(session, 60)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(look)
+            await session.export_parts("scratch", to=tmp_path / "d", parts=40, at_once=at_once)
+            tasks.cancel_scope.cancel()
+    assert 1 <= max(seen) <= at_once
+    assert manifest(tmp_path / "d")["rows"] == 60
+
+
 async def test_files_are_named_after_format_and_compression(open_memory, tmp_path):
     async with open_memory() as runtime, runtime.open("memory") as session:
         await session.export_parts("books", to=tmp_path / "d", parts=2, format="csv", compress="gzip", columns=["id"])

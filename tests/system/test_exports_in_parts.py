@@ -129,6 +129,20 @@ def test_a_worker_that_dies_in_a_part_changes_no_byte(shell, server, whole):
     assert not server.cluster.contexts
 
 
+def test_no_more_parts_are_under_way_than_wanted(shell, server, whole):
+    server.misbehave("slow", on="/_search", seconds=0.3)
+    words = "export shop orders --format rows --parts 6 -o orders --cluster local --workers 2 --max-requests 1"
+    most = 0
+    with started(shell, words) as process:
+        while process.poll() is None:
+            most = max(most, len(parts_begun(shell)))
+            time.sleep(0.01)
+        _, said = process.communicate()
+    assert process.returncode == 0, said
+    assert most == 1
+    assert digests(shell.cwd / "orders") == whole
+
+
 def test_ctrl_c_ends_every_worker_and_frees_the_snapshot(shell, server):
     server.misbehave("slow", on="/_search", after=4, seconds=2)
     with started(shell, "export shop orders --parts 6 -o orders --cluster local --workers 2") as process:
@@ -149,6 +163,7 @@ def test_ctrl_c_ends_every_worker_and_frees_the_snapshot(shell, server):
         ("--parts 0 -o d", 2, "0 is not in the range 1<=x<=1024"),
         ("--parts 2", 2, "an export in parts needs a folder: -o FOLDER"),
         ("--cluster local -o d", 2, "say how many: --parts 64"),
+        ("--max-requests 2 -o d", 2, "say how many: --parts 64"),
         ("--parts 2 -o d --no-manifest", 2, "always has a manifest"),
         ("--parts 2 -o d --workers 2", 2, "belong to --cluster"),
         ("--parts 2 -o d --cluster tcp://127.0.0.1:9", 2, "is not the address of an encrypted Dask scheduler"),

@@ -83,6 +83,7 @@ async def export(
     output: str | None, format: str | None, compress: str | None, columns: str | None, tenant: str | None,
     revision: str, span: Span, now: str | None, resume: bool, keep_alive: str | None, no_manifest: bool,
     strict: bool, parts: int | None, cluster: str | None, workers: int | None, insecure_cluster: bool,
+    max_requests: int | None,
 ) -> None:  # fmt: skip
     """Export an object of any size, or its rows that match a filter."""
     from .filters import parse_rows
@@ -90,12 +91,13 @@ async def export(
     if options.reserved and not output:
         raise click.UsageError("--events - reserves stdout; name a file for the export: -o FILE")
     rows = parse_rows(filters, raw)
-    if parts is not None or cluster is not None:
+    if insecure_cluster or any(each is not None for each in (parts, cluster, workers, max_requests)):
         await export_in_parts(
             options, session, object, output=output, parts=parts, cluster=cluster, workers=workers,
-            insecure_cluster=insecure_cluster, manifest=not no_manifest, format=format or "documents",
-            compress=compress, filters=rows, match=match, columns=parse_names(columns), tenant=tenant,
-            revision=revision, span=span, resume=resume, keep_alive=parse_time(keep_alive, option="--keep-alive"),
+            insecure_cluster=insecure_cluster, max_requests=max_requests, manifest=not no_manifest,
+            format=format or "documents", compress=compress, filters=rows, match=match, columns=parse_names(columns),
+            tenant=tenant, revision=revision, span=span, resume=resume,
+            keep_alive=parse_time(keep_alive, option="--keep-alive"),
             escape_formulas=options.escape_formulas,
         )  # fmt: skip
         return

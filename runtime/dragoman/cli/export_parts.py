@@ -35,6 +35,8 @@ def in_parts(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--insecure-cluster", is_flag=True, help="Accept the address of a cluster without encryption."),
         click.option("--workers", type=click.IntRange(1, 1024), help="Processes of a local cluster."),
         click.option("--cluster", metavar="ADDRESS|local", help="Let a Dask cluster export the parts."),
+        click.option("--max-requests", type=click.IntRange(1, 1024), metavar="N",
+                     help="At most so many parts at a time, each with one request under way."),
         click.option("--parts", type=click.IntRange(1, 1024), metavar="N",
                      help="Export so many parts, each a file of the folder FILE."),
     ):  # fmt: skip
@@ -44,25 +46,30 @@ def in_parts(command: Callable[..., Any]) -> Callable[..., Any]:
 
 async def export_in_parts(
     options: Options, session: Session, object: str, *, output: str | None, parts: int | None,
-    cluster: str | None, workers: int | None, insecure_cluster: bool, manifest: bool, **arguments: Any,
+    cluster: str | None, workers: int | None, insecure_cluster: bool, max_requests: int | None, manifest: bool,
+    **arguments: Any,
 ) -> None:  # fmt: skip
     """Export in parts, here or on a cluster, and print the manifest with --json."""
     if parts is None:
-        raise click.UsageError("--cluster exports parts; say how many: --parts 64")
+        raise click.UsageError("this is for an export in parts; say how many: --parts 64")
     if not output:
         raise click.UsageError("an export in parts needs a folder: -o FOLDER")
     if not manifest:
         raise click.UsageError("an export in parts always has a manifest: omit --no-manifest")
+    from dragoman.sessions.split_session import AT_ONCE
+
     runner: Runner | None = None
     if cluster is not None:
         from dragoman.dask import on_cluster
 
         home = Path(options.home) if options.home else None
-        runner = on_cluster(cluster, workers=workers, insecure=insecure_cluster, home=home)
+        runner = on_cluster(cluster, workers=workers, insecure=insecure_cluster, home=home, max_requests=max_requests)
     elif workers is not None or insecure_cluster:
         raise click.UsageError("--workers and --insecure-cluster belong to --cluster")
     async with _unfinished(options, session, Path(output)):
-        result = await session.export_parts(object, to=Path(output), parts=parts, runner=runner, **arguments)
+        result = await session.export_parts(
+            object, to=Path(output), parts=parts, runner=runner, at_once=max_requests or AT_ONCE, **arguments
+        )
     say_notes(result.notes)
     if options.json:
         write_json(result)

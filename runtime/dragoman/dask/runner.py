@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from contextlib import asynccontextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,12 @@ STOP_SECONDS = 10
 
 
 def on_cluster(
-    address: str = LOCAL, *, workers: int | None = None, insecure: bool = False, home: Path | None = None
+    address: str = LOCAL,
+    *,
+    workers: int | None = None,
+    insecure: bool = False,
+    home: Path | None = None,
+    max_requests: int | None = None,
 ) -> Runner:
     """Return a runner of parts for `Session.export_parts`, on a Dask cluster.
 
@@ -44,6 +50,7 @@ def on_cluster(
         workers: Processes of a local cluster; by default one for each core.
         insecure: Accept an address that is not encrypted.
         home: The home of local workers, as for Runtime; workers of an existing cluster always have their own.
+        max_requests: The maximum number of parts under way on all workers, each of which has one request under way.
 
     Raises:
         ConfigurationError: The address is refused, or ``dragoman[dask]`` is not installed.
@@ -61,7 +68,8 @@ def on_cluster(
             try:
                 await _compare(client, split, of_workers)
                 key = secrets.token_hex(8)
-                for number in numbers:
+
+                def submit(number: int) -> Any:
                     one = msgspec.structs.replace(split, shares=[split.shares[number]])
                     future = client.submit(
                         tasks.export_part,
@@ -72,7 +80,9 @@ def on_cluster(
                         pure=False,
                     )
                     futures[future] = number
-                yield _parts(futures, folder)
+                    return future
+
+                yield _parts(submit, numbers, folder, futures, most=max_requests or len(numbers))
             finally:
                 # The scheduler may be gone.
                 with anyio.move_on_after(STOP_SECONDS, shield=True), suppress(Exception):
@@ -103,10 +113,17 @@ async def _compare(client: Any, split: Split, home: str) -> None:
             raise ConfigurationError(f"worker {address}: {done.message}", hint=hint, code="worker-differs")
 
 
-async def _parts(futures: dict[Any, int], folder: Path) -> AsyncIterator[tuple[int, PartResult]]:
+async def _parts(
+    submit: Callable[[int], Any], numbers: Sequence[int], folder: Path, futures: dict[Any, int], *, most: int
+) -> AsyncIterator[tuple[int, PartResult]]:
+    """Submit parts, at most so many at a time, and yield those that are done."""
     from distributed import as_completed
 
-    async for future in as_completed(list(futures)):
+    waiting = iter(numbers)
+    running = as_completed([submit(number) for number in islice(waiting, most)])
+    async for future in running:
+        for number in islice(waiting, 1):
+            running.add(submit(number))
         done = await _done(future)
         if done.part is None:
             raise ExportError(f"part {futures[future]:,}: {done.message}", hint=done.hint, code=done.code)
@@ -152,6 +169,7 @@ def export(
     workers: int | None = None,
     insecure: bool = False,
     home: Path | None = None,
+    max_requests: int | None = None,
     format: str = "documents",  # noqa: A002
     compress: str | None = None,
     filters: Sequence[Filter | RawQuery] = (),
@@ -174,6 +192,7 @@ def export(
         workers: As for `on_cluster`.
         insecure: As for `on_cluster`.
         home: As for Runtime.
+        max_requests: As for `on_cluster`.
         format: As for `Session.export_parts`.
         compress: As for `Session.export_parts`.
         filters: As for `Session.export_parts`.
@@ -192,7 +211,7 @@ def export(
         DragomanError: As for `Session.export_parts`; a worker lacks the connection or differs (``worker-differs``), or
             could not run a part (``worker-failed``).
     """
-    runner = on_cluster(cluster, workers=workers, insecure=insecure, home=home)
+    runner = on_cluster(cluster, workers=workers, insecure=insecure, home=home, max_requests=max_requests)
     with connect(connection, home=home) as session:
         return session.export_parts(
             object,

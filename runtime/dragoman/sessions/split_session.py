@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from .time_spans import Span
 
 
+AT_ONCE = 4
+"""The number of parts that one process exports at once."""
+
+
 class SplitSession:
     """The part of `Session` that exports in parts, which the processes of a cluster may share."""
 
@@ -138,7 +142,7 @@ class SplitSession:
         keep_alive: int | None = None,
         escape_formulas: bool = False,
         resume: bool = False,
-        at_once: int = 4,
+        at_once: int = AT_ONCE,
         runner: Runner | None = None,
     ) -> PartsResult:
         """Export an object in parts, each a file of one folder, which is complete once it has a ``manifest.json``.
