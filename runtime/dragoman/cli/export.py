@@ -98,7 +98,7 @@ async def export(
             format=format or "documents", compress=compress, filters=rows, match=match, columns=parse_names(columns),
             tenant=tenant, revision=revision, span=span, resume=resume,
             keep_alive=parse_time(keep_alive, option="--keep-alive"),
-            escape_formulas=options.escape_formulas,
+            escape_formulas=options.escape_formulas, strict=strict, now=now,
         )  # fmt: skip
         return
     stream = cast("BinaryIO", _SafeStream() if sys.stdout.isatty() else sys.stdout.buffer)

@@ -573,6 +573,7 @@ class Session(SplitSession):
         revision: str = "",
         span: Span = DEFAULT,
         strict: bool = False,
+        now: str | None = None,
     ) -> Batches:
         """Iterate over the rows of an object as `pyarrow.RecordBatch`, in constant memory; there is at least one.
 
@@ -592,11 +593,14 @@ class Session(SplitSession):
             revision: `Page.revision` of an earlier page, to read the rows as they were then.
             span: The rows' span of time; by default the window that the object's description names, if any.
             strict: Refuse a value that does not fit its type (ExportError, code ``values-misfit``).
+            now: As for `page`.
 
         Raises:
             ConfigurationError: The package pyarrow is not installed.
         """
-        scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
+        scope = Scope(
+            object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision, now=whole_now(now)
+        )  # fmt: skip
         from .whole_reads import read_batches
 
         return Batches(partial(read_batches, self._calls, self._reads, scope, columns=columns, strict=strict))
@@ -612,6 +616,7 @@ class Session(SplitSession):
         revision: str = "",
         span: Span = DEFAULT,
         strict: bool = False,
+        now: str | None = None,
     ) -> Table:
         """Read the rows of an object into a `pyarrow.Table`, which pandas, polars and DuckDB take as it is.
 
@@ -620,7 +625,7 @@ class Session(SplitSession):
         """
         from .whole_reads import collect_table
 
-        about: dict[str, Any] = {"tenant": tenant, "revision": revision, "span": span, "strict": strict}
+        about: dict[str, Any] = {"tenant": tenant, "revision": revision, "span": span, "strict": strict, "now": now}
         return await collect_table(self.batches(object, filters=filters, match=match, columns=columns, **about))
 
     async def export(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
 from anyio.to_thread import run_sync
 
 from dragoman.background import background
-from dragoman.exports import Export, ExportSource, choose_columns
+from dragoman.exports import TYPED, Export, ExportSource
 from dragoman.exports.parts.coordinator import Coordinator
 from dragoman.exports.parts.folder import PartsFolder
 from dragoman.exports.parts.split import ExportOrigin, PartResult, Split
@@ -22,6 +23,7 @@ from dragoman_api.exports import MAX_SHARES, ExportRequest, SnapshotHold, SplitR
 from dragoman_api.hookspecs import DriverSpec
 
 from .prepared_reads import until_unchanged
+from .whole_reads import table_columns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -68,7 +70,6 @@ class SplitExports:
         columns: Sequence[str] | None,
         parts: int,
         keep_alive: int,
-        started: str = "",
     ) -> Split:
         """Split an export; see `Session.split`.
 
@@ -78,11 +79,8 @@ class SplitExports:
             columns: Of a table, in order; None for all.
             parts: The wanted number of parts.
             keep_alive: Seconds for which the server holds the snapshot without requests.
-            started: When the first run began, which relative instants count from; empty for now.
         """
-        planned = await self.plan(
-            scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, started=started
-        )
+        planned = await self.plan(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)
 
         async def divide() -> Split:
             asked = SplitRequest(export=planned.request, shares=parts)
@@ -108,7 +106,6 @@ class SplitExports:
         columns: Sequence[str] | None,
         parts: int,
         keep_alive: int,
-        started: str = "",
     ) -> Split:
         """Return a split without shares yet: what `Split.identity` compares. Nothing is held on the server.
 
@@ -118,9 +115,9 @@ class SplitExports:
         if not 1 <= parts <= MAX_SHARES:
             raise ConfigurationError(f"an export has 1 to {MAX_SHARES:,} parts, not {parts:,}")
         self._reads.check(tenant=scope.tenant, revision=scope.revision)
-        table = choose_columns(await self._reads.describe(scope.object), columns) if shape.tabular else []
-        started = started or datetime.now(UTC).isoformat(timespec="seconds")
-        made = await self._reads.prepare(scope, fresh=not shape.tabular, now=datetime.fromisoformat(started))
+        described = await self._reads.describe(scope.object) if shape.tabular else None
+        table = table_columns(described, columns, typed=shape.format in TYPED) if described else []
+        made = await self._reads.prepare(scope, fresh=not shape.tabular)
         named = [column.name for column in table] if shape.tabular else columns
         request = ExportRequest(
             object=scope.object,
@@ -144,8 +141,11 @@ class SplitExports:
             format=shape.format,
             compression=shape.compression,
             escape=shape.escape,
+            strict=shape.strict,
             table=table,
-            started=started,
+            described=described.columns if described and shape.format in TYPED else [],
+            now=scope.now,
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
     async def part(self, split: Split, number: int, *, to: Path, emit: Callable[[Event], None]) -> PartResult:
@@ -164,7 +164,8 @@ class SplitExports:
         export = Export(source, to=to, shape=split.shape, resume=False, emit=emit)
         with export.reporting():
             request = split.of_part(number)
-            result = await export.run(request, columns=split.table, manifest=False, parts=self._calls.parts)
+            about: dict[str, Any] = {"columns": split.table, "described": split.described}
+            result = await export.run(request, **about, manifest=False, parts=self._calls.parts)
         told = {(note.code, note.reason) for note in split.notes}
         notes = [note for note in result.notes if (note.code, note.reason) not in told]
         if split.snapshot and any(note.code == "rows-differ" for note in notes):
@@ -233,6 +234,7 @@ async def split_or_continue(
     columns: Sequence[str] | None,
     parts: int,
     keep_alive: int,
+    now: datetime | None,
 ) -> Split:
     """Split an export, or return the unfinished one of its folder.
 
@@ -244,15 +246,17 @@ async def split_or_continue(
         columns: Of a table, in order; None for all.
         parts: The wanted number of parts.
         keep_alive: Seconds for which the server holds the snapshot without requests.
+        now: The instant that relative times count from; None for the present one, or that of the unfinished export.
 
     Raises:
         ExportError: The unfinished export is another one (code ``resume-refused``).
     """
+    counted = now if now is not None or found is None else found.now
+    if counted is not None:
+        scope = dataclasses.replace(scope, now=counted)
     if found is None:
         return await exports.split(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)
-    asked = await exports.plan(
-        scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, started=found.started
-    )
+    asked = await exports.plan(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)
     wanted, has = asked.identity(), found.identity()
     if differences := [name for name in wanted if wanted[name] != has[name]]:
         reason = f"the unfinished export has another {', another '.join(differences)}"
@@ -288,6 +292,7 @@ async def in_folder(
     parts: int,
     keep_alive: int,
     resume: bool,
+    now: datetime | None,
     emit: Callable[[Event], None],
 ) -> PartsResult:
     """Export in parts into a folder; see `Session.export_parts`."""
@@ -295,7 +300,7 @@ async def in_folder(
     found = await run_sync(lambda: folder.open(resume=resume))
     try:
         split = await split_or_continue(
-            exports, found, scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive
+            exports, found, scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive, now=now
         )
         return await Coordinator(folder, hold=exports.hold, emit=emit).run(split, runner, resumed=resume)
     finally:

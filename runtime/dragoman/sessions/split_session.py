@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from anyio.to_thread import run_sync
 
 from .prepared_reads import Scope
-from .time_spans import DEFAULT
+from .time_spans import DEFAULT, whole_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +65,8 @@ class SplitSession:
         span: Span = DEFAULT,
         keep_alive: int | None = None,
         escape_formulas: bool = False,
+        strict: bool = False,
+        now: str | None = None,
     ) -> Split:
         """Split an export into parts that any process with the same connection can export, of one snapshot if possible.
 
@@ -84,6 +86,8 @@ class SplitSession:
             span: As for `export`.
             keep_alive: Seconds for which the server holds the snapshot without requests; at least 60.
             escape_formulas: As for `export`.
+            strict: As for `export`.
+            now: The instant that relative times count from; by default the present one.
 
         Returns:
             Plain data, which msgspec encodes. It holds no secret.
@@ -92,8 +96,10 @@ class SplitSession:
             UnsupportedOperationError: The driver splits no exports.
             ConfigurationError: There is no such format or column, or there cannot be so many parts.
         """
-        scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
-        shape = await _part_shape(format=format, compress=compress, escape_formulas=escape_formulas)
+        scope = Scope(
+            object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision, now=whole_now(now)
+        )  # fmt: skip
+        shape = await _part_shape(format=format, compress=compress, escape_formulas=escape_formulas, strict=strict)
         return await self._split_exports.split(
             scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive or self._keep_alive
         )
@@ -141,7 +147,9 @@ class SplitSession:
         span: Span = DEFAULT,
         keep_alive: int | None = None,
         escape_formulas: bool = False,
+        strict: bool = False,
         resume: bool = False,
+        now: str | None = None,
         at_once: int = AT_ONCE,
         runner: Runner | None = None,
     ) -> PartsResult:
@@ -164,7 +172,9 @@ class SplitSession:
             span: As for `export`.
             keep_alive: As for `split`.
             escape_formulas: As for `export`.
+            strict: As for `export`.
             resume: Export the missing parts of an export that failed.
+            now: As for `split`; times relative to now stay relative to the first run of an export that is resumed.
             at_once: The number of parts that are exported at once.
             runner: Runs the parts elsewhere, see `dragoman.dask`; by default they run in this process.
 
@@ -180,7 +190,7 @@ class SplitSession:
         from .split_exports import in_folder
 
         scope = Scope(object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision)
-        shape = await _part_shape(format=format, compress=compress, escape_formulas=escape_formulas)
+        shape = await _part_shape(format=format, compress=compress, escape_formulas=escape_formulas, strict=strict)
         exports = self._split_exports
         return await in_folder(
             exports,
@@ -192,13 +202,14 @@ class SplitSession:
             parts=parts,
             keep_alive=keep_alive or self._keep_alive,
             resume=resume,
+            now=None if now is None else whole_now(now),
             emit=self._emit,
         )
 
 
-async def _part_shape(*, format: str, compress: str | None, escape_formulas: bool) -> Shape:  # noqa: A002
+async def _part_shape(*, format: str, compress: str | None, escape_formulas: bool, strict: bool) -> Shape:  # noqa: A002
     """Choose the shape of the files of an export in parts."""
     from dragoman.exports import choose
 
-    made = partial(choose, Path("part"), format=format, compress=compress, escape_formulas=escape_formulas)
-    return await run_sync(made)
+    about: dict[str, Any] = {"escape_formulas": escape_formulas, "strict": strict}
+    return await run_sync(partial(choose, Path("part"), format=format, compress=compress, **about))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
 
     from dragoman.exports import Export, ExportResult, Shape
-    from dragoman_api.columns import Note
+    from dragoman_api.columns import Column, Description, Note
 
     from .counts_and_rows import Batches
     from .driver_calls import Calls
@@ -40,6 +40,20 @@ def _request(scope: Scope, made: Prepared, *, form: ExportForm, columns: Sequenc
         revision=scope.revision,
         keep_alive=0,
     )
+
+
+def table_columns(description: Description, columns: Sequence[str] | None, *, typed: bool) -> list[Column]:
+    """Return the columns of a table, in order; of those with types, an array of objects is one unless they are named.
+
+    Raises:
+        ConfigurationError: There is no such column.
+    """
+    table = choose_columns(description, columns)
+    if not typed or columns is not None:
+        return table
+    from dragoman.exports.tables import without_leaves
+
+    return without_leaves(table)
 
 
 async def read_rows(
@@ -87,13 +101,11 @@ async def read_batches(
         ExportError: A value does not fit its column's type, code ``values-misfit``, if strict.
     """
     await run_sync(partial(need, "pyarrow", extra="arrow"))
-    from dragoman.exports.tables import TableReader, without_leaves
+    from dragoman.exports.tables import TableReader
 
     reads.check(tenant=scope.tenant, revision=scope.revision)
     description = await reads.describe(scope.object)
-    table = choose_columns(description, columns)
-    if columns is None:
-        table = without_leaves(table)
+    table = table_columns(description, columns, typed=True)
     made = await reads.prepare(scope)
     notes += made.notes
     known, reader = len(notes), TableReader(table, described=description.columns, strict=strict)
@@ -148,12 +160,8 @@ async def run_export(
     """
     with export.reporting():
         reads.check(tenant=scope.tenant, revision=scope.revision)
-        described = (await reads.describe(scope.object)) if shape.tabular else None
-        table = choose_columns(described, columns) if described else []
-        if shape.format in TYPED and columns is None:
-            from dragoman.exports.tables import without_leaves
-
-            table = without_leaves(table)
+        described = await reads.describe(scope.object) if shape.tabular else None
+        table = table_columns(described, columns, typed=shape.format in TYPED) if described else []
         scope = dataclasses.replace(scope, now=now if now is not None else await run_sync(export.now))
         made = await reads.prepare(scope, fresh=not shape.tabular)
         named = [column.name for column in table] if shape.tabular else columns

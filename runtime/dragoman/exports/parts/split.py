@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal
 
 import msgspec
@@ -78,7 +79,10 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         format: As in `Shape`.
         compression: As in `Shape`.
         escape: As in `Shape`.
+        strict: As in `Shape`.
         table: The columns of a table, in order; empty for other formats.
+        described: All columns of the object for a table whose columns have types; empty for other formats.
+        now: The instant that relative times count from.
         started: When the export began, UTC.
     """
 
@@ -94,13 +98,16 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     format: str
     compression: str | None
     escape: bool
+    strict: bool
     table: list[Column]
+    described: list[Column]
+    now: datetime
     started: str
 
     @property
     def shape(self) -> Shape:
         """Format and compression of each part."""
-        return Shape(self.format, self.compression, self.escape)
+        return Shape(self.format, self.compression, self.escape, self.strict)
 
     def file(self, number: int) -> str:
         """Return the name of a part's file; the same part always has the same one."""
@@ -125,7 +132,7 @@ class Split(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             "time": request.time,
             "filter": request.filter and request.filter.body,
             "choice of columns": request.columns,
-            "format": (self.format, self.escape),
+            "format": (self.format, self.escape, self.strict),
             "compression": self.compression,
             "number of parts": self.wanted,
         }
