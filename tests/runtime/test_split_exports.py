@@ -199,6 +199,21 @@ async def test_an_export_that_fails_before_its_first_part_leaves_nothing(open_me
         assert not await session.hold(splits[0], seconds=60)
 
 
+async def test_a_full_disk_frees_the_snapshot(open_memory, tmp_path, monkeypatch):
+    splits = []
+
+    def full(folder, split):
+        splits.append(split)
+        raise ExportError("No space left on device")
+
+    monkeypatch.setattr("dragoman.exports.parts.folder.PartsFolder.begin", full)
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(ExportError, match="No space left"):
+            await session.export_parts("books", to=tmp_path / "d", parts=2)
+        assert not (tmp_path / "d").exists()
+        assert not await session.hold(splits[0], seconds=60)
+
+
 async def test_an_export_cannot_continue_without_its_snapshot(open_memory, tmp_path):
     folder = tmp_path / "d"
     async with open_memory() as runtime, runtime.open("memory") as session:

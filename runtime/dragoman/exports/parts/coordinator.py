@@ -89,7 +89,11 @@ class Coordinator:
             await self._keep(split)
             done = await run_sync(self._folder.done, split)
         else:
-            await run_sync(self._folder.begin, split)
+            try:
+                await run_sync(self._folder.begin, split)
+            except DragomanError:
+                await self._free(split)
+                raise
             done = {}
         self._progress = {number: (part.rows, part.bytes) for number, part in done.items()}
         self._total = split.total
