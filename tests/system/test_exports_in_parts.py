@@ -103,7 +103,7 @@ def test_parts_hold_every_row_once_and_are_told_as_data(shell, server, whole):
 
 def test_a_failed_export_in_parts_names_the_command_that_continues_it(shell, server, whole):
     server.misbehave("garbage", on="/_search", after=9)
-    done = shell("dragoman export shop orders --format rows --parts 6 -o orders", code=1)
+    done = shell("dragoman export shop orders --format rows --parts 6 --max-requests 1 -o orders", code=1)
     server.behave()
     [line] = [line for line in done.err.splitlines() if "--resume" in line]
     assert not (shell.cwd / "orders/manifest.json").exists()
