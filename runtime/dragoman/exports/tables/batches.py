@@ -182,13 +182,14 @@ class TableReader:
         if not misfits:
             return pa.nulls(rows, pa.string())
         texts: list[str | None] = [None] * rows
-        for at, found in sorted(misfits.items()):
-            if self._strict:
-                raise self._refusal(self.rows + at, *next(iter(found.items())))
+        if self._strict:
+            at = min(misfits)
+            raise self._refusal(self.rows + at, *next(iter(misfits[at].items())))
+        for at, found in misfits.items():
+            members = [b"%b:%b" % (self._names[number], raw) for number, raw in found.items()]
+            texts[at] = (b"{%b}" % b",".join(members)).decode()
             for number in found:
                 self.misfits[number] += 1
-            members = [b"%b:%b" % (self._names[number], found[number]) for number in sorted(found)]
-            texts[at] = (b"{%b}" % b",".join(members)).decode()
         return pa.array(texts, pa.string())
 
     def _refusal(self, row: int, number: int, raw: bytes) -> ExportError:
