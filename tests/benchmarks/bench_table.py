@@ -39,6 +39,9 @@ SLOW = ("helpers.scan into pandas", "eland to_pandas")
 
 async def through_session(url: str, folder: Path, act: Callable[[Session], Awaitable[int]]) -> Figures:
     """Open a session as anyone does, and measure one call with both processes."""
+    import pandas as pd  # noqa: F401 - pyarrow imports it with its first array, and the other sides do beforehand
+    import pyarrow as pa  # noqa: F401
+
     from dragoman import Runtime, SavedConnection
 
     where = urlsplit(url)
@@ -59,8 +62,6 @@ async def through_session(url: str, folder: Path, act: Callable[[Session], Await
 
 
 async def table(url: str, folder: Path, columns: tuple[str, ...] | None) -> Figures:
-    import pyarrow as pa  # noqa: F401 - its import is not the table's
-
     async def act(session: Session) -> int:
         return (await session.table(INDEX, columns=columns)).num_rows
 
