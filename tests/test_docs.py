@@ -156,7 +156,8 @@ def shell_lines() -> list[tuple[str, list[str]]]:
         for text in fenced(page, "console"):
             for line in re.findall(r"^\$ (.*)$", text, re.MULTILINE):
                 commands = re.split(r" \| | && |; | &$", line)
-                found += [(name, words[1:]) for part in commands if (words := shlex.split(part))[:1] == ["dragoman"]]
+                typed = [shlex.split(re.sub(r" > [\w.]+$", "", part)) for part in commands]
+                found += [(name, words[1:]) for words in typed if words[:1] == ["dragoman"]]
     return found
 
 

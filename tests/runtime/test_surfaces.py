@@ -73,6 +73,7 @@ SESSION = {
     "console": ("parse_console", lambda session, _: session.console("GET /books")),
     "ping": ("ping", lambda session, _: session.ping()),
     "rows": ("export_rows", lambda session, _: every(session.rows("books"))),
+    "table": ("export_rows", lambda session, _: session.table("books")),
     "split": ("split_export", lambda session, _: session.split("books", parts=2)),
     "export_part": ("export_rows", lambda session, folder: one_part(session, folder / "part.ndjson")),
     "hold": ("hold_snapshot", lambda session, _: held(session)),

@@ -25,20 +25,19 @@ from dragoman_api.summaries import SummaryRequest
 from dragoman_worker.oversized_results import MAX_ANSWERS
 
 from .change_events import event_of, total_of, untold
-from .counts_and_rows import Batches, Count, Rows
+from .counts_and_rows import Count, Rows
 from .driver_calls import Calls
 from .object_lists import matching, whole_level
 from .prepared_reads import Preparation, Scope, until_unchanged
 from .result_checks import check_position, check_summary, inside, within
 from .split_session import SplitSession
+from .table_session import TableSession
 from .time_spans import DEFAULT, whole_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from typing import BinaryIO
-
-    from pyarrow import Table
 
     from dragoman.connections.curl_commands import CurlCommands
     from dragoman.exports import ExportResult
@@ -57,7 +56,7 @@ if TYPE_CHECKING:
     from .time_spans import Span
 
 
-class Session(SplitSession):
+class Session(SplitSession, TableSession):
     """An open connection.
 
     Made by `dragoman.open` and `Runtime.open`. Every method raises DragomanError and nothing else: among them
@@ -561,72 +560,6 @@ class Session(SplitSession):
         from .whole_reads import read_rows
 
         return Rows(partial(read_rows, self._calls, self._reads, scope, form=form, columns=columns))
-
-    def batches(
-        self,
-        object: str,  # noqa: A002
-        *,
-        filters: Sequence[Filter | RawQuery] = (),
-        match: str = "all",
-        columns: Sequence[str] | None = None,
-        tenant: str | None = None,
-        revision: str = "",
-        span: Span = DEFAULT,
-        strict: bool = False,
-        now: str | None = None,
-    ) -> Batches:
-        """Iterate over the rows of an object as `pyarrow.RecordBatch`, in constant memory; there is at least one.
-
-        The types of the columns come from the object's description. What does not fit its type is null there. The last
-        column, ``_misfits``, holds it as it is stored: a JSON object from column to value, null where everything fits.
-        Nothing is rounded, and notes ``values-misfit`` count the values.
-
-        A caller that stops early must close the iterator to release the server's resources:
-        ``async with aclosing(session.batches(...)) as batches``.
-
-        Args:
-            object: Its name.
-            filters: Rows of the filter.
-            match: ``all`` or ``any``.
-            columns: The columns, in order; None for all that an export holds, where an array of objects is one column.
-            tenant: Whose rows, where the object has tenants.
-            revision: `Page.revision` of an earlier page, to read the rows as they were then.
-            span: The rows' span of time; by default the window that the object's description names, if any.
-            strict: Refuse a value that does not fit its type (ExportError, code ``values-misfit``).
-            now: As for `page`.
-
-        Raises:
-            ConfigurationError: The package pyarrow is not installed.
-        """
-        scope = Scope(
-            object=object, filters=filters, match=match, span=span, tenant=tenant, revision=revision, now=whole_now(now)
-        )  # fmt: skip
-        from .whole_reads import read_batches
-
-        return Batches(partial(read_batches, self._calls, self._reads, scope, columns=columns, strict=strict))
-
-    async def table(
-        self,
-        object: str,  # noqa: A002
-        *,
-        filters: Sequence[Filter | RawQuery] = (),
-        match: str = "all",
-        columns: Sequence[str] | None = None,
-        tenant: str | None = None,
-        revision: str = "",
-        span: Span = DEFAULT,
-        strict: bool = False,
-        now: str | None = None,
-    ) -> Table:
-        """Read the rows of an object into a `pyarrow.Table`, which pandas, polars and DuckDB take as it is.
-
-        See `batches` for the arguments, the types, and the column ``_misfits``. The metadata of the schema hold the
-        notes on the rows, as JSON, under ``notes``.
-        """
-        from .whole_reads import collect_table
-
-        about: dict[str, Any] = {"tenant": tenant, "revision": revision, "span": span, "strict": strict, "now": now}
-        return await collect_table(self.batches(object, filters=filters, match=match, columns=columns, **about))
 
     async def export(
         self,

@@ -195,7 +195,7 @@ def test_a_dotted_key_of_a_flattened_field_takes_what_the_server_takes() -> None
 def test_what_is_called_aggregatable_and_does_not_sort(kind: str) -> None:
     column = view({"properties": {"x": {"type": kind}}}).columns["x"]
     assert not column.sortable
-    assert column.operators == (Op.NULL, Op.NOT_NULL)
+    assert column.operators == (Op.NULL, Op.NOT_NULL, *((Op.NEAR, Op.IN_BOX) if kind == "geo_point" else ()))
     assert set(column.reasons) == {"sort", *(op for op in Op if op not in column.operators)}
 
 

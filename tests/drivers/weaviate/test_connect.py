@@ -98,7 +98,8 @@ def test_the_label_and_where_it_is_not_available():
 def test_what_it_cannot_do_is_not_claimed():
     """W40: no SQL, no gRPC, no tunnel, no schema edits; the network is the connection's address alone."""
     assert sorted(hooks_of(Driver())) == sorted(MANIFEST["hooks"])
-    assert {name for name in vars(DriverSpec) if not name.startswith("_")} - {*MANIFEST["hooks"]} == {"close"}
+    specified = {name for name in vars(DriverSpec) if not name.startswith("_")}
+    assert specified - {*MANIFEST["hooks"]} == {"close", "hold_snapshot"}
     assert MANIFEST["permissions"] == ["net:connection", "net:sign-in", "secrets:connection"]
     assert {"raw-filter", "drop"}.isdisjoint(MANIFEST["capabilities"])
 

@@ -247,6 +247,7 @@ def test_E34_every_operator_that_a_column_refuses_says_why(column: str) -> None:
         value: Any = examples.get(column, 5)
         value = None if op in (Op.NULL, Op.NOT_NULL, Op.EMPTY, Op.NOT_EMPTY) else value
         value = [value, value] if op in (Op.IN, Op.NOT_IN, Op.BETWEEN) else value
+        value = {Op.NEAR: "52.5,13.4,5km", Op.IN_BOX: "52,13,53,14"}.get(op, value)
         if op in described.operators:
             assert clause(Filter(column, op, value))
         else:
