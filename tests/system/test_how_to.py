@@ -75,6 +75,7 @@ ELSEWHERE = {
     "export.md": {
         "error[connection-failed]": "the server has to go away; system/test_export_resumes.py",
         "dragoman export shop orders -o orders.ndjson --resume": "the line before it does not run here",
+        "dragoman export shop orders --parts 256": "it needs a cluster; system/test_exports_in_parts.py",
     },
     "find-drivers.md": {"xdg-open": "it opens a browser; browser/test_marketplace.py opens the page"},
     "run-a-registry.md": {
