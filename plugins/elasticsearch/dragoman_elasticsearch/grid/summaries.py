@@ -133,7 +133,7 @@ class _Summing:
         inner = figures.elements or figures
         rows = answer.count or 0
         missing = figures.missing.doc_count if figures.missing is not None else 0
-        values, distinct = self._values(inner)
+        listed, distinct = self._values(inner)
         low, high = self._extremes(inner)
         if missing < rows and (self.found.family in _SORTED or self._is_finer(low, high)):
             low = yield from self._extreme(descending=False)
@@ -142,12 +142,12 @@ class _Summing:
         if bounds:
             counts = yield from self._spread(bounds)
             buckets = buckets_of([_shown(each, self.found) for each in bounds], counts)
-        self._tell(values, low, high, bounds)
+        self._tell(listed, low, high, bounds, held=missing < rows)
         return ColumnSummary(
             column=self.view.columns.get(self.request.column) or column(self.found),
             rows=rows,
             missing=missing,
-            values=values,
+            values=listed[: self.request.values],
             distinct=distinct,
             minimum=low,
             maximum=high,
@@ -248,13 +248,13 @@ class _Summing:
             told = "the server counts values of the same millisecond together"
             self.approximate |= {Figure.VALUES: told, Figure.DISTINCT: told}
         if terms and not terms.others and not terms.error:
-            return listed[: self.request.values], len(listed)
+            return listed, len(listed)
         self._add(Figure.DISTINCT, ["the server estimates the number of different values (cardinality)"])
         if terms and terms.error:
             reason = f"each shard reports its {SHARD_VALUES:,} most frequent values: "
             most = "by an unknown number" if terms.error < 0 else f"by up to {terms.error:,}"
             self._add(Figure.VALUES, [f"{reason}a count may be too low {most}, and a value may be missing"])
-        return listed[: self.request.values], distinct
+        return listed, distinct
 
     def _value(self, term: _Term) -> Value:
         if self.found.family is Family.BOOLEAN:
@@ -300,13 +300,15 @@ class _Summing:
             return list(number_bounds(low, high, most=most, whole=isinstance(low, int) and isinstance(high, int)))
         return []
 
-    def _tell(self, values: Sequence[ValueCount], low: Value, high: Value, bounds: Sequence[Any]) -> None:
-        """Say where the index differs from the stored rows."""
+    def _tell(
+        self, values: Sequence[ValueCount], low: Value, high: Value, bounds: Sequence[Any], *, held: bool
+    ) -> None:
+        """Say where the index differs from the stored rows; where any row is `held`, it may hold none of the values."""
         extremes = [each for each in (low, high) if each is not None]
         shown = [each.value for each in values]
         rule = Op.STARTS if self.found.keyword or self.found.family in _TEXTS else Op.BETWEEN
         self._add(Figure.MISSING, self._reasons(Op.NULL, ()))
-        if extremes or shown:
+        if held or extremes or shown:
             for figure in (Figure.VALUES, Figure.DISTINCT):
                 self._add(figure, [*self._reasons(Op.EQ, shown), *self._reasons(rule, shown)])
         for figure, given in (
@@ -314,6 +316,8 @@ class _Summing:
         ):  # fmt: skip
             if given:
                 self._add(figure, self._reasons(Op.BETWEEN, [_shown(each, self.found) for each in given]))
+            elif held and figure is not Figure.BUCKETS:
+                self._add(figure, self._reasons(rule, ()))
 
     def _reasons(self, op: Op, values: Sequence[Any]) -> list[str]:
         exact = tuple(Decimal(repr(each)) if isinstance(each, float) else each for each in values)

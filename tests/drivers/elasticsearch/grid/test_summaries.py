@@ -205,6 +205,19 @@ class Rules:
         assert "null_value" in nulls.approximate[Figure.VALUES]
         assert "coerce" in (await summarized(es, name, "c")).approximate[Figure.VALUES]
 
+    async def test_what_is_said_does_not_depend_on_values_that_came(self, es: Rig) -> None:
+        """The only value is not indexed; the only value counts as another, and no values are wanted."""
+        properties = {"k": {"type": "keyword", "ignore_above": 3}, "b": {"type": "boolean"}}
+        name = await es.index(properties, [{"k": "abcd", "b": ""}])
+        left = await summarized(es, name, "k", values=0)
+        assert (left.rows, left.values, left.minimum, left.maximum) == (1, [], None, None)
+        if not left.missing:
+            figures = (Figure.VALUES, Figure.DISTINCT, Figure.MINIMUM, Figure.MAXIMUM)
+            assert all("longer than 3" in left.approximate[figure] for figure in figures)
+        empty = await summarized(es, name, "b", values=0)
+        assert (empty.missing, empty.values, empty.distinct) == (0, [], 1)
+        assert "empty text" in empty.approximate[Figure.DISTINCT]
+
     async def test_numbers_without_an_index_have_no_histogram_where_ranges_need_one(self, es: Rig) -> None:
         spec = {"type": "integer", "index": False, "coerce": False}
         name = await es.index({"n": spec}, [{"n": at} for at in (1, 2, 2)])
