@@ -146,6 +146,19 @@ def test_trust_comes_from_a_lock_a_known_publisher_or_consent():
         assert decide(inputs).trusted
 
 
+def test_a_decision_that_installs_nothing_vouches_for_nothing():
+    """Neither an earlier lock nor a known publisher makes it do so."""
+    known = {"locked": True, "known_publisher": True}
+    for inputs in (
+        OLD, Inputs(type="demo"), replace(OLD, quarantined="steals"), replace(OLD, disabled=True),
+        replace(NEW, choice=NONE), replace(NEW, choice=OTHER_BYTES), replace(NEW, choice=None, unreachable="u"),
+        replace(NEW, choice=None, expired="/team"), replace(NEW, sandbox=PARTIAL, policy="require"),
+    ):  # fmt: skip
+        decision = decide(replace(inputs, **known))
+        assert decision.choice is None
+        assert not decision.trusted, decision.outcome
+
+
 def test_what_is_to_be_installed_comes_with_the_decision():
     for inputs in (NEW, replace(NEW, choice=GREEDY), replace(OLD, damaged="x", choice=OFFER)):
         assert decide(inputs).choice is inputs.choice

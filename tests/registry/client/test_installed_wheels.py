@@ -158,6 +158,7 @@ def test_a_wheel_with_all_that_is_allowed_is_placed_by_pip_as_the_preflight_says
     wheel.files |= {
         f"{DATA}/purelib/tinylib/more.py": b"",
         f"{DATA}/platlib/tinyplat.py": b"",
+        "tinylib/purelib/folder_of_that_name.py": b"",
         f"{INFO}/licenses/MIT": b"",
     }
     wheel.entry_points = "# groups\n[tiny.plugins]\na = tinylib:a [x]\n\n[console_scripts]\ntiny = tinylib:main\n"

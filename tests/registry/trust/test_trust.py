@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 import shutil
@@ -382,6 +383,32 @@ def test_a_newer_root_may_be_the_one_to_start_from(case: Case):
     newest = Repository(case.root, Keys(beside(case.root))).root_digest
     assert newest != case.pin
     assert client(case.root, case.folder / "fresh", root=newest, first_use=False).types()
+
+
+@pytest.mark.parametrize("signed_by", [(2, 0), (0, 3), (1, 3), (2, 1), (0, 0)])
+def test_a_root_is_followed_only_with_enough_keys_of_its_predecessor_and_of_its_own(
+    signed_by: tuple[int, int], case: Case
+):
+    """An operator who signs on top of a forged root would hand the registry over to its forger."""
+    keys = Keys(beside(case.root))
+    old = set(Repository(case.root, keys)._root.signed.roles["root"].keyids)
+    renew_signatures.sign(case.root, rotate=["root"])
+    path = case.root / "metadata/2.root.json"
+    whole, root = path.read_bytes(), json.loads(path.read_bytes())
+    both = [[each for each in root["signatures"] if (each["keyid"] in old) is before] for before in (True, False)]
+    assert [len(each) for each in both] == [3, 3]
+    assert Repository(case.root, keys)._root.signed.version == 2
+    root["signatures"] = [each for some, count in zip(both, signed_by, strict=True) for each in some[:count]]
+    path.write_text(json.dumps(root))
+    with pytest.raises(TrustError, match=r"2\.root\.json is not signed with the keys of the previous root"):
+        Repository(case.root, keys)
+    with pytest.raises(TrustError):
+        publish.build([driver(case.folder, "1.1.0")], to=case.root, sign=case.key("acme"))
+    root["signatures"] = both[0][:2] + both[1][:2]
+    path.write_text(json.dumps(root))
+    assert Repository(case.root, keys)._root.signed.version == 2
+    path.write_bytes(whole)
+    assert verify(case.root) == []
 
 
 def test_an_unknown_role_cannot_be_rotated(case: Case):

@@ -22,6 +22,7 @@ from dragoman_registry.client.store import Store
 from dragoman_registry.index.catalog import Release
 from dragoman_registry.publisher import publish
 from dragoman_registry.trust import SignedFile
+from dragoman_registry.wheels.archive import installed_path
 from dragoman_registry.wheels.archive_checks import check, inspect
 from dragoman_registry.wheels.host_environment import Host, provided
 from dragoman_registry.wheels.wheel_file import WheelFile
@@ -268,6 +269,51 @@ def test_both_library_schemes_are_accepted(tmp_path: Path):
     driver = wheelhouse.Driver()
     driver.files[f"{driver.stem}.data/platlib/dragoman_demo/more.py"] = b""
     assert codes(driver.write(tmp_path)) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "placed"),
+    [
+        ("demo-1.0.data/purelib/demo/x.py", "demo/x.py"),
+        ("demo-1.0.data/platlib/x.py", "x.py"),
+        ("demo-1.0.data/scripts/x.py", "demo-1.0.data/scripts/x.py"),
+        ("demo-1.0.data/purelib/", "demo-1.0.data/purelib/"),
+        ("demo-1.0.data/x.py", "demo-1.0.data/x.py"),
+        ("demo/purelib/x.py", "demo/purelib/x.py"),
+        ("purelib/x.py", "purelib/x.py"),
+    ],
+)
+def test_only_the_library_schemes_of_a_data_folder_move_a_file(name: str, placed: str):
+    assert installed_path(name) == placed
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["INSTALLER", "REQUESTED", "direct_url.json", "provenance_url.json", "uv_cache.json", "RECORD.jws", "RECORD.p7s"],
+)
+def test_a_file_that_only_an_installer_writes_is_refused_in_every_spelling(name: str, tmp_path: Path):
+    for spelled in (name, name.swapcase()):
+        driver = wheelhouse.Driver()
+        driver.files[f"{driver.stem}.dist-info/{spelled}"] = b"x"
+        faults = check(driver.write(tmp_path / spelled))
+        assert [fault.code for fault in faults if f"the installer may write {driver.stem}" in fault.reason] == [
+            "dist-info"
+        ]
+
+
+DEVICES = ["con", "prn", "aux", "nul", "conin$", "conout$", "com1", "COM9", "com\u00b2", "lpt1", "Lpt9", "lpt\u00b3"]
+
+
+@pytest.mark.parametrize("name", DEVICES)
+def test_a_device_of_windows_is_refused_with_every_ending_and_as_a_folder(name: str, tmp_path: Path):
+    for file in (name.upper(), f"{name}.py", f"{name.title()} .tar.gz", f"{name}/x.py"):
+        path = wheelhouse.Driver(files={f"dragoman_demo/{file}": b""}).write(tmp_path)
+        assert codes(path) == {"path-reserved"}, file
+
+
+@pytest.mark.parametrize("name", ["console.py", "com.py", "com0.py", "com10.py", "x.con", "auxiliary/nul_.py"])
+def test_a_name_like_that_of_a_device_is_accepted(name: str, tmp_path: Path):
+    assert codes(wheelhouse.Driver(files={f"dragoman_demo/{name}": b""}).write(tmp_path)) == set()
 
 
 def test_a_driver_is_no_dependency_of_another(tmp_path: Path):

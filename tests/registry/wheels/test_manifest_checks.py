@@ -150,6 +150,8 @@ WRONG_FIELDS = [
         "$.form[2].choices[0].label",
     ),
     ({"name": "host", "label": "X"}, "$.form", "'host'"),
+    ({"name": "ca_file", "label": "X"}, "$.form", "'ca_file'", "'file'", "reads that file"),
+    ({"name": "client_certificate", "label": "X"}, "$.form", "'client_certificate'", "'file'", "reads that file"),
 ]
 
 

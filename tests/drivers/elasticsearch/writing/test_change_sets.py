@@ -130,6 +130,18 @@ class ChangeSetRules:
         after = await everything(es, books)
         assert [after[key][0] for key in ("1", "2")] == DOCUMENTS[1:]
 
+    async def test_an_insert_that_may_replace_writes_its_row_whether_or_not_it_is_there(
+        self, es: Rig, books: str
+    ) -> None:
+        plan = await es.plan(*(Insert(books, {"code": "new"}, id=key, replace=True) for key in ("0", "fresh")))
+        [sent] = plan.requests
+        assert (sent.body or "").splitlines() == [
+            '{"index":{"_id":"0"}}', '{"code":"new"}', '{"index":{"_id":"fresh"}}', '{"code":"new"}',
+        ]  # fmt: skip
+        assert [each.status for each in await es.driver.apply_change(plan)] == [APPLIED] * 2
+        after = await everything(es, books)
+        assert after["0"] == after["fresh"] == ('{"code":"new"}', None)
+
     async def test_a_row_the_server_refuses_fails_alone(self, es: Rig) -> None:
         name = await es.index({"d": {"type": "date", "format": "yyyy'.'MM'.'dd"}})  # too special to judge here
         done = await es.apply(*(Insert(name, {"d": text}, id=text) for text in ("2024.01.01", "soon", "2024.01.02")))

@@ -22,12 +22,13 @@ from dragoman_api import (
     RowKey,
     Update,
 )
+from dragoman_api.cells import MAX_DIGITS
 from dragoman_elasticsearch.columns.mapping import FieldCaps, IndexMapping, read
 from dragoman_elasticsearch.writing import requests
 from dragoman_elasticsearch.writing.edited_values import respelled
-from dragoman_elasticsearch.writing.plan import plan_changes
+from dragoman_elasticsearch.writing.plan import described, plan_changes
 from dragoman_elasticsearch.writing.requests import RowWrite, planned_requests
-from dragoman_elasticsearch.writing.stored_rows import digest, read_rows
+from dragoman_elasticsearch.writing.stored_rows import digest, read_rows, same
 
 if TYPE_CHECKING:
     from dragoman_api.changes import Change
@@ -86,6 +87,10 @@ def test_a_value_and_a_part_of_it_are_not_changed_at_once() -> None:
         assert made.planned == []
         [outcome] = made.refusals
         assert (outcome.status, outcome.reason) == ("refused", "'a' is changed as a whole and in part")
+    request = PlanRequest(changes=[Update(key(), {"f": '{"a":{"b":"x"}}', "f.a.b": "y"})])
+    answers = Answers(SETTINGS, reply({"docs": [stored(_source={"f": {"a": {"b": "old"}}})]}))
+    [outcome] = answers.run(plan_changes(request, {"books": view})).refusals
+    assert outcome.reason == "'b' is changed as a whole and in part"
 
 
 def test_each_change_of_several_is_judged_by_itself() -> None:
@@ -243,6 +248,42 @@ def test_a_guard_by_value_holds_for_the_same_values_in_another_order() -> None:
     made = planned(Update(RowKey("books", "1", None, {"sha256": same}), {"n": 5}), docs=[stored()])
     assert "if_seq_no=3&if_primary_term=2" in made.requests[0].path
     assert digest(b'{"n":1}') != digest(b'{"n":1.0}') != digest(b'{"n":"1"}')
+    assert digest(b'{"n":1}') != digest(b'{"n":["1"]}')
+
+
+@pytest.mark.parametrize("digits", [MAX_DIGITS, MAX_DIGITS + 1, 10_000])
+def test_a_guard_by_value_holds_for_integers_that_are_too_long_for_python(digits: int) -> None:
+    one, other = (f'{{"n":{"9" * (digits - 1)}{last}}}' for last in (8, 9))
+    row = json.dumps(stored(_source="?")).replace('"?"', one)
+    for document, status in ((one, []), (other, ["conflict"])):
+        change = Update(RowKey("books", "1", None, {"sha256": digest(document.encode())}), {"k": "new"})
+        script = Answers(SETTINGS, reply(f'{{"docs":[{row}]}}'))
+        made = script.run(plan_changes(PlanRequest(changes=[change]), {"books": VIEW}))
+        assert [each.status for each in made.refusals] == status
+
+
+@pytest.mark.parametrize("there", [b'{"n":\xff}', b'{"n":1', b'{"n":' + b"[" * 200_000 + b"]" * 200_000 + b"}"])
+def test_a_stored_document_that_cannot_be_read_equals_only_itself(there: bytes) -> None:
+    assert not same(there, b'{"n":1}')
+    assert not same(b'{"n":1}', there)
+    assert same(there, there)
+
+
+@pytest.mark.parametrize(
+    ("change", "undo", "names"),
+    [
+        (Insert("books", {"n": 1}), False, {"books"}),
+        (Update(key(), {"n": 1}), False, {"books"}),
+        (Update(key(), {"n": 1}), True, {"books"}),
+        (Delete(key()), False, set()),
+        (Delete(key()), True, {"books"}),
+    ],
+)
+def test_a_plan_takes_the_columns_that_are_known_if_it_types_values_or_keeps_rows(
+    change: Change, names: set[str], *, undo: bool
+) -> None:
+    """Otherwise it would read the mapping again for every edit."""
+    assert described(PlanRequest(changes=[change], undo=undo)) == names
 
 
 @pytest.mark.parametrize(
@@ -290,12 +331,34 @@ def test_a_row_that_cannot_be_read_is_told_by_itself() -> None:
     lost = reply({"error": {"type": "x_exception", "reason": "broken"}, "status": 400}, 400)
     [fault] = Answers(lost).run(read_rows("books", [("1", None)]))
     assert isinstance(fault, QueryError)
+    assert "broken" in fault.message
     good = reply({"docs": [stored("2")]})
     script = Answers(lost, lost, good)
     fault, row = script.run(read_rows("books", [("1", None), ("2", None)]))
     assert isinstance(fault, QueryError)
     assert isinstance(row, tuple)
     assert [json.loads(each.body or "")["docs"] for each in script.asked[1:]] == [[{"_id": "1"}], [{"_id": "2"}]]
+
+
+def test_an_answer_with_too_few_or_too_many_rows_is_taken_for_none_of_them() -> None:
+    none, both = reply({"docs": []}), reply({"docs": [stored("2"), stored("2")]})
+    script = Answers(reply({"docs": [stored("2")]}), none, reply({"docs": [stored("2")]}))
+    fault, row = script.run(read_rows("books", [("1", None), ("2", None)]))
+    assert isinstance(fault, QueryError)
+    assert fault.message == "the server answered 0 of 1 documents"
+    assert isinstance(row, tuple)
+    [fault] = Answers(both).run(read_rows("books", [("1", None)]))
+    assert isinstance(fault, QueryError)
+    assert fault.message == "the server answered 2 of 1 documents"
+
+
+def test_a_row_that_the_server_cannot_read_is_refused_with_its_reason_and_alone() -> None:
+    broken = {"_index": "books", "_id": "1", "error": {"type": "x_exception", "reason": "the shard is broken"}}
+    made = planned(Update(key("1"), {"n": 5}), Update(key("2"), {"n": 5}), docs=[broken, stored("2")])
+    assert [each.changes for each in made.planned] == [[1]]
+    [outcome] = made.refusals
+    assert (outcome.change, outcome.status, outcome.id) == (0, "refused", "1")
+    assert "the shard is broken" in outcome.reason
 
 
 @pytest.mark.parametrize("source", [[1], "x", 5])

@@ -90,6 +90,16 @@ def test_a_row_of_a_bulk_request_is_unknown_by_its_own_answer(item: dict[str, An
     assert [each.status for each in sending.outcomes] == [APPLIED, UNKNOWN if unknown else FAILED]
 
 
+@pytest.mark.parametrize(("status", "done"), [(199, False), (200, True), (203, True), (299, True), (300, False)])
+def test_every_2xx_of_a_whole_request_is_success_and_nothing_else_is(status: int, *, done: bool) -> None:
+    """A proxy that changes an answer may turn 200 into 203."""
+    told = {"_index": "books", "_id": "a", "result": "updated"}
+    sending = Sender(bulk("a"))
+    looked_up = [found({"a": 3})] if status == 199 else []
+    Answers(SETTINGS, reply(told, status), *looked_up).run(sending.send())
+    assert [each.status is APPLIED for each in sending.outcomes] == [done]
+
+
 def test_a_conflict_with_itself_is_unknown() -> None:
     """A proxy repeats a PUT whose answer it lost, and the server a write whose primary shard went away."""
     for source, status in (({"a": 1, "z": 2}, UNKNOWN), ({"a": 3}, CONFLICT)):
