@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import gc
 import importlib
 import itertools
@@ -23,6 +24,7 @@ import shutil
 import signal
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any
@@ -116,7 +118,40 @@ class _Watch:
     def __init__(self) -> None:
         self._called = set[tuple[str, str]]()
         self._made = dict[object, set[tuple[str, str]]]()
+        self._making = dict[int, set[tuple[str, str]]]()  # what makes a value of a cache just now
         self.tests: dict[str, dict[str, Any]] = {}
+        sys.__dict__["called"] = lambda file, function: self._note({(file, function)})
+
+    def _note(self, calls: set[tuple[str, str]]) -> None:
+        self._called |= calls
+        for each in [*self._making.values()]:
+            each |= calls
+
+    def remembering(self, lru_cache: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a `functools.lru_cache` for which taking a value counts as all the calls that once made it."""
+
+        def cached(maxsize: Any = 128, typed: bool = False) -> Any:
+            if callable(maxsize):
+                return self._remembered(lru_cache(maxsize))
+            return lambda function: self._remembered(lru_cache(maxsize, typed)(function))
+
+        return cached
+
+    def _remembered(self, function: Any) -> Any:
+        made = defaultdict[int, set[tuple[str, str]]](set)
+
+        @functools.wraps(function)
+        def call(*given: Any, **named: Any) -> Any:
+            calls = made[hash((given, *named.items()))]
+            self._making[id(calls)] = calls
+            try:
+                return function(*given, **named)
+            finally:
+                self._making.pop(id(calls), None)
+                self._note(calls)
+
+        call.__dict__.update(cache_info=function.cache_info, cache_clear=function.cache_clear)
+        return call
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Any:
@@ -130,7 +165,6 @@ class _Watch:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         self._called = set()
-        sys.__dict__["called"] = lambda file, function: self._called.add((file, function))
         start = time.monotonic()
         try:
             return (yield)
@@ -432,6 +466,8 @@ def _quiet() -> None:
 def _child(job: dict[str, Any], pipe: int) -> None:
     _quiet()
     verdict, watch = _Verdict(), _Watch()
+    if "watch" in job:
+        functools.lru_cache = watch.remembering(functools.lru_cache)  # `functools.cache` asks it too
     plugins = [verdict, _Chosen(job.get("chosen", []), job.get("known")), *([watch] if "watch" in job else [])]
     code = pytest.main([*_OPTIONS, *job["tests"]], plugins=plugins)
     outcome = {0: "survived", 5: "untested"}.get(int(code), "killed")

@@ -252,6 +252,8 @@ def test_only_a_changed_function_is_exchanged_where_it_is_loaded(tmp_path: Path,
 
 TOY = {
     "runtime/toy.py": """\
+        from functools import cache
+
         LIMIT = 10
 
         def fits(size):
@@ -261,6 +263,13 @@ TOY = {
 
         def name(size):
             return fits(size).upper()
+
+        @cache
+        def price(size):
+            return 3 if halved(size) < LIMIT else 5
+
+        def halved(size):
+            return size // 2
     """,
     "tests/test_toy.py": """\
         import subprocess
@@ -285,6 +294,15 @@ TOY = {
 
         def test_a_name_is_long(shared):
             assert shared.isupper()
+
+        def test_a_price_is_there():
+            assert toy.price(12)
+
+        def test_another_price_is_there():
+            assert toy.price(6)
+
+        def test_the_price_of_a_small_one_is_3():
+            assert toy.price(12) == 3
 
         def test_another_process_sees_the_same():
             assert subprocess.run([sys.executable, "-c", "import toy; toy.fits(1).lower()"]).returncode == 0
@@ -311,8 +329,16 @@ def test_a_weak_test_is_found_and_nothing_is_changed_here(toy: Path):
         folder = made[0].folder
         watch(made, {file: ("tests/test_toy.py",)}, tests, root=toy)
         told = tests.files["tests/test_toy.py"]["tests"]
-        sharing = {name.partition("::")[2] for name, each in told.items() if "name" in each["calls"].get(file, ())}
-        assert sharing == {"test_a_name_is_there", "test_a_name_is_long"}
+        calling = {
+            function: {
+                name.partition("::")[2] for name, each in told.items() if function in each["calls"].get(file, ())
+            }
+            for function in ("name", "halved")
+        }
+        assert calling == {
+            "name": {"test_a_name_is_there", "test_a_name_is_long"},  # by a fixture that they share
+            "halved": {"test_a_price_is_there", "test_another_price_is_there", "test_the_price_of_a_small_one_is_3"},
+        }
         drawn = sample([mutants("toy", source)], seed=1)
         files = {"toy": (file, ("tests/test_toy.py",))}
         attempt(made, drawn, files=files, tests=tests, told=trials.append, until=time.monotonic() + 240)
@@ -321,6 +347,7 @@ def test_a_weak_test_is_found_and_nothing_is_changed_here(toy: Path):
     assert outcomes["ReplaceWord", 'return "small"'] == "killed"
     assert outcomes["AddNot", "if size < LIMIT:"] == "killed"
     assert outcomes["NumberReplacer", "LIMIT = 10"] == "killed"
+    assert outcomes["ReplaceBinaryOperator_FloorDiv_Mul", "return size // 2"] == "killed"
     assert outcomes["ReplaceWord", 'return "large"'] == "survived"
     assert outcomes["ReplaceComparisonOperator_Lt_LtE", "if size < LIMIT:"] == "survived"
     assert (toy / file).read_text() == source

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _COPIED = ("docs", "plugins", "pyproject.toml", "README.md", "LICENSE", "Makefile", "registry", "runtime", "tests")
 _LEFT_OUT = shutil.ignore_patterns(".*", "node_modules", "corpus")
+_WATCHING = Path(__file__).with_name("bench.py")
 _LONGEST = 900.0
 """Seconds for a whole file of tests."""
 _TOGETHER = 8
@@ -75,7 +76,7 @@ class Bench:
         temporary.mkdir()
         environment = os.environ | {"PYTHONPATH": path, "TMPDIR": str(temporary)}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(__file__).with_name("bench.py"))],
+            [sys.executable, "-P", str(_WATCHING)],
             cwd=folder,
             env=environment,
             stdin=subprocess.PIPE,
@@ -105,7 +106,7 @@ class Watched:
     """What is known about the tests: which functions each calls and how long it takes.
 
     Attributes:
-        files: File of tests → its text's digest and its tests; kept between runs.
+        files: File of tests → the digest of its text and of what watches, and its tests; kept between runs.
         alone: Test → whether it passes alone where nothing is changed.
     """
 
@@ -119,8 +120,8 @@ class Watched:
     def chosen(self, file: str, function: str, tests: Iterable[str]) -> tuple[dict[str, float], dict[str, float]]:
         """Return the tests that call a function, the fastest first, and those whose calls may have gone unseen.
 
-        A cached function has one caller in each file of tests, and a driver's process is not watched. Where no test
-        calls the function, any test may notice.
+        What is kept by other means than `functools.lru_cache` has one caller in each file of tests, and a driver's
+        process is not watched. Where no test calls the function, any test may notice.
         """
         known = {test: self.files[test]["tests"] for test in tests}
         calling = {
@@ -179,7 +180,8 @@ def watch(
         Failed: A test fails.
     """
     wanted = dict.fromkeys(test for each in files.values() for test in each)
-    missing = {test: digest_of(root / test) for test in wanted if not tests.knows(test, digest_of(root / test))}
+    digests = {test: digest_of(_WATCHING, root / test) for test in wanted}
+    missing = {test: digest for test, digest in digests.items() if not tests.knows(test, digest)}
 
     def some(bench: Bench, together: tuple[str, ...]) -> None:
         seconds = min(_LONGEST, until - time.monotonic())
