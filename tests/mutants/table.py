@@ -13,7 +13,7 @@ _ELASTICSEARCH = {
     "columns.dates": "writing/test_dates.py grid/test_filters.py",
     "columns.exactness": "grid test_conformance.py",
     "columns.field_types": "grid test_objects.py writing/test_changes.py writing/test_mixed_changes.py",
-    "columns.mapping": "test_objects.py grid test_conformance.py",
+    "columns.mapping": "test_objects.py grid exporting/test_exports.py test_conformance.py",
     "columns.grid_columns": "test_objects.py grid",
     "columns.time_column": "grid/test_time_ranges.py",
     "connect": "test_connect.py test_strange_answers.py test_error_answers.py",

@@ -12,7 +12,6 @@ _TOKEN = re.compile(
 )
 # What the server writes after a document, if more than closing brackets.
 _BEHIND = re.compile(rb',"(?:fields|highlight|ignored_field_values|matched_queries|sort)":|\},\{"_index":"')
-_LENGTH = 24  # of the longest of them
 _SOURCE = b'"_source":'
 
 
@@ -52,7 +51,7 @@ def uncommented(answer: bytes) -> Uncommented:
         elif comment:
             rows.add(count if around < 0 and before.endswith(_SOURCE) else count - 1)
             if around < 0 and comment.startswith(b"//"):
-                seam = _BEHIND.search(answer, begin, at + _LENGTH)
+                seam = _BEHIND.search(answer, begin, at)
                 behind = seam.start() if seam else end - depth
                 if behind < at:
                     at, certain = max(behind, begin), False

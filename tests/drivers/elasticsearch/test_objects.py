@@ -505,6 +505,17 @@ def test_settings_that_may_not_be_read_hide_what_the_index_changes() -> None:
         Answers(reply(mapping_), reply(caps), broken).run(objects.view("a"))
 
 
+def test_indices_that_may_be_read_are_listed_where_listing_all_is_refused() -> None:
+    counted = {"hits": {"total": {"value": 3, "relation": "eq"}, "hits": []}, "status": 200}
+    answers = Answers(
+        reply("", 403), reply({"indices": ["b", ".hidden", "a"], "fields": {}}), reply({"responses": [counted] * 2})
+    )
+    found = answers.run(objects.list_objects())
+    assert [(each.name, each.rows, each.size) for each in found.objects] == [("a", 3, None), ("b", 3, None)]
+    assert [note.code for note in found.notes] == ["objects-hidden"]
+    assert (answers.asked[1].method, answers.asked[1].path) == ("GET", "/*/_field_caps?fields=_id")
+
+
 def test_a_name_that_stands_for_other_indices_than_before_is_told_by_their_ids() -> None:
     def asked(**ids: str) -> str:
         settings = {index: {"settings": {"index.uuid": id_}} for index, id_ in ids.items()}

@@ -104,7 +104,7 @@ def _typed(*types: str) -> Callable[[Indexed], Any]:
 
 
 def _length(value: object) -> int:
-    return len(str(value).encode("utf-16-le", "surrogatepass")) // 2  # the server counts as Java does
+    return len(str(value).encode("utf-16-le")) // 2  # the server counts as Java does
 
 
 def _too_long(asked: Asked, limits: tuple[Any, ...]) -> bool:

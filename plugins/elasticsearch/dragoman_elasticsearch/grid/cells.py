@@ -261,7 +261,7 @@ def _follow(document: Mapping[str, Any], ways: _Way) -> Any:
 
 def _gather(values: list[Any], ways: _Way) -> list[Any]:
     """Return one entry per element, None if it has no value (E20)."""
-    if len(ways) == 1 and ways[0][2] is None:  # nearly all leaves: one spelling, nothing below
+    if len(ways) == 1:  # nearly all leaves: one spelling, nothing below
         key = ways[0][0]
         return [
             each.get(key) if each.__class__ is dict else _gather(each, ways) if each.__class__ is list else None

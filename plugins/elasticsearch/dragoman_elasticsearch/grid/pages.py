@@ -298,7 +298,7 @@ def _explained(error: WindowExceededError, request: PageRequest, connection: str
     try:
         window = yield from window_setting(request.object)
     except (DragomanError, LookupError):
-        window = int(str(error.details.get("window") or 0))
+        window = int(str(error.details["window"]))
     put = f'PUT /{target(request.object)}/_settings {{"index.max_result_window":{WINDOW}}}'
     return WindowExceededError(
         f"'{request.object}' shows its first {window:,} rows only (index.max_result_window is {window}); "

@@ -82,7 +82,12 @@ class Rules:
         assert await texts(es, "PUT /x\n" + '{"mappings":{"properties":{"a":{"type":"keyw' + CURSOR) == [
             "keyword", "constant_keyword",
         ]  # fmt: skip
+        assert await texts(es, f"PUT /{name}/_mapping\n" + '{"properties": {"st' + CURSOR) == ["status"]
         assert await texts(es, head + '{"query": {}}  # no' + CURSOR) == []
+
+    async def test_an_index_inside_a_body_is_completed_by_the_names_of_objects(self, es: Rig) -> None:
+        name = await es.index(PROPERTIES, [])
+        assert await texts(es, 'POST /_reindex\n{"source": {"index": "' + name[:6] + CURSOR) == [name]
 
     async def test_the_request_around_the_cursor_counts_not_its_neighbours(self, es: Rig) -> None:
         name = await es.index(PROPERTIES, [{"status": "open"}])

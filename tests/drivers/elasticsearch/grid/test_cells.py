@@ -180,6 +180,13 @@ def test_E19_a_plain_object_that_holds_an_array_fills_its_leaves_likewise() -> N
     assert (found["o.a"], found["o.p.b"]) == ("[1,null]", "[null,[2,3]]")
 
 
+def test_a_dotted_key_in_one_row_leaves_the_arrays_of_another_as_they_are() -> None:
+    found = view({"properties": {"o": {"properties": {"p": {"properties": {"b": {"type": "long"}}}}}}})
+    documents = ['{"o.p.b":7}', '{"o":[{"a":1},{"p":{"b":2}},{"p.b":3},{"p":[{"b":4},{}]}]}']
+    hits = [DecodedHit(source=parse(document)) for document in documents]
+    assert CellReader([found.fields["o.p.b"]]).cells(hits) == [[7], ["[null,2,3,[4,null]]"]]
+
+
 @pytest.mark.parametrize("document", ['{"a.b.c":7}', '{"a":{"b.c":7}}', '{"a.b":{"c":7}}', '{"a":{"b":{"c":7}}}'])
 def test_every_spelling_of_a_path_is_read(document: str) -> None:
     assert cells({"a": {"properties": {"b": {"properties": {"c": {"type": "long"}}}}}}, document)["a.b.c"] == 7

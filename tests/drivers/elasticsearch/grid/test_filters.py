@@ -361,6 +361,7 @@ def test_days_go_as_they_are_and_so_do_numbers_in_fields_of_seconds() -> None:
         Filter("fl.a", "contains", "x"),
         Filter("fl.a", ">", "x"),
         Filter("k", "=", "a\ud800"),
+        Filter("t", "=", "a\ud800"),
         Filter("k", "=", "x", group="1"),
         RawQuery("  "),
     ],

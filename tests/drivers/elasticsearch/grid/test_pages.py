@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 import anyio
 import pytest
@@ -244,6 +245,28 @@ async def test_a_partial_answer_is_said(more: dict[str, Any], said: str) -> None
     assert said in page.notes[0].reason
 
 
+def test_E42_the_window_is_named_where_settings_may_not_be_read() -> None:
+    asked, seen = PageRequest(object="x", offset=450, limit=100), view(mapped(n={"type": "long"}))
+    grid = pages.page_query(asked, seen, MODERN, window=10_000, preference="p", connection="c")
+    text = "Result window is too large, from + size must be less than or equal to: [500] but was [550]."
+    cause = {"type": "illegal_argument_exception", "reason": text}
+    answers = Answers(reply({"error": cause | {"root_cause": [cause]}, "status": 400}, 400), reply("", 403))
+    with pytest.raises(WindowExceededError, match=r"^'x' shows its first 500 rows only .* is 500\)"):
+        answers.run(grid.shallow_page())
+
+
+async def test_a_walk_keeps_to_the_copies_of_shards_that_the_connections_first_pages_use() -> None:
+    async with on_fake("8.19.21", options={"window": "index"}) as es:
+        rows, settings = [{"n": at} for at in range(15)], {"index.max_result_window": 10}
+        name = await es.index({"n": {"type": "long"}}, rows, settings=settings)
+        for offset in (0, 10):
+            await es.page(name, offset=offset, limit=5)
+        [shallow] = es.sent("POST", f"/{name}/_search?")
+        [opened] = es.sent("POST", "/_pit?")
+        [chosen] = parse_qs(urlsplit(shallow.path).query)["preference"]
+        assert parse_qs(urlsplit(opened.path).query)["preference"] == [chosen]
+
+
 async def test_every_search_refuses_partial_results() -> None:
     async with on_fake("8.19.21") as es:
         name = await es.index(documents=[{"n": 1}], properties={"n": {"type": "long"}})
@@ -451,6 +474,17 @@ class PageRules:
             assert [str(cell) for [cell] in page.cells] == [f"{offset + at}.10" for at in range(10)]
             codes[offset] = [note.code for note in page.notes]
         assert codes == {10: ["snapshot"], 20: ["snapshot", "documents-rewritten"], 30: ["snapshot"]}
+
+    @pytest.mark.parametrize("limit", [1, 5])
+    async def test_a_walk_goes_on_behind_a_document_that_ends_in_a_comment(self, es: Rig, limit: int) -> None:
+        """The row's sort values, which lead to the next page, stand behind the comment."""
+        rows = [{"n": at} for at in range(30)]
+        name = await es.index({"n": {"type": "long"}}, rows, settings={"index.max_result_window": 10})
+        assert (await es.raw("PUT", f"/{name}/_doc/14?refresh=true", '{"n":14} // c')).status == 200
+        old = es.driver._profile
+        es.driver._profile = replace(old, options={**old.options, "window": "index"})
+        got = [await es.page(name, sort=[Sort("n")], offset=at, limit=limit) for at in range(10, 20, limit)]
+        assert [row["n"] for page in got for row in page.rows] == [*range(10, 20)]
 
     @pytest.mark.parametrize("kind", ["date", "date_nanos"])
     @pytest.mark.parametrize("written", [None, "yyyy-MM-dd", "dd.MM.yyyy", "epoch_millis"])
@@ -708,6 +742,18 @@ def test_a_search_after_of_another_length_is_never_sent(wording: Wording) -> Non
     with pytest.raises(QueryError) as caught:
         next(walk._ask(walk._sorted(walk.keys), 10, (Raw(b"1"),), {}))
     wording(caught.value.message)
+
+
+@pytest.mark.parametrize("size", [1, 10])
+def test_a_page_that_the_server_repeats_is_refused(size: int) -> None:
+    """As where something on the way drops `search_after`: the same rows come again, and end in the bookmark."""
+    rows = [{"_index": "x", "_id": str(at), "sort": [at, at]} for at in range(size)]
+    answers, mark = Answers(reply({"hits": {"hits": rows}})), (Raw(b"%d" % (size - 1)),) * 2
+    walk = deep_pages.PointInTimePager(
+        "x", Raw(b"{}"), [{"n": {"order": "asc"}}], 10, "p", pit="1", total=40, _bookmarks={size: mark}
+    )
+    with pytest.raises(QueryError, match="the server repeated rows"):
+        answers.run(walk.fetch(size, size, {}))
 
 
 def test_bookmarks_of_an_expired_context_are_void() -> None:
