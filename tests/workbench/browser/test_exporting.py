@@ -8,7 +8,6 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import TimeoutError as Late
 from workbench.browser.conftest import Cluster, browsing, read_address, serving, show
 from workbench.browser.slow_line import SlowLine
 from workbench.browser.test_flows import SAVE, command
@@ -50,6 +49,8 @@ def export(page: Page, file: str) -> Locator:
 
 def state(card: Locator, name: str) -> None:
     """Wait until an export is in a state; a failure tells what its card says."""
+    from playwright.sync_api import TimeoutError as Late
+
     try:
         card.locator(".badge", has_text=name).wait_for(timeout=120_000)
     except Late as late:
