@@ -48,10 +48,10 @@ _ELASTICSEARCH = {
 }
 _WEAVIATE = {
     "console.completion": "console/test_completion.py",
-    "columns.field_types": "grid test_objects.py writing",
+    "columns.field_types": "grid test_objects.py test_collections_in_detail.py writing",
     "columns.schema": "test_objects.py test_collections_in_detail.py test_strange_answers.py grid",
     "columns.grid_columns": "test_objects.py test_collections_in_detail.py grid",
-    "connect": "test_connect.py test_error_answers.py test_objects.py",
+    "connect": "test_connect.py test_error_answers.py test_objects.py grid/test_exactness.py grid/test_pages.py",
     "console.answers": "console test_strange_answers.py",
     "console.parser": "console",
     "error_answers": "test_connect.py test_strange_answers.py test_error_answers.py console writing",
@@ -71,7 +71,7 @@ _WEAVIATE = {
     "http_requests": "console writing grid",
     "objects": "test_objects.py test_collections_in_detail.py test_strange_answers.py",
     "read_or_write": "console",
-    "stored_objects": "grid exporting test_strange_answers.py",
+    "stored_objects": "grid exporting writing test_strange_answers.py",
     "writing.apply": "writing test_strange_answers.py",
     "writing.edited_values": "writing",
     "writing.plan": "writing test_strange_answers.py",
@@ -173,7 +173,7 @@ _WORKBENCH = {
     "cells": "test_grid.py",
     "equivalents": "test_grid.py",
     "production": "test_opening.py",
-    "server": "test_attacked.py test_entering.py",
+    "server": "test_attacked.py test_connections.py test_entering.py",
 }
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from browsing import signed_in
 from dragoman import Runtime
+from dragoman_workbench.messages import ROUTES
+from dragoman_workbench.server import WRITES
 
 SECRET = "correct-horse-battery"
 
@@ -76,6 +78,36 @@ async def test_a_connection_is_saved_listed_edited_and_removed(shop_home, sample
         assert (await tab("connections"))["connections"][0]["address"] == "127.0.0.1:9"
         await tab("connections/remove", name="books")
         assert [each["name"] for each in (await tab("connections"))["connections"]] == ["shop"]
+
+
+async def test_a_connection_that_is_being_saved_is_saved_though_the_browser_leaves(shop_home, sample_port, monkeypatch):
+    save, begun, go = Runtime.save, anyio.Event(), anyio.Event()
+
+    async def slowly(*given, **more):
+        begun.set()
+        await go.wait()
+        return await save(*given, **more)
+
+    monkeypatch.setattr(Runtime, "save", slowly)
+    async with signed_in(shop_home) as tab:
+        body = {"name": "books", "type": "elasticsearch", "fields": entries(sample_port)}
+        async with anyio.create_task_group() as browser:
+            browser.start_soon(tab.send, "connections/save", body)
+            with anyio.fail_after(20):
+                await begun.wait()
+            browser.cancel_scope.cancel()
+        access = tab.place._access
+        with anyio.fail_after(20):
+            while access.tab(tab.secret).running:  # until the server has seen it
+                await anyio.sleep(0.01)
+        go.set()
+        with anyio.fail_after(20):
+            while "books" not in [each["name"] for each in (await tab("connections"))["connections"]]:
+                await anyio.sleep(0.01)
+
+
+def test_what_goes_on_without_the_browser_is_a_route():
+    assert ROUTES.keys() >= WRITES
 
 
 async def test_a_typed_secret_is_stored_and_never_sent_back(shop_home, sample_port):

@@ -13,7 +13,16 @@ import pytest
 
 from browsing import tab_of
 from dragoman_api.errors import ConfigurationError
-from dragoman_workbench.access import AT_ONCE, BURST, ENTRY_SECONDS, FAILURES, IDLE_SECONDS, TOKEN_SECONDS, Access
+from dragoman_workbench.access import (
+    AT_ONCE,
+    BURST,
+    ENTRY_SECONDS,
+    FAILURES,
+    IDLE_SECONDS,
+    MAX_SECRETS,
+    TOKEN_SECONDS,
+    Access,
+)
 from dragoman_workbench.entry_file import EntryFile
 from dragoman_workbench.serving import serving
 
@@ -77,6 +86,14 @@ def test_the_token_of_the_entry_file_outlives_that_of_a_further_tab(access, cloc
     assert (access.holds(entry), access.holds(further)) == (True, False)
     clock.now += 4 * 3_600
     assert not access.holds(entry)
+
+
+def test_tokens_that_wait_are_bounded_and_the_oldest_goes_first(access, clock):
+    tokens = []
+    for _ in range(MAX_SECRETS + 1):
+        tokens.append(access.token())
+        clock.now += 0.01
+    assert [access.holds(token) for token in tokens] == [False, *[True] * MAX_SECRETS]
 
 
 def test_a_running_request_keeps_its_tab(access, clock):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import shlex
 import urllib.request
 from datetime import UTC, datetime, timedelta
@@ -203,6 +204,17 @@ def test_a_float_comes_back_with_its_sign(value):
     assert repr(float(back)) == repr(value)
 
 
+@pytest.mark.parametrize("text", ['{"a":[1.10, 12345678901234567890]}', "[]", '[{"b":null}]'])
+def test_an_entered_object_or_array_keeps_its_text(text):
+    value = entered(("json", text), column="c")
+    assert (type(value), value) == (Json, text)
+
+
+@pytest.mark.parametrize(("text", "value"), [('"tea"', "tea"), ("true", True), ("null", None), ("7", 7)])
+def test_json_of_a_single_value_is_that_value(text, value):
+    assert entered(("json", text), column="c") == value
+
+
 @pytest.mark.parametrize("digits", ["9007199254740993", "-0", "1" * 5_000, "12345678901234567890"])
 def test_long_integers_and_the_sign_of_zero_survive(digits):
     value = entered(("integer", digits), column="c")
@@ -223,6 +235,8 @@ def test_what_is_no_value_is_refused_with_its_column(cell):
     with pytest.raises(ConfigurationError) as caught:
         entered(cell, column="price")
     assert caught.value.details["column"] == "price"
+    whole = cell[0] not in ("cut-text", "cut-json", "missing")
+    assert caught.value.message.startswith(f"price: {cell[1]!r} cannot be stored: ") is whole
 
 
 KEYS = st.builds(
@@ -295,10 +309,10 @@ def test_no_name_breaks_out_of_the_command_or_the_code(name):
 
 
 def test_the_script_asks_for_the_rows_of_the_page():
-    names = {name: getattr(dragoman, name) for name in ("Filter", "RawQuery", "Sort", "Span")}
-
     def asks(**more):
         code = python_code(ExplainAsked(connection="shop", object="orders", **more))
+        [imported] = re.findall(r"^from dragoman import (.+)$", code, re.MULTILINE)
+        names = {name: getattr(dragoman, name) for name in imported.split(", ")}
         [line] = [line for line in code.splitlines() if "session.page(" in line]
         session = SimpleNamespace(page=lambda *given, **options: (given, options))
         return eval(line.partition("await ")[2], names | {"session": session})

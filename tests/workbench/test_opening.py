@@ -126,7 +126,8 @@ def guarded(home, text):
 
 async def test_a_production_connection_is_read_only_until_it_is_unlocked(shop_home):
     guarded(shop_home, "[guards.connections.shop]\nproduction = true\n")
-    async with signed_in(shop_home) as tab:
+    async with signed_in(shop_home) as tab, anyio.create_task_group() as tasks:
+        await tasks.start(tab.listen)
         opened = await tab("open", connection="shop")
         assert (opened["production"], opened["unlocked_until"]) == (True, None)
         change, numbers = {"kind": "insert", "object": "books", "values": {"title": "New"}}, itertools.count()
@@ -139,6 +140,8 @@ async def test_a_production_connection_is_read_only_until_it_is_unlocked(shop_ho
         status, answer = await apply()
         assert (status, answer["error"]["code"]) == (422, "production-locked")
         assert answer["error"]["remedy"]["action"] == "unlock"
+        refusal = await tab.told("event", name="call.refused")
+        assert refusal["event"]["automation"] == "production_lock"
         text = "DELETE /books/_doc/n1"
         told = await tab("console/execute", connection="shop", text=text)
         assert told["error"]["code"] == "production-locked"
@@ -150,6 +153,7 @@ async def test_a_production_connection_is_read_only_until_it_is_unlocked(shop_ho
         assert (status, answer["outcomes"][0]["status"]) == (200, "applied")
         await tab("unlock", connection="shop", typed="", minutes=0)
         assert (await apply())[0] == 422
+        tasks.cancel_scope.cancel()
 
 
 async def test_reading_a_locked_production_connection_works(shop_home):

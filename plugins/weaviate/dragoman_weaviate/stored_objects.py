@@ -59,7 +59,7 @@ def same(item: StoredObject, properties: Raw, vector: Raw, vectors: Raw) -> bool
         wanted = {name: value for name, value in _plain(bytes(properties)).items() if value is not None}
         pairs = ((item.vector, vector), (item.vectors, vectors))
         return stored == wanted and all(_bits(one) == _bits(other) for one, other in pairs if filled(other))
-    except (ValueError, TypeError, OverflowError, RecursionError):
+    except (ValueError, OverflowError, RecursionError):
         return False
 
 

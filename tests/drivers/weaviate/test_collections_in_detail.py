@@ -140,6 +140,13 @@ def test_a_flag_that_the_server_leaves_out_is_off(flags: dict[str, bool], takes:
     assert bool(seen.columns["i"].operators) is takes
 
 
+@pytest.mark.parametrize(("types", "repeated"), [([], False), (["newer"], False), (["newer[]"], True)])
+def test_a_type_that_the_driver_does_not_know_is_an_array_only_if_it_says_so(types: list[str], repeated: bool) -> None:
+    definition = {"class": "Book", "properties": [{"name": "x", "dataType": types}]}
+    seen = Answers(reply(definition)).run(objects.view("Book", Features()))
+    assert seen.columns["x"].repeated is repeated
+
+
 def test_a_text_takes_filters_with_either_of_its_indexes():
     for flags, takes in (({}, False), ({"indexFilterable": True}, True), ({"indexSearchable": True}, True)):
         definition = {

@@ -29,6 +29,23 @@ def test_every_error_of_a_request_knows_its_status():
     assert error({"error": [{"message": "graphql api is disabled"}]}, 410).details["status"] == 410
 
 
+@pytest.mark.parametrize(
+    ("status", "headers", "wait"),
+    [
+        (429, {"Retry-After": "7"}, 7),
+        (429, {}, 0),
+        (503, {"Retry-After": "7"}, 7),
+        (503, {}, None),
+        (500, {"Retry-After": "7"}, None),
+        (422, {"Retry-After": "7"}, None),
+    ],
+)
+def test_a_busy_server_says_how_long_to_wait(status: int, headers: dict[str, str], wait: int | None) -> None:
+    """Any 429 says that it is busy, a 503 only with Retry-After; another answer is a failure, whatever it adds."""
+    assert error_answers.retry_after(reply("no", status, headers)) == wait
+    assert error("no", status, **headers).details.get("retry_after") == wait
+
+
 def test_a_redirection_is_told_with_where_it_leads():
     """W37: nothing is sent elsewhere."""
     found = error("", 301, Location="https://elsewhere:9/x")

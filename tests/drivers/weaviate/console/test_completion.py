@@ -57,6 +57,13 @@ def test_every_argument_of_a_query_is_suggested() -> None:
         assert name in [each.text for each in found.suggestions]
 
 
+def test_a_path_begins_with_one_slash_whether_or_not_it_is_typed() -> None:
+    for typed, path in (("", "/v1/schema"), ("/", "v1/schema"), ("/v1/", "schema"), ("v1/", "schema")):
+        text = f"GET {typed}"
+        found = completion.complete(CompletionRequest(text=text, position=len(text)), SCHEMA)
+        assert found.suggestions[0].text == path
+
+
 PIECES = st.sampled_from(
     ["GET ", "/v1/", "{", "}", "(", ")", '"', '"""', "#", "\n", "Get", "Book", "title", "_additional", " ", "\\", "ä",
      "\ud800", "query", ":", ","]

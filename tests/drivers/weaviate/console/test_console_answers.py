@@ -140,6 +140,20 @@ def test_a_table_is_only_what_a_search_or_a_list_answers():
     assert shown("POST /v1/graphql/batch {}", reply({"data": {"Get": {"Book": []}}})).kind == "json"
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("GET /v1/objects/", {"objects": [{"class": "Book", "id": key(1), "properties": {"title": "tea"}}]}),
+        ("POST /v1/graphql/ " + json.dumps({"query": GET}), {"data": {"Get": {"Book": [{"title": "tea"}]}}}),
+    ],
+)
+def test_a_slash_at_the_end_of_a_path_keeps_the_grid(text: str, answer: dict[str, Any]) -> None:
+    """W32: the server drops it."""
+    page = shown(text, reply(answer), reply(view().structure)).page
+    assert page is not None
+    assert [row["title"] for row in page.rows] == ["tea"]
+
+
 def test_a_list_is_a_grid_of_each_collection_with_the_guards_of_its_rows():
     rows = [
         {"class": "Book", "id": key(1), "lastUpdateTimeUnix": 7, "properties": {"title": "tea", "pages": 2}},
@@ -214,6 +228,15 @@ def test_a_colon_between_parentheses_is_no_alias(query: str) -> None:
 )
 def test_a_colon_behind_parentheses_is_an_alias(query: str) -> None:
     page = shown(query, found({"title": "a", "_additional": {"id": key(1)}})).page
+    assert page is not None
+    assert page.keys == []
+
+
+@pytest.mark.parametrize("names", [["Query"], ["query", "Query"], ["QUERY", "query"]])
+def test_rows_of_a_query_in_another_spelling_have_no_keys(names: list[str]) -> None:
+    """The server reads `Query` too, so its aliases are what counts."""
+    body = json.dumps(dict.fromkeys(names, GET))
+    page = shown(f"POST /v1/graphql {body}", found({"title": "a", "_additional": {"id": key(1)}})).page
     assert page is not None
     assert page.keys == []
 

@@ -43,6 +43,12 @@ def query(requests) -> str:
     return json.loads(requests[0].body)["query"]
 
 
+def test_a_page_of_a_collection_that_is_gone_says_so_and_what_to_do():
+    with pytest.raises(ObjectNotFoundError, match="'Book' is gone") as caught:
+        asked(answers=Answers(reply("", 404), reply(COUNT)))
+    assert "dragoman objects" in caught.value.hint
+
+
 # W2, W21: which way ---------------------------------------------------------------------------------------------------
 
 

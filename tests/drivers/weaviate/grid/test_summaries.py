@@ -13,7 +13,7 @@ from drivers.weaviate.rig import INDEXED, OnFake, OnServer, Rig, key, needs, on_
 from dragoman_api import CountRequest, Filter, QueryError, UnsupportedOperationError
 from dragoman_api.summaries import Bucket, ColumnSummary, Figure, SummaryRequest
 from dragoman_weaviate import aggregates
-from dragoman_weaviate.grid.summaries import FEW_BUCKETS
+from dragoman_weaviate.grid.summaries import FEW_BUCKETS, nanoseconds
 
 if TYPE_CHECKING:
     from dragoman_api import Cell
@@ -343,3 +343,8 @@ def test_an_answer_without_the_figures_of_a_property_has_none() -> None:
         assert (found.rows, found.figures is not None) == (3, figured)
     with pytest.raises(QueryError, match="lacks the count"):
         aggregates.read(reply({"data": {"Aggregate": {"rows": []}}}), wanted)
+
+
+def test_digits_beyond_nanoseconds_do_not_count() -> None:
+    for digits, wanted in (("5", 500_000_000), ("123456789", 123_456_789), ("1234567899", 123_456_789)):
+        assert nanoseconds(f"1970-01-01T00:00:01.{digits}Z") == 1_000_000_000 + wanted

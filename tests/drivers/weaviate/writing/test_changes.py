@@ -154,6 +154,8 @@ def test_a_value_is_stored_by_its_type(column, given, stored):
         ("cover", b"", "base64"),
         ("title", b"hello", "no bytes"),
         ("tags", b"hello", "no bytes"),
+        ("tags", Json('"[\\"a\\"]"'), "takes JSON, not a text"),
+        ("place", Json('"{}"'), "takes JSON, not a text"),
         ("author", '{"name": "Ada", "age": 3}', "no key age"),
         ("author", "[1]", "JSON object"),
         ("author", '{"born": 1.5}', "not an integer"),
@@ -163,6 +165,16 @@ def test_a_value_is_stored_by_its_type(column, given, stored):
 def test_a_value_that_does_not_fit_is_refused(column, given, reason):
     """W23: an unknown property or key would be made by the server."""
     assert reason in refused(Update(GUARDED, {column: given}))
+
+
+@pytest.mark.parametrize("given", ["[1.50, 0.1000000000000000055]", Json("[1.50, 0.1000000000000000055]"), [1.5, 0.1]])
+def test_a_vector_is_sent_as_it_was_entered(given):
+    text = given if isinstance(given, str) else "[1.5,0.1]"
+    for change in (Update(GUARDED, {"vector": given}), Insert("Book", {"vector": given}, ROW)):
+        assert f'"vector":{text}' in sent(change)
+    named = {"vectorConfig": {"v": {"vectorizer": {"none": {}}}}}
+    whole = f'{{"v":{text}}}' if isinstance(given, str) else {"v": given}
+    assert f'"vectors":{{"v":{text}}}' in sent(Update(GUARDED, {"vector": whole}), **named)
 
 
 def test_every_fault_of_a_row_is_told_at_once():
@@ -244,6 +256,18 @@ def test_a_row_is_compared_just_before_it_is_patched():
     assert "5 → 6" in outcome.reason
     outcome, _ = applied(Update(GUARDED, {"title": "new"}), known, reply("", status=404))
     assert (outcome.status, outcome.reason) == ("conflict", "the row was deleted since it was read")
+
+
+def test_a_deletion_that_would_meanwhile_hit_another_collection_is_not_sent():
+    """W24: the row of the other collection was made between the plan and its sending."""
+    schema = reply({"classes": [{"class": "Book"}, {"class": "Other"}]})
+    gone, there = reply("", status=404), reply("", status=204)
+    letter = {"replies": [schema, gone], "by_query": True}
+    outcome, asked = applied(Delete(GUARDED), reply(STORED), schema, there, **letter)
+    assert (outcome.status, "Other may hold" in outcome.reason) == ("conflict", True)
+    assert asked[-1] == f"HEAD /v1/objects/Other/{ROW}"
+    outcome, asked = applied(Delete(GUARDED), reply(STORED), schema, gone, reply("", status=204), **letter)
+    assert (outcome.status, asked[-1]) == ("applied", f"DELETE /v1/objects/{ROW}?class=Book")
 
 
 def test_several_changes_of_one_row_are_carried_out_in_their_order():

@@ -242,6 +242,21 @@ def test_a_plan_that_grows_too_large_is_split_by_the_host(monkeypatch):
     assert caught.value.code == "plan-too-large"
 
 
+def test_a_plan_that_no_answer_of_a_driver_holds_is_refused():
+    """The host refuses an answer of more than 64 MiB, and a plan is one."""
+    text = "x" * (13 << 20)
+    for rows, fits in ((1, True), (2, False)):
+        run = plan.plan_changes(
+            PlanRequest(changes=[Insert("Book", {"title": text})] * rows), Features(), by_query=False
+        )
+        if fits:
+            assert len(Answers(reply(view().structure)).run(run).planned) == rows
+            continue
+        with pytest.raises(plan.QueryError) as caught:
+            Answers(reply(view().structure)).run(run)
+        assert caught.value.code == "plan-too-large"
+
+
 def test_a_row_named_in_two_ways_is_changed_once():
     change = Update(RowKey("Book", ROW), {"title": "x"})
     other = replace(change, key=RowKey("Book", ROW.upper()))

@@ -72,6 +72,22 @@ def test_a_proxys_404_does_not_say_that_the_row_is_gone() -> None:
     assert (outcome.status, "deleted" in outcome.reason) == ("failed", False)
 
 
+@pytest.mark.parametrize(
+    ("sent", "stored", "holds"),
+    [
+        ("[1, 0.1]", "[1.0, 0.1]", True), ("[0.1]", "[0.10000000149]", True), ("[1, 0.1]", "[1, 0.2]", False),
+        ("[1]", "[1, 1]", False), ("[1e300]", "[1]", False), ("[1]", "[1e300]", False), ("[1]", "null", False),
+    ],
+)  # fmt: skip
+def test_a_row_that_exists_holds_the_change_only_with_its_vector(sent: str, stored: str, holds: bool) -> None:
+    """A vector is compared in the server's 32-bit floats."""
+    there = json.dumps(STORED)[:-1] + f', "vector": {stored}}}'
+    exists = reply({"error": [{"message": "id already exists"}]}, 422)
+    change = Insert("Book", {"title": "old", "vector": sent}, ROW)
+    [outcome] = Answers(KNOWN, exists, reply(there)).run(apply_plan(plan(change), Features()))
+    assert (outcome.status, outcome.holds) == ("conflict", holds)
+
+
 class LostAnswerRules:
     """A proxy stands before the server: what it loses, the server did."""
 
