@@ -140,6 +140,7 @@ async def test_a_production_connection_is_read_only_until_it_is_unlocked(shop_ho
         status, answer = await apply()
         assert (status, answer["error"]["code"]) == (422, "production-locked")
         assert answer["error"]["remedy"]["action"] == "unlock"
+        assert answer["error"]["details"]["connection"] == "shop"
         refusal = await tab.told("event", name="call.refused")
         assert refusal["event"]["automation"] == "production_lock"
         text = "DELETE /books/_doc/n1"

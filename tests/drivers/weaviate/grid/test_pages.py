@@ -450,6 +450,13 @@ def test_rows_of_another_form_than_was_asked_for_are_an_error(wording, row):
     wording(caught.value.hint)
 
 
+def test_a_value_that_is_no_object_is_shown_as_it_came():
+    row = {"author": "Ada", "_additional": {"id": key(1)}}
+    answers = Answers(reply({"data": {"Get": {"Book": [row]}}}), reply(COUNT))
+    page, _ = asked(Filter("pages", ">", 1), answers=answers, columns=["author"])
+    assert [row["author"] for row in page.rows] == ["Ada"]
+
+
 @pytest.mark.parametrize("counted", [{"Other": [{"meta": {"count": 3}}]}, {"Book": [{"meta": {}}]}, {"Book": 3}])
 def test_a_count_of_another_form_leaves_the_total_unknown_and_is_an_error_where_it_is_asked_for(counted):
     answer = reply({"data": {"Aggregate": counted}})
@@ -508,6 +515,7 @@ class Rules:
         plain, found = await wv.page(name), await wv.page(name, Filter("t", "=", "x"), sort=[Sort("uuid")])
         assert [row.to_dict() for row in found.rows] == [row.to_dict() for row in plain.rows]
         assert [note.code for note in found.notes] == ["integers-repaired"]
+        assert ": 3 rows were read again" in found.notes[0].reason
         assert {row["i"] for row in found.rows} == {2**31, 1, None}
 
     async def test_the_server_stores_no_null_so_every_absent_value_is_null(self, wv: Rig):
