@@ -122,3 +122,4 @@ def test_no_bucket_ends_after_the_last_year():
     end = 253_402_300_800_000  # the year 10000
     assert instant_bounds(end - 5, end - 2, most=9)[-1] == end - 1
     assert instant_bounds(end - 5, end - 1, most=9) == []
+    assert instant_bounds(end - 2 * 86_400_000, end - 1, most=2) == []
