@@ -172,6 +172,6 @@ def value(chance: Random, column: Column) -> str:
     if way < 0.09:
         return "[]"
     if way < 0.16:
-        several = chance.choices([*column.stored, "null"], k=chance.randint(1, 3))
+        several = chance.choices([*column.stored, *(["null"] if column.gaps else [])], k=chance.randint(1, 3))
         return "[" + ",".join(several) + "]"
     return chance.choice(column.stored)

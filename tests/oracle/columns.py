@@ -80,6 +80,7 @@ class Column:
         filterable: Filter rows are made for it.
         sortable: A sort on it has an effect.
         editable: Changes are made of it.
+        gaps: Arrays of it may hold nulls.
         source: The path in documents where it is not its name, as for an alias.
         mapped: It has a definition of its own.
     """
@@ -93,6 +94,7 @@ class Column:
     filterable: bool = True
     sortable: bool = True
     editable: bool = True
+    gaps: bool = True
     source: str = ""
     mapped: bool = True
 
@@ -282,7 +284,7 @@ class Address(Column):
 
 @dataclass(frozen=True, kw_only=True)
 class Place(Column):
-    """A column of points, in degrees.
+    """A column of points, in degrees. Elasticsearch before 8 stores no document whose array of points holds a null.
 
     Attributes:
         radius: Of the sphere on which distances are measured, in metres.
@@ -290,6 +292,7 @@ class Place(Column):
     """
 
     sortable: bool = False
+    gaps: bool = False
     radius: float = 6_371_008.7714
     margin: float = 0.5
 
