@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 
 from dragoman_api.cells import CutJson, Json
-from dragoman_api.filters import Filter
-from dragoman_api.kit.filter_meaning import holds
+from dragoman_api.filters import Filter, TimeRange
+from dragoman_api.kit.filter_meaning import holds, within
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,23 @@ from dragoman_api.kit.filter_meaning import holds
 )
 def test_a_filter_row_means_what_it_says(op, value, cell, meaning):
     assert holds(Filter("x", op, value), cell) is meaning
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "lies"),
+    [
+        (None, None, True),
+        ("2026-11-23T12:00:00Z", None, True),
+        ("2026-11-23T12:00:00.000000001Z", None, False),
+        (None, "2026-11-23T12:00:00.000000001Z", True),
+        (None, "2026-11-23T12:00:00Z", False),
+        ("2026-11-23T12:00:00Z", "2026-11-23T12:00:00Z", False),
+    ],
+)
+def test_a_time_range_begins_with_its_first_instant_and_ends_before_its_last(since, until, lies):
+    time = TimeRange(column="at", since=since, until=until)
+    assert within(time, "2026-11-23T14:00:00+02:00") is lies
+    assert within(time, None) is False
 
 
 def test_letter_case_counts_as_the_row_says():
