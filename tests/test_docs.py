@@ -319,10 +319,14 @@ def test_the_example_of_the_front_page_runs(page, sample_port, home):
 
     values = {"host": "127.0.0.1", "port": sample_port}
     Connections(find_paths()).save(SavedConnection(name="shop", type="elasticsearch", values=values))
-    [source] = fenced(page, "python")
+    source, *others = fenced(page, "python")
     done = subprocess.run([sys.executable, "-c", source], cwd=home, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     totals = [float(line.split()[1]) for line in done.stdout.splitlines() if not line.startswith("100 of")]
     assert len(totals) == 100
     assert totals == sorted(totals, reverse=True)
     assert min(totals) >= 100
+    for other in others:
+        code = f"{other}\nprint(orders.shape[0])"
+        done = subprocess.run([sys.executable, "-c", code], cwd=home, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, "12003\n"), done.stderr
