@@ -393,7 +393,7 @@ def test_a_registry_that_is_missing_or_damaged_is_named_with_its_reason(two_rele
         ("opensearch", "server-not-supported", 1, "opensearch 2.19.1"),
         ("http-on-tls", "connection-failed", 3, "--ssl-mode"),
         ("tls-on-http", "connection-failed", 3, "--ssl-mode disabled"),
-        ("stranger-tls", "connection-failed", 3, "certificate"),
+        ("stranger-tls", "certificate-untrusted", 3, "--pin-certificate"),
         ("noise", "connection-failed", 3, "no HTTP"),
         ("not-utf8", "server-not-supported", 1, "no JSON"),
     ],
