@@ -135,9 +135,20 @@ def open_plain(path: Path) -> BufferedReader:
     return file
 
 
-def read_plain(path: Path, *, limit: int) -> bytes:
-    """Read a plain file of at most `limit` bytes. Raises OSError: as `open_plain`, or it is larger."""
+def read_plain(path: Path, *, limit: int, own: bool = False) -> bytes:
+    """Read a plain file.
+
+    Args:
+        path: The file.
+        limit: Maximum bytes.
+        own: Refuse a file of another user; Windows has no such check.
+
+    Raises:
+        OSError: As `open_plain`; it is larger, or belongs to another user.
+    """
     with open_plain(path) as file:
+        if own and sys.platform != "win32" and os.fstat(file.fileno()).st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it is larger than {limit} bytes", str(path))

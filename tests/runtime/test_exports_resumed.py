@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -236,6 +237,16 @@ async def test_an_export_is_unfinished_while_its_checkpoint_can_be_read(tmp_path
     await interrupted(tmp_path / "b.ndjson")
     for path, expected in ((tmp_path / "b.ndjson", True), (tmp_path / "c.ndjson", False), (Path("/"), False)):
         assert await anyio.to_thread.run_sync(unfinished, path) == expected
+
+
+async def test_the_checkpoint_of_another_user_is_not_continued(tmp_path):
+    if os.geteuid():
+        pytest.skip("only root can give a file away")
+    await interrupted(tmp_path / "b.ndjson")
+    os.chown(tmp_path / ".b.ndjson.checkpoint", 65534, -1)
+    with pytest.raises(ExportError) as caught:
+        await Line()(tmp_path / "b.ndjson", resume=True)
+    assert caught.value.code == "resume-refused"
 
 
 async def test_there_may_be_nothing_to_resume(tmp_path):

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import inspect
 import json
+import os
 from contextlib import asynccontextmanager
 
 import anyio
 import msgspec
 import pytest
 
+import dragoman.dask
 import wheelhouse
-from dragoman import Filter, Insert
+from dragoman import Filter, Insert, Session
 from dragoman.exports.parts.split import Split
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_worker.hook_types import HOOKS
@@ -180,6 +183,26 @@ async def test_a_failed_export_continues_with_the_missing_parts_only(open_memory
     assert after["part-00000.ndjson"] == kept["part-00000.ndjson"]
     assert after["part-00001.ndjson"] != kept["part-00001.ndjson"]
     assert len(set(lines(folder))) == 12
+
+
+async def test_the_plan_of_another_user_is_not_continued(open_memory, tmp_path):
+    if os.geteuid():
+        pytest.skip("only root can give a file away")
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    (folder / ".export.json").write_bytes(b"{}")
+    os.chown(folder / ".export.json", 65534, -1)
+    async with open_memory() as runtime, runtime.open("memory") as session:
+        with pytest.raises(ExportError, match="belongs to another user") as caught:
+            await session.export_parts("books", to=folder, parts=2, resume=True)
+    assert caught.value.code == "resume-refused"
+    assert [path.name for path in folder.iterdir()] == [".export.json"]
+
+
+def test_an_export_on_a_cluster_takes_what_one_in_this_process_takes():
+    here, there = (inspect.signature(each).parameters for each in (Session.export_parts, dragoman.dask.export))
+    assert {*here} - {*there} == {"self", "at_once", "runner"}
+    assert {*there} - {*here} == {"connection", "cluster", "workers", "insecure", "home", "max_requests"}
 
 
 async def test_an_export_that_fails_before_its_first_part_leaves_nothing(open_memory, tmp_path):

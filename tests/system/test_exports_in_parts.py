@@ -215,7 +215,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_local_cluster_is_open_to_nobody_else(tmp_path):
+def test_a_local_cluster_is_closed_to_others(tmp_path):
     script = tmp_path / "look.py"
     script.write_text(LOOK)
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)

@@ -25,7 +25,7 @@ def check_address(address: str, *, insecure: bool) -> None:
     """Refuse an address that is not encrypted, unless insisted on.
 
     Raises:
-        ConfigurationError: Anybody on the way could read the rows and run code on the workers, or Dask is missing.
+        ConfigurationError: Others on the way could read the rows and run code on the workers, or Dask is missing.
     """
     from importlib.util import find_spec
 
@@ -36,8 +36,8 @@ def check_address(address: str, *, insecure: bool) -> None:
     if not insecure or "://" not in address:
         raise ConfigurationError(
             f"{address!r} is not the address of an encrypted Dask scheduler",
-            hint="use local or tls://HOST:PORT; --insecure-cluster accepts tcp:// in a network that you trust: whoever "
-            "reaches an open scheduler runs code on its workers",
+            hint="use local or tls://HOST:PORT; --insecure-cluster accepts tcp:// in a network that you trust: anyone "
+            "who reaches an open scheduler can run code on its workers",
         )
 
 

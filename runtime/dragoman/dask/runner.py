@@ -179,7 +179,10 @@ def export(
     revision: str = "",
     span: Span = DEFAULT,
     keep_alive: int | None = None,
+    escape_formulas: bool = False,
+    strict: bool = False,
     resume: bool = False,
+    now: str | None = None,
 ) -> PartsResult:
     """Export an object in parts on a Dask cluster, for code without ``async``; see `Session.export_parts`.
 
@@ -202,7 +205,10 @@ def export(
         revision: As for `Session.export_parts`.
         span: As for `Session.export_parts`.
         keep_alive: As for `Session.export_parts`.
+        escape_formulas: As for `Session.export_parts`.
+        strict: As for `Session.export_parts`.
         resume: As for `Session.export_parts`.
+        now: As for `Session.export_parts`.
 
     Returns:
         The content of the manifest.
@@ -226,6 +232,9 @@ def export(
             revision=revision,
             span=span,
             keep_alive=keep_alive,
+            escape_formulas=escape_formulas,
+            strict=strict,
             resume=resume,
+            now=now,
             runner=runner,
         )

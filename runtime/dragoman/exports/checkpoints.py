@@ -56,9 +56,9 @@ def checkpoint_path(final: Path) -> Path:
 
 
 def read_checkpoint(path: Path) -> Checkpoint | None:
-    """Read a checkpoint; None if it is missing or unreadable."""
+    """Read a checkpoint; None if it is missing, unreadable, or of another user, who could ask for other rows."""
     try:
-        return decode(files.read_plain(path, limit=MAX_CHECKPOINT), Checkpoint)
+        return decode(files.read_plain(path, limit=MAX_CHECKPOINT, own=True), Checkpoint)
     except (OSError, ValueError):
         return None
 

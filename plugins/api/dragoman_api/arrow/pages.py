@@ -28,7 +28,7 @@ _GUESSED = (ColumnKind.INTEGER, ColumnKind.UNSIGNED, ColumnKind.FLOAT, ColumnKin
 def page_table(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> pa.Table:
     """Return a page as a table; see `Page` for the arguments.
 
-    Types are those of the columns. A column whose type nobody knows, as in the answer to an aggregation, has the first
+    Types are those of the columns. A column of unknown type, as in the answer to an aggregation, has the first
     type that all its cells fit. The last column holds what does not fit, and what was cut.
     """
     rows = len(cells)

@@ -85,7 +85,8 @@ class PartsFolder:
             raise self._nothing(complete=complete)
         if resume:
             try:
-                return decode(files.read_plain(self.path / _PLAN, limit=_MOST), Split)
+                # One that another user wrote could ask for other rows.
+                return decode(files.read_plain(self.path / _PLAN, limit=_MOST, own=True), Split)
             except (OSError, ValueError) as error:
                 raise ExportError(
                     f"the unfinished export in {self.path} cannot be read: {error}",
@@ -116,9 +117,10 @@ class PartsFolder:
             for line in files.read_plain(self.path / _DONE, limit=_MOST).splitlines():
                 with suppress(msgspec.MsgspecError, OSError, KeyError):  # the last line may be torn, a file gone
                     part = msgspec.json.decode(line, type=PartResult)
-                    with (self.path / part.file).open("rb") as file:
+                    number = numbers[part.file]
+                    with files.open_plain(self.path / part.file) as file:
                         if hashlib.file_digest(file, "sha256").hexdigest() == part.sha256:
-                            found[numbers[part.file]] = part
+                            found[number] = part
         return found
 
     def record(self, part: PartResult) -> None:
