@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import ssl
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import anyio
@@ -41,8 +40,7 @@ class Answered(Protocol):
 T = TypeVar("T", bound=Answered)
 
 
-@dataclass(slots=True, eq=False)
-class Node:
+class Node(msgspec.Struct, eq=False):
     """One host and port of a connection.
 
     Attributes:

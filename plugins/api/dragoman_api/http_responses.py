@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from multidict import CIMultiDictProxy
 
 from . import _connection_errors
@@ -18,8 +18,7 @@ CHUNK = 2**20
 """Maximum size of one chunk of a streamed answer in bytes, decompressed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(msgspec.Struct, frozen=True):
     """A server's answer.
 
     Attributes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 # Possessive, and an unclosed comment reaches to the end: no byte is scanned twice.
 _TOKEN = re.compile(
@@ -15,8 +16,7 @@ _BEHIND = re.compile(rb',"(?:fields|highlight|ignored_field_values|matched_queri
 _SOURCE = b'"_source":'
 
 
-@dataclass(frozen=True, slots=True)
-class Uncommented:
+class Uncommented(msgspec.Struct, frozen=True):
     """An answer without comments.
 
     Attributes:

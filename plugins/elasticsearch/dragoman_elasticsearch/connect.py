@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman_api import AuthenticationError, Health, Profile, Server, replies
 from dragoman_api.connections import AuthScheme
@@ -27,8 +28,7 @@ OLDEST, NEWEST = 7, 9
 _SUPPORTED = "Elasticsearch 7.x, 8.x and 9.x"
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(msgspec.Struct, frozen=True):
     """The features of a server's version; the smallest set if the version is unknown."""
 
     version: tuple[int, int, int] = (7, 0, 0)

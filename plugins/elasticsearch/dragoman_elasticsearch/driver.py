@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -78,10 +77,9 @@ _RENEWED = 40  # seconds, a third of the shortest keep-alive
 _WRITE_PAUSES = (*retries.PAUSES, 5.4)  # seconds before rows that a busy server turned away are sent again
 
 
-@dataclass(slots=True)
-class _OpenPager:
+class _OpenPager(msgspec.Struct):
     pager: Pager
-    lock: anyio.Lock = field(default_factory=anyio.Lock)
+    lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
 
 
 class Driver:

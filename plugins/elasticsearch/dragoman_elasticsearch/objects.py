@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
 from dragoman_api import HttpRequest, Note, Object, ObjectList
 from dragoman_api.columns import MAX_OBJECTS

@@ -18,7 +18,6 @@ What 1.38.11 answers (a test repeats each on a real server):
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -86,8 +85,7 @@ class Figures(msgspec.Struct, frozen=True, rename="camel"):
     top_occurrences: list[_Occurrence] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked about a property.
 
     Attributes:
@@ -103,8 +101,7 @@ class Wanted:
     missing: Where | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What was asked about a property; None for what was not.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -24,8 +23,7 @@ OWN_INFO = get("/v1/users/own-info")
 HOSTED_HINT = "the hosted service needs HTTPS on port 443 (SSL Mode Required or Verify Identity) and an API key"
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(msgspec.Struct, frozen=True):
     """The features of a server's version, found by comparing releases."""
 
     version: tuple[int, int, int] = (1, 38, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +59,7 @@ Note = tuple[str, str, str, str]
 _VERBS = {"read": "open", "list": "list", "write": "change", "run": "start", "load": "load", "reach": "reach"}
 
 
-@dataclass(kw_only=True)
-class Checked:
+class Checked(msgspec.Struct, kw_only=True):
     """The result of a check.
 
     Attributes:
@@ -69,7 +68,7 @@ class Checked:
         import_seconds: The duration of its import in the sandbox.
     """
 
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[Fault] = msgspec.field(default_factory=list)
     sandbox: str = ""
     import_seconds: float | None = None
 

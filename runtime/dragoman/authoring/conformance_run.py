@@ -9,10 +9,11 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman.installed_versions import installed_version
 from dragoman.sandbox.levels import enforce
@@ -32,8 +33,7 @@ REPORT = "report.json"
 TEST_SECONDS = 1_800
 
 
-@dataclass(kw_only=True)
-class Conformance:
+class Conformance(msgspec.Struct, kw_only=True):
     """The result of the conformance tests; the contents of a conformance report.
 
     Attributes:
@@ -61,12 +61,12 @@ class Conformance:
     python: str
     system: str
     sandbox: str = "none"
-    denied: list[str] = field(default_factory=list)
-    engines: dict[str, dict[str, int]] = field(default_factory=dict)
-    hooks: list[str] = field(default_factory=list)
-    skips: dict[str, int] = field(default_factory=dict)
-    deviations: list[str] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    denied: list[str] = msgspec.field(default_factory=list)
+    engines: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    hooks: list[str] = msgspec.field(default_factory=list)
+    skips: dict[str, int] = msgspec.field(default_factory=dict)
+    deviations: list[str] = msgspec.field(default_factory=list)
+    failures: list[str] = msgspec.field(default_factory=list)
 
     def count(self, outcome: str) -> int:
         """Count conformance tests, over all engines."""
@@ -123,7 +123,8 @@ def run_conformance(made: Built, *, policy: Policy = "auto", live: Path | None =
         tested.failures += re.findall(r"^(?:FAILED|ERROR) (.+)$", said, re.MULTILINE) or ["pytest failed"]
     if live and not set(tested.engines) - {"fake"}:
         tested.failures.append(f"no conformance test ran on a server of {live.name}; are the tests marked live(TYPE)?")
-    write(made.project / REPORT, f"{json.dumps(asdict(tested), indent=1, ensure_ascii=False)}\n".encode())
+    report = json.dumps(msgspec.structs.asdict(tested), indent=1, ensure_ascii=False)
+    write(made.project / REPORT, f"{report}\n".encode())
     return tested, said
 
 

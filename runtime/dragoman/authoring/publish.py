@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,8 +39,7 @@ def _no_copy(folder: str, names: list[str]) -> set[str]:
     return odd | _NO_COPY(folder, names)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Published:
+class Published(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a publication.
 
     Attributes:
@@ -156,7 +154,7 @@ def _publish(
     changelog = made.project / "CHANGELOG.md"
     files = [made.wheel, *made.dependencies]
     there = registry.published(to)
-    papers = {"report.json": msgspec.json.format(msgspec.json.encode(asdict(tested)), indent=1)}
+    papers = {"report.json": msgspec.json.format(msgspec.json.encode(tested), indent=1)}
     if changelog.is_file():
         try:
             papers["CHANGELOG.md"] = read_plain(changelog, limit=MAX_DOCUMENT)

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -50,8 +50,7 @@ for folder in sys.argv[2:4]:
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Built:
+class Built(msgspec.Struct, frozen=True, kw_only=True):
     """A driver's wheel, its faults, and its unpacked trees.
 
     Attributes:

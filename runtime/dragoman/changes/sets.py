@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import tempfile
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -50,8 +49,7 @@ TOO_LARGE = "plan-too-large"
 """Code of the error of a driver that wants fewer changes in one plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LineOutcome:
+class LineOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one line that was not applied."""
 
     line: int
@@ -60,8 +58,7 @@ class LineOutcome:
     reason: str
 
 
-@dataclass(slots=True, kw_only=True)
-class ChangeReport:
+class ChangeReport(msgspec.Struct, kw_only=True):
     """The outcome of a change set.
 
     Attributes:
@@ -73,9 +70,9 @@ class ChangeReport:
     """
 
     lines: int
-    counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(map(str, OutcomeStatus), 0))
-    left: list[LineOutcome] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
+    counts: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(map(str, OutcomeStatus), 0))
+    left: list[LineOutcome] = msgspec.field(default_factory=list)
+    notes: list[Note] = msgspec.field(default_factory=list)
     undo: str | None = None
 
     def tell(self, line: int, outcome: Outcome) -> None:
@@ -86,8 +83,7 @@ class ChangeReport:
             self.left.append(told)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
     """Changes that are sent together: the locations of the changes, their plan and their undo."""
 
     numbers: list[int]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+import msgspec
 
 from dragoman.near_names import did_you_mean, near_names
 from dragoman.sessions.relative_times import is_relative
@@ -21,8 +22,7 @@ _PIECE = re.compile(r"""'([^']*)'|"((?:[^"\\]|\\.)*)"|\\([\s'"\\,@])|([^\s'"])""
 _UNSPACED = re.compile(r"([^<>=!]+)(>=|<=|!=|=|>|<)(.+)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class _Word:
+class _Word(msgspec.Struct, frozen=True):
     """A word of a filter row: its text, its items between unquoted commas, and whether it is unquoted."""
 
     text: str

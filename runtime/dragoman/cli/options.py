@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+import msgspec
 
 from . import output
 from .command_files import CommandFile
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from dragoman.runtime import Runtime
 
 
-@dataclass
-class Options:
+class Options(msgspec.Struct):
     """The global options of one command line.
 
     Attributes:
@@ -59,7 +59,7 @@ class Options:
     vertical: bool | None = None
     wide: bool = False
     escape_formulas: bool = False
-    cleanup: ExitStack = field(default_factory=ExitStack)
+    cleanup: ExitStack = msgspec.field(default_factory=ExitStack)
 
     def runtime(self, *, spare: bool = False, asks: bool = True) -> Runtime:
         """Make the runtime of this command, with its event sinks; without `asks`, it refuses instead of asking."""

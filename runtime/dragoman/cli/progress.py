@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman_api import events
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
 
-@dataclass
-class _Task:
+class _Task(msgspec.Struct):
     """One installation or export under way."""
 
     what: str

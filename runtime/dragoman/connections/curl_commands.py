@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from shlex import quote
 from typing import TYPE_CHECKING, Self
+
+import msgspec
 
 from dragoman.sandbox.via import HttpProxy
 from dragoman_api.connections import AuthScheme, SslMode
@@ -23,8 +24,7 @@ _GLOBBED = re.compile(r"[\[\]{}]")
 _DOTTED = re.compile(r"/(\.|%2e){1,2}(/|\?|$)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CurlCommands:
+class CurlCommands(msgspec.Struct, frozen=True, kw_only=True):
     """The commands of one connection.
 
     Attributes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman.near_names import near_names
 from dragoman_api.columns import Note
@@ -29,8 +30,7 @@ _SHOWN = 80  # characters shown of an actual value
 _ABSENT: Any = object()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expectation:
+class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     """One comment's requirement on an answer.
 
     Attributes:
@@ -49,8 +49,7 @@ class Expectation:
     value: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an expectation.
 
     Attributes:

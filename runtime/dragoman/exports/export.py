@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -47,8 +46,7 @@ if TYPE_CHECKING:
     Parts = Callable[[ExportRequest], AbstractAsyncContextManager[AsyncIterator[ExportPart]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportSource:
+class ExportSource(msgspec.Struct, frozen=True, kw_only=True):
     """The source of an export.
 
     Attributes:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
+
+import msgspec
 
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.exports import ExportForm
@@ -54,8 +55,7 @@ PACKED = (".xz", ".lzma", ".lz4", ".br", ".zip", ".7z", ".tgz")
 """Endings of compressed files that an export cannot be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """The format and compression of an export.
 
     Attributes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+import msgspec
 from anyio import from_thread
 
 from dragoman.row_ids import spell_id
@@ -32,8 +32,7 @@ _IN_DOUBT = (
 )
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct):
     """One row to be written.
 
     Attributes:
@@ -60,8 +59,7 @@ class Entry:
         return None if given.id is None else (spell_id(given.id), given.tenant or given.routing)
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(msgspec.Struct):
     """Some rows of a file.
 
     Attributes:
@@ -73,9 +71,9 @@ class Batch:
         last: No row follows.
     """
 
-    entries: list[Entry] = field(default_factory=list)
-    keys: set[object] = field(default_factory=set)
-    rejections: list[Rejection] = field(default_factory=list)
+    entries: list[Entry] = msgspec.field(default_factory=list)
+    keys: set[object] = msgspec.field(default_factory=set)
+    rejections: list[Rejection] = msgspec.field(default_factory=list)
     read: int = 0
     place: tuple[int, str] = (0, "")
     last: bool = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,8 +30,7 @@ _text = msgspec.json.Decoder(str)
 _encoder = msgspec.json.Encoder()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """What a caller wants of each row.
 
     Attributes:
@@ -45,7 +43,7 @@ class Wishes:
 
     object: str
     id: str | None = None
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
     replace: bool = False
     tenant: str | None = None
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import anyio
+import msgspec
 from anyio.to_thread import run_sync
 
 from dragoman_api.changes import NewObject
@@ -50,14 +50,13 @@ BATCH = 2_000
 """Rows of one batch by default."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadOptions:
+class LoadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How a file is loaded; see `load`."""
 
     format: str | None = None
     id: str | None = None
     on_conflict: str = "fail"
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = msgspec.field(default_factory=dict)
     batch: int = BATCH
     tenant: str | None = None
     undo: Path | None = None
@@ -67,8 +66,7 @@ class LoadOptions:
     like: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
+class LoadProgress(msgspec.Struct, frozen=True):
     """How far a load is: rows that were read, rows that were written, and the part of the file, if it has a size."""
 
     read: int

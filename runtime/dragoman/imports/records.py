@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman_api.errors import ConfigurationError
 
@@ -23,8 +24,7 @@ _BLANK = b" \t\r\n"
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+("|\\?\Z)|[\[\]{},]', re.DOTALL)
 
 
-@dataclass(slots=True)
-class Record:
+class Record(msgspec.Struct):
     """One row of a file.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,8 +30,7 @@ def no_counts() -> dict[str, int]:
     return dict.fromkeys(map(str, OutcomeStatus), 0)
 
 
-@dataclass(slots=True, kw_only=True)
-class LoadReport:
+class LoadReport(msgspec.Struct, kw_only=True):
     """What became of the rows of a file.
 
     Attributes:
@@ -54,17 +52,16 @@ class LoadReport:
     object: str
     format: str
     rows: int = 0
-    counts: dict[str, int] = field(default_factory=no_counts)
+    counts: dict[str, int] = msgspec.field(default_factory=no_counts)
     complete: bool = False
     resumed: int = 0
     rejected: str | None = None
     undo: str | None = None
     seconds: float = 0.0
-    notes: list[Note] = field(default_factory=list)
+    notes: list[Note] = msgspec.field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(msgspec.Struct, frozen=True):
     """A row that was not written, and why; `code` is its outcome, or ``unreadable``."""
 
     record: Record

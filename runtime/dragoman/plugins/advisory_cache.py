@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman_api.errors import InstallError, RegistryError
 
@@ -25,8 +26,7 @@ WEB_SECONDS = 900.0
 _NOTE = "advisories"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """The advisories on a version.
 
     Attributes:

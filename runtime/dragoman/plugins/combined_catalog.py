@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman_api.errors import PluginNotFoundError, RegistryError
 from dragoman_registry.client.install_decision import Inputs, decide
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(msgspec.Struct, frozen=True):
     """One driver of one registry."""
 
     registry: Registry

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -56,8 +55,7 @@ class DriverListing(msgspec.Struct, frozen=True, kw_only=True):
         return self.id
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverVersion:
+class DriverVersion(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a driver.
 
     Attributes:
@@ -79,8 +77,7 @@ class DriverVersion:
     installed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DriverDetails:
+class DriverDetails(msgspec.Struct, frozen=True, kw_only=True):
     """All details of a driver, before or after its installation.
 
     Attributes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio.to_thread
+import msgspec
 
 from dragoman.questions import Question
 from dragoman.settings import user_name
@@ -40,8 +41,7 @@ PAUSES = (0.0, 10.0, 60.0)
 _REPAIRS = "repairs of {}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AvailableUpdate:
+class AvailableUpdate(msgspec.Struct, frozen=True, kw_only=True):
     """A driver that has another version available.
 
     Attributes:

@@ -6,12 +6,13 @@ What reads registries is imported on first use: to open a connection, its driver
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.to_thread
+import msgspec
+from msgspec.structs import replace
 
 from dragoman.connections.form_values import effective
 from dragoman.installed_versions import installed_version
@@ -41,8 +42,7 @@ if TYPE_CHECKING:
     from .registries import Registries
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repaired:
+class Repaired(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of repairing everything.
 
     Attributes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import msgspec
 
 from dragoman_api.errors import SandboxError
 
@@ -52,16 +53,14 @@ class Level(StrEnum):
     PROCESS = "process"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
+class Permission(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one permission: enforced, limited or not_enforced, and by which layer."""
 
     state: Literal["enforced", "limited", "not_enforced"]
     by: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxReport:
+class SandboxReport(msgspec.Struct, frozen=True, kw_only=True):
     """The level of one driver's process, or the one that this machine can reach.
 
     Attributes:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
+import msgspec
+from msgspec.structs import replace
 
 from dragoman.filter_notes import filter_notes
 from dragoman_api import events
@@ -42,8 +43,7 @@ T = TypeVar("T")
 _CHANGES = 3  # times that a call is made again because its object changed
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Scope:
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """The rows that a read is about.
 
     Attributes:
@@ -65,11 +65,10 @@ class Scope:
     tenant: str | None = None
     revision: str = ""
     residual: int | None = None
-    now: datetime = field(default_factory=lambda: whole(datetime.now(UTC)))
+    now: datetime = msgspec.field(default_factory=lambda: whole(datetime.now(UTC)))
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(msgspec.Struct, frozen=True):
     """What a request for the rows of a scope carries, and the notes on it.
 
     Attributes:
@@ -90,8 +89,7 @@ class Prepared:
         return [*self.times, *filter_notes(self.filter)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(msgspec.Struct, frozen=True):
     """What the driver's present process reported about an object."""
 
     incarnation: int

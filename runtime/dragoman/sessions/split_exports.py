@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -253,7 +252,7 @@ async def split_or_continue(
     """
     counted = now if now is not None or found is None else found.now
     if counted is not None:
-        scope = dataclasses.replace(scope, now=counted)
+        scope = msgspec.structs.replace(scope, now=counted)
     if found is None:
         return await exports.split(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)
     asked = await exports.plan(scope, shape=shape, columns=columns, parts=parts, keep_alive=keep_alive)

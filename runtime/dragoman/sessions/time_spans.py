@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConfigurationError, UnsupportedOperationError
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
     from dragoman_api.columns import TimeColumn
 
 
-@dataclass(frozen=True, kw_only=True)
-class Span:
+class Span(msgspec.Struct, frozen=True, kw_only=True):
     """A span of time, as a caller asks for it.
 
     Attributes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -162,7 +161,7 @@ async def run_export(
         reads.check(tenant=scope.tenant, revision=scope.revision)
         described = await reads.describe(scope.object) if shape.tabular else None
         table = table_columns(described, columns, typed=shape.format in TYPED) if described else []
-        scope = dataclasses.replace(scope, now=now if now is not None else await run_sync(export.now))
+        scope = msgspec.structs.replace(scope, now=now if now is not None else await run_sync(export.now))
         made = await reads.prepare(scope, fresh=not shape.tabular)
         named = [column.name for column in table] if shape.tabular else columns
         request = _request(scope, made, form=shape.form, columns=named)

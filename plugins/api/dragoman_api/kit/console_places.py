@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
 
 from dragoman_api.completions import MAX_SUGGESTIONS, SUGGESTION_TEXT, Completion, Suggestion, SuggestionKind
 from dragoman_api.errors import QueryError
@@ -49,8 +51,7 @@ class Where(StrEnum):
     NOTHING = "nothing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsolePlace:
+class ConsolePlace(msgspec.Struct, frozen=True, kw_only=True):
     """The place of the cursor.
 
     Attributes:

@@ -7,7 +7,6 @@ sends all requests.
 from __future__ import annotations
 
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
@@ -95,8 +94,7 @@ async def read_together(
         await tasks.__aexit__(None, None, None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
+class _Failure(msgspec.Struct, frozen=True):
     error: Exception
 
 

@@ -13,7 +13,7 @@ hold the file to its blocks:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -43,8 +43,7 @@ _MODES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuthBlock:
+class AuthBlock(msgspec.Struct, frozen=True, kw_only=True):
     """One way to sign in.
 
     Attributes:
@@ -60,8 +59,7 @@ class AuthBlock:
     fields: tuple[FormField, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(msgspec.Struct, frozen=True, kw_only=True):
     """Fields that belong together, and the auth methods among their choices."""
 
     fields: tuple[FormField, ...]

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import msgspec
 
 from dragoman_api.errors import QueryError
 
@@ -30,8 +31,7 @@ Condition = tuple[str, Literal["<", ">", "="], object]
 """A column, a comparison and a value."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Walk(Generic[Row, Key]):
+class Walk(msgspec.Struct, Generic[Row, Key], kw_only=True):
     """A walk through the rows of one query; it sends nothing itself.
 
     Attributes:

@@ -8,7 +8,6 @@ r"""Parts of an export: lines of rows, whole lines of bounded size, and how many
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,8 +22,7 @@ PART = 4 * 2**20
 """Bytes of one part, unless a single line is longer."""
 
 
-@dataclass(frozen=True, slots=True)
-class LinePart:
+class LinePart(msgspec.Struct, frozen=True):
     """Whole lines, and their number."""
 
     data: bytes

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from dragoman_api.changes import Outcome, OutcomeStatus
@@ -137,8 +137,7 @@ class Outcomes:
         return [self._told.get(number) or replace(untold, change=number) for number in dict.fromkeys(planned)]
 
 
-@dataclass(frozen=True, slots=True)
-class Sending:
+class Sending(msgspec.Struct, frozen=True):
     """A request that is sent, see `Outcomes.sending`."""
 
     outcomes: Outcomes

@@ -7,7 +7,6 @@ how many rows that were. Counts, exports and changes concern all rows, so they r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -160,8 +159,7 @@ class ResidualFilter(msgspec.Struct, frozen=True):
         return refusal(first.row, reason, number=first.number)
 
 
-@dataclass(frozen=True, slots=True)
-class ResidualKey:
+class ResidualKey(msgspec.Struct, frozen=True):
     """A sort key that is evaluated here."""
 
     column: str
@@ -169,8 +167,7 @@ class ResidualKey:
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Selection(Generic[T]):
+class Selection(msgspec.Struct, Generic[T], frozen=True):
     """What remains of the rows that were read.
 
     Attributes:

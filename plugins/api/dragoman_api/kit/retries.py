@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
+import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,8 +30,7 @@ _AWAY = (0.2, 0.6, 1.8)  # if no answer came
 _PATIENCE = 75.0  # seconds without an answer; the host gives up soon after
 
 
-@dataclass(slots=True)
-class Patience:
+class Patience(msgspec.Struct):
     """The pauses of a read that is sent again, until another attempt is pointless.
 
     An export reads each of its parts with one: the server may be busy or unavailable for a while, and what has been

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from dragoman_api.changes import (
@@ -82,8 +82,7 @@ def typed(values: Mapping[str, object], convert: Callable[[str, object], T]) -> 
     return made
 
 
-@dataclass(slots=True)
-class PlanDraft:
+class PlanDraft(msgspec.Struct):
     """A plan while it is made.
 
     >>> from dragoman_api import HttpRequest
@@ -102,9 +101,9 @@ class PlanDraft:
     """
 
     changes: Sequence[Change]
-    planned: list[PlannedRequest] = field(default_factory=list)
-    notes: dict[tuple[str, str], Note] = field(default_factory=dict)
-    _refused: dict[int, Outcome] = field(default_factory=dict)
+    planned: list[PlannedRequest] = msgspec.field(default_factory=list)
+    notes: dict[tuple[str, str], Note] = msgspec.field(default_factory=dict)
+    _refused: dict[int, Outcome] = msgspec.field(default_factory=dict)
 
     def send(self, request: HttpRequest, *changes: int, statement: str = "") -> None:
         """Plan one request that carries out some changes of one row, or a drop; `statement` as in `PlannedRequest`."""
@@ -141,8 +140,7 @@ class PlanDraft:
         return Plan(planned=self.planned, refusals=refusals, notes=[*self.notes.values()], undo=list(undo))
 
 
-@dataclass(frozen=True, slots=True)
-class Judging:
+class Judging(msgspec.Struct, frozen=True):
     """Changes that are planned, see `PlanDraft.judging`."""
 
     draft: PlanDraft
@@ -167,8 +165,7 @@ class Judging:
         return True
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(msgspec.Struct):
     """What the changes of a set so far make of one row.
 
     Attributes:
@@ -181,9 +178,9 @@ class _Row:
     key: RowKey
     stored: bool | None
     whole: Insert | None = None
-    values: Values = field(default_factory=dict)
+    values: Values = msgspec.field(default_factory=dict)
     gone: bool = False
-    numbers: list[int] = field(default_factory=list)
+    numbers: list[int] = msgspec.field(default_factory=list)
 
     def expect(self, guard: Mapping[str, int | str]) -> None:
         """Keep the guard of a change; all guards of a row were read before the set, so they are the same."""
@@ -224,8 +221,7 @@ class _Row:
         return replace(self.whole, values=self.values, replace=there, guard=self.key.guard if there else {})
 
 
-@dataclass(frozen=True, slots=True)
-class Folded:
+class Folded(msgspec.Struct, frozen=True):
     """One change that does what several changes of one row do in their order.
 
     Attributes:

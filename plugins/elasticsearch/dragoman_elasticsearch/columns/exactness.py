@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman_api import Operator as Op
 from dragoman_api.kit.periods import period
@@ -34,8 +35,7 @@ _INSTANT = re.compile(r"now.*|-?\d{9,}(\.\d+)?|.*:\d{2}[.,]\d.*")  # not a secon
 _FINER = re.compile(r"\.\d{3}\d*[1-9]\d*(Z|[+-][\d:]+)(/|\Z)")  # than a millisecond
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Indexed:
+class Indexed(msgspec.Struct, frozen=True, kw_only=True):
     """How one mapping indexes a field.
 
     Attributes:
@@ -57,8 +57,7 @@ class Indexed:
         return str(self.spec.get("type", "object"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """One filter row: its operator, its values as the server gets them, and its column."""
 
     op: Op
@@ -80,8 +79,7 @@ def _by_value(asked: Asked, _details: tuple[Any, ...]) -> bool:
     return asked.op in _VALUES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the table.
 
     Attributes:

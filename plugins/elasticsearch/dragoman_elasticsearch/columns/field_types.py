@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
+
+import msgspec
 
 from dragoman_api import ColumnKind
 from dragoman_api import Operator as Op
@@ -129,8 +130,7 @@ class Gap(NamedTuple):
     details: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, kw_only=True):
     """One column and the facts that requests need.
 
     Attributes:

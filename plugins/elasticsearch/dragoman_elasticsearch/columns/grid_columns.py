@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import msgspec
+from msgspec.structs import replace
 
 from dragoman_api import Column, Description, Note, Role, TimeColumn, Written
 from dragoman_api.columns import MAX_COLUMNS
@@ -10,8 +11,7 @@ from dragoman_api.columns import MAX_COLUMNS
 from .field_types import Family, Field
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class View:
+class View(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """One object as the grid sees it: an index, or the union of all that its name resolves to (E17).
 
     Attributes:
@@ -35,7 +35,7 @@ class View:
     columns: dict[str, Column]
     revision: str
     structure: str = ""
-    notes: tuple[Note, ...] = field(default=())
+    notes: tuple[Note, ...] = msgspec.field(default=())
     synthetic: bool = False
     pruned: str = ""
     hidden: bool

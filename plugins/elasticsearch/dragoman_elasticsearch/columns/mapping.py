@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from dragoman_api import Note
 from dragoman_api.columns import MAX_DIMENSIONS
@@ -69,18 +69,16 @@ class IndexMapping(msgspec.Struct, frozen=True):
     mappings: Raw = Raw(b"{}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Group:
+class _Group(msgspec.Struct, frozen=True, kw_only=True):
     """Indices that have the same mapping and the same settings, and whether a part of them is hidden."""
 
     indices: tuple[str, ...]
     mapping: dict[str, Any]
-    settings: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] = msgspec.field(default_factory=dict)
     hidden: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Leaf:
+class _Leaf(msgspec.Struct, frozen=True, kw_only=True):
     """One field of one mapping, before indices are merged; `hides` is the type of the mapped field of its name."""
 
     name: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman_api.completions import Completion, SuggestionKind
 from dragoman_api.kit.console_places import METHODS, ConsolePlace, Where, find_place
@@ -24,8 +25,7 @@ _FIELD_LISTS = ("fields", "_source", "docvalue_fields", "stored_fields", "sort",
 _SPECIAL = (("_score", "the score"), ("_doc", "the order of the index"))
 
 
-@dataclass(frozen=True, slots=True)
-class CompletionPlace:
+class CompletionPlace(msgspec.Struct, frozen=True):
     """One place of a console text, and what must be known of the server to complete it.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -58,8 +57,7 @@ DOCUMENTS: Decoder[SearchAnswer[Any]] = Decoder(SearchAnswer[ExportDocument])
 ROWS: Decoder[SearchAnswer[Any]] = Decoder(SearchAnswer[ExportRow])
 
 
-@dataclass(slots=True)
-class ExportQuery:
+class ExportQuery(msgspec.Struct):
     """The query that all slices of an export share.
 
     Attributes:
@@ -97,8 +95,7 @@ class ExportQuery:
         self.pit = found.pit_id or self.pit
 
 
-@dataclass(frozen=True, slots=True)
-class SlicePage:
+class SlicePage(msgspec.Struct, frozen=True):
     """Some rows, in the order of their slice.
 
     Attributes:
@@ -116,8 +113,7 @@ class SlicePage:
     read: Reading = VERBATIM
 
 
-@dataclass(slots=True)
-class Slice:
+class Slice(msgspec.Struct):
     """A part of the result that is read on its own, from a point in time or a scroll.
 
     Attributes:
@@ -135,7 +131,7 @@ class Slice:
     mark: Bookmark | bool = False
     scroll: str | None = None
     rows: int = 0
-    _patience: Patience = field(default_factory=Patience)
+    _patience: Patience = msgspec.field(default_factory=Patience)
 
     def page(self) -> Exchange[SlicePage | float]:
         """Fetch the next page, or return the seconds to wait before a retry.

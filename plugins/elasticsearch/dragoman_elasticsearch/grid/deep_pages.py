@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Raw
 
 from dragoman_api import Note
@@ -34,8 +34,7 @@ _BOOKMARKS = 4_096  # maximum bookmarks of one pager
 _Bookmark = tuple[Raw, ...]
 
 
-@dataclass(slots=True)
-class _Result:
+class _Result(msgspec.Struct):
     """One sorted result that is read page by page.
 
     Attributes:
@@ -56,7 +55,7 @@ class _Result:
     preference: str
     total: int = 0
     renewed: bool = False
-    odd: dict[tuple[str, str], Note] = field(default_factory=dict)
+    odd: dict[tuple[str, str], Note] = msgspec.field(default_factory=dict)
 
     def check(self, found: SearchAnswer[DecodedHit]) -> None:
         """Check an answer, and keep notes on its documents.
@@ -71,7 +70,6 @@ class _Result:
         self.odd |= {(hit.index, hit.id): note for note in found.notes() for hit in rows}
 
 
-@dataclass(slots=True)
 class PointInTimePager(_Result):
     """Pages from a point in time, reached from the nearest bookmark; the tiebreaker is added to the sort keys.
 
@@ -80,7 +78,7 @@ class PointInTimePager(_Result):
     """
 
     pit: str = ""
-    _bookmarks: dict[int, _Bookmark] = field(default_factory=dict)
+    _bookmarks: dict[int, _Bookmark] = msgspec.field(default_factory=dict)
 
     def fetch(self, offset: int, limit: int, options: dict[str, Any]) -> Exchange[list[DecodedHit]]:
         """Fetch rows by their place in the result.
@@ -184,7 +182,6 @@ class PointInTimePager(_Result):
         self._bookmarks[at] = values
 
 
-@dataclass(slots=True)
 class ScrollPager(_Result):
     """Pages from a scroll, for servers without `_shard_doc`: forward only; going back starts again.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,8 +32,7 @@ class FilterBody(msgspec.Struct, frozen=True):
     raw: bool = False
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(msgspec.Struct):
     """One translated filter row; its negation is kept apart, since nested wrappers go between the two."""
 
     number: int
@@ -42,8 +40,8 @@ class _Row:
     negated: bool = False
     found: Field | None = None
     group: str | None = None
-    approximations: list[str] = field(default_factory=list)
-    mates: list[int] = field(default_factory=list)
+    approximations: list[str] = msgspec.field(default_factory=list)
+    mates: list[int] = msgspec.field(default_factory=list)
 
     @property
     def path(self) -> tuple[str, ...]:

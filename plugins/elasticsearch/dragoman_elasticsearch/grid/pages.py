@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import secrets
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -54,8 +53,7 @@ def preference() -> str:
     return f"dragoman-{secrets.token_hex(4)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageQuery:
+class PageQuery(msgspec.Struct, frozen=True, kw_only=True):
     """One page request, translated.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -114,8 +113,7 @@ class _Counted(SearchAnswer[Hit], frozen=True):
     aggregations: _Spreads = _Spreads(_Spread([]))
 
 
-@dataclass(slots=True, kw_only=True)
-class _Summing:
+class _Summing(msgspec.Struct, kw_only=True):
     """A summary while it is made."""
 
     request: SummaryRequest
@@ -124,8 +122,8 @@ class _Summing:
     features: Features
     query: Raw
     preference: str
-    approximate: dict[Figure, str] = field(default_factory=dict)
-    absent: dict[Figure, str] = field(default_factory=dict)
+    approximate: dict[Figure, str] = msgspec.field(default_factory=dict)
+    absent: dict[Figure, str] = msgspec.field(default_factory=dict)
 
     def exchange(self) -> Exchange[ColumnSummary]:
         answer = yield from self._search(self._body(), _Found)

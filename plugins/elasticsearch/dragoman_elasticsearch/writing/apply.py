@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs
@@ -103,8 +102,7 @@ _head = msgspec.json.Decoder(_Head)
 _bulk = msgspec.json.Decoder(_Bulk)
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(msgspec.Struct):
     """One row of a planned request."""
 
     changes: list[int]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import inf
 from operator import itemgetter
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman_api import (
     Delete,
@@ -59,8 +60,7 @@ _ONE = re.compile(r'(?![-_+])(?!\.\.?$)[^*,?/\\<>|"#:\s\x00-\x1f\x7f]+')
 _UNSAFE = re.compile(r'[*,?/\\<>|"#%:\s]|^[-_+.]')
 
 
-@dataclass(slots=True, kw_only=True)
-class _Planner:
+class _Planner(msgspec.Struct, kw_only=True):
     """Builds one plan, and keeps what it read of objects and rows."""
 
     views: dict[str, View]
@@ -68,11 +68,11 @@ class _Planner:
     bulk: bool
     last: bool
     draft: PlanDraft
-    settings: dict[str, Mapping[str, objects.IndexSettings] | None] = field(default_factory=dict)
-    found: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = field(default_factory=dict)
-    rows: dict[object, PlannedRow] = field(default_factory=dict)
-    drops: list[PlannedRequest] = field(default_factory=list)
-    dropped: set[str] = field(default_factory=set)
+    settings: dict[str, Mapping[str, objects.IndexSettings] | None] = msgspec.field(default_factory=dict)
+    found: dict[tuple[str, RowId], tuple[StoredHit, bool] | DragomanError] = msgspec.field(default_factory=dict)
+    rows: dict[object, PlannedRow] = msgspec.field(default_factory=dict)
+    drops: list[PlannedRequest] = msgspec.field(default_factory=list)
+    dropped: set[str] = msgspec.field(default_factory=set)
     slowest: float = 0.0  # seconds between two refreshes
 
     def read(self, changes: Sequence[Change]) -> Exchange[None]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman_api import Delete, Insert, OutcomeStatus, RowKey
 from dragoman_api.json_text import encode
@@ -25,8 +26,7 @@ SHA = "sha256"
 _BACKING = re.compile(r"\.ds-(.+)-\d{4}\.\d{2}\.\d{2}-\d{6,}")
 
 
-@dataclass(slots=True, kw_only=True)
-class PlannedRow(RowWrite):
+class PlannedRow(RowWrite, kw_only=True):
     """One row to be written; `index` is concrete unless the row is new, `routing` is as stored.
 
     Attributes:
@@ -42,10 +42,10 @@ class PlannedRow(RowWrite):
     before: bytes | None = None
     exact: bool = True
     now: bytes | None = None
-    ways: dict[KeyPath, object] = field(default_factory=dict)
+    ways: dict[KeyPath, object] = msgspec.field(default_factory=dict)
     whole: bool = False
     blind: bool = False
-    given: dict[str, int | str] = field(default_factory=dict)
+    given: dict[str, int | str] = msgspec.field(default_factory=dict)
 
     def expect(self, guard: dict[str, int | str]) -> None:
         """Check the guard of a change against the row, and keep the guard.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman_api import HttpRequest, PlannedRequest
 from dragoman_api.changes import Change, Insert
@@ -28,8 +29,7 @@ BULK_ROWS = 5_000
 _STEP = re.compile(r"(.*[/\\])?\.\.?([/\\].*)?", re.DOTALL)
 
 
-@dataclass(slots=True, kw_only=True)
-class RowWrite:
+class RowWrite(msgspec.Struct, kw_only=True):
     """The write of one row.
 
     Attributes:
@@ -48,10 +48,10 @@ class RowWrite:
     index: str
     id: str | None
     body: str | None = None
-    guard: dict[str, int | str] = field(default_factory=dict)
+    guard: dict[str, int | str] = msgspec.field(default_factory=dict)
     routing: str | None = None
     refresh: bool = True
-    changes: list[int] = field(default_factory=list)
+    changes: list[int] = msgspec.field(default_factory=list)
     undo: Change | None = None
 
     @property

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman_api import Column, ColumnKind, Role, Written
 from dragoman_api import Operator as Op
@@ -62,8 +63,7 @@ WORDWISE = ("word", "lowercase", "whitespace")
 """Tokenizations that split a text into words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class Field(msgspec.Struct, frozen=True, kw_only=True):
     """One column and its property.
 
     Attributes:
@@ -82,7 +82,7 @@ class Field:
     family: Family
     array: bool = False
     spec: Property | None = None
-    index: InvertedIndex = field(default_factory=InvertedIndex)
+    index: InvertedIndex = msgspec.field(default_factory=InvertedIndex)
 
     @property
     def path(self) -> list[str]:

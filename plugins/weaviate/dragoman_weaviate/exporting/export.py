@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -62,8 +61,7 @@ _list = msgspec.json.Decoder(_List)
 _encoder = msgspec.json.Encoder()
 
 
-@dataclass(slots=True)
-class IdRange:
+class IdRange(msgspec.Struct):
     """One range of ids.
 
     Attributes:
@@ -83,7 +81,7 @@ class IdRange:
     most: int
     told: str
     ended: bool = False
-    patience: Patience = field(default_factory=Patience)
+    patience: Patience = msgspec.field(default_factory=Patience)
     gap: int = 0
 
     def edge(self) -> str:
@@ -131,8 +129,7 @@ def _number(id_: str) -> int:
     return found.int
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(msgspec.Struct):
     """Some lines of one range, their number, the id of the last, and whether the range ends with it."""
 
     span: IdRange
@@ -142,8 +139,7 @@ class Piece:
     ends: bool = False
 
 
-@dataclass(slots=True)
-class ExportReader:
+class ExportReader(msgspec.Struct):
     """One export in progress.
 
     Attributes:
@@ -158,7 +154,7 @@ class ExportReader:
     view: View
     tenant: str | None = None
     where: Where | None = None
-    ranges: list[IdRange] = field(default_factory=list)
+    ranges: list[IdRange] = msgspec.field(default_factory=list)
     total: int | None = None
 
     def __post_init__(self) -> None:

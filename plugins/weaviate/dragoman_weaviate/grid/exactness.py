@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from dragoman_api import Operator as Op
 from dragoman_weaviate.columns.field_types import (
@@ -44,8 +45,7 @@ EMPTY_IS_NULL = "empty values count as null too"
 _DATES = "1677-09-22 to 2262-04-10"  # whole days of 64 bits of nanoseconds since 1970
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """One filter row with one of its values.
 
     Attributes:
@@ -111,8 +111,7 @@ class Asked:
         return self.field.stopwords if self.tokenization == "word" and self.op not in PATTERNS else frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """One difference between what a filter row says and what the server compares.
 
     Attributes:

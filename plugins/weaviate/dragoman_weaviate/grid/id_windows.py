@@ -8,9 +8,10 @@ repeated in a larger one, or in none: a window never decides which rows a page h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+import msgspec
 
 if TYPE_CHECKING:
     from dragoman_weaviate.graphql import Where
@@ -26,8 +27,7 @@ _FEW = 16
 _ALL = 2**128
 
 
-@dataclass(frozen=True, slots=True)
-class IdWindow:
+class IdWindow(msgspec.Struct, frozen=True):
     """The lowest ids, or the highest.
 
     Attributes:

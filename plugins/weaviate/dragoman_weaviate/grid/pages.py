@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from dragoman_api import DragomanError, Note, Page, PageRequest, QueryError
 from dragoman_api.errors import RowNotFoundError
@@ -36,8 +37,7 @@ WINDOW = 10_000
 _COUNTS = 100  # numbers of objects that are remembered of one collection
 
 
-@dataclass(slots=True, kw_only=True)
-class _PageQuery:
+class _PageQuery(msgspec.Struct, kw_only=True):
     """One page request, translated; `after` is the id at which its cursor points."""
 
     request: PageRequest

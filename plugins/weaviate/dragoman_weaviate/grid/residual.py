@@ -7,9 +7,9 @@ server splits into words. The rules that demand a refusal hold as well: regular 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Raw
 
 from dragoman_api import Operator as Op
@@ -32,8 +32,7 @@ _KINDS = {
 _SORTED = _KINDS | {Family.ID: ValueKind.TEXT, Family.UUID: ValueKind.TEXT}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Residual:
+class Residual(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a page that the server does not run.
 
     Attributes:
@@ -44,7 +43,7 @@ class Residual:
 
     limit: int
     where: ResidualFilter | None = None
-    sort: list[ResidualKey] = field(default_factory=list)
+    sort: list[ResidualKey] = msgspec.field(default_factory=list)
 
     def fields(self, view: View) -> list[Field]:
         """Return the columns that it reads."""

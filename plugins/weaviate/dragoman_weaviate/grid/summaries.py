@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec.structs import replace
 
 from dragoman_api import Filter, UnsupportedOperationError
 from dragoman_api import Operator as Op
@@ -60,8 +62,7 @@ _UNLISTED = ("the server counts no values of this type", "use a filter on anothe
 _BY_VALUES = "it is counted along with the values, and none were asked for"
 
 
-@dataclass(slots=True, kw_only=True)
-class _Summing:
+class _Summing(msgspec.Struct, kw_only=True):
     """A summary while it is made."""
 
     request: SummaryRequest
@@ -69,8 +70,8 @@ class _Summing:
     column: Field
     where: Where | None
     tenant: str | None
-    approximate: dict[Figure, str] = field(default_factory=dict)
-    absent: dict[Figure, str] = field(default_factory=dict)
+    approximate: dict[Figure, str] = msgspec.field(default_factory=dict)
+    absent: dict[Figure, str] = msgspec.field(default_factory=dict)
 
     def exchange(self) -> Exchange[ColumnSummary]:
         wanted = self._wanted()

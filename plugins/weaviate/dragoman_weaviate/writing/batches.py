@@ -6,7 +6,6 @@ therefore asked just before: an object that somebody else makes in that instant 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -83,8 +82,7 @@ _batch = msgspec.json.Decoder(_Batch)
 _stored = msgspec.json.Decoder(list[_Stored])
 
 
-@dataclass(slots=True)
-class BatchRow:
+class BatchRow(msgspec.Struct):
     """One row of a batch: the numbers of its changes, its text in the request, and what that says."""
 
     changes: list[int]

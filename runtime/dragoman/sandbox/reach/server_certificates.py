@@ -10,11 +10,11 @@ import asyncio
 import ssl
 from base64 import b64encode
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 from msgspec.structs import replace
 
 from dragoman_api import tls
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 _SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetCertificate:
+class MetCertificate(msgspec.Struct, frozen=True, kw_only=True):
     """The certificate that a server showed.
 
     Attributes:
@@ -95,8 +94,7 @@ async def meet(launch: Launch) -> list[MetCertificate]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Server:
+class _Server(msgspec.Struct, frozen=True):
     profile: Profile
     way: Way | None
     resolver: AddressResolver
