@@ -44,6 +44,8 @@ def halves(body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]]:
 def test_the_host_starts_processes_alike() -> None:
     posix, windows = surface(parsed(sandbox, "posix.py")), surface(parsed(sandbox, "windows.py"))
     windows["Process"].pop("tie")  # type: ignore[attr-defined]  # which `start` alone uses
+    for name in ("poll", "wait", "kill"):  # subprocess.Popen has them
+        assert posix["Process"].pop(name) == (1, [], [])  # type: ignore[attr-defined]
     assert posix == windows
     assert {name for name in system.__all__ if name not in ("LAYERS", "Passed")} == posix.keys()
 

@@ -222,7 +222,7 @@ class Worker:
 
     def obituary(self) -> SandboxError:
         """Describe the end of the process, once it has ended, as an error."""
-        code = self._child.process.returncode
+        code = self._child.process.returncode or 0
         status = f"exit status {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
         spent = ", because it used all processor time that its manifest requests" if "SIGXCPU" in status else ""
         kind, reason = self._verdict or (DriverCrashedError, f"it ended with {status}{spent}")

@@ -6,7 +6,6 @@ import fcntl
 import io
 import os
 import socket
-import subprocess
 import sys
 from contextlib import suppress
 
@@ -28,8 +27,55 @@ LAYERS = ("limits", "capabilities", "landlock", "seccomp") if sys.platform == "l
 _PIECE = 1 << 20  # bytes of an export's pipe, so that both ends wake up seldom
 
 
-class Process(subprocess.Popen[bytes]):
-    """A process that limits itself as its configuration says."""
+class Process:
+    """A child process. The import of `subprocess` would take as long as the start itself.
+
+    Attributes:
+        pid: Its number.
+        returncode: Its exit status, or the negated number of the signal that ended it; None until it is reaped.
+    """
+
+    def __init__(self, program: str, *arguments: str, environment: dict[str, str], output: int) -> None:
+        """Start a program with this process's inheritable descriptors.
+
+        Args:
+            program: The file.
+            arguments: What follows the program's name.
+            environment: All its variables.
+            output: The descriptor that it prints to.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        streams = [
+            *((os.POSIX_SPAWN_DUP2, output, stream) for stream in (1, 2)),
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        ]
+        self.pid = os.posix_spawn(program, [program, *arguments], environment, file_actions=streams)
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        """Reap the process if it has ended, and return its exit status."""
+        return self._reap(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        """Wait for the end of the process, reap it, and return its exit status."""
+        return self._reap(0)
+
+    def kill(self) -> None:
+        """End the process if it is running."""
+        if self.poll() is None:
+            os.kill(self.pid, 9)  # the module of the names is imported later
+
+    def _reap(self, options: int) -> int | None:
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, options)
+            except ChildProcessError:  # another thread reaps it at this moment
+                pid = 0
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
 
     def bound(self, plan: Lockdown) -> None:
         """Apply limits from outside that the process does not set itself."""
@@ -72,24 +118,14 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
     Returns:
         The process, the host's ends of its sockets, and its output.
     """
-    if sys.platform == "linux":
-        from dragoman_worker.lockdown import process_limits
-
-        process_limits.hide_memory()  # from its children: this process's memory holds the secrets of all connections
     (control, its_control), (broker, its_broker) = socket.socketpair(), socket.socketpair()
     reading, writing = os.pipe()
     ends = (its_control.fileno(), its_broker.fileno())
     try:
-        process = Process(
-            [sys.executable, "-I", "-S", "-B", "-c", boot, *map(str, ends), *arguments],
-            pass_fds=ends,
-            stdin=subprocess.DEVNULL,
-            stdout=writing,
-            stderr=writing,
-            env={"LANG": "C.UTF-8"},
-            cwd="/",
-            start_new_session=True,
-        )
+        for end in ends:
+            os.set_inheritable(end, True)  # noqa: FBT003 - it takes no names
+        words = ("-I", "-S", "-B", "-c", boot, *map(str, ends), *arguments)
+        process = Process(sys.executable, *words, environment={"LANG": "C.UTF-8"}, output=writing)
     except BaseException:
         control.close()
         broker.close()
@@ -99,6 +135,10 @@ def start(boot: str, *arguments: str) -> tuple[Process, socket.socket, socket.so
         its_control.close()
         its_broker.close()
         os.close(writing)
+    if sys.platform == "linux":  # before the child is told anything: it would take as long as half of the start
+        from dragoman_worker.lockdown import process_limits
+
+        process_limits.hide_memory()  # from its children: this process's memory holds the secrets of all connections
     return process, control, broker, Output(reading)
 
 

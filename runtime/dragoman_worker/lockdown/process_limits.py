@@ -8,6 +8,7 @@ import resource
 import signal
 import struct
 import sys
+from contextlib import suppress
 
 from .kernel import LINUX, NUMBERS, code_of, prctl, syscall
 
@@ -30,6 +31,23 @@ def die_with(parent: int) -> None:
         prctl(_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(3)
+
+
+def leave_behind(*kept: int) -> None:
+    """Leave what the host passed on unasked: its terminal's signals, its folder, and all descriptors but its output.
+
+    Args:
+        kept: Further descriptors to keep.
+    """
+    os.setsid()
+    os.chdir("/")
+    try:
+        found = {int(name) for name in os.listdir("/dev/fd")}  # noqa: PTH208 - pathlib takes longer than the rest
+    except OSError:
+        found = set(range(os.sysconf("SC_OPEN_MAX")))
+    for descriptor in found.difference(kept, (0, 1, 2)):
+        with suppress(OSError):  # the listing's own
+            os.close(descriptor)
 
 
 def hide_memory() -> None:
