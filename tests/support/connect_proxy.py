@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import socket
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ import anyio
 
 if TYPE_CHECKING:
     from typing import Self
+
+    from anyio.abc import TaskGroup
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -62,32 +65,41 @@ class ConnectProxy:
         assert not self._thread.is_alive()
 
     async def _run(self) -> None:
+        """Listen until told to stop.
+
+        A server of asyncio's own is no help: in Python 3.11, one that is closed in the moment in which it accepts a
+        connection leaves that open (python/cpython issue 109564).
+        """
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
-        self._open: set[asyncio.Task[None]] = set()
         self._writers: list[asyncio.StreamWriter] = []
-        server = await asyncio.start_server(self._track, self.host, self.port)
-        self.port = server.sockets[0].getsockname()[1]
-        self._ready.set()
-        await self._stop.wait()
-        server.close()
-        for task in self._open:
-            task.cancel()
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        with socket.create_server((self.host, self.port), family=family) as listener:
+            listener.setblocking(False)
+            self.port = listener.getsockname()[1]
+            async with anyio.create_task_group() as tasks:
+                self._loop.add_reader(listener, self._accept, listener, tasks)
+                self._ready.set()
+                await self._stop.wait()
+                self._loop.remove_reader(listener)
+                tasks.cancel_scope.cancel()
         for writer in self._writers:
             writer.transport.abort()
-        await asyncio.sleep(0.01)  # their sockets are closed in the next round of the loop
+        await asyncio.sleep(0)  # their sockets are closed in the next round of the loop
 
-    async def _track(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
-        self._writers.append(writer)
-        try:
-            await self._serve(reader, writer)
-        except (OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
-            pass  # the other side has gone
-        finally:
-            self._open.discard(task)
-            writer.close()
+    def _accept(self, listener: socket.socket, tasks: TaskGroup) -> None:
+        with suppress(OSError):  # the other side has gone
+            accepted, _ = listener.accept()
+            accepted.setblocking(False)
+            tasks.start_soon(self._track, accepted)
+
+    async def _track(self, accepted: socket.socket) -> None:
+        with suppress(OSError, asyncio.IncompleteReadError):  # the other side has gone
+            reader, writer = await asyncio.open_connection(sock=accepted)
+            self._writers.append(writer)
+            try:
+                await self._serve(reader, writer)
+            finally:
+                writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()

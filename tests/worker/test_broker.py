@@ -64,14 +64,9 @@ async def server(host: str = "127.0.0.1", *, tls: ssl.SSLContext | None = None) 
     """Answer `ping` with `pong`, and HTTP with a page."""
 
     async def serve(raw: Any) -> None:
-        try:
-            stream = raw if tls is None else await TLSStream.wrap(raw, ssl_context=tls, standard_compatible=False)
-        except (ssl.SSLError, anyio.BrokenResourceError, anyio.EndOfStream):  # the driver did not like the certificate
-            await raw.aclose()
-            return
-        async with stream:
-            with suppress(anyio.EndOfStream):  # it may end without a word
-                await answer(stream)
+        async with raw:  # the test may end amid a handshake
+            with suppress(ssl.SSLError, anyio.BrokenResourceError, anyio.EndOfStream):  # it may end without a word
+                await answer(raw if tls is None else await TLSStream.wrap(raw, ssl_context=tls))
 
     async def answer(stream: Any) -> None:
         request = await stream.receive()

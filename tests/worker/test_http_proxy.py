@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import errno
+import gc
 import socket
 import time
 from contextlib import closing
@@ -218,6 +219,19 @@ async def test_a_proxys_name_leads_no_nearer_than_before(monkeypatch: pytest.Mon
         await to.connect(FAR, 9200)
     assert isinstance(caught.value.nearer, NearerError)
     assert names.tried == []
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_servers_of_these_tests_that_end_amid_a_connection_leave_nothing_open(
+    certificates: Certificates, *, tls: bool
+) -> None:
+    for _ in range(20):
+        with ConnectProxy() as proxy, socket.create_connection((proxy.host, proxy.port)):
+            pass
+        async with server(tls=certificates.server_context() if tls else None) as port:
+            with socket.create_connection(("127.0.0.1", port)):
+                await anyio.sleep(0.001)
+    gc.collect()  # what was left open is a warning now, and a warning an error
 
 
 # through the broker ---------------------------------------------------------------------------------------------------
