@@ -60,12 +60,23 @@ mutants: $(BUNDLE) ## change modules that decide, and see whether a test notices
 	@$(BIN)/python -m tests.mutants $(MODULES) --sample $(or $(SAMPLE),1000) --seed $(or $(SEED),1) \
 	  $(if $(SECONDS),--seconds $(SECONDS)) $(if $(JOBS),--jobs $(JOBS)) $(if $(JSON),--json)
 
+# mypy takes most of the time where it has no cache: its runs are beside each other, and each prints its answer whole.
 check: $(BUNDLE) ## ruff and its format, mypy, import contracts
+	@$(MAKE) --no-print-directory -j2 $(if $(filter output-sync,$(.FEATURES)),-O) types types-on-windows style contracts
+
+.PHONY: types types-on-windows style contracts
+types:
+	@$(BIN)/mypy
+	@$(BIN)/mypy tests/typecheck
+
+types-on-windows:
+	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
+
+style:
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check -q .
-	@$(BIN)/mypy
-	@$(BIN)/mypy --platform win32 --cache-dir .mypy_cache/win32
-	@$(BIN)/mypy tests/typecheck
+
+contracts:
 	@PYTHONPATH=plugins/elasticsearch:plugins/weaviate $(BIN)/lint-imports --no-cache
 	@$(BIN)/python plugins/workbench/typescript.py --check
 
