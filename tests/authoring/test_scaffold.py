@@ -30,6 +30,7 @@ def test_a_new_driver_has_no_fault(tree):
     assert 0 < checked.import_seconds < 0.3
 
 
+@pytest.mark.slow
 def test_a_new_driver_passes_its_own_conformance_tests(tree, report):
     """In the sandbox, from its wheel; every hook that the manifest claims ran, and no test was missing."""
     told = Conformance(**json.loads(report))

@@ -155,25 +155,31 @@ def attacks(canary: int) -> dict[str, Callable[[], Pieces]]:
 
 
 def made_up(kind: str) -> dict[str, Callable[[], Pieces]]:
-    """Name the answers that are right as HTTP and JSON, and made up."""
+    """Name the answers that are right as HTTP and JSON, and made up; none is made before it is asked for."""
     name = f"books{ESCAPES}"
     if kind == "elasticsearch":
-        wide = {f"f{number}": {"type": "keyword"} for number in range(100_000)}
-        told: dict[str, Any] = {
-            "100,000 columns": {"books": {"mappings": {"properties": wide}}},
-            "escapes in columns": {"books": {"mappings": {"properties": {name: {"type": "keyword"}}}}},
-            "escapes in names": [{"index": name, "store.size": "1"}],
-            "1,000,000 objects": [{"index": f"i{number:07}", "store.size": "1"} for number in range(1_000_000)],
+        told: dict[str, Callable[[], Any]] = {
+            "100,000 columns": lambda: mapped({f"f{number}": {"type": "keyword"} for number in range(100_000)}),
+            "escapes in columns": lambda: mapped({name: {"type": "keyword"}}),
+            "escapes in names": lambda: [{"index": name, "store.size": "1"}],
+            "1,000,000 objects": lambda: [{"index": f"i{at:07}", "store.size": "1"} for at in range(1_000_000)],
         }
     else:
-        many = [{"name": f"f{number}", "dataType": ["text"]} for number in range(100_000)]
         told = {
-            "100,000 columns": {"class": "Books", "properties": many},
-            "escapes in columns": {"class": "Books", "properties": [{"name": name, "dataType": [name]}]},
-            "escapes in names": {"classes": [{"class": name}]},
-            "1,000,000 objects": {"classes": [{"class": f"C{number:07}"} for number in range(1_000_000)]},
+            "100,000 columns": lambda: {"class": "Books", "properties": [text(f"f{at}") for at in range(100_000)]},
+            "escapes in columns": lambda: {"class": "Books", "properties": [{"name": name, "dataType": [name]}]},
+            "escapes in names": lambda: {"classes": [{"class": name}]},
+            "1,000,000 objects": lambda: {"classes": [{"class": f"C{at:07}"} for at in range(1_000_000)]},
         }
-    return {each: (lambda answer=answer: iter([whole(json.dumps(answer).encode())])) for each, answer in told.items()}
+    return {each: (lambda made=made: iter([whole(json.dumps(made()).encode())])) for each, made in told.items()}
+
+
+def mapped(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"books": {"mappings": {"properties": properties}}}
+
+
+def text(name: str) -> dict[str, Any]:
+    return {"name": name, "dataType": ["text"]}
 
 
 class Front:

@@ -97,6 +97,7 @@ def test_events_and_narration_do_not_share_a_file(furnished, tmp_path):
     assert b"is also the file of standard error" in (tmp_path / "log").read_bytes()
 
 
+@pytest.mark.slow
 def test_all_may_go_to_the_null_device(furnished):
     done = subprocess.run(
         furnished.words("export", "shop", "books", "--events", os.devnull), env=furnished.variables(),
@@ -105,11 +106,13 @@ def test_all_may_go_to_the_null_device(furnished):
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_events_go_to_a_pipe_behind_stderr(furnished):
     done = furnished.process("count", "shop", "books", "--events", "/dev/stderr")
     assert '"name":"connection.opened"' in done.err
 
 
+@pytest.mark.slow
 def test_the_file_of_events_is_its_owners_alone_and_one_that_is_there_keeps_its_mode(furnished, tmp_path):
     furnished("count", "shop", "books", "--events", tmp_path / "new")
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o600

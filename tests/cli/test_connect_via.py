@@ -13,6 +13,7 @@ import wheelhouse
 from command_line import Machine
 from connect_proxy import ConnectProxy
 from fake_network import CODE, Names
+from slow_cases import mostly_slow
 from ssh_server import serving, user
 
 FAR = "es.internal"
@@ -72,6 +73,7 @@ def test_without_credentials_the_error_names_the_command_that_adds_them(greeted,
     assert "hunter3" not in wrong.said
 
 
+@pytest.mark.slow
 def test_a_later_call_tells_what_failed_on_the_way(greeted, proxy, port):
     add(greeted, port, "--proxy", proxy.url)
     greeted("describe", "shop", f"{FAR} {port}")
@@ -91,6 +93,7 @@ def test_a_later_call_tells_what_failed_on_the_way(greeted, proxy, port):
     assert f"Connection failed: {FAR}:{port}: {reason}" in said
 
 
+@pytest.mark.slow
 def test_editing_keeps_the_proxy_and_direct_takes_it_away(greeted, proxy, port):
     add(greeted, port, "--proxy", proxy.url, "--no-connect")
     greeted("connections", "edit", "shop", "--port", port)
@@ -105,14 +108,17 @@ def test_editing_keeps_the_proxy_and_direct_takes_it_away(greeted, proxy, port):
 
 @pytest.mark.parametrize(
     ("words", "reason"),
-    [
-        (["--proxy", "https://p:3128"], "https:// is not supported"),
-        (["--proxy", "http://me:hunter2@p:3128"], "a URL with a user in it"),
-        (["--proxy", "http://p:3128", "--proxy-user", "me", "--proxy-password", "hunter2"], "is a literal secret"),
-        (["--proxy-user", "me"], "--proxy-user needs a proxy"),
-        (["--direct"], "--direct is not a field of this form"),
-        (["--proxy", "http://p:3128", "--proxy-password", "env:X"], "no user that it belongs to"),
-    ],
+    mostly_slow(
+        [
+            (["--proxy", "https://p:3128"], "https:// is not supported"),
+            (["--proxy", "http://me:hunter2@p:3128"], "a URL with a user in it"),
+            (["--proxy", "http://p:3128", "--proxy-user", "me", "--proxy-password", "hunter2"], "is a literal secret"),
+            (["--proxy-user", "me"], "--proxy-user needs a proxy"),
+            (["--direct"], "--direct is not a field of this form"),
+            (["--proxy", "http://p:3128", "--proxy-password", "env:X"], "no user that it belongs to"),
+        ],
+        fast=[(["--proxy", "http://me:hunter2@p:3128"], "a URL with a user in it")],
+    ),
 )  # fmt: skip
 def test_what_cannot_be_a_proxy_is_refused_before_anything_is_saved(greeted, port, words, reason):
     done = add(greeted, port, *words, code=2)
@@ -122,7 +128,11 @@ def test_what_cannot_be_a_proxy_is_refused_before_anything_is_saved(greeted, por
 
 
 @pytest.mark.parametrize(
-    "table", ['"http://p:1"', '{ proxy = "http://example.com" }', "{ proxy = 1 }", '{ env = "X" }', "{}"]
+    "table",
+    mostly_slow(
+        ['"http://p:1"', '{ proxy = "http://example.com" }', "{ proxy = 1 }", '{ env = "X" }', "{}"],
+        fast=['{ env = "X" }'],
+    ),
 )
 def test_a_table_that_names_no_proxy_makes_the_connection_unusable_and_no_direct_one(greeted, proxy, port, table):
     add(greeted, port, "--proxy", proxy.url, "--no-connect")
@@ -133,12 +143,14 @@ def test_a_table_that_names_no_proxy_makes_the_connection_unusable_and_no_direct
     assert proxy.heads == []
 
 
+@pytest.mark.slow
 def test_the_environments_proxy_is_not_read(greeted, proxy, port):
     done = add(greeted, port, code=3, HTTPS_PROXY=proxy.url, https_proxy=proxy.url, ALL_PROXY=proxy.url)
     assert "es.internal: Name or service not known" in done.err
     assert proxy.heads == []
 
 
+@pytest.mark.slow
 def test_a_proxys_name_that_leads_nearer_is_refused_with_the_command_that_agrees(greeted, proxy, port, monkeypatch):
     names = Names(monkeypatch)
     names.answers["proxy.example"] = ["8.8.8.8"]
@@ -162,6 +174,7 @@ def test_a_proxys_name_that_leads_nearer_is_refused_with_the_command_that_agrees
     assert set(names.tried) == {"127.0.0.1"}
 
 
+@pytest.mark.slow
 def test_a_field_of_a_form_may_be_called_like_an_option(tmp_path, proxy, port):
     form = [*wheelhouse.manifest()["form"], {"name": "proxy", "label": "Proxy"}]
     driver = wheelhouse.Driver(code=CODE, hooks=["connect", "describe_object"], form=form).write(tmp_path / "wheels")
@@ -196,7 +209,9 @@ def test_a_connection_is_saved_and_opened_through_an_ssh_host(greeted, port, tmp
         assert re.search(r"connection shop +fault", greeted("doctor", code=1, PATH="").out)
 
 
-@pytest.mark.parametrize("address", ["-oProxyCommand=id", "a b@host", "host:0", "$(id)@host"])
+@pytest.mark.parametrize(
+    "address", mostly_slow(["-oProxyCommand=id", "a b@host", "host:0", "$(id)@host"], fast=["-oProxyCommand=id"])
+)
 def test_what_cannot_be_an_ssh_host_is_refused_before_anything_is_saved(greeted, port, address):
     done = add(greeted, port, f"--ssh={address}", code=2)
     assert "error[configuration-invalid]: ssh: " in done.err

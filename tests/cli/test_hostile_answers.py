@@ -37,6 +37,7 @@ def lives(evil):
     return evil("page", "evil", "plain").out.split() == ["a", "x"]
 
 
+@pytest.mark.slow
 def test_columns_named_to_resemble_each_other_do_not_hold_up_an_error(evil):
     began = time.perf_counter()
     assert "error[query-failed]: there is no such column" in evil("page", "evil", "near", code=1).err

@@ -16,6 +16,7 @@ from dragoman.cli import app
 from dragoman.cli.early_start import OPENING, start_early
 from dragoman.cli.errors import exit_code, report
 from dragoman_api.errors import DragomanError, from_code
+from slow_cases import mostly_slow
 
 ROOT = Path(__file__).parents[2]
 GUARD = """
@@ -86,6 +87,7 @@ def test_a_connections_file_with_a_syntax_error_is_told_with_its_line(own):
     assert file.read_text() == '[shop]\ntype = "demo\n'
 
 
+@pytest.mark.slow
 def test_events_are_appended_to_a_file_as_json_lines(shop, tmp_path):
     log = tmp_path / "run.ndjson"
     for _ in range(2):
@@ -132,6 +134,7 @@ def test_a_script_gets_the_runtime_its_arguments_and_gives_the_exit_code(shop, t
     assert f"error[configuration-invalid]: {script} has no `async def main(runtime)`" in shop("run", script, code=2).err
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_ends_the_command_quietly(shop):
     command = subprocess.list2cmdline(shop.words("export", "shop", "books", "-q"))
     script = f"{command} | true; echo ${{PIPESTATUS[0]}}"
@@ -188,6 +191,7 @@ def test_the_schema_of_events_knows_each_by_its_name():
         assert not SCHEMA.is_valid({key: value for key, value in event.items() if key != missing})
 
 
+@pytest.mark.slow
 def test_with_events_on_stdout_nothing_else_is_there(shop, tmp_path):
     (tmp_path / "loud.py").write_text(
         "from dragoman_api import hookimpl\n"
@@ -220,6 +224,7 @@ def test_with_events_on_stdout_nothing_else_is_there(shop, tmp_path):
     assert "-o FILE" in told
 
 
+@pytest.mark.slow
 def test_what_an_automation_prints_is_no_data(shop, tmp_path):
     (tmp_path / "loud.py").write_text(
         "from dragoman_api import hookimpl\n"
@@ -331,15 +336,15 @@ UNUSED_BY_A_PAGE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "unwanted"),
-    [
-        (["plugins", "list"], {"pydantic", "aiohttp", "rich", "asyncio", "tomlkit", "dragoman.runtime"}),
-        (["connections", "list"], {"pydantic", "aiohttp", "rich", "asyncio", "dragoman.runtime"}),
-        (["page", "shop", "books"], {"pydantic", "aiohttp", "rich", "tomlkit", "tuf", "packaging", *UNUSED_BY_A_PAGE}),
-        (["open", "shop"], {"pydantic", "aiohttp", "rich", "tomlkit", "prompt_toolkit", "dragoman.cli.line_prompt"}),
-    ],
-)
+UNWANTED = [
+    (["plugins", "list"], {"pydantic", "aiohttp", "rich", "asyncio", "tomlkit", "dragoman.runtime"}),
+    (["connections", "list"], {"pydantic", "aiohttp", "rich", "asyncio", "dragoman.runtime"}),
+    (["page", "shop", "books"], {"pydantic", "aiohttp", "rich", "tomlkit", "tuf", "packaging", *UNUSED_BY_A_PAGE}),
+    (["open", "shop"], {"pydantic", "aiohttp", "rich", "tomlkit", "prompt_toolkit", "dragoman.cli.line_prompt"}),
+]
+
+
+@pytest.mark.parametrize(("words", "unwanted"), mostly_slow(UNWANTED, fast=UNWANTED[::2]))
 def test_a_command_imports_only_what_it_needs(shop, words, unwanted):
     code = (
         "import sys; from dragoman.cli import app; app.run();"

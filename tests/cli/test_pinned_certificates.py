@@ -14,6 +14,7 @@ from command_line import Machine
 from connect_proxy import ConnectProxy
 from dragoman_api import tls
 from fakes.elasticsearch import FakeElasticsearch
+from slow_cases import mostly_slow
 from terminal import Terminal
 
 DIGITS = re.compile(r"SHA-256 ((?:[0-9A-F]{2}:){31}[0-9A-F]{2})")
@@ -87,7 +88,7 @@ def saved(house):
     return (house.home / "config" / "connections.toml").read_text()
 
 
-@pytest.mark.parametrize("mode", ["verify-ca", "verify-identity"])
+@pytest.mark.parametrize("mode", mostly_slow(["verify-ca", "verify-identity"], fast=["verify-identity"]))
 def test_E14_an_unknown_certificate_is_shown_and_the_remedy_pins_it(house, server, mode):
     fake, shown = server
     fingerprint = shown.show("self")
@@ -134,7 +135,7 @@ def test_what_cannot_be_a_pin_is_refused_with_the_reason(house, server, words, r
     assert reason in add(house, server[0], *words, code=2).err
 
 
-@pytest.mark.parametrize("new", ["good", "child"])
+@pytest.mark.parametrize("new", mostly_slow(["good", "child"], fast=["child"]))
 def test_a_changed_certificate_is_refused_with_both_fingerprints(house, server, new):
     """One that the pinned certificate has signed is another one, too."""
     fake, shown = server
@@ -153,6 +154,7 @@ def test_a_changed_certificate_is_refused_with_both_fingerprints(house, server, 
     assert house("objects", "shop", code=3).err.count("SHA-256") == 2
 
 
+@pytest.mark.slow
 def test_a_pin_trusts_no_authority_besides_not_even_a_configured_one(house, server):
     fake, shown = server
     add(house, fake, "--no-connect")
@@ -183,6 +185,7 @@ def test_an_expired_certificate_cannot_be_pinned(house, server):
     assert "would be refused even if it were pinned: certificate has expired" in done.err
 
 
+@pytest.mark.slow
 def test_a_pin_ends_when_a_person_says_so_or_connects_elsewhere(house, server):
     fake, shown = server
     pin = shown.show("self")
@@ -216,6 +219,7 @@ def test_at_a_terminal_the_certificate_is_shown_and_a_yes_pins_it(house, server)
     assert (code, "certificate-changed" in rest) == (3, True)
 
 
+@pytest.mark.slow
 def test_the_certificate_is_met_on_the_way_that_the_connection_takes(house, server):
     fake, shown = server
     fingerprint = shown.show("self")

@@ -147,6 +147,7 @@ def test_a_rejected_key_ends_with_3_and_the_connection_stays_saved(own):
     assert "wrong" not in own("connections", "show", "keyed").out
 
 
+@pytest.mark.slow
 def test_answers_may_come_from_a_pipe_and_missing_ones_are_named(own):
     done = own.process("connections", "add", "piped", typed="1\n\n7701\n2\nn\n")
     assert done.out.startswith("saved piped · connected: ")

@@ -12,6 +12,7 @@ import wheelhouse
 from command_line import Machine
 from dragoman_registry.publisher import marks
 from forging import forge
+from slow_cases import mostly_slow
 from terminal import Terminal
 
 
@@ -94,7 +95,7 @@ def test_a_limit_keeps_the_best_and_says_how_many_more_there_are(known):
     assert "at least" not in known("plugins", "browse", "--limit", "0", code=2).out
 
 
-@pytest.mark.parametrize("columns", ["80", "60", "200"])
+@pytest.mark.parametrize("columns", mostly_slow(["80", "60", "200"], fast=["60"]))
 def test_no_column_is_lost_on_a_narrow_terminal(known, columns):
     code, shown = Terminal(known, "plugins", "browse", COLUMNS=columns).end()
     assert code == 0
@@ -161,6 +162,7 @@ def test_a_terminal_obeys_nothing_an_author_wrote(tmp_path):
     assert "\\u202e" in rest
 
 
+@pytest.mark.slow
 def test_a_readme_is_rendered_on_a_terminal(known):
     screen = Terminal(known, "plugins", "show", "meili", COLUMNS="100")
     screen.until("Readme")

@@ -141,6 +141,7 @@ def test_what_is_held_against_a_version_is_told_and_it_goes_on_working(status, h
     assert house("plugins", "list", "--json").json["plugins"][0]["notices"] == []
 
 
+@pytest.mark.slow
 def test_enable(house):
     opened(house)
     house("plugins", "disable", "demo")
@@ -178,6 +179,7 @@ def test_update_host_names_the_range_and_opens_once_the_host_is_new_enough(house
     assert "installing demo 2.0.0 for shop" in house("objects", "shop").err
 
 
+@pytest.mark.slow
 def test_offline_missing_names_the_place(house, team, tmp_path):
     team.rename(tmp_path / "stick")
     done = opened(house, code=1)
@@ -251,6 +253,7 @@ def test_what_is_installed_or_locked_needs_no_fresh_word_of_its_registry(house, 
     assert "expired signatures" in (other.home / "state/audit.ndjson").read_text()
 
 
+@pytest.mark.slow
 def test_ask_where_the_sandbox_does_not_hold(house):
     hint = refused(house, "refused", "--sandbox", "off")
     assert hint == "dragoman plugins install demo"
@@ -267,6 +270,7 @@ def test_where_the_sandbox_does_not_hold_a_publisher_who_was_trusted_before_is_n
     assert "installing other 1.0.0 for shop" in opened(house, "--sandbox", "off").err
 
 
+@pytest.mark.slow
 def test_a_lock_of_other_bytes_is_refused(house, team, tmp_path):
     opened(house)
     fresh = Machine(tmp_path / "fresh")

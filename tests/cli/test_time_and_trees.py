@@ -9,6 +9,7 @@ import shlex
 import pytest
 
 from command_line import Machine
+from slow_cases import mostly_slow
 from wheelhouse import Driver, registry
 
 HOOKS = ["compile_filter", "connect", "count_rows", "describe_object", "export_rows", "fetch_page", "list_objects"]
@@ -96,7 +97,7 @@ def test_a_span_is_exact_or_relative_to_now(timed):
         assert relative["until"] is None
 
 
-@pytest.mark.parametrize("command", ["page", "count", "export"])
+@pytest.mark.parametrize("command", mostly_slow(["page", "count", "export"], fast=["count"]))
 def test_no_instant_is_a_refusal_that_says_what_to_write(timed, command):
     done = timed(command, "shop", "db/cpu", "--since", "yesterday", code=2)
     assert done.out == ""
@@ -104,6 +105,7 @@ def test_no_instant_is_a_refusal_that_says_what_to_write(timed, command):
     assert timed(command, "shop", "logs", "--since", "-1h", code=1).out == ""
 
 
+@pytest.mark.slow
 def test_the_default_window_is_said_by_every_command_that_reads(timed):
     for words in (["page"], ["count"], ["export"]):
         assert "note[time-window]: time: " in timed(*words, "shop", "db/cpu").err, words
@@ -122,7 +124,7 @@ def test_all_pages_of_the_shell_show_one_revision_and_keep_span_and_residual(tim
         assert f'"offset":{offset},' in page
 
 
-@pytest.mark.parametrize("words", ["", "--since -1h", "--since -2h --until now-1h"])
+@pytest.mark.parametrize("words", mostly_slow(["", "--since -1h", "--since -2h --until now-1h"], fast=["--since -1h"]))
 def test_the_pages_of_the_shell_keep_the_instants_of_the_first(timed, words):
     done = timed("open", "shop", typed=f"page db/mem --json {words}\nnext --json\n")
     first, following = [json.loads(line) for line in done.out.splitlines() if line.startswith("{")]
@@ -134,6 +136,7 @@ def test_the_pages_of_the_shell_keep_the_instants_of_the_first(timed, words):
         ]
 
 
+@pytest.mark.slow
 def test_the_hint_to_the_next_page_names_the_instants_of_this_one(timed):
     said = re.search(r"next: (--since \S+ --cursor next)", timed("page", "shop", "db/cpu").err)
     assert said is not None
@@ -144,6 +147,7 @@ def test_the_hint_to_the_next_page_names_the_instants_of_this_one(timed):
 RELATIVE = "--filter 'time in last 1h' --all-time"
 
 
+@pytest.mark.slow
 def test_the_pages_of_a_walk_count_relative_times_from_one_instant(timed):
     """In the shell, by the printed hint, and by `now` of a page as JSON."""
     done = timed("open", "shop", typed=f"page db/mem --json {RELATIVE}\nnext --json\n")
@@ -159,13 +163,14 @@ def test_the_pages_of_a_walk_count_relative_times_from_one_instant(timed):
     assert last["now"] == last["rows"][0]["filter"].partition("/")[2].removesuffix("']")
 
 
-@pytest.mark.parametrize("command", ["page", "count", "export"])
+@pytest.mark.parametrize("command", mostly_slow(["page", "count", "export"], fast=["page"]))
 def test_an_instant_to_count_from_is_taken_by_every_command_that_reads(timed, command):
     done = timed(command, "shop", "db/cpu", *shlex.split(RELATIVE), "--now", "2026-11-23T12:00:00Z")
     assert "'last 1h' is 2026-11-23T11:00:00Z to before 2026-11-23T12:00:00Z, in UTC" in done.err
     assert "not an instant" in timed(command, "shop", "db/cpu", "--now", "soon", code=2).err
 
 
+@pytest.mark.slow
 def test_a_saved_query_counts_from_each_call_anew(timed):
     timed("page", "shop", "db/cpu", *shlex.split(RELATIVE), "--save-as", "recent")
     assert "last 1h" in timed("queries", "show", "shop", "recent").out

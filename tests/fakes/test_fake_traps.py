@@ -255,6 +255,7 @@ async def test_a_long_url_is_refused(server):
     assert (status, body["error"]["type"]) == (400, "too_long_http_line_exception")
 
 
+@pytest.mark.slow
 async def test_twelve_thousand_documents_are_searched(server):
     await fill(server, count=12_000)
     _, found = await ask(

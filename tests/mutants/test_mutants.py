@@ -128,6 +128,7 @@ def test_every_module_of_the_table_is_imported_from_a_folder_that_a_copy_puts_fi
     assert [module for module in HOLDING if not file_of(module).startswith(first)] == []
 
 
+@pytest.mark.slow
 def test_a_mutant_is_python_and_differs():
     module = "dragoman_weaviate.graphql"  # it has a `match`, which Cosmic Ray's parser does not know
     source = (ROOT / file_of(module)).read_text(encoding="utf-8")

@@ -205,6 +205,7 @@ def test_a_connection_that_is_no_longer_used_closes(connect):
     assert settled(before)
 
 
+@pytest.mark.slow
 def test_a_connection_that_the_collector_finds_in_its_own_loop_closes_too(connect):
     async def collect():
         gc.collect()
@@ -263,6 +264,7 @@ def test_ctrl_c_cancels_the_call_in_the_driver_and_the_connection_goes_on(connec
     assert out.splitlines() == ["interrupted", "the call was cancelled", "True"], err
 
 
+@pytest.mark.slow
 def test_it_works_beside_an_event_loop_of_the_program(connect):
     program = script(
         """

@@ -123,6 +123,7 @@ async def test_a_person_sees_the_exact_text_before_it_becomes_a_command(make_run
     assert not trace.exists()
 
 
+@pytest.mark.slow
 async def test_a_text_that_a_person_owns_to_is_recorded_and_not_asked_about_again(make_runtime, monkeypatch):
     monkeypatch.setenv("KEY", "s3cret")
     asked = []
@@ -140,6 +141,7 @@ async def test_a_text_that_a_person_owns_to_is_recorded_and_not_asked_about_agai
     assert asked.count("reference") == 1
 
 
+@pytest.mark.slow
 async def test_a_choice_never_becomes_a_file_that_is_opened(make_runtime, registry, tmp_path):
     private = tmp_path / "id_rsa"
     private.write_text("PRIVATE KEY")
@@ -221,6 +223,7 @@ async def test_only_a_regular_file_of_a_moderate_size_is_opened(make_runtime, st
                     pytest.fail(f"{what}: {await session.describe(str(strange / 'folder/below/id_rsa'))}")
 
 
+@pytest.mark.slow
 async def test_a_client_certificate_opens_itself_and_nothing_beside_it(make_runtime, tmp_path):
     (tmp_path / "keys").mkdir()
     (tmp_path / "keys/mine.pem").write_text("CERTIFICATE")
@@ -237,6 +240,7 @@ async def test_a_client_certificate_opens_itself_and_nothing_beside_it(make_runt
             assert session.sandbox != "full" or other == "PermissionError"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [slow("a folder"), slow("another file"), "a link"])
 async def test_a_driver_that_is_started_again_is_given_no_other_file_of_the_same_name(make_runtime, tmp_path, by):
     (mine := tmp_path / "mine.pem").write_text("CERTIFICATE")

@@ -12,6 +12,7 @@ import wheelhouse
 from dragoman.connections.saved_connections import SavedConnection
 from dragoman_api.errors import ConfigurationError, ConnectionFailedError, PermissionDeniedError
 from fake_network import CODE, Names
+from slow_cases import mostly_slow
 
 PUBLIC, OTHER_PUBLIC, PRIVATE, OTHER_PRIVATE = "8.8.8.8", "9.9.9.9", "10.0.0.7", "192.168.1.9"
 LINK_LOCAL, LOOPBACK, METADATA = "169.254.7.7", "127.0.0.1", "169.254.169.254"
@@ -98,14 +99,17 @@ async def place(make_runtime, names, port):
 
 @pytest.mark.parametrize(
     ("first", "later"),
-    [
-        (PUBLIC, LOOPBACK),
-        pytest.param(PUBLIC, LINK_LOCAL, marks=pytest.mark.slow),
-        pytest.param(PUBLIC, PRIVATE, marks=pytest.mark.slow),
-        (PUBLIC, "::ffff:127.0.0.1"),
-        pytest.param(PRIVATE, LOOPBACK, marks=pytest.mark.slow),
-        (LINK_LOCAL, LOOPBACK),
-    ],
+    mostly_slow(
+        [
+            (PUBLIC, LOOPBACK),
+            (PUBLIC, LINK_LOCAL),
+            (PUBLIC, PRIVATE),
+            (PUBLIC, "::ffff:127.0.0.1"),
+            (PRIVATE, LOOPBACK),
+            (LINK_LOCAL, LOOPBACK),
+        ],
+        fast=[(PUBLIC, "::ffff:127.0.0.1")],
+    ),
 )
 async def test_a_name_that_leads_nearer_than_at_first_is_refused_before_anything_is_sent(place, first, later):
     assert await place.open(first) == [first]
@@ -120,14 +124,17 @@ async def test_a_name_that_leads_nearer_than_at_first_is_refused_before_anything
 
 @pytest.mark.parametrize(
     ("first", "later"),
-    [
-        (PRIVATE, OTHER_PRIVATE),
-        (PUBLIC, OTHER_PUBLIC),
-        pytest.param(PRIVATE, "100.64.0.9", marks=pytest.mark.slow),
-        (PRIVATE, PUBLIC),
-        pytest.param(LOOPBACK, PRIVATE, marks=pytest.mark.slow),
-        pytest.param(LOOPBACK, LOOPBACK, marks=pytest.mark.slow),
-    ],
+    mostly_slow(
+        [
+            (PRIVATE, OTHER_PRIVATE),
+            (PUBLIC, OTHER_PUBLIC),
+            (PRIVATE, "100.64.0.9"),
+            (PRIVATE, PUBLIC),
+            (LOOPBACK, PRIVATE),
+            (LOOPBACK, LOOPBACK),
+        ],
+        fast=[(PRIVATE, PUBLIC)],
+    ),
 )
 async def test_a_name_may_move_within_its_class_and_away(place, first, later):
     await place.open(first)
@@ -135,7 +142,7 @@ async def test_a_name_may_move_within_its_class_and_away(place, first, later):
     assert await place.open(first) == [first], "a laptop comes home again"
 
 
-@pytest.mark.parametrize("address", [METADATA, "168.63.129.16", "fd00:ec2::254"])
+@pytest.mark.parametrize("address", mostly_slow([METADATA, "168.63.129.16", "fd00:ec2::254"], fast=[METADATA]))
 async def test_a_name_never_leads_to_where_a_cloud_gives_out_credentials(place, address):
     place.answer = True
     error = await place.refused(address, host="metadata.google.internal")
@@ -144,12 +151,18 @@ async def test_a_name_never_leads_to_where_a_cloud_gives_out_credentials(place, 
     assert "address itself, as Host" in error.hint
 
 
+@pytest.mark.slow
 async def test_such_an_address_is_reached_where_a_person_entered_it(place):
     assert await place.open(METADATA, host=METADATA) == [METADATA]
     assert await place.open(METADATA, host=METADATA) == [METADATA]
 
 
-@pytest.mark.parametrize("host", ["2852039166", "0xa9.0xfe.0xa9.0xfe", "::ffff:169.254.169.254", "169.254.169.254."])
+@pytest.mark.parametrize(
+    "host",
+    mostly_slow(
+        ["2852039166", "0xa9.0xfe.0xa9.0xfe", "::ffff:169.254.169.254", "169.254.169.254."], fast=["2852039166"]
+    ),
+)
 async def test_another_spelling_of_it_is_not_entering_it(place, host):
     place.names.answers["::ffff:169.254.169.254"] = ["::ffff:169.254.169.254"]
     place.names.answers[METADATA] = [METADATA]
@@ -186,6 +199,7 @@ async def test_a_person_who_does_not_agree_is_told_and_nothing_changes(place):
     assert place.names.tried == []
 
 
+@pytest.mark.slow
 async def test_what_is_remembered_belongs_to_one_connection_and_one_host(place):
     await place.open(PUBLIC)
     await place.refused(LOOPBACK)
@@ -195,6 +209,7 @@ async def test_what_is_remembered_belongs_to_one_connection_and_one_host(place):
     await place.refused(LOOPBACK)
 
 
+@pytest.mark.slow
 async def test_what_is_remembered_goes_with_the_connection(place):
     await place.open(PUBLIC)
     saved = place.runtime.connections.get("demo")
@@ -203,6 +218,7 @@ async def test_what_is_remembered_goes_with_the_connection(place):
     assert await place.open(LOOPBACK) == [LOOPBACK]
 
 
+@pytest.mark.slow
 async def test_a_connection_that_failed_is_no_first_one(place):
     place.names.dead.add(PUBLIC)
     with pytest.raises(ConnectionFailedError):
@@ -221,6 +237,7 @@ async def test_a_name_that_moves_while_it_is_open_is_refused_too(place, port, mo
         await session.describe(f"{HOST} {port}")
 
 
+@pytest.mark.slow
 async def test_a_home_that_cannot_be_written_is_told_and_does_not_hold_up(place, monkeypatch):
     from dragoman.sandbox.reach.address_history import AddressHistory
 
@@ -236,6 +253,7 @@ async def test_a_home_that_cannot_be_written_is_told_and_does_not_hold_up(place,
         )
 
 
+@pytest.mark.slow
 async def test_a_damaged_memory_is_told_with_the_remedy(place):
     await place.open(PUBLIC)
     path = place.runtime.paths.data / "reached.json"
@@ -248,6 +266,7 @@ async def test_a_damaged_memory_is_told_with_the_remedy(place):
         assert "remove" in caught.value.hint
 
 
+@pytest.mark.slow
 async def test_the_hosts_of_a_manifest_lead_to_this_machine_only_where_a_person_agrees(place, port):
     further = f"login.example:{port}"
     place.names.answers["login.example"] = [LOOPBACK]
@@ -272,6 +291,7 @@ async def test_further_hosts_of_the_connection_are_reached_at_their_ports_and_no
         assert "four.example" not in place.names.looked_up
 
 
+@pytest.mark.slow
 async def test_what_is_remembered_holds_for_each_host_of_a_connection(place, port):
     place.names.answers["two.example"] = [PUBLIC]
     async with place.opened(PUBLIC, hosts=f"two.example:{port}") as session:

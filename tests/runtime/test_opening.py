@@ -65,6 +65,7 @@ async def test_P3_opening_a_saved_connection_installs_its_driver_without_asking(
         ]
 
 
+@pytest.mark.slow
 async def test_an_installed_driver_opens_again_without_its_registry(make_runtime, tmp_path):
     async with make_runtime() as runtime:
         async with runtime.open("demo"):
@@ -122,6 +123,7 @@ async def test_P6_a_driver_is_refused_on_a_surface_it_excludes(make_runtime):
             runtime.registries.remove("registry")
 
 
+@pytest.mark.slow
 async def test_a_disabled_driver_stays_off_and_says_how_to_switch_it_on(make_runtime):
     async with make_runtime() as runtime:
         await runtime.plugins.install("demo")
@@ -135,6 +137,7 @@ async def test_a_disabled_driver_stays_off_and_says_how_to_switch_it_on(make_run
             assert await session.objects()
 
 
+@pytest.mark.slow
 async def test_a_damaged_installation_repairs_itself_on_open(make_runtime):
     async with make_runtime() as runtime:
         generation = await runtime.plugins.install("demo")
@@ -274,6 +277,7 @@ async def test_an_exception_in_the_block_comes_out_as_it_is_and_the_connection_c
     assert names(runtime)[-1] == "connection.closed"
 
 
+@pytest.mark.slow
 async def test_what_runs_is_not_collected_until_it_ends(make_runtime, home):
     async with make_runtime() as runtime:
         async with runtime.open("demo") as session:
@@ -416,6 +420,7 @@ REACHING = CRASHING.replace(
 )
 
 
+@pytest.mark.slow
 async def test_a_host_that_the_driver_must_not_reach_is_told_and_so_audited(make_runtime):
     driver = wheelhouse.Driver(code=REACHING, hooks=["connect", "list_objects", "describe_object"])
     async with make_runtime(driver) as runtime, runtime.open("demo") as session:
@@ -433,6 +438,7 @@ async def test_a_driver_cannot_fill_the_audit_by_asking(make_runtime):
     assert told == [f"{at}.evil.example" for at in range(100)]
 
 
+@pytest.mark.slow
 async def test_an_install_goes_to_a_thread_a_few_times_only(make_runtime, monkeypatch):
     """Each hop is a place where a reader looks for what runs beside it: one decides, two install."""
     hops, real = [], anyio.to_thread.run_sync
@@ -452,6 +458,7 @@ async def test_an_install_goes_to_a_thread_a_few_times_only(make_runtime, monkey
     assert len(opened) <= 11, opened
 
 
+@pytest.mark.slow
 async def test_a_connection_whose_user_is_cancelled_is_told_as_closed(make_runtime):
     async with make_runtime() as runtime:
         with anyio.CancelScope() as scope:

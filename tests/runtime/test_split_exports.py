@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 from contextlib import asynccontextmanager
+from itertools import product
 
 import anyio
 import msgspec
@@ -19,6 +20,7 @@ from dragoman import Filter, Insert, Session
 from dragoman.exports.parts.split import Split
 from dragoman_api.errors import ConfigurationError, ExportError, QueryError
 from dragoman_worker.hook_types import HOOKS
+from slow_cases import mostly_slow
 
 CODE = """
 import os
@@ -106,8 +108,12 @@ async def test_the_parts_are_the_whole_and_the_manifest_describes_them(open_memo
     assert runtime.seen[-2].rows == 23
 
 
-@pytest.mark.parametrize("compress", [None, "gzip", "zstd"])
-@pytest.mark.parametrize("kind", ["ndjson", "csv", "parquet"])
+@pytest.mark.parametrize(
+    ("kind", "compress"),
+    mostly_slow(
+        product(["ndjson", "csv", "parquet"], [None, "gzip", "zstd"]), fast=[("csv", "gzip"), ("parquet", "zstd")]
+    ),
+)
 async def test_a_repetition_has_the_same_bytes(open_memory, tmp_path, kind, compress):
     async with open_memory() as runtime, runtime.open("memory") as session:
         for name in ("a", "b"):
@@ -117,6 +123,7 @@ async def test_a_repetition_has_the_same_bytes(open_memory, tmp_path, kind, comp
     assert names(tmp_path / "a") == names(tmp_path / "b")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at_once", [1, 3])
 async def test_no_more_parts_are_under_way_than_wanted(open_memory, tmp_path, at_once):
     seen = []
@@ -155,6 +162,7 @@ async def test_parts_are_of_one_snapshot_and_go_by_the_filter(open_memory, tmp_p
         assert not await session.hold(split, seconds=60)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [0, 1, 10])
 async def test_there_are_no_more_parts_than_rows(open_memory, tmp_path, rows):
     async with open_memory() as runtime, runtime.open("memory") as session:
@@ -205,6 +213,7 @@ def test_an_export_on_a_cluster_takes_what_one_in_this_process_takes():
     assert {*there} - {*here} == {"connection", "cluster", "workers", "insecure", "home", "max_requests"}
 
 
+@pytest.mark.slow
 async def test_an_export_that_fails_before_its_first_part_leaves_nothing(open_memory, tmp_path):
     splits = []
 
@@ -251,6 +260,7 @@ async def test_an_export_cannot_continue_without_its_snapshot(open_memory, tmp_p
     assert "manifest.json" not in names(folder)
 
 
+@pytest.mark.slow
 async def test_a_lost_snapshot_ends_an_export_that_waits(open_memory, tmp_path, monkeypatch):
     monkeypatch.setattr("dragoman.exports.parts.coordinator.RENEWALS", 600)
     async with open_memory() as runtime, runtime.open("memory") as session:
@@ -270,6 +280,7 @@ async def test_a_lost_snapshot_ends_an_export_that_waits(open_memory, tmp_path, 
     assert caught.value.code in ("snapshot-lost", "context-lost")
 
 
+@pytest.mark.slow
 async def test_a_cancelled_export_frees_its_snapshot_and_removes_its_parts(open_memory, tmp_path):
     folder = tmp_path / "d"
     async with open_memory() as runtime, runtime.open("memory") as session:
@@ -289,6 +300,7 @@ async def test_a_cancelled_export_frees_its_snapshot_and_removes_its_parts(open_
         assert not await session.hold(split, seconds=60)
 
 
+@pytest.mark.slow
 async def test_an_export_without_a_snapshot_says_so_in_the_manifest(open_memory, tmp_path):
     async with open_memory(NO_SNAPSHOT) as runtime, runtime.open("memory") as session:
         await session.export_parts("books", to=tmp_path / "d", parts=2)
@@ -297,6 +309,7 @@ async def test_an_export_without_a_snapshot_says_so_in_the_manifest(open_memory,
     assert [note["code"] for note in told["notes"]] == ["no-snapshot", "rows-differ"]
 
 
+@pytest.mark.slow
 async def test_rows_that_are_missing_from_a_snapshot_are_an_error(open_memory, tmp_path):
     code = NO_SNAPSHOT.replace('snapshot="", ', "")
     async with open_memory(code) as runtime, runtime.open("memory") as session:
@@ -331,6 +344,7 @@ async def test_a_folder_that_holds_anything_else_is_refused(open_memory, tmp_pat
         assert not (tmp_path / "f").exists()
 
 
+@pytest.mark.slow
 async def test_two_exports_do_not_write_one_folder(open_memory, tmp_path):
     async with open_memory() as runtime, runtime.open("memory") as session:
         results = []
@@ -349,6 +363,7 @@ async def test_two_exports_do_not_write_one_folder(open_memory, tmp_path):
     assert manifest(tmp_path / "d")["rows"] == 23
 
 
+@pytest.mark.slow
 async def test_another_server_or_driver_is_refused_before_a_part_is_read(open_memory, tmp_path):
     async with open_memory() as runtime, runtime.open("memory") as session:
         split = await session.split("books", parts=2)

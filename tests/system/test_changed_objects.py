@@ -85,6 +85,7 @@ class ElasticsearchRules:
         await self.anew(es, name, KEYWORD, {"t": "x"})
         assert (await session.compile(name, filters=rows)).rows[0].clause == "term t"
 
+    @pytest.mark.slow
     async def test_exports_use_the_columns_of_now(self, es: elasticsearch.Rig, session: Session, tmp_path: Any) -> None:
         name, rows = await es.index(TEXT, [{"t": "x"}]), [Filter("t", "=", "x")]
         assert await session.count(name, filters=rows) == 1
@@ -113,6 +114,7 @@ class ElasticsearchRules:
         assert await session.cell(page.rows[0].key, "d") is MISSING
         assert "filter.rejected" not in watch.events
 
+    @pytest.mark.slow
     async def test_a_filter_that_no_longer_fits_is_refused_with_its_reason(
         self, es: elasticsearch.Rig, session: Session
     ) -> None:
@@ -128,6 +130,7 @@ class ElasticsearchRules:
 class WeaviateRules:
     """A collection that is made anew."""
 
+    @pytest.mark.slow
     async def test_a_collection_made_anew_with_another_tokenization(self, wv: weaviate.Rig, session: Session) -> None:
         field = {"code": {"dataType": ["text"], "tokenization": "field"}}
         name = await wv.collection(field, [{"code": "Big Cat"}])

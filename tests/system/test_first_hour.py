@@ -62,6 +62,7 @@ def test_adding_a_connection_offers_the_download_before_the_form(shell):
     assert re.search(r"saved shop · connected: Elasticsearch 8\.19\.21 · sandbox (full|partial)", text)
 
 
+@pytest.mark.slow
 def test_the_same_headless(shop):
     """P5, W5: another database, its driver installed on the way."""
     with anyio.from_thread.start_blocking_portal() as portal:
@@ -75,6 +76,7 @@ def test_the_same_headless(shop):
     assert [entry["name"] for entry in saved] == ["lib", "shop"]
 
 
+@pytest.mark.slow
 def test_on_a_new_machine_opening_a_saved_connection_installs_its_driver(shop, tmp_path):
     """P1, P3: only connections.toml is there; opening is enough."""
     saved = (shop.home / "config/connections.toml").read_text()
@@ -191,6 +193,7 @@ GET /_cat/count/${index}?format=json
 """
 
 
+@pytest.mark.slow
 def test_a_file_of_requests_is_held_to_what_it_expects(shop):
     """E26: and stops at the first answer that is another."""
     (shop.cwd / "smoke.es").write_text(SMOKE)
@@ -329,6 +332,7 @@ def free_port() -> int:
         return sock.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_an_author_makes_checks_and_tests_a_driver(author):
     assert re.search(r"^check: 38 rules, 0 faults · sandbox (full|partial)", author("dragoman driver check").out)
     server = {
@@ -346,6 +350,7 @@ def test_an_author_makes_checks_and_tests_a_driver(author):
     assert out.rstrip().endswith(" · report.json")
 
 
+@pytest.mark.slow
 def test_an_author_publishes_and_a_stranger_s_connection_installs_it(author, tmp_path):
     """P3: another home knows the folder, and opening does the rest."""
     author("dragoman registry init ../team")
@@ -358,6 +363,7 @@ def test_an_author_publishes_and_a_stranger_s_connection_installs_it(author, tmp
     assert line_of(machine("dragoman objects m").out, "planets") == ["planets", "8"]
 
 
+@pytest.mark.slow
 def test_the_registry_is_signed_and_what_somebody_changed_in_it_is_refused(author, tmp_path):
     """Keys lie beside the folder; a stranger's home starts from the root it was shown."""
     team = (author.cwd / "../team").resolve()
@@ -377,6 +383,7 @@ def test_the_registry_is_signed_and_what_somebody_changed_in_it_is_refused(autho
         wheel.write_bytes(data)
 
 
+@pytest.mark.slow
 def test_the_same_folder_serves_pip(author, tmp_path):
     index = (author.cwd / "../team/targets/simple").resolve().as_uri()
     words = ["download", "-q", "--no-deps", "--dest", str(tmp_path), "--index-url", index, "dragoman-meili"]

@@ -30,6 +30,7 @@ from dragoman_api.errors import (
 from dragoman_api.filters import Filter, FilterRequest
 from dragoman_api.grid import CountRequest, PageRequest
 from dragoman_worker.channel import Channel
+from slow_cases import mostly_slow
 
 if TYPE_CHECKING:
     from tests.worker.conftest import Workshop
@@ -254,14 +255,17 @@ async def test_the_systems_certificates_are_there_when_they_are_needed(workshop:
 
 @pytest.mark.parametrize(
     ("source", "reason"),
-    [
-        ("raise RuntimeError('not today')", "RuntimeError: not today"),
-        ("import pydantic", "No module named 'pydantic'"),
-        ("x = 1", "has no attribute 'Driver'"),
-        ("class Driver:\n  @hookimpl\n  def ping(self): ...", "ping must be async def"),
-        ("class Driver:\n  @hookimpl\n  async def pong(self): ...", "pong"),
-        ("raise SystemExit(0)", "SystemExit"),
-    ],
+    mostly_slow(
+        [
+            ("raise RuntimeError('not today')", "RuntimeError: not today"),
+            ("import pydantic", "No module named 'pydantic'"),
+            ("x = 1", "has no attribute 'Driver'"),
+            ("class Driver:\n  @hookimpl\n  def ping(self): ...", "ping must be async def"),
+            ("class Driver:\n  @hookimpl\n  async def pong(self): ...", "pong"),
+            ("raise SystemExit(0)", "SystemExit"),
+        ],
+        fast=[("import pydantic", "No module named 'pydantic'"), ("raise SystemExit(0)", "SystemExit")],
+    ),
 )
 async def test_a_driver_that_cannot_be_loaded_says_why(workshop: Workshop, source: str, reason: str) -> None:
     with pytest.raises(Exception, match=r"driver|Driver") as caught:
@@ -313,7 +317,7 @@ async def test_an_extra_file_is_readable_where_it_was_granted(
             await attempt(worker, str(other))
 
 
-@pytest.mark.parametrize("by", ["a folder", "another file", "a link"])
+@pytest.mark.parametrize("by", mostly_slow(["a folder", "another file", "a link"], fast=["a link"]))
 async def test_a_file_that_is_swapped_while_its_driver_starts_is_not_granted(
     workshop: Workshop, tmp_path: Path, monkeypatch: Any, full_level: None, by: str
 ) -> None:
@@ -385,7 +389,10 @@ async def test_the_secret_is_sent_once_the_kernels_own_word_was_read(workshop: W
 
 @pytest.mark.parametrize(
     ("layer", "level"),
-    [("landlock", "partial"), ("seccomp", "process"), ("capabilities", "partial"), ("limits", "partial")],
+    mostly_slow(
+        [("landlock", "partial"), ("seccomp", "process"), ("capabilities", "partial"), ("limits", "partial")],
+        fast=[("landlock", "partial"), ("seccomp", "process")],
+    ),
 )
 async def test_a_layer_that_is_not_applied_is_noticed(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch, full_level: None, layer: str, level: str
@@ -403,15 +410,18 @@ async def test_a_layer_that_is_not_applied_is_noticed(
 
 @pytest.mark.parametrize(
     ("code", "hint"),
-    [
-        ("__import__('tempfile').gettempdir()", "memory"),
-        ("__import__('getpass').getuser()", "profile"),
-        ("__import__('pathlib').Path.home()", "fs:read"),
-        ("__import__('ctypes.util').util.find_library('c')", "memory"),
-        ("open('/proc/self/status')", "its own files"),
-        ("__import__('subprocess').run(['true'])", "its own files"),
-        ("__import__('socket').getaddrinfo('localhost', 80)", "asyncio"),
-    ],
+    mostly_slow(
+        [
+            ("__import__('tempfile').gettempdir()", "memory"),
+            ("__import__('getpass').getuser()", "profile"),
+            ("__import__('pathlib').Path.home()", "fs:read"),
+            ("__import__('ctypes.util').util.find_library('c')", "memory"),
+            ("open('/proc/self/status')", "its own files"),
+            ("__import__('subprocess').run(['true'])", "its own files"),
+            ("__import__('socket').getaddrinfo('localhost', 80)", "asyncio"),
+        ],
+        fast=[("__import__('pathlib').Path.home()", "fs:read"), ("open('/proc/self/status')", "its own files")],
+    ),
 )
 async def test_what_libraries_miss_in_the_sandbox_is_told_with_what_to_use_instead(
     workshop: Workshop, full_level: None, code: str, hint: str
@@ -422,6 +432,7 @@ async def test_what_libraries_miss_in_the_sandbox_is_told_with_what_to_use_inste
     assert hint in caught.value.hint
 
 
+@pytest.mark.slow
 async def test_an_error_keeps_nothing_of_the_call_that_met_it(workshop: Workshop) -> None:
     source = """
     class Driver:

@@ -223,6 +223,7 @@ async def test_there_are_so_many_tunnels_at_once_and_no_more(monkeypatch: pytest
         (await made.connect("127.0.0.1", port)).close()
 
 
+@pytest.mark.slow
 async def test_a_driver_works_through_a_tunnel_and_tls_checks_the_servers_own_name(
     workshop: Workshop, sshd: SshServer, tmp_path: Path
 ) -> None:

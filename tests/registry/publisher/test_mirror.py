@@ -163,6 +163,7 @@ def test_a_file_that_is_missing_or_damaged_leaves_its_release_out_alone(file: st
     assert verify(case.folder / "mirror") == []
 
 
+@pytest.mark.slow
 def test_a_wheel_that_cannot_be_looked_at_within_bounds_leaves_its_release_out(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ):
@@ -258,6 +259,7 @@ def test_a_bundle_that_was_cut_or_is_none_is_named(case: Case, tmp_path: Path):
     assert caught.value.code == "not-signed"
 
 
+@pytest.mark.slow
 def test_a_mirror_in_place_of_the_original_is_another_registry(case: Case):
     copied(case)
     swap(case.root, case.folder / "mirror")

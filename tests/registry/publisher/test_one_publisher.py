@@ -268,6 +268,7 @@ def test_work_apart_ends_at_its_bounds_and_the_next_piece_goes_on(monkeypatch):
         assert refused.value.faults == (("x", "y"),)
 
 
+@pytest.mark.slow
 def test_a_deadline_that_passes_with_the_answer_spares_the_next_piece_of_work(monkeypatch):
     class Late(threading.Timer):
         def run(self):

@@ -130,6 +130,7 @@ def test_what_a_hostile_author_wrote_is_text_on_every_page(hostile: Path):
         assert clean(text) in page.text, "it is shown as it was written"
 
 
+@pytest.mark.slow
 def test_the_rows_for_the_script_end_where_they_should(hostile: Path):
     source = (hostile / "index.html").read_text()
     [data] = re.findall(r'<script type="application/json" id="data">(.*?)</script>', source, re.DOTALL)

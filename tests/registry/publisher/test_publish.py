@@ -342,6 +342,7 @@ def test_a_damaged_catalog_stops_a_build_and_is_not_overwritten(tmp_path: Path, 
     assert fault.where.endswith(".catalog")
 
 
+@pytest.mark.slow
 def test_a_build_that_stops_anywhere_leaves_a_readable_registry(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -402,6 +403,7 @@ def test_pip_downloads_from_the_folder(tmp_path: Path, root: Path):
     assert not list(tmp_path.glob("dragoman_demo-1.1.0*"))
 
 
+@pytest.mark.slow
 def test_pip_refuses_a_file_that_was_changed(tmp_path: Path, root: Path):
     wheel = root / "targets/wheels/dragoman-two/dragoman_two-1.0.0-py3-none-any.whl"
     wheel.write_bytes(wheelhouse.Driver("two", summary="other").write(tmp_path / "x").read_bytes())
@@ -411,6 +413,7 @@ def test_pip_refuses_a_file_that_was_changed(tmp_path: Path, root: Path):
     assert "hash" in done.stderr.lower()
 
 
+@pytest.mark.slow
 def test_a_deprecated_version_is_still_offered_and_names_what_replaces_it(root: Path):
     marks.mark(root, project="demo", version="1.0.0", status="deprecated", reason="too slow", replaced_by="swift")
     registry = Registry("team", str(root))

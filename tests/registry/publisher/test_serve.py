@@ -513,6 +513,7 @@ def test_the_command_serves_until_it_is_interrupted_and_tells_events(tmp_path, r
     assert (event["name"], event["file"]) == ("registry.upload_received", NEXT)
 
 
+@pytest.mark.slow
 def test_a_full_disk_refuses_the_upload_and_leaves_nothing(tmp_path, root):
     body = form(wheel(tmp_path / "w2", files={"dragoman_demo/data.bin": os.urandom(1 << 20)}))
     with command(root, tmp_path, limit=300_000) as (_, said):
@@ -608,6 +609,7 @@ def test_a_hostile_wheel_is_refused_when_it_is_uploaded(code, tmp_path, root, ur
     assert files(tmp_path) - before <= {"team.inbox"}
 
 
+@pytest.mark.slow
 def test_the_reason_phrase_of_a_wheel_with_many_faults_is_made_once_through_them():
     class Counted(str):
         __slots__ = ()

@@ -81,7 +81,7 @@ def test_a_wheel_that_takes_for_ever_holds_nobody_up_and_is_refused(tmp_path, ro
     ("busy", "number"),
     mostly_slow(
         product(("judging", "receiving", "sending", "header"), (signal.SIGTERM, signal.SIGINT)),
-        fast=[("judging", signal.SIGTERM), ("sending", signal.SIGTERM)],
+        fast=[("sending", signal.SIGTERM)],
     ),
 )
 def test_the_server_ends_at_once_whatever_is_going_on(busy, number, tmp_path, root):
@@ -176,6 +176,7 @@ def test_connections_that_say_nothing_make_way_for_those_that_ask(root, monkeypa
             assert ask(url, "/targets/catalog")[0] == 200
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)
 def test_an_inbox_takes_so_many_wheels_and_no_more(tmp_path, root, monkeypatch):
     monkeypatch.setattr(inboxes, "MAX_WAITING", 2)
