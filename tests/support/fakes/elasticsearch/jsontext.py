@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from codecs import BOM_UTF8
 from typing import Any
 
 from fakes.elasticsearch.errors import ServerError
@@ -44,6 +45,9 @@ def _constant(name: str) -> Any:
     raise ValueError(f"Non-standard token '{name}'")
 
 
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant, parse_float=Spelled)
+
+
 def decode(raw: bytes) -> Any:
     """Parse one JSON value; `//` and `/* */` comments and a byte order mark are let through, as the server does.
 
@@ -51,14 +55,14 @@ def decode(raw: bytes) -> Any:
         ServerError: for anything else that is not JSON, duplicate keys included.
     """
     try:
-        text = raw.decode("utf-8-sig")
+        text = raw.removeprefix(BOM_UTF8).decode()
         try:
-            return json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=Spelled)
+            return _DECODER.decode(text)
         except _DuplicateKeyError:
             raise
         except ValueError:
             bare = _COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
-            return json.loads(bare, object_pairs_hook=_pairs, parse_constant=_constant, parse_float=Spelled)
+            return _DECODER.decode(bare)
     except (ValueError, RecursionError) as fault:
         ended = isinstance(fault, json.JSONDecodeError) and fault.pos >= len(fault.doc.rstrip())
         kind = "json_e_o_f_exception" if ended else "json_parse_exception"
@@ -102,6 +106,8 @@ def encode(value: Any) -> str:
         return "[" + ",".join([encode(member) for member in value]) + "]"
     if kind is int:
         return repr(value)
+    if value is None or kind is bool:
+        return "null" if value is None else "true" if value else "false"
     return java_float(value) if isinstance(value, float) else json.dumps(value)
 
 

@@ -97,6 +97,8 @@ class Index:
 
     def shard_of(self, routing: str) -> Shard:
         """Return the shard that holds this id or routing value."""
+        if len(self.shards) == 1:
+            return self.shards[0]
         hashed = murmur3(routing.encode("utf-16-le"))
         if self.release.parts >= (9, 2):
             return self.shards[hashed % len(self.shards)]

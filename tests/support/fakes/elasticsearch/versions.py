@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Release:
     @property
     def parts(self) -> tuple[int, ...]:
         """Return the number as integers, for comparisons such as `release.parts >= (7, 14)`."""
-        return tuple(int(part) for part in self.number.split("."))
+        return _integers(self.number)
 
     @property
     def types(self) -> bool:
@@ -35,6 +36,11 @@ class Release:
     def content_type(self) -> str:
         """Return the media type of a JSON answer."""
         return "application/json; charset=UTF-8" if self.types else "application/json"
+
+
+@cache
+def _integers(number: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in number.split("."))
 
 
 RELEASES = {
@@ -57,7 +63,7 @@ def release(number: str) -> Release:
     """
     if number in RELEASES:
         return RELEASES[number]
-    wanted = tuple(int(part) for part in number.split("."))
+    wanted = _integers(number)
     below = [known for known in RELEASES.values() if known.parts <= wanted] or [RELEASES["7.10.2"]]
     if wanted < (7,):
         raise ValueError(f"the fake knows 7.x and newer, not {number}")
