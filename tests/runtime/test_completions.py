@@ -36,7 +36,8 @@ class Driver(MemoryDriver):
 @pytest.fixture
 def open_driver(make_runtime):
     def make(code=MEMORY, hooks=HOOKS):
-        return make_runtime(wheelhouse.Driver("memory", code=code, hooks=[*hooks], capabilities=["browse"]))
+        driver = wheelhouse.Driver("memory", code=code, hooks=[*hooks], capabilities=["browse"])
+        return make_runtime(driver, installed=True)
 
     return make
 

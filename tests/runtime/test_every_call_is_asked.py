@@ -69,7 +69,7 @@ async def test_each_hook_can_be_refused_and_nothing_of_it_happens(make_runtime: 
         lambda session: session.export_part(split, number=0, to=tmp_path / "books.ndjson"),
         listed,
     ]
-    async with make_runtime(driver, use=[veto]) as runtime, runtime.open("memory") as session:
+    async with make_runtime(driver, installed=True, use=[veto]) as runtime, runtime.open("memory") as session:
         assert await session.count("books") == 23
         split = await session.split("books", parts=2)
         for hook, act in [*calls.items(), *(("export_rows", act) for act in exports)]:

@@ -65,7 +65,7 @@ def request(path):
 
 async def test_reconnects_leave_one_process_with_one_http_client(make_runtime):
     driver = wheelhouse.Driver("counting", code=CODE, hooks=list(HOOKS))
-    async with Server() as server, make_runtime(driver) as runtime:
+    async with Server() as server, make_runtime(driver, installed=True) as runtime:
         values = {"host": server.host, "port": server.port}
         runtime.connections.save(SavedConnection(name="there", type="counting", values=values))
         before = children()

@@ -38,7 +38,7 @@ class Driver(MemoryDriver):
 @pytest.fixture
 def picky(make_runtime):
     """Return a runtime whose driver accepts one password, and whose connection is not saved."""
-    return make_runtime(wheelhouse.Driver("demo", code=PICKY, hooks=[*HOOKS], form=FORM))
+    return make_runtime(wheelhouse.Driver("demo", code=PICKY, hooks=[*HOOKS], form=FORM), installed=True)
 
 
 def entered(name="new", **values):

@@ -86,9 +86,10 @@ class Driver(MemoryDriver):
 """
 
 
+@pytest.mark.slow
 async def test_a_filter_on_any_that_names_an_excluded_column_is_refused_before_the_driver_is_called(make_runtime):
     """A column may combine with others under all, and stand alone under any, but not beside other rows."""
-    runtime = make_runtime(wheelhouse.Driver("memory", code=EXCLUDES, hooks=[*HOOKS]))
+    runtime = make_runtime(wheelhouse.Driver("memory", code=EXCLUDES, hooks=[*HOOKS]), installed=True)
     title, stock = Filter("title", "contains", "Book"), Filter("stock", ">=", 3)
     async with runtime, runtime.open("memory") as session:
         for call in (session.page, session.count, session.compile):
@@ -122,9 +123,10 @@ async def test_a_page_has_rows_with_keys_and_cells_as_stored(open_memory):
         assert (event.connection, event.object, event.rows) == ("memory", "books", 1)
 
 
+@pytest.mark.slow
 async def test_reads_at_a_revision_show_the_rows_as_they_were(make_runtime, tmp_path):
     driver = wheelhouse.Driver("memory", code=MEMORY, hooks=[*HOOKS], capabilities=["browse", "revisions"])
-    async with make_runtime(driver) as runtime, runtime.open("memory") as session:
+    async with make_runtime(driver, installed=True) as runtime, runtime.open("memory") as session:
         before = await session.page("books")
         await session.apply(await session.plan(Delete(before.keys[0])))
         assert (await session.page("books")).total == 22
@@ -262,8 +264,9 @@ async def test_leaving_an_iteration_early_ends_the_stream(open_memory):
         assert await session.count("books") == 23
 
 
+@pytest.mark.slow
 async def test_a_missing_hook_is_said(make_runtime):
-    async with make_runtime() as runtime, runtime.open("demo") as session:
+    async with make_runtime(installed=True) as runtime, runtime.open("demo") as session:
         assert not session.can("fetch_page")
         with pytest.raises(UnsupportedOperationError):
             await session.page("things")
@@ -314,7 +317,7 @@ class Watch:
 async def test_a_call_on_an_object_that_changed_is_compiled_and_made_again_and_a_page_says_so(make_runtime):
     watch = Watch()
     driver = wheelhouse.Driver("memory", code=CHANGING, hooks=[*HOOKS])
-    async with make_runtime(driver, use=[watch]) as runtime, runtime.open("memory") as session:
+    async with make_runtime(driver, installed=True, use=[watch]) as runtime, runtime.open("memory") as session:
         await session.describe("books")
         watch.hooks.clear()
         page = await session.page("books", filters=[Filter("id", "=", "1")])
@@ -331,10 +334,11 @@ async def test_a_call_on_an_object_that_changed_is_compiled_and_made_again_and_a
             assert len(made) == 4, "it is not asked for ever"
 
 
+@pytest.mark.slow
 async def test_compiling_by_itself_describes_anew(make_runtime):
     """An explanation is about the columns as the server has them now."""
     watch = Watch()
-    async with make_runtime(memory(), use=[watch]) as runtime, runtime.open("memory") as session:
+    async with make_runtime(memory(), installed=True, use=[watch]) as runtime, runtime.open("memory") as session:
         for _ in range(2):
             watch.hooks.clear()
             await session.compile("books", filters=[Filter("id", "=", "1")])

@@ -52,7 +52,8 @@ class Driver(MemoryDriver):
 @pytest.fixture
 def open_driver(make_runtime):
     def make(code=MEMORY, **more):
-        return make_runtime(wheelhouse.Driver("memory", code=code, hooks=[*HOOKS], capabilities=["browse"]), **more)
+        driver = wheelhouse.Driver("memory", code=code, hooks=[*HOOKS], capabilities=["browse"])
+        return make_runtime(driver, installed=True, **more)
 
     return make
 
