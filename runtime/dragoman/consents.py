@@ -10,18 +10,23 @@ import anyio.to_thread
 from msgspec.structs import replace
 
 from dragoman_api.endpoints import endpoint_name
-from dragoman_api.errors import PermissionDeniedError
+from dragoman_api.errors import ConfigurationError, PermissionDeniedError
 
 from .questions import Question
 from .sandbox.reach.address_resolver import NearerError
 from .sessions.untrusted_certificates import CanBePinned
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dragoman_api.connections import Profile
     from dragoman_api.errors import DragomanError
 
     from .connections.saved_connections import Connections, SavedConnection
     from .questions import Confirm
+
+
+_NONE: Mapping[str, str] = {}
 
 
 class SignsInElsewhere(Exception):  # noqa: N818 - a cause that a person can remove, not an error
@@ -62,12 +67,16 @@ class Consents:
         """
         self._connections, self._confirm = connections, confirm
 
-    async def after(self, error: DragomanError, connection: SavedConnection) -> SavedConnection | None:
+    async def after(self, error: DragomanError, connection: SavedConnection, *, trial: bool) -> SavedConnection | None:
         """Return the connection with what a person agreed to; None if the error stays.
 
         Args:
             error: Its cause, which no error of a driver has, says what can be agreed to.
             connection: The connection that did not open.
+            trial: It was entered but may not be saved; it is recorded only if it is saved as it is.
+
+        Raises:
+            ConfigurationError: The saved connection was edited or removed before the person answered.
         """
         match error.__cause__:
             case NearerError() as nearer if nearer.now is not None:  # never to a cloud's credential endpoint
@@ -79,24 +88,44 @@ class Consents:
                 text = f"Trust {'this certificate' if len(found.met) == 1 else 'these certificates'} from now on?"
                 if await self._agree("certificate", text, error):
                     pins = {key: pin for each in found.met for key, pin in each.pin.items()}
-                    return await self.save(replace(connection, pinned={**connection.pinned, **pins}), before=connection)
+                    return await self.record(connection, pins=pins, trial=trial)
             case SignsInElsewhere() as elsewhere:
                 text = f"Let {connection.name} sign in there from now on?"
                 if await self._agree("sign-in", text, error):
-                    return await self.save(replace(connection, sign_in_at=str(elsewhere)), before=connection)
+                    return await self.record(connection, sign_in_at=str(elsewhere), trial=trial)
         return None
 
     async def _agree(self, about: str, text: str, error: DragomanError) -> bool:
         question = Question(about=about, text=text, details=(error.message,))
         return self._confirm is not None and await self._confirm(question)
 
-    async def save(self, made: SavedConnection, *, before: SavedConnection) -> SavedConnection:
-        """Save a connection with what was agreed to, if it is saved as it was before; return it."""
+    async def record(
+        self, connection: SavedConnection, *, pins: Mapping[str, str] = _NONE, sign_in_at: str = "", trial: bool = False
+    ) -> SavedConnection:
+        """Return a connection with what a person agreed to, and save it beside consents that were saved meanwhile.
 
-        def save() -> None:
-            names = [each.name for each in self._connections.list()]
-            if before.name in names and self._connections.get(before.name) == before:
-                self._connections.save(made, replace=True)
+        Args:
+            connection: The connection as it was when the person was asked.
+            pins: Certificates by ``HOST:PORT``.
+            sign_in_at: The token endpoint, ``HOST:PORT``; empty for none.
+            trial: As in `after`.
 
-        await anyio.to_thread.run_sync(save)
-        return made
+        Raises:
+            ConfigurationError: The saved connection was edited or removed meanwhile, so that the consent may be to a
+                server that it no longer names.
+        """
+
+        def agreed(to: SavedConnection) -> SavedConnection:
+            return replace(to, pinned={**to.pinned, **pins}, sign_in_at=sign_in_at or to.sign_in_at)
+
+        def save() -> SavedConnection:
+            try:
+                made = agreed(self._connections.get_unedited(connection))
+            except ConfigurationError:
+                if trial:
+                    return agreed(connection)
+                raise
+            self._connections.save(made, replace=True)
+            return made
+
+        return await anyio.to_thread.run_sync(save)

@@ -224,6 +224,7 @@ class Runtime:
             ConnectionFailedError: TLS or the network failed.
             SandboxError: The driver could not be started or confined.
         """
+        trial = not isinstance(name, str)
         if isinstance(name, str):
             connection, secrets = await anyio.to_thread.run_sync(self.connections.get, name), {}
         else:
@@ -231,7 +232,7 @@ class Runtime:
         try:
             generation = await self._drivers.ready_for(connection.type, connection=name)
             connection = await self._recorded(connection, generation)
-            driver = await self._started(connection, generation, secrets or {})
+            driver = await self._started(connection, generation, secrets or {}, trial=trial)
         except DragomanError as error:
             self._bus.emit(events.ConnectionFailed(connection=name, code=error.code, reason=error.message))
             raise
@@ -298,14 +299,14 @@ class Runtime:
         return await driver.__aenter__()
 
     async def _started(
-        self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str]
+        self, connection: SavedConnection, generation: Generation, typed: Mapping[str, str], *, trial: bool
     ) -> LiveDriver:
         """Start a driver, and again after each consent that it turns out to need."""
         while True:
             try:
                 return await self._start(connection, generation, typed)
             except (PermissionDeniedError, ConnectionFailedError) as error:
-                agreed = await self._consents.after(error, connection)
+                agreed = await self._consents.after(error, connection, trial=trial)
                 if agreed is None:
                     raise
                 connection = agreed
@@ -336,8 +337,7 @@ class Runtime:
             hint = f"dragoman connections edit {name} --ssl-mode verify-identity --no-skip-tls-verification"
             raise ConfigurationError(f"connection {name!r} checks no certificate, so none can be pinned", hint=hint)
         pins = check_pins(wanted, await meet(launch), name=name)
-        made = msgspec.structs.replace(connection, pinned={**connection.pinned, **pins})
-        return await self._consents.save(made, before=connection)
+        return await self._consents.record(connection, pins=pins)
 
     def _tell_opened(self, driver: LiveDriver) -> None:
         self._bus.emit(

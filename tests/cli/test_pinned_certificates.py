@@ -219,6 +219,32 @@ def test_at_a_terminal_the_certificate_is_shown_and_a_yes_pins_it(house, server)
     assert (code, "certificate-changed" in rest) == (3, True)
 
 
+def test_a_yes_is_saved_beside_other_consents_and_never_lost_silently_to_an_edit(house, server):
+    fake, shown = server
+    fingerprint = shown.show("self")
+    file = house.home / "config" / "connections.toml"
+    add(house, fake, "--no-connect")
+    shell = Terminal(house, "connections", "test", "shop")
+    shell.until("Trust this certificate from now on? [y/N]")
+    other = dict(house("connections", "show", "shop", "--json").json)
+    assert "pinned" not in other
+    file.write_text(saved(house) + 'sign-in-at = "auth.example.com:443"\n')  # as another command saves a consent
+    shell.type("y")
+    assert shell.end()[0] == 0
+    agreed = house("connections", "show", "shop", "--json").json
+    assert agreed["pinned"] == {f"localhost:{fake.port}": fingerprint}
+    assert agreed["sign_in_at"] == "auth.example.com:443"
+
+    edit(house, "--unpin", "--no-connect")
+    shell = Terminal(house, "connections", "test", "shop")
+    shell.until("Trust this certificate from now on? [y/N]")
+    edit(house, "--host", "127.0.0.1", "--no-connect")
+    shell.type("y")
+    code, rest = shell.end()
+    assert (code, "pinned" in saved(house)) == (2, False)
+    assert "'shop' was edited elsewhere before you answered; your answer was not saved" in " ".join(rest.split())
+
+
 @pytest.mark.slow
 def test_the_certificate_is_met_on_the_way_that_the_connection_takes(house, server):
     fake, shown = server

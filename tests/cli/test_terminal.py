@@ -107,6 +107,17 @@ def test_a_secret_can_be_named_instead(own, terminal):
     assert "env:DEMO_KEY" in own("connections", "show", "shop").out
 
 
+def test_an_edit_elsewhere_while_the_form_is_open_is_not_overwritten(own, terminal):
+    screen = terminal(own, "connections", "edit", "shop")
+    screen.until("Host [localhost]: ")
+    own("connections", "edit", "shop", "--port", "7701", "--no-connect")
+    for answer in ("", "", "none", "n"):
+        screen.type(answer)
+    code, rest = screen.end()
+    assert (code, "'shop' was edited elsewhere before you answered" in " ".join(rest.split())) == (2, True), rest
+    assert own("connections", "show", "shop", "--json").json["values"]["port"] == 7701
+
+
 def older(house, text):
     file = house.home / "config/connections.toml"
     file.write_text(f'[old]\ntype = "demo"\nport = 7700\nauth_method = "api-key"\napi_key = {text}\n')

@@ -141,6 +141,20 @@ async def test_a_text_that_a_person_owns_to_is_recorded_and_not_asked_about_agai
     assert asked.count("reference") == 1
 
 
+async def test_an_edit_while_a_person_is_asked_about_texts_is_kept_and_the_person_is_told(make_runtime):
+    async def agree(question):
+        if question.about == "reference":
+            runtime.connections.save(saved(dialect="edited"), replace=True)
+        return True
+
+    async with make_runtime(driver(field("dialect", "secret")), confirm=agree) as runtime:
+        older(dialect="env:KEY")
+        with pytest.raises(ConfigurationError, match="'demo' was edited elsewhere before you answered"):
+            async with runtime.open("demo"):
+                pytest.fail("it opened")
+        assert runtime.connections.get("demo").values == {"dialect": "edited"}
+
+
 @pytest.mark.slow
 async def test_a_choice_never_becomes_a_file_that_is_opened(make_runtime, registry, tmp_path):
     private = tmp_path / "id_rsa"

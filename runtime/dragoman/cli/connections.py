@@ -147,6 +147,7 @@ async def edit(
         if not (given or named) or (again and attended()):
             values = await _ask_form(typed, connection, form, values, current=fitting, only=again)
             known = fitting
+        before = runtime.connections.get_unedited(before)
         agreed = before.sign_in_at if sign_in_at is None else sign_in_at
         saved = _saved(connection, before.type, form, {**known, **values}, via=via, sign_in_at=agreed)
         saved = kept_pins(saved, before, unpin=unpin, given={*values})

@@ -57,9 +57,14 @@ class Texts(msgspec.Struct, frozen=True):
 
 
 def record(texts: Texts, connections: Connections) -> None:
-    """Save the references, unless the connection was changed meanwhile. Raises ConfigurationError."""
-    if connections.get(texts.connection.name) == texts.connection:
-        connections.save(texts.recorded, replace=True)
+    """Save the references.
+
+    Raises:
+        ConfigurationError: The connection was edited or removed since the texts were found; nothing was saved.
+    """
+    saved = connections.get_unedited(texts.connection)
+    made = msgspec.structs.replace(texts.recorded, pinned=saved.pinned, sign_in_at=saved.sign_in_at)
+    connections.save(made, replace=True)
 
 
 def find_texts(connection: SavedConnection, form: Sequence[FormField], connections: Connections) -> Texts:

@@ -119,6 +119,21 @@ class Connections:
             raise _unknown(name, sorted(entries))
         return self._entry(name, entries[name])
 
+    def get_unedited(self, connection: SavedConnection) -> SavedConnection:
+        """Return a connection as it is saved now; only what a person consented to may differ from an earlier state.
+
+        Args:
+            connection: The connection as it was when a person was asked about it.
+
+        Raises:
+            ConfigurationError: It was edited or removed since, or the file cannot be used.
+        """
+        saved = self.get(connection.name)
+        if msgspec.structs.replace(saved, pinned=connection.pinned, sign_in_at=connection.sign_in_at) == connection:
+            return saved
+        reason = f"connection {connection.name!r} was edited elsewhere before you answered; your answer was not saved"
+        raise ConfigurationError(reason, hint=f"dragoman connections show {connection.name}\nthen repeat the command")
+
     def may_hold_texts(self) -> bool:
         """Return whether the file may hold references as plain texts, as its first format did. Raises as `list`."""
         entries = read_toml(self._path)
