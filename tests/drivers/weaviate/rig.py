@@ -18,11 +18,16 @@ from dragoman_api import (
 )
 from dragoman_api.connections import AuthScheme, Secrets
 from dragoman_weaviate.driver import Driver
+from dragoman_weaviate.writing.apply import Sender
 from fakes.weaviate import FakeWeaviate
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
     from contextlib import AbstractAsyncContextManager
+
+    from dragoman_api import Outcome, Plan
+    from dragoman_api.kit.exchanges import Exchange
+    from dragoman_weaviate.connect import Features
 
 TYPES = {
     "title": "text",
@@ -197,3 +202,10 @@ class OnServer:
         ordinary(live_server)
         async with on_server(live_server) as rig:
             yield rig
+
+
+def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
+    """Send a plan once, as the driver does unless the server is busy, and return the outcomes."""
+    sender = Sender(plan, features)
+    yield from sender.send()
+    return sender.outcomes

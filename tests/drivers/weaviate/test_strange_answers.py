@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 from drivers.replies import Answers, reply
-from drivers.weaviate.rig import key, profile
+from drivers.weaviate.rig import apply_plan, key, profile
 from drivers.weaviate.views import view
 
 from dragoman_api import (
@@ -34,7 +34,6 @@ from dragoman_weaviate.console import answers
 from dragoman_weaviate.console.parser import parse
 from dragoman_weaviate.exporting.export import ExportReader
 from dragoman_weaviate.grid import pages
-from dragoman_weaviate.writing.apply import apply_plan
 from dragoman_weaviate.writing.plan import plan_changes
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ from dragoman_weaviate.columns.grid_columns import View as WvView
 from dragoman_weaviate.console import answers as wv_answers
 from dragoman_weaviate.exporting import export as wv_exports
 from dragoman_weaviate.grid import pages as wv_paging
-from dragoman_weaviate.writing import apply as wv_outcomes
+from dragoman_weaviate.writing.apply import Sender as WvSender
 from dragoman_worker.values import take_apart
 
 from ..grammar import SECTION, hostile_text, json_of
@@ -364,7 +364,9 @@ def _wv_apply() -> Exchange:
     plan = Plan(
         planned=[PlannedRequest(request=each, changes=[at]) for at, each in enumerate(planned)], changes=changes
     )
-    return wv_outcomes.apply_plan(plan, wv_connect.Features())
+    sending = WvSender(plan, wv_connect.Features())
+    yield from sending.send()
+    return sending.outcomes
 
 
 def _wv_operations() -> dict[str, Callable[[], Exchange]]:

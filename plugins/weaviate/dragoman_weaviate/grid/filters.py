@@ -35,7 +35,7 @@ class FilterBody(msgspec.Struct, frozen=True):
     residual: ResidualFilter | None = None
 
 
-def compile_filter(request: FilterRequest, view: View, *, connection: str = "NAME") -> CompiledFilter:
+def compile_filter(request: FilterRequest, view: View, *, connection: str) -> CompiledFilter:
     """Translate filter rows, or refuse those that cannot run.
 
     Args:

@@ -213,17 +213,6 @@ class Sender:
         return self.known[collection]
 
 
-def apply_plan(plan: Plan, features: Features) -> Exchange[list[Outcome]]:
-    """Send exactly the planned requests, each once, and return the outcome of each change.
-
-    Raises:
-        ConnectionFailedError: The first request was not sent; later failures become outcomes.
-    """
-    sender = Sender(plan, features)
-    yield from sender.send()
-    return sender.outcomes
-
-
 def _holds(row: Body, reply: Reply) -> bool | None:
     """Return whether the stored object is the one that was to be written; None if the answer does not say it."""
     try:

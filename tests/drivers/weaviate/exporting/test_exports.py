@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 
 def export(*rows: Filter, **more: Any) -> ExportReader:
-    compiled = compile_filter(FilterRequest(object="Book", rows=list(rows)), view()) if rows else None
+    compiled = (
+        compile_filter(FilterRequest(object="Book", rows=list(rows)), view(), connection="shop") if rows else None
+    )
     return ExportReader(ExportRequest(object="Book", filter=compiled, **more), view())
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from drivers.replies import Answers, reply
 from drivers.weaviate.importing.test_loads import rejected, session, stored
-from drivers.weaviate.rig import OnFake, OnServer, Rig, key, on_fake
+from drivers.weaviate.rig import OnFake, OnServer, Rig, apply_plan, key, on_fake
 from drivers.weaviate.views import view
 
 from dragoman.imports import LoadReport, load
 from dragoman_api import Insert, Plan, PlanRequest, RowKey
 from dragoman_weaviate.connect import Features
 from dragoman_weaviate.writing import batches
-from dragoman_weaviate.writing.apply import Sender, apply_plan
+from dragoman_weaviate.writing.apply import Sender
 from dragoman_weaviate.writing.plan import plan_changes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from drivers.replies import Answers, reply
-from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, connected, key
+from drivers.weaviate.rig import TYPES, OnFake, OnServer, Rig, apply_plan, connected, key
 from drivers.weaviate.views import view
 
 from dragoman_api import Delete, Insert, OutcomeStatus, Plan, PlanRequest, RowKey, Update
@@ -17,7 +17,6 @@ from dragoman_api.cells import CutJson, Json
 from dragoman_api.changes import Change, Drop
 from dragoman_api.errors import ConnectionFailedError
 from dragoman_weaviate.connect import Features
-from dragoman_weaviate.writing.apply import apply_plan
 from dragoman_weaviate.writing.plan import plan_changes
 
 ROW = key(5)

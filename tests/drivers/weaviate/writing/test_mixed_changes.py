@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 from drivers.replies import Answers, reply
-from drivers.weaviate.rig import OnFake, OnServer, Rig, key
+from drivers.weaviate.rig import OnFake, OnServer, Rig, apply_plan, key
 from drivers.weaviate.views import view
 
 from dragoman_api import Delete, Insert, Note, OutcomeStatus, Plan, PlanRequest, RowKey, Update
 from dragoman_api.cells import CutJson, Json
 from dragoman_api.changes import Change, Drop
 from dragoman_weaviate.connect import Features
-from dragoman_weaviate.writing.apply import apply_plan
 from dragoman_weaviate.writing.plan import plan_changes
 
 ROW = RowKey("Book", key(5), None, {"lastUpdateTimeUnix": 5})

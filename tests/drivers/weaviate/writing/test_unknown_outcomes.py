@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from drivers.replies import Answers, reply
-from drivers.weaviate.rig import Rig, connected, key, ordinary, profile
+from drivers.weaviate.rig import Rig, apply_plan, connected, key, ordinary, profile
 from drivers.weaviate.views import view
 from drivers.weaviate.writing.test_changes import GUARDED, ROW, STORED, plan
 
 from dragoman_api import ConnectionFailedError, Delete, Drop, Insert, QueryError, RowKey, Update
 from dragoman_weaviate import error_answers
 from dragoman_weaviate.connect import Features
-from dragoman_weaviate.writing.apply import apply_plan
 from fakes.proxy import Proxy
 from fakes.weaviate import FakeWeaviate
 
