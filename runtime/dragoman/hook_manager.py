@@ -16,6 +16,7 @@ import pluggy
 from dragoman_api.errors import ConfigurationError, DragomanError, DriverFaultError, Refused, UnsupportedOperationError
 from dragoman_api.events import AutomationFailed, CallRefused
 from dragoman_api.hookspecs import PROJECT, AutomationSpec, DriverSpec
+from dragoman_api.wording import failure
 
 from .near_names import near_names
 
@@ -132,7 +133,8 @@ class Hooks:
             except Refused as veto:
                 vetoes[number] = veto
             except Exception as error:  # noqa: BLE001 - trusted, but a guard that fails has not agreed
-                reason = "did not decide in time" if isinstance(error, TimeoutError) else f"failed with {error!r}"
+                late = isinstance(error, TimeoutError)
+                reason = "did not decide in time" if late else f"failed with {failure(error)}"
                 self._emit(AutomationFailed(automation=name, hook=call.hook, reason=reason))
                 vetoes[number] = Refused(f"{name} {reason}", hint="correct the automation, or omit it")
 
@@ -174,9 +176,8 @@ class Hooks:
                 await on_event(event)
         except Exception as error:  # noqa: BLE001 - an observer must not stop what it observes
             if not isinstance(event, AutomationFailed):  # else a failing observer reports itself endlessly
-                reason = (
-                    f"did not finish within {OBSERVE_SECONDS:g} s" if isinstance(error, TimeoutError) else repr(error)
-                )
+                late = isinstance(error, TimeoutError)
+                reason = f"did not finish within {OBSERVE_SECONDS:g} s" if late else failure(error)
                 self._emit(AutomationFailed(automation=name, hook="on_event", reason=reason))
 
     def _fire(self, hook: str, *values: object) -> Any:
@@ -205,7 +206,7 @@ class Hooks:
 
             raise DeadlineExceededError(f"{hook} took longer than {deadline:g} s") from error
         except Exception as error:
-            raise DriverFaultError(f"{hook} failed inside the driver: {error!r}") from error
+            raise DriverFaultError(f"{hook} failed inside the driver: {failure(error)}") from error
 
     async def stream(self, hook: str, /, *values: object) -> AsyncGenerator[Any, None]:
         """Iterate over a streaming hook of the driver, and always close it.
@@ -222,7 +223,7 @@ class Hooks:
             except (DragomanError, GeneratorExit):
                 raise
             except Exception as error:
-                raise DriverFaultError(f"{hook} failed inside the driver: {error!r}") from error
+                raise DriverFaultError(f"{hook} failed inside the driver: {failure(error)}") from error
 
 
 def _name_of(automation: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 
 from dragoman_api.errors import DragomanError, DriverFaultError
+from dragoman_api.wording import failure
 
 _LACKS = {
     "temporary directory": "a driver cannot write files: keep the data in memory (io.BytesIO)",
@@ -28,7 +29,7 @@ def describe(error: BaseException, what: str) -> DragomanError:
     if isinstance(error, DragomanError):
         return error
     traceback.print_exception(error)  # into the log, whose last lines the host shows
-    reason = f"{type(error).__name__}: {error}"[:_FAULT_TEXT]
+    reason = failure(error)[:_FAULT_TEXT]
     lacks = [hint for words, hint in _LACKS.items() if words in reason]
     if isinstance(error, PermissionError):
         lacks.append("in the sandbox a driver may only read its own files and reach its server")

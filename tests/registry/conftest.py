@@ -33,11 +33,11 @@ def shared_path() -> Iterator[Path]:
 
 @pytest.fixture
 def golden() -> Callable[[str, list[str]], None]:
-    """A comparison of lines with a file beside this one; `WRITE_GOLDEN=1` writes the file anew."""
+    """A comparison of lines with a file beside this one; `DRAGOMAN_GOLDEN=write` writes the file anew."""
 
     def compare(name: str, lines: list[str]) -> None:
         file = Path(__file__).with_name(name)
-        if os.environ.get("WRITE_GOLDEN"):
+        if os.environ.get("DRAGOMAN_GOLDEN") == "write":
             file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         assert lines == file.read_text(encoding="utf-8").splitlines()
 

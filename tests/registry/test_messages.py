@@ -1,7 +1,7 @@
 """The words of errors and faults, one line each in `messages.txt`; the other tests compare codes and values.
 
-`WRITE_GOLDEN=1` writes the file anew. The words about wheels stand in docs/reference/hostile-wheels.md, those about
-manifests in `manifest_messages.txt`.
+`DRAGOMAN_GOLDEN=write` writes the file anew. The words about wheels stand in docs/reference/hostile-wheels.md, those
+about manifests in `manifest_messages.txt`.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ async def test_of_guards_that_disagree_each_veto_counts_and_each_is_told():
     made, events = hooks(Late(), Agrees(), Broken(), Guard())
     with pytest.raises(Refused) as caught:
         await made.ask(CALL)
-    told = "Late: not on Fridays; Broken failed with ValueError('oops'); Guard: fetch_page on prod; nothing was sent"
+    told = "Late: not on Fridays; Broken failed with ValueError: oops; Guard: fetch_page on prod; nothing was sent"
     assert caught.value.message == told
     assert (caught.value.code, caught.value.hint, caught.value.details) == ("friday", "wait", {"day": 5})
     refused = [event.automation for event in events if event.name == "call.refused"]

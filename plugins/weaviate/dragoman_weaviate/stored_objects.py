@@ -12,6 +12,7 @@ from msgspec import Raw
 from dragoman_api import RowKey
 from dragoman_api.errors import ObjectNotFoundError, QueryError
 from dragoman_api.json_text import encode
+from dragoman_api.wording import failure
 
 from . import error_answers, graphql
 from .columns.field_types import Family, Field, family_of
@@ -163,7 +164,7 @@ def from_graphql(found: Iterable[dict[str, Any]], view: View) -> tuple[list[Stor
     try:
         return _from_graphql(found, view)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        reason = f"the answer does not have the requested form: {type(error).__name__}: {error}"
+        reason = f"the answer does not have the requested form: {failure(error)}"
         raise QueryError(
             error_answers.shorten(reason), hint="describe the collection again: it may have changed"
         ) from error

@@ -19,6 +19,7 @@ import anyio.to_thread
 import msgspec
 
 from dragoman_api.errors import DragomanError, InstallError, IntegrityError, WheelRejectedError, from_code
+from dragoman_api.wording import quoted
 from dragoman_registry.files import below, share, try_lock
 from dragoman_registry.index.registry_reader import changed
 from dragoman_registry.validation import Fault, Unreadable, decode
@@ -293,7 +294,8 @@ class _Work:
             ("dependencies", [d.sha256 for d in manifest.dependencies], [d.sha256 for d in release.dependencies]),
         ):
             if mine != theirs:
-                yield Fault("manifest", f"$.{key}: the manifest says {mine!r}, but the index says {theirs!r}.")
+                said = f"the manifest says {quoted(mine) or 'none'}, but the index says {quoted(theirs) or 'none'}"
+                yield Fault("manifest", f"$.{key}: {said}.")
         bound = self._registry.types()
         for kind in manifest.types:  # connections of that type would hand this driver their secrets
             if bound.get(kind.name) != release.project:

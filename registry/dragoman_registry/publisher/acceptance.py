@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import RegistryError
+from dragoman_api.wording import failure
 from dragoman_registry.index.catalog import Release
 from dragoman_registry.isolation import Apart
 from dragoman_registry.trust.roles import ONLINE
@@ -107,7 +108,7 @@ def _judge(
         faults = faults or [*immutable(catalog, found), *edit.claims(found)]
         following, conflicts = (catalog, []) if faults else merged(catalog, found, edit.stamp)
     except Exception as error:  # noqa: BLE001 - one publisher's bytes must not stop the others
-        return {}, catalog, [Fault("unreadable", f"It cannot be checked: {type(error).__name__}: {error}.", role)]
+        return {}, catalog, [Fault("unreadable", f"It cannot be checked: {failure(error)}.", role)]
     return found, following, [*faults, *conflicts]
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dragoman_api.connections import AuthScheme, SslMode
 from dragoman_api.forms import FieldKind, FormField
+from dragoman_api.wording import quoted
 from dragoman_registry.ip_addresses import MAX_HOST, Nearness, canonical, is_literal, is_metadata, nearness
 from dragoman_registry.validation import Fault, load
 
@@ -254,7 +255,7 @@ def _default(entry: FormField) -> Iterator[str]:
     elif entry.name == "skip_tls_verification" and entry.default is True:
         yield "the default must verify TLS certificates; a person may change it"
     elif entry.kind is FieldKind.CHOICE and entry.default not in {choice.value for choice in entry.choices}:
-        yield f"{entry.default!r} is not one of its choices"
+        yield f"{quoted(entry.default)} is not one of its choices"
     wanted = {FieldKind.INTEGER: int, FieldKind.SWITCH: bool}.get(entry.kind, str)
     if type(entry.default) is not wanted:
-        yield f"{entry.default!r} does not fit kind {entry.kind.value!r}"
+        yield f"{quoted(entry.default)} does not fit kind {entry.kind.value!r}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.wording import failure
 
 from .audit import Audit
 from .call_limits import Limits
@@ -67,5 +68,5 @@ def _load(entry: EntryPoint) -> object:
     try:
         return entry.load()
     except Exception as error:  # the module may raise anything
-        text = f"the automation {entry.name} of config.toml cannot be loaded from {entry.value}: {error!r}"
+        text = f"the automation {entry.name} of config.toml cannot be loaded from {entry.value}: {failure(error)}"
         raise ConfigurationError(text, hint="correct it, or remove it from config.toml") from error

@@ -95,8 +95,10 @@ def _translate(error: BaseException) -> DragomanError:
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return DragomanError(f"{where}{error.strerror}", code="system")
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    return DragomanError(f"unexpected {what}", hint="run it again with DRAGOMAN_DEBUG=1 to see where", code="internal")
+    from dragoman_api.wording import failure
+
+    hint = "run it again with DRAGOMAN_DEBUG=1 to see where"
+    return DragomanError(f"unexpected {failure(error)}", hint=hint, code="internal")
 
 
 def _tell(error: DragomanError) -> None:

@@ -65,6 +65,8 @@ def _script_failed(file: Path, error: BaseException) -> ConfigurationError:
 
 def script_fault(file: Path, error: BaseException) -> str:
     """Describe in one line where a person's own script failed."""
+    from dragoman_api.wording import failure
+
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return f"{file}:{error.lineno}: {type(error).__name__}: {error.msg}"
     line, trace = 0, error.__traceback__
@@ -72,4 +74,4 @@ def script_fault(file: Path, error: BaseException) -> str:
         if trace.tb_frame.f_code.co_filename == str(file):
             line = trace.tb_lineno
         trace = trace.tb_next
-    return f"{file}{f':{line}' if line else ''}: {type(error).__name__}: {error}"
+    return f"{file}{f':{line}' if line else ''}: {failure(error)}"

@@ -11,6 +11,7 @@ from dragoman_api import endpoints, http_settings
 from dragoman_api.connections import SslMode
 from dragoman_api.errors import ConfigurationError
 from dragoman_api.forms import FieldKind, FormField
+from dragoman_api.wording import quoted
 from dragoman_registry.ip_addresses import MAX_HOST, canonical
 from dragoman_registry.wheels.manifest import ACTED_ON, LOCAL, PERSONS_OWN
 
@@ -122,7 +123,7 @@ def with_cloud_id(fields: Sequence[FormField], values: Mapping[str, Saved]) -> M
         given = values.get(name)
         spelled = canonical(str(given)) if name == "host" else str(given)
         if given not in (None, "", usual(known[name])) and spelled != str(meant[name]):
-            raise ValueError(f"means {host}:{port}, but {name} is {_shown(repr(given))}; enter one of them")
+            raise ValueError(f"means {host}:{port}, but {name} is {_shown(quoted(given))}; enter one of them")
     if values.get("ssl_mode") in (None, "", SslMode.DISABLED):
         meant["ssl_mode"] = SslMode.VERIFY_IDENTITY.value  # the service speaks HTTPS only
     return {**values, **{name: value for name, value in meant.items() if name in known}}
@@ -163,17 +164,17 @@ def _coerce(field: FormField, value: FieldValue) -> tuple[FieldValue, str]:
             try:
                 number = int("" if isinstance(value, bool) else value)
             except ValueError:
-                return value, f"{_shown(repr(value))} is not a whole number"
+                return value, f"{_shown(quoted(value))} is not a whole number"
             in_range = field.name != "port" or 1 <= number <= 65535
             return number, "" if in_range else f"{_shown(str(number))} is not a TCP port"
         case FieldKind.SWITCH:
             text = str(value).lower()
             if text in _TRUE or text in _FALSE:
                 return text in _TRUE, ""
-            return value, f"{_shown(repr(value))} is neither true nor false"
+            return value, f"{_shown(quoted(value))} is neither true nor false"
         case FieldKind.CHOICE:
             allowed = [choice.value for choice in field.choices]
-            fault = f"{_shown(repr(value))} is not one of {', '.join(allowed)}"
+            fault = f"{_shown(quoted(value))} is not one of {', '.join(allowed)}"
             return str(value), "" if str(value) in allowed else fault
         case _:
             return str(value), _unusable(field.name, str(value))

@@ -15,6 +15,7 @@ from anyio.to_thread import run_sync
 from dragoman.blocking import connect
 from dragoman.sessions.time_spans import DEFAULT
 from dragoman_api.errors import ConfigurationError, DragomanError, ExportError
+from dragoman_api.wording import failure
 
 from . import workers as tasks
 from .clusters import LOCAL, check_address, client_of
@@ -142,7 +143,7 @@ async def _done(future: Any) -> tasks.TaskEnd:
     except DragomanError:
         raise
     except Exception as error:
-        reason = f"a worker could not run a part: {type(error).__name__}: {error}"
+        reason = f"a worker could not run a part: {failure(error)}"
         hint = "look at the log of the worker; every worker needs the same version of dragoman and enough memory"
         raise ExportError(reason, hint=hint, code="worker-failed") from error
 

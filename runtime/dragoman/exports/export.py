@@ -17,6 +17,7 @@ from dragoman_api import events
 from dragoman_api.columns import Note
 from dragoman_api.errors import DragomanError, ExportError
 from dragoman_api.exports import ExportPart
+from dragoman_api.wording import failure
 
 from .checkpoints import Checkpoint, checkpoint_due
 from .csv_lines import Csv
@@ -115,7 +116,9 @@ class Export:
         try:
             yield
         except BaseException as error:
-            code, reason = (error.code, error.message) if isinstance(error, DragomanError) else ("stopped", repr(error))
+            code, reason = "stopped", failure(error)
+            if isinstance(error, DragomanError):
+                code, reason = error.code, error.message
             self._tell(events.ExportFailed, target=self._target.name, code=code, reason=reason)
             raise
 

@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman.changes.files import write_line
 from dragoman_api.errors import ConfigurationError
+from dragoman_api.wording import quoted
 from dragoman_registry import filelocks, files
 
 from .checkpoints import LoadCheckpoint, checkpoint_path, merged, ranges, read_checkpoint
@@ -108,7 +109,7 @@ class Ledger:
             raise _refused(f"no load of {self._file} was interrupted", "load it without --resume")
         for name, value in self._identity.items():
             if (before := found.identity.get(name)) != value:
-                text = f"the interrupted load of {self._file} had {name} {before!r}, not {value!r}"
+                text = f"the interrupted load of {self._file} had {name} {quoted(before)}, not {quoted(value)}"
                 raise _refused(text, "resume with the arguments of the first run")
         try:
             digest = digest_of(self._file, found.bytes)

@@ -15,6 +15,7 @@ from dragoman.settings import user_name
 from dragoman_api import events
 from dragoman_api.calls import Call
 from dragoman_api.errors import DragomanError, InstallError, Refused, RegistryError
+from dragoman_api.wording import failure
 from dragoman_registry.client.install_decision import Inputs, decide
 from dragoman_registry.names import called
 from dragoman_registry.permission_wording import plain_permissions
@@ -286,7 +287,7 @@ def _told(error: BaseException) -> tuple[str, str]:
     if isinstance(error, DragomanError):
         return error.code, error.message
     if isinstance(error, Exception):
-        return InstallError.code, f"{type(error).__name__}: {error}"
+        return InstallError.code, failure(error)
     return "cancelled", "it was cancelled"
 
 

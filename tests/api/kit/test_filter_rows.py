@@ -43,6 +43,24 @@ def test_a_filter_has_all_its_rows_or_is_refused(rows, bad, match):
     assert all(f"reason {number}" in caught.value.message for number in refused)
 
 
+@pytest.mark.parametrize(
+    ("value", "typed"),
+    [
+        (["last 24h"], " last 24h"),
+        ([1, None, True], " 1,null,true"),
+        (False, " false"),
+        (None, ""),
+        ([], ""),
+        ("a b", " a b"),
+        ("x" * 201, " " + "x" * 200 + "…"),
+    ],
+)
+def test_a_refused_row_is_shown_as_a_person_types_it(value, typed):
+    with pytest.raises(FilterNotSupportedError) as caught:
+        compiled([Filter("a", "in", value)], {0})
+    assert caught.value.message == f"'a in{typed}': reason 0; nothing was sent"
+
+
 def test_a_filter_without_rows_and_an_unknown_match_are_refused():
     for rows, match in (([], "all"), ([Filter("a", "=", 1)], "some")):
         with pytest.raises(FilterNotSupportedError):

@@ -165,3 +165,13 @@ def test_one_value_is_neither_none_nor_several(value):
     assert operands.single(0) == 0
     with pytest.raises(ValueError, match="one value"):
         operands.single(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(True, "true"), (None, "null"), (Decimal("1.5"), "1.5"), (["a", 2], "'a', 2"), ("x\n", "'x\\n'")],
+)
+def test_a_refused_operand_is_shown_as_a_person_types_it(value, shown):
+    with pytest.raises(ValueError, match="is not a day") as caught:
+        operands.day(value)
+    assert str(caught.value).startswith(f"{shown} is not a day")

@@ -139,7 +139,7 @@ WRONG_FIELDS = [
     ({"name": "x", "label": "X", "choices": [ONE]}, "$.form[2].choices"),
     ({"name": "x", "label": "X", "kind": "secret", "default": "hunter2"}, "$.form[2].default", "secret"),
     ({"name": "x", "label": "X", "kind": "integer", "default": "9"}, "$.form[2].default", "'9'", "'integer'"),
-    ({"name": "x", "label": "X", "kind": "integer", "default": True}, "$.form[2].default", "True", "'integer'"),
+    ({"name": "x", "label": "X", "kind": "integer", "default": True}, "$.form[2].default", "true", "'integer'"),
     ({"name": "x", "label": "X", "kind": "choice", "default": "b", "choices": [ONE]}, "$.form[2].default", "'b'"),
     ({"name": "x", "label": "X", "visible_if": {"y": ["a"]}}, "$.form[2].visible_if", "'y'"),
     ({"name": "type", "label": "X"}, "$.form[2].name", "'type'"),

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dragoman_api.columns import MAX_COLUMNS, Note
 from dragoman_api.errors import QueryError
+from dragoman_api.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -45,7 +46,7 @@ def choose(
     found = {name: look(name) for name in names}
     if missing := [name for name, column in found.items() if column is None]:
         raise QueryError(
-            f"'{object}' has no column {', '.join(map(repr, missing))}",
+            f"'{object}' has no column {quoted(missing)}",
             hint="describe the object to see its columns",
             details={"column": missing[0]},
         )

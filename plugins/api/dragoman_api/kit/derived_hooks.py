@@ -24,6 +24,7 @@ from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
 from dragoman_api.grid import CellRequest, CountRequest, Page, PageRequest, RowKey, check_id
 from dragoman_api.hookspecs import hookimpl
 from dragoman_api.json_text import decode, encode
+from dragoman_api.wording import quoted
 
 from . import cursors
 from .column_choice import sortable
@@ -307,9 +308,9 @@ def _chosen(request: PageRequest, columns: Sequence[Column]) -> list[Column]:
     known = {column.name: column for column in columns}
     names = request.columns or [name for name, column in known.items() if column.path]
     if unknown := [name for name in names if name not in known]:
-        raise QueryError(f"'{request.object}' has no column {', '.join(map(repr, unknown))}")
+        raise QueryError(f"'{request.object}' has no column {quoted(unknown)}")
     if hidden := [name for name in names if not known[name].path]:
-        raise QueryError(f"an export of '{request.object}' lacks {', '.join(map(repr, hidden))}, so pages lack it, too")
+        raise QueryError(f"an export of '{request.object}' lacks {quoted(hidden)}, so pages lack it, too")
     return [known[name] for name in names]
 
 

@@ -13,6 +13,7 @@ import anyio
 import msgspec
 
 from dragoman_api.errors import DragomanError, QueryError
+from dragoman_api.wording import failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
@@ -148,5 +149,5 @@ def _read(exchange: Generator[Asked, Answered, Result], answered: Answered) -> A
     try:
         return exchange.send(answered)
     except MISREAD as error:
-        reason = f"the server's answer is not the expected JSON: {type(error).__name__}: {error}"
+        reason = f"the server's answer is not the expected JSON: {failure(error)}"
         raise QueryError(reason, hint="check Host and Port, and that the server's version is supported") from error

@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman_api.errors import FilterNotSupportedError, QueryError
 from dragoman_api.filters import Filter, RawQuery
+from dragoman_api.wording import as_typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_SHOWN = 200
+"""Characters of a value that a message shows."""
 _SENT = "; nothing was sent"
 
 
@@ -90,7 +93,9 @@ def spelled(row: Filter | RawQuery) -> str:
     """Return a filter row as a message shows it."""
     if isinstance(row, RawQuery):
         return "the Raw row"
-    return f"'{row.column} {row.op}{'' if row.value is None else f' {row.value}'}'"
+    value = "" if row.value is None else as_typed(row.value)
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    return f"'{row.column} {row.op}{shown and f' {shown}'}'"
 
 
 def _together(refused: Sequence[FilterNotSupportedError]) -> FilterNotSupportedError:

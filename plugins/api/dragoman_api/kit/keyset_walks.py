@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import msgspec
 
 from dragoman_api.errors import QueryError
+from dragoman_api.wording import quoted
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Sequence
@@ -112,7 +113,7 @@ def beyond(keys: Sequence[tuple[str, bool]], position: Sequence[object]) -> list
         ValueError: A value is missing or null.
     """
     if len(keys) != len(position) or any(value is None for value in position):
-        raise ValueError(f"{len(keys)} sort keys need as many values, none of them null, not {list(position)!r}")
+        raise ValueError(f"{len(keys)} sort keys need as many values, none of them null, not {quoted(list(position))}")
     values = list(zip(keys, position, strict=True))
     return [
         [*((name, "=", value) for (name, _), value in values[:at]), (column, "<" if descending else ">", edge)]

@@ -12,6 +12,8 @@ from decimal import Decimal
 from math import isfinite
 from uuid import UUID
 
+from dragoman_api.wording import quoted
+
 _INTEGER = re.compile(r"[+-]?[0-9]{1,4300}")
 _NUMBER = re.compile(r"[+-]?([0-9]{1,4300}(\.[0-9]{0,4300})?|\.[0-9]{1,4300})([eE][+-]?[0-9]{1,4})?")
 _TIMESTAMP = re.compile(
@@ -231,5 +233,5 @@ def text(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    shown = repr(value[: _SHOWN + 1] if isinstance(value, str) else value)
+    shown = quoted(value[: _SHOWN + 1] if isinstance(value, str) else value)
     return shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"

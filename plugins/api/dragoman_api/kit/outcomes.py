@@ -17,6 +17,7 @@ from dragoman_api.changes import Outcome, OutcomeStatus
 from dragoman_api.columns import Note
 from dragoman_api.errors import ConnectionFailedError, DragomanError
 from dragoman_api.grid import RowId
+from dragoman_api.wording import failure
 
 from .exchanges import MISREAD
 
@@ -154,7 +155,7 @@ class Sending(msgspec.Struct, frozen=True):
             if isinstance(error, ConnectionFailedError) and not self.outcomes.told and not sent:
                 return False
         elif isinstance(error, MISREAD):
-            sent, reason = True, f"the answer cannot be read: {type(error).__name__}: {error}"
+            sent, reason = True, f"the answer cannot be read: {failure(error)}"
         else:
             return False
         status = OutcomeStatus.UNKNOWN if sent else OutcomeStatus.FAILED

@@ -32,6 +32,7 @@ from dragoman_api.kit import cursors
 from dragoman_api.kit.column_choice import unknown_sort
 from dragoman_api.kit.filter_meaning import within
 from dragoman_api.kit.summaries import summarize_cells
+from dragoman_api.wording import as_typed
 
 from .memory_rows import OPERATORS, WHOLE, as_json, cell, column_of, ordered, satisfies, typed
 from .memory_server import MemoryServer
@@ -136,7 +137,7 @@ class MemoryDriver:
         explained = [
             Explanation(row=at, clause=f"any cell contains {row.text!r}", exact=False, approximations=["as a text"])
             if isinstance(row, RawQuery)
-            else Explanation(row=at, clause=f"{row.column} {row.op} {row.value}")
+            else Explanation(row=at, clause=f"{row.column} {row.op} {as_typed(row.value)}")
             for at, row in enumerate(rows)
         ]
         body = msgspec.json.encode(replace(request, rows=rows)).decode()

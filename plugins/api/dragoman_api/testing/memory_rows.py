@@ -14,6 +14,7 @@ from dragoman_api.columns import Operator as Op
 from dragoman_api.errors import FilterNotSupportedError
 from dragoman_api.filters import Filter, RawQuery
 from dragoman_api.kit.filter_meaning import holds
+from dragoman_api.wording import quoted
 
 if TYPE_CHECKING:
     from dragoman_api.cells import Cell
@@ -70,7 +71,7 @@ def _value(row: Filter, value: Any, kind: ColumnKind) -> Any:
         if row.op is Op.REGEX:
             re.compile(typed)
     except (msgspec.MsgspecError, re.error) as error:
-        raise _refusal(row, f"{value!r} does not fit: {error}") from error
+        raise _refusal(row, f"{quoted(value)} does not fit: {error}") from error
     return typed
 
 

@@ -14,6 +14,7 @@ from dragoman_api import Operator as Op
 from dragoman_api.json_text import encode
 from dragoman_api.kit.column_choice import UNKNOWN
 from dragoman_api.kit.filter_rows import compile_rows
+from dragoman_api.wording import as_typed
 from dragoman_elasticsearch.columns.field_types import NEGATED, Family, Field
 
 from .clauses import Clause, clause
@@ -102,7 +103,7 @@ def _hint(row: Filter | RawQuery, view: View, command: str) -> str:
     if isinstance(row, RawQuery):
         return ""
     found = view.find(row.column)
-    said = "" if row.value is None else f" {row.value}"
+    said = "" if row.value is None else f" {as_typed(row.value)}"
     if found is not None and found.family is Family.NESTED:
         leaves = [each for each in view.fields.values() if found.name in each.nested]
         leaf = next((each for each in leaves if row.op in each.support[0]), leaves[0] if leaves else found)

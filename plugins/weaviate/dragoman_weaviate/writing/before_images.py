@@ -16,6 +16,7 @@ from msgspec import UNSET, Raw, UnsetType
 from dragoman_api import Delete, Insert, RowKey
 from dragoman_api.json_text import decode, encode
 from dragoman_api.kit.row_changes import NotSentError
+from dragoman_api.wording import failure
 from dragoman_weaviate import stored_objects
 from dragoman_weaviate.columns.field_types import Family, family_of
 from dragoman_weaviate.http_requests import Exchange, ask, get, object_path
@@ -98,7 +99,7 @@ def guard(view: View, properties: Mapping[str, object], vectors: Sequence[Raw | 
         kept = {name: _form(specs[name], value) for name, value in properties.items() if value is not None}
         known = [] if view.collection.vectorizers else [_floats(each) for each in vectors]
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        reason = f"the row could not be found again to take it back: {type(error).__name__}: {error}"
+        reason = f"the row could not be found again to take it back: {failure(error)}"
         raise NotSentError(reason) from None
     return {SHA: sha256(encode([sorted(kept.items()), known]).encode()).hexdigest()}
 
