@@ -40,6 +40,11 @@ def _host(text: str) -> str:
 
 
 def describe_reach(permissions: tuple[str, ...]) -> str:
-    """Describe what a driver can reach, as one cell of a list."""
+    """Describe what a driver can reach, as one cell of a list.
+
+    >>> describe_reach(("net:connection", "net:sign-in"))
+    "the connection's host and port, and the token endpoint that you agree to"
+    """
     found = [words for words in plain_permissions(permissions) if words.startswith("reaches ")]
-    return ", ".join(words.removeprefix("reaches ") for words in found) or "nothing"
+    *first, last = [words.removeprefix("reaches ") for words in found] or ["nothing"]
+    return ", ".join([*first, f"and {last}"]) if first else last

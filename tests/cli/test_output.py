@@ -6,6 +6,8 @@ import base64
 import csv
 import io
 import json
+import os
+import pty
 import re
 import sys
 from contextlib import ExitStack
@@ -244,6 +246,23 @@ def test_exports_side_by_side_are_each_told_by_their_own_name(capsys):
     progress.show(events.ExportFailed(connection="shop", object="orders", target="orders", code="x", reason="gone"))
     progress.close()
     assert capsys.readouterr().err == "  books  8/8  8 rows/s  done\n  orders  failed\n"
+
+
+@pytest.mark.parametrize("piped", [True, False])
+def test_no_bar_moves_where_the_reader_of_a_pipe_writes(monkeypatch, piped):
+    reader, writer = os.pipe() if piped else pty.openpty()
+    shown = io.StringIO()
+    shown.isatty = lambda: True
+    monkeypatch.setenv("TERM", "xterm")
+    with os.fdopen(writer, "w") as out, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", out)
+        patch.setattr(sys, "stderr", shown)
+        progress = Progress()
+        progress.show(events.ExportStarted(connection="shop", object="books", target="-"))
+        progress.show(events.ExportFailed(connection="shop", object="books", target="-", code="x", reason="gone"))
+    os.close(reader)
+    assert ("━" in shown.getvalue()) is not piped
+    assert "books  failed" in shown.getvalue()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit for the size of a file")

@@ -36,7 +36,7 @@ def test_P2_P5_E7_the_chooser_offers_the_download_asks_for_visible_fields_and_en
     screen.type(number)
     before = screen.answer("[Y/n] ", "y")
     assert "Download Demo Driver 1.1.0 (" in before
-    assert "It can reach the connection's host and port, nothing else." in before
+    assert "It can reach the connection's host and port; nothing else." in before
     before = screen.answer("Host [localhost]: ", "")
     assert "installed demo 1.1.0 (" in before
     screen.answer("Port [7700]: ", "no number")

@@ -12,6 +12,7 @@ import re
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import anyio
 import pytest
@@ -21,6 +22,9 @@ from stranger import stranger
 from terminal import Terminal
 
 pytestmark = pytest.mark.timeout(60)
+
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 
 
 @pytest.fixture
@@ -40,7 +44,7 @@ def test_browse_lists_the_drivers_before_anything_is_installed(shell):
     out = shell("dragoman plugins browse").out
     assert out.splitlines()[0].split() == ["ID", "LABEL", "TYPE", "VERSION", "STATE", "REACHES"]
     for name, label in (("elasticsearch", "Elasticsearch Driver"), ("weaviate", "Weaviate Driver")):
-        reach = "the connection's host and port, the token endpoint that you agree to"
+        reach = "the connection's host and port, and the token endpoint that you agree to"
         entry = rf"^{name} +{label} +{name} +1\.0\.0 +available +{reach}$"
         assert re.search(entry, out, re.MULTILINE)
     assert "elasticsearch" not in shell("dragoman plugins list").out
@@ -51,7 +55,9 @@ def test_adding_a_connection_offers_the_download_before_the_form(shell):
     terminal = Terminal(shell, "connections", "add", "shop")
     offered = terminal.answer("Type:", "1") + terminal.seen
     assert "1) elasticsearch (not installed)  2) weaviate (not installed)" in offered
-    assert "Download Elasticsearch Driver 1.0.0" in terminal.answer("[Y/n]", "y")
+    question = terminal.answer("[Y/n]", "y").splitlines()[-1].strip()
+    shown = next(line for line in README.read_text().splitlines() if line.startswith("Download "))
+    assert re.sub(r", \d+ kB", "", question) == re.sub(r", \d+ kB", "", shown.partition(" [Y/n]")[0])
     assert "installed elasticsearch 1.0.0" in terminal.answer("Host", "127.0.0.1")
     terminal.answer("Port", str(shell.port))
     assert "API Key" in terminal.answer("Auth Method:", "3") + terminal.seen
@@ -60,6 +66,12 @@ def test_adding_a_connection_offers_the_download_before_the_form(shell):
     status, text = terminal.end()
     assert status == 0
     assert re.search(r"saved shop · connected: Elasticsearch 8\.19\.21 · sandbox (full|partial)", text)
+
+
+def test_the_refusal_on_the_front_pages_is_the_one_that_is_shown(shop):
+    told = shop("dragoman page shop orders --filter 'items contains A'", code=1)
+    for page in (README, ROOT / "docs/tutorial/first-page.md"):
+        assert (told.out + told.err).strip() in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

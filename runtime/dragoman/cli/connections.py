@@ -186,7 +186,7 @@ async def _form_of(options: Options, runtime: Runtime, kind: str, *, asks: bool)
                 )
             from .prompts import confirm
 
-            reach = f"It can reach {plain(listing.reaches)}, nothing else."
+            reach = f"It can reach {plain(listing.reaches)}; nothing else."
             if not await confirm(f"Download {label} ({listing.id}, {show_size(listing.size)})? {reach}", default=True):
                 raise Refused(f"{label} was not installed; nothing was saved")
         await runtime.plugins.install(listing.id, version=listing.version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 import threading
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
@@ -299,9 +300,11 @@ class _Shell:
                 sys.stdout.write(f"\nOmit NAME here: {words[0]} …\n")
             return 0
         commands: Callable[[str], click.Command] = app.cli.commands.__getitem__
-        told = {name: commands(name).get_short_help_str(limit=90) for name in (*COMMANDS, *ELSEWHERE)}
+        widest = max(map(len, (*COMMANDS, *ELSEWHERE, *OWN))) + 2
+        room = max(shutil.get_terminal_size().columns - widest, 40)
+        told = {name: commands(name).get_short_help_str(limit=room) for name in (*COMMANDS, *ELSEWHERE)}
         for name, about in (told | OWN).items():
-            sys.stdout.write(f"{name:<12}{about}\n")
+            sys.stdout.write(f"{name:<{widest}}{about}\n")
         return 0
 
 

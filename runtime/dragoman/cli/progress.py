@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 import time
 from typing import TYPE_CHECKING, Any
@@ -89,7 +91,7 @@ class Progress:
 
     def _begin(self, key: tuple[str, ...], what: str, *, resumed: int | None = None) -> None:
         task = self._tasks[key] = _Task(what, time.monotonic(), resumed or 0)
-        if not sys.stderr.isatty():
+        if not sys.stderr.isatty() or _piped():
             return
         if self._bar is None:
             from rich.console import Console
@@ -122,3 +124,11 @@ class Progress:
         else:
             sys.stderr.write(f"  {line}\n")
             sys.stderr.flush()
+
+
+def _piped() -> bool:
+    """Return whether stdout is a pipe: its reader may write to this terminal, into the moving bar."""
+    try:
+        return stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):  # it is closed, or has no descriptor
+        return False
