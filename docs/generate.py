@@ -313,12 +313,22 @@ def parser_row(target: Any) -> Iterator[str]:
 
 
 def rules() -> Iterator[str]:
-    """Write the rules of conformance, each with the files of the tests that hold it."""
-    held = holding()
+    """Write the rules of conformance, each with the files of the tests that hold it and a mark if dragoman deviates."""
+    held, apart = holding(), deviating()
     for title, texts in tomllib.loads((REFERENCE / "rules.toml").read_text(encoding="utf-8")).items():
         yield from ("", f"## {title}", "")
-        rows = ((name, text, ", ".join(map(linked, held.get(name, ())))) for name, text in texts.items())
+        marked = {
+            name: f"{text} ([deviation](deviations.md))" if name in apart else text for name, text in texts.items()
+        }
+        rows = ((name, text, ", ".join(map(linked, held.get(name, ())))) for name, text in marked.items())
         yield from table(("", "rule", "held by"), rows)
+
+
+def deviating() -> set[str]:
+    """Find the rules that have a row on the page of deviations."""
+    rows = (REFERENCE / "deviations.md").read_text(encoding="utf-8").splitlines()
+    first = (re.match(r"\| ([EPW]\d[^|]*) \|", row) for row in rows)
+    return {rule for found in first if found for rule in rules_named(found[1])}
 
 
 def holding() -> dict[str, list[Path]]:
