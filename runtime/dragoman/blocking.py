@@ -302,7 +302,7 @@ class BlockingSession:
 
     @property
     def curl(self) -> CurlCommands:
-        """Requests of this connection as commands of curl: ``session.curl.command(request)``."""
+        """Requests of this connection as curl commands: ``session.curl.command(request)``."""
         return self._session.curl
 
     @property

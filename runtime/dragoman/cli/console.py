@@ -66,7 +66,7 @@ class _Ended(NamedTuple):
 @click.option("--bodies", is_flag=True, help="With -f, show the whole answers, too.")
 @click.option("--var", "pairs", multiple=True, metavar="NAME=VALUE", help="The value of ${NAME}. Repeatable.")
 @click.option("--stop-on-error", is_flag=True, help="Stop after the first failure.")
-@click.option("--table", is_flag=True, help="Show aggregations as tables, too, and fail if an answer is none.")
+@click.option("--table", is_flag=True, help="Show aggregations as tables, too, and fail if an answer has none.")
 @AS_CURL
 @formatted
 @viewed

@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 @click.argument("to", metavar="TARGET-OBJECT")
 @filtered
 @click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
-              help="What to do with a row whose id exists: reject it, leave the stored row, replace that.")  # fmt: skip
+              help="A row whose id exists: reject it, keep the stored row, or replace that row.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
 @click.option("--tenant", metavar="NAME", help="The tenant whose rows are copied.")
 @click.option("--to-tenant", metavar="NAME", help="The tenant that receives them; by default the same.")
 @click.option("--create", is_flag=True, help="Make the target object as the source is, if it does not exist.")
 @click.pass_obj
 def copy(options: Options, /, **arguments: Any) -> Coroutine[Any, Any, int | None]:
-    """Copy the rows of OBJECT to an object, with their ids and vectors; it exists unless `--create` is given.
+    """Copy rows, with their ids and vectors, to TARGET-OBJECT, which must exist unless --create is given.
 
     Both connections have the same type. Rows that are not written go to TARGET-OBJECT.rejected.ndjson. After an
     interruption, the same command with --on-conflict skip copies the rest.

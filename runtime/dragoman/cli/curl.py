@@ -1,4 +1,4 @@
-"""The option `--as-curl`: what a command would send, as commands of curl; nothing is sent."""
+"""The option `--as-curl`: what a command would send, as curl commands; nothing is sent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .options import Options
 
 AS_CURL = click.option(
-    "--as-curl", is_flag=True, help="Print the requests as commands of curl, with secrets as variables; send none."
+    "--as-curl", is_flag=True, help="Print the requests as curl commands, with secrets as variables; send none."
 )
 
 

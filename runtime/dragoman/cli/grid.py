@@ -209,7 +209,7 @@ async def count(
 async def cell(
     options: Options, session: Session, *, object: str, id: str, column: str, routing: str | None, revision: str
 ) -> None:
-    """Show the whole value of one cell, of any length; nothing if the row does not hold the field."""
+    """Show the whole value of one cell, however long; nothing if the row lacks the field."""
     from dragoman.row_ids import read_id
     from dragoman_api.grid import RowKey
 

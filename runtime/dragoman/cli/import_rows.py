@@ -59,7 +59,7 @@ def _renamed(_context: click.Context, _parameter: click.Parameter, values: tuple
 @click.option("--format", type=click.Choice(FORMATS), help="By default chosen by the file's ending, else documents.")
 @click.option("--id", "id_", metavar="COLUMN", help="The column whose value becomes the row's id.")
 @click.option("--on-conflict", default="fail", type=click.Choice(["fail", "skip", "overwrite"]),
-              help="What to do with a row whose id exists: reject it, leave the stored row, replace that.")  # fmt: skip
+              help="A row whose id exists: reject it, keep the stored row, or replace that row.")  # fmt: skip
 @click.option("--map", "renamed", multiple=True, metavar="OLD=NEW", callback=_renamed,
               help="Rename a column of the file; OLD= leaves it out. Repeatable.")  # fmt: skip
 @click.option("--batch", type=click.IntRange(1, 5_000), default=2_000, help="Maximum number of rows of a batch.")
@@ -75,7 +75,7 @@ async def import_(
     on_conflict: str, renamed: dict[str, str], batch: int, tenant: str | None, undo: str | None, resume: bool,
     create: bool, dry_run: bool,
 ) -> int | None:  # fmt: skip
-    """Load the rows of a file into an object, which exists unless `--create` is given.
+    """Load the rows of a file into an object, which must exist unless --create is given.
 
     FILE is what an export writes: NDJSON, JSON, CSV, TSV, Parquet, rows or bulk lines, perhaps packed with gzip,
     bzip2 or zstd. Rows that are not written go to FILE.rejected.ndjson, each with its reason.

@@ -39,18 +39,20 @@ VERTICAL = click.option(
     default=None,
     expose_value=False,
     callback=lambda *given: _set("vertical", *given),
-    help="A table has a line for each column of a row; by default on a narrow terminal.",
+    help="Print a line for each column of a row; the default on a narrow terminal.",
 )
 WIDE = click.option(
     "--wide",
     is_flag=True,
     expose_value=False,
     callback=lambda *given: _set("wide", *given),
-    help="A table cuts nothing to fit the terminal.",
+    help="Cut no value to fit a table into the terminal.",
 )
 TENANT = click.option("--tenant", metavar="NAME", help="The tenant, if the object has tenants.")
 NOW = click.option("--now", metavar="TIME", help="Relative times count from this instant: `now` of an earlier page.")
-REVISION = click.option("--revision", default="", help="As the rows were then: `revision` of an earlier page.")
+REVISION = click.option(
+    "--revision", default="", help="Read the rows as they were then: `revision` of an earlier page."
+)
 
 
 def _set(name: str, context: click.Context, _parameter: click.Parameter, value: bool | None) -> None:

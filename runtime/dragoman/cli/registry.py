@@ -149,7 +149,7 @@ def _rows(releases: list[Release], there: Mapping[str, str]) -> list[list[str]]:
 @KEYS
 @click.pass_obj
 def accept(options: Options, folder: Path, keys: Path | None) -> int | None:
-    """Check and offer what publishers have newly signed; a refused one does not stop the others (exit code 4)."""
+    """Check and offer what publishers have newly signed; a refused release does not stop the others (exit code 4)."""
     from dragoman_registry.publisher import acceptance, publish
     from dragoman_registry.publisher.inbox import Inbox
 

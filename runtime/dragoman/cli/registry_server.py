@@ -35,7 +35,7 @@ SHORTEST = 16
 @click.option(
     "--name", "names", multiple=True, metavar="HOST", help="A host name that clients use, for example behind a proxy."
 )
-@click.option("--upload", is_flag=True, help="Accept uploads of twine and uv into an inbox beside the folder.")
+@click.option("--upload", is_flag=True, help="Accept uploads from twine and uv into an inbox beside the folder.")
 @click.option(
     "--token",
     "tokens",

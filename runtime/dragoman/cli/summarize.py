@@ -37,7 +37,7 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 @click.option(
     "--values", default=10, show_default=True, type=int, help="Number of the most frequent values, at most 100."
 )
-@click.option("--buckets", default=10, show_default=True, type=int, help="Number of buckets at most, to 50.")
+@click.option("--buckets", default=10, show_default=True, type=int, help="Maximum number of buckets, at most 50.")
 @TENANT
 @REVISION
 @timed
@@ -49,7 +49,7 @@ async def summarize(
     match: str, values: int, buckets: int, tenant: str | None, revision: str, span: Span,
     now: str | None,
 ) -> None:  # fmt: skip
-    """Summarize a column: frequent values, rows without a value, extremes, and how numbers and dates spread."""
+    """Summarize a column: frequent values, rows without a value, extremes, and how numbers and dates are spread."""
     from .filters import parse_rows
 
     rows = parse_rows(filters, raw)

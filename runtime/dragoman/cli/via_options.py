@@ -18,10 +18,12 @@ VIA = ("proxy", "proxy_user", "proxy_password", "ssh", "ssh_identity")
 def via_options(command: Callable[..., object]) -> Callable[..., object]:
     """Add the options to a command."""
     for option in (
-        click.option("--ssh-identity", metavar="PATH", help="The file of the private key for it."),
-        click.option("--ssh", metavar="HOST", help="Reach the host through SSH to this one: [USER@]HOST[:PORT]."),
-        click.option("--proxy-password", metavar="REFERENCE", help="That user's password, such as env:NAME."),
-        click.option("--proxy-user", metavar="NAME", help="The user that the proxy wants."),
+        click.option("--ssh-identity", metavar="PATH", help="The private key file for it."),
+        click.option("--ssh", metavar="HOST", help="Reach the host through SSH to this machine: [USER@]HOST[:PORT]."),
+        click.option(
+            "--proxy-password", metavar="REFERENCE", help="A reference to that user's password, such as env:NAME."
+        ),
+        click.option("--proxy-user", metavar="NAME", help="The user name for the proxy."),
         click.option("--proxy", metavar="URL", help="Reach the host through this HTTP proxy: http://HOST:PORT."),
     ):
         command = option(command)

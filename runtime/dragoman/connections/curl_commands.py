@@ -1,4 +1,4 @@
-"""Requests of a connection as commands of curl: secrets are shell variables, TLS is as the SSL mode says."""
+"""Requests of a connection as curl commands: secrets are shell variables, TLS is as the SSL mode says."""
 
 from __future__ import annotations
 

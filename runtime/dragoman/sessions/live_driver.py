@@ -67,7 +67,7 @@ class LiveDriver:
         server: What answered.
         incarnation: Counts the processes; a new process knows nothing of the earlier ones.
         unattended: No person can be asked.
-        curl: Requests of the connection as commands of curl.
+        curl: Requests of the connection as curl commands.
     """
 
     def __init__(

@@ -113,7 +113,7 @@ class Session(SplitSession, TableSession):
 
     @property
     def curl(self) -> CurlCommands:
-        """Requests of this connection as commands of curl: ``session.curl.command(request)``."""
+        """Requests of this connection as curl commands: ``session.curl.command(request)``."""
         return self._driver.curl
 
     def can(self, hook: str) -> bool:
