@@ -84,7 +84,7 @@ function DriverCard({ driver }: { driver: DriverSummary }) {
         <strong>{driver.label}</strong>
         <span class="muted">{driver.id} {driver.version}</span>
         <span>{driver.summary}</span>
-        <span class="muted">{driver.reaches}</span>
+        {driver.reaches && <span class="muted">reaches {driver.reaches}</span>}
       </a>
       <div class="card-badges">
         <Badge tone={stateTone(driver.state)}>{driver.state}</Badge>

@@ -41,7 +41,9 @@ export function WhenOpen({ name, show }: { name: string; show: (open: Opened) =>
         <div class="card">
           <Waiting what={`Opening ${name} …`} />
           <InstallProgress />
-          <Button label="Cancel" onClick={() => opening.value.get(name)?.abort()} />
+          <p>
+            <Button label="Cancel" onClick={() => opening.value.get(name)?.abort()} />
+          </p>
         </div>
       ) : (
         <>
