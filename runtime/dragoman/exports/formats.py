@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import msgspec
 
@@ -101,7 +102,7 @@ def choose(
     if not compress and suffixes and suffixes[-1] in PACKED:
         text = f"an export cannot be compressed as {suffixes[-1]!r} says"
         raise ConfigurationError(text, hint=f"end the file's name in {' or '.join(COMPRESSED)}", code="format-unknown")
-    chosen = format or _by_name(inner)
+    chosen = format or format_of_ending(inner, what="an export")
     chosen = "documents" if chosen == "ndjson" else chosen
     if chosen not in FORMS:
         raise ConfigurationError(f"unknown format {chosen!r}", hint=f"use one of: {', '.join(FORMATS)}")
@@ -128,12 +129,21 @@ def choose(
     return shape
 
 
-def _by_name(suffixes: Sequence[str]) -> str:
+def format_of_ending(suffixes: Sequence[str], *, what: str) -> str:
+    """Return the format that the endings of a file's name say; documents if there is none.
+
+    Args:
+        suffixes: The endings in lower case, without that of a compression.
+        what: The subject of the refusal: ``an export``.
+
+    Raises:
+        ConfigurationError: The last ending names no format.
+    """
     if not suffixes:
         return "documents"
     if (found := ENDINGS.get(suffixes[-1])) is None:
         known = f"{', '.join(ENDINGS)} and {', '.join(COMPRESSED)} after them"
-        text = f"the ending {suffixes[-1]!r} names no format of an export; known are {known}"
+        text = f"the ending {suffixes[-1]!r} names no format of {what}; known are {known}"
         raise ConfigurationError(text, hint="say the format, as --format documents does", code="format-unknown")
     return found
 
@@ -150,21 +160,18 @@ def need(module: str, *, extra: str) -> None:
         raise ConfigurationError(f"this needs the package {module}", hint=f"pip install 'dragoman[{extra}]'")
 
 
-def zstd() -> Callable[[], Compressing]:
-    """Return the zstd compressor class: from the standard library since Python 3.14, else from the backport.
+def zstd() -> Any:
+    """Return the module of zstd: of the standard library since Python 3.14, else the backport.
 
     Raises:
         ConfigurationError: The backport is not installed.
     """
-    try:
-        from backports.zstd import ZstdCompressor
-    except ImportError:
-        try:
-            from compression.zstd import ZstdCompressor  # type: ignore[import-not-found,no-redef,unused-ignore]
-        except ImportError:
-            hint = "pip install 'dragoman[zstd]'"
-            raise ConfigurationError("zstd needs the package backports.zstd", hint=hint) from None
-    return ZstdCompressor
+    from importlib import import_module
+
+    for name in ("backports.zstd", "compression.zstd"):
+        with suppress(ImportError):
+            return import_module(name)
+    raise ConfigurationError("zstd needs the package backports.zstd", hint="pip install 'dragoman[zstd]'")
 
 
 class Compressing(Protocol):
@@ -188,7 +195,12 @@ def _bzip2() -> Callable[[], Compressing]:
     return BZ2Compressor
 
 
-_COMPRESSORS = {"gzip": _gzip, "bzip2": _bzip2, "zstd": zstd}
+def _zstd() -> Callable[[], Compressing]:
+    made: Callable[[], Compressing] = zstd().ZstdCompressor
+    return made
+
+
+_COMPRESSORS = {"gzip": _gzip, "bzip2": _bzip2, "zstd": _zstd}
 
 
 class Compressor:

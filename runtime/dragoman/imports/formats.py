@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from dragoman.exports.formats import COMPRESSED, ENDINGS, PACKED
+from dragoman.exports.formats import COMPRESSED, PACKED, format_of_ending
 from dragoman_api.errors import ConfigurationError
 from dragoman_registry import files
 
@@ -46,7 +46,7 @@ def choose(path: Path | None, *, format: str | None) -> tuple[str, str | None]: 
         hint = f"unpack it first, or pack it again as one of {', '.join(COMPRESSED)}"
         text = f"{path} is packed in a way that an import does not read: {suffixes[-1]}"
         raise ConfigurationError(text, hint=hint, code="format-unknown")
-    found = format or (path and _of_manifest(path)) or _of_ending(path, inner)
+    found = format or (path and _of_manifest(path)) or format_of_ending(inner, what="an import")
     found = "documents" if found == "ndjson" else found
     if found == "parquet" and (outer or path is None):
         text = "a Parquet file has internal compression and cannot be streamed"
@@ -62,13 +62,3 @@ def _of_manifest(path: Path) -> str | None:
         return told.format if told.bytes == path.stat().st_size and told.format in FORMATS else None
     except (OSError, ValueError):
         return None
-
-
-def _of_ending(path: Path | None, suffixes: list[str]) -> str:
-    if path is None or not suffixes:
-        return "documents"
-    if (found := ENDINGS.get(suffixes[-1])) is None:
-        known = f"{', '.join(ENDINGS)} and {', '.join(COMPRESSED)} after them"
-        text = f"the ending {suffixes[-1]!r} names no format of an import; known are {known}"
-        raise ConfigurationError(text, hint="say the format, as --format documents does", code="format-unknown")
-    return found

@@ -7,10 +7,10 @@ import io
 import zlib
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast
 
+from dragoman.exports.formats import zstd
 from dragoman_api.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 BLOCK = 1 << 18
@@ -132,19 +132,7 @@ def _unpacked(compression: str | None, raw: _Hashed) -> _Readable:
         from bz2 import BZ2File
 
         return BZ2File(cast("BinaryIO", buffered))
-    return _zstd_file()(buffered)
-
-
-def _zstd_file() -> Callable[[object], _Readable]:
-    try:
-        from backports.zstd import ZstdFile
-    except ImportError:
-        try:
-            from compression.zstd import ZstdFile  # type: ignore[import-not-found,no-redef,unused-ignore]
-        except ImportError:
-            hint = "pip install 'dragoman[zstd]'"
-            raise ConfigurationError("zstd needs the package backports.zstd", hint=hint) from None
-    return cast("Callable[[object], _Readable]", ZstdFile)
+    return cast("_Readable", zstd().ZstdFile(buffered))
 
 
 def digest_of(path: Path, size: int | None = None) -> str:
