@@ -37,7 +37,11 @@ _CLOCK = re.compile(r"(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?", re.ASCII)
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d{1,4})?", re.ASCII)
 _INSTANT = pa.timestamp("ns", tz="UTC")
 _DECIMAL = pa.decimal128(38, 18)
-_NULL = Raw(b"null")
+_NULL_TEXT = b"null"
+_NULL = Raw(_NULL_TEXT)
+_BLANKS = b" \t\r\n"
+_SAFE, _LEAST, _MOST = 15, 2.3e-308, 1.7e308
+"""A float holds all digits of a number of at most so many characters and between these: others are compared."""
 
 
 class ArrowKind(NamedTuple):
@@ -45,22 +49,23 @@ class ArrowKind(NamedTuple):
 
     Attributes:
         type: The Arrow type.
-        decoded: What the decoder makes of a value where a float can hold every number of the block.
-        exact: The same where it may not: floats stay JSON text.
+        decoded: What the decoder makes of a value. A number that a float may round stays JSON text.
         build: Makes an array of mended values, or of decoded ones that need no mending; None is null. Raises
             ValueError, TypeError, ArithmeticError or a pyarrow error.
         mend: Returns a decoded value as `build` takes it. Raises ValueError, TypeError or ArithmeticError.
         begins: The bytes that JSON texts of such values begin with; others need no decoder to be refused.
-        floats: There are floats in it: an exact value has to be mended.
     """
 
     type: pa.DataType
     decoded: Any
-    exact: Any
     build: Callable[[Sequence[Any]], pa.Array]
     mend: Callable[[Any], Any]
     begins: bytes
-    floats: bool = False
+
+
+_items = msgspec.json.Decoder(list[Raw]).decode
+_POOL = pa.system_memory_pool()
+"""Arrow's own pool asks for huge pages, which cost a table's memory several times as much when it is first used."""
 
 
 def optional(type_: Any) -> Any:
@@ -68,12 +73,28 @@ def optional(type_: Any) -> Any:
     return type_ if type_ is Raw else type_ | None
 
 
+def texts_of(values: Sequence[Raw | None]) -> list[bytes | None]:
+    """Return JSON texts as bytes, null as None."""
+    try:
+        texts = b"\n".join(values).split(b"\n")  # type: ignore[arg-type]
+    except TypeError:  # some are None
+        texts = []
+    if len(texts) != len(values):
+        texts = [_NULL_TEXT if value is None else bytes(value) for value in values]
+    return [None if text == _NULL_TEXT else text for text in texts] if _NULL_TEXT in texts else [*texts]
+
+
 def _unchanged(value: Any) -> Any:
     return value
 
 
+def array_of(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """Make an array of Python values; None is null."""
+    return pa.array(values, type_, memory_pool=_POOL)
+
+
 def _built(type_: pa.DataType) -> Callable[[Sequence[Any]], pa.Array]:
-    return lambda values: pa.array(values, type_)
+    return lambda values: array_of(values, type_)
 
 
 def _between(low: int, high: int) -> Callable[[int], int]:
@@ -109,6 +130,28 @@ def exact_float(value: Raw | float | None) -> float | None:
     return number
 
 
+def _float(value: Raw | None) -> Raw | None:
+    return None if exact_float(value) is None else value
+
+
+def _floats(values: Sequence[Raw | None]) -> pa.Array:
+    return _exact(array_of(texts_of(values), pa.string()))
+
+
+def _exact(texts: pa.Array) -> pa.Array:
+    """Return JSON numbers as floats; raise as `exact_float` if one does not give its digits back."""
+    numbers = pc.cast(texts, pa.float64(), memory_pool=_POOL)
+    sizes = pc.abs(numbers)
+    beyond = pc.or_(pc.less(sizes, _LEAST), pc.greater(sizes, _MOST))
+    doubtful = pc.or_(pc.greater(pc.binary_length(texts), _SAFE), beyond)
+    if pc.any(doubtful).as_py():
+        found = pc.filter(texts, doubtful)
+        spelled = pc.cast(pc.filter(numbers, doubtful), pa.string())
+        for text in pc.unique(pc.filter(found, pc.not_equal(found, spelled))).to_pylist():
+            exact_float(Raw(text.encode()))
+    return numbers
+
+
 def _decimal(value: Raw | Decimal | None) -> Decimal | None:
     if value is None or isinstance(value, Decimal):
         return value
@@ -124,7 +167,7 @@ def _decimal(value: Raw | Decimal | None) -> Decimal | None:
 
 
 def _decimals(values: Sequence[Any]) -> pa.Array:
-    return pa.array([_decimal(value) for value in values], _DECIMAL)
+    return array_of([_decimal(value) for value in values], _DECIMAL)
 
 
 # texts ----------------------------------------------------------------------------------------------------------------
@@ -142,7 +185,7 @@ def _instant(value: str) -> str:
 
 
 def _instants(values: Sequence[Any]) -> pa.Array:
-    return pc.cast(pa.array(values, pa.string()), _INSTANT)
+    return pc.cast(array_of(values, pa.string()), _INSTANT, memory_pool=_POOL)
 
 
 def _day(value: str) -> str:
@@ -153,7 +196,7 @@ def _day(value: str) -> str:
 
 
 def _days(values: Sequence[Any]) -> pa.Array:
-    return pa.array([None if value is None else date.fromisoformat(_day(value)) for value in values], pa.date32())
+    return array_of([None if value is None else date.fromisoformat(_day(value)) for value in values], pa.date32())
 
 
 def _nanoseconds(value: str) -> int:
@@ -173,7 +216,7 @@ def _clock(value: str) -> str:
 
 
 def _clocks(values: Sequence[Any]) -> pa.Array:
-    return pa.array([None if value is None else _nanoseconds(value) for value in values], pa.time64("ns"))
+    return array_of([None if value is None else _nanoseconds(value) for value in values], pa.time64("ns"))
 
 
 def _octets(value: str) -> bytes:
@@ -190,29 +233,24 @@ def _base64(value: str) -> str:
 
 
 def _binaries(values: Sequence[Any]) -> pa.Array:
-    return pa.array([None if value is None else _octets(value) for value in values], pa.binary())
+    return array_of([None if value is None else _octets(value) for value in values], pa.binary())
 
 
-def _json(value: Raw | None) -> str | None:
-    text = None if value is None or value == _NULL else bytes(value).decode()
-    return None if text == "null" else text
+def _jsons(values: Sequence[Raw | None]) -> pa.Array:
+    return array_of(texts_of(values), pa.string())
 
 
-def _jsons(values: Sequence[Any]) -> pa.Array:
-    return pa.array([_json(value) for value in values], pa.string())
-
-
-TEXT = ArrowKind(pa.string(), str, str, _built(pa.string()), _unchanged, _TEXT)
-INTEGER = ArrowKind(pa.int64(), int, int, _built(pa.int64()), _between(-(1 << 63), (1 << 63) - 1), _DIGIT)
-UNSIGNED = ArrowKind(pa.uint64(), int, int, _built(pa.uint64()), _between(0, (1 << 64) - 1), _DIGIT)
-FLOAT = ArrowKind(pa.float64(), float, Raw, _built(pa.float64()), exact_float, _DIGIT, floats=True)
-BOOLEAN = ArrowKind(pa.bool_(), bool, bool, _built(pa.bool_()), _unchanged, b"tfn")
-DECIMAL = ArrowKind(_DECIMAL, Raw, Raw, _decimals, _decimal, _TEXT + _DIGIT)
-INSTANT = ArrowKind(_INSTANT, str, str, _instants, _instant, _TEXT)
-DAY = ArrowKind(pa.date32(), str, str, _days, _day, _TEXT)
-CLOCK = ArrowKind(pa.time64("ns"), str, str, _clocks, _clock, _TEXT)
-BINARY = ArrowKind(pa.binary(), str, str, _binaries, _base64, _TEXT)
-JSON = ArrowKind(pa.string(), Raw, Raw, _jsons, _unchanged, ANY)
+TEXT = ArrowKind(pa.string(), str, _built(pa.string()), _unchanged, _TEXT)
+INTEGER = ArrowKind(pa.int64(), int, _built(pa.int64()), _between(-(1 << 63), (1 << 63) - 1), _DIGIT)
+UNSIGNED = ArrowKind(pa.uint64(), int, _built(pa.uint64()), _between(0, (1 << 64) - 1), _DIGIT)
+FLOAT = ArrowKind(pa.float64(), Raw, _floats, _float, _DIGIT)
+BOOLEAN = ArrowKind(pa.bool_(), bool, _built(pa.bool_()), _unchanged, b"tfn")
+DECIMAL = ArrowKind(_DECIMAL, Raw, _decimals, _decimal, _TEXT + _DIGIT)
+INSTANT = ArrowKind(_INSTANT, str, _instants, _instant, _TEXT)
+DAY = ArrowKind(pa.date32(), str, _days, _day, _TEXT)
+CLOCK = ArrowKind(pa.time64("ns"), str, _clocks, _clock, _TEXT)
+BINARY = ArrowKind(pa.binary(), str, _binaries, _base64, _TEXT)
+JSON = ArrowKind(pa.string(), Raw, _jsons, _unchanged, ANY)
 
 
 # values of several parts ----------------------------------------------------------------------------------------------
@@ -230,12 +268,12 @@ def list_of(item: ArrowKind) -> ArrowKind:
             if value is not None:
                 flat += value
         starts.append(len(flat))
-        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), item.build(flat)).cast(type_)
+        return pa.ListArray.from_arrays(array_of(starts, pa.int32()), item.build(flat)).cast(type_)
 
     def mend(value: Sequence[Any]) -> list[Any]:
         return [None if each is None else item.mend(each) for each in value]
 
-    return ArrowKind(type_, list[optional(item.decoded)], list[optional(item.exact)], build, mend, b"[n", item.floats)  # type: ignore[misc]
+    return ArrowKind(type_, list[optional(item.decoded)], build, mend, b"[n")  # type: ignore[misc]
 
 
 class Member(NamedTuple):
@@ -252,19 +290,21 @@ def struct_of(members: Sequence[Member]) -> ArrowKind:
     names = [f"m{at}" for at in range(len(members))]
     spelled = {name: each.name for name, each in zip(names, members, strict=True)}
 
-    def decoded(*, exact: bool) -> Any:
-        fields: list[Any] = []
-        for name, each in zip(names, members, strict=True):
-            inner = each.kind.exact if exact else each.kind.decoded
-            fields.append((name, inner) if each.required else (name, optional(inner), None))
-        return msgspec.defstruct("Members", fields, rename=spelled, kw_only=True, forbid_unknown_fields=True, gc=False)
+    fields: list[Any] = []
+    for name, each in zip(names, members, strict=True):
+        inner = each.kind.decoded
+        fields.append((name, inner) if each.required else (name, optional(inner), None))
+    decoded = msgspec.defstruct("Members", fields, rename=spelled, kw_only=True, forbid_unknown_fields=True, gc=False)
 
     def build(values: Sequence[Any]) -> pa.Array:
-        parts = []
+        mask = array_of([value is None for value in values], pa.bool_())
+        parts, absent = [], mask.true_count
         for name, each in zip(names, members, strict=True):
             get = attrgetter(name)
-            parts.append(each.kind.build([None if value is None else get(value) for value in values]))
-        mask = pa.array([value is None for value in values], pa.bool_())
+            part = each.kind.build([None if value is None else get(value) for value in values])
+            if each.required and part.null_count > absent:
+                raise ValueError
+            parts.append(part)
         return pa.StructArray.from_arrays(parts, fields=list(type_), mask=mask)
 
     def mend(value: Any) -> Any:
@@ -275,8 +315,7 @@ def struct_of(members: Sequence[Member]) -> ArrowKind:
                 raise ValueError
         return value
 
-    floats = any(each.kind.floats for each in members)
-    return ArrowKind(type_, decoded(exact=False), decoded(exact=True), build, mend, b"{n", floats)
+    return ArrowKind(type_, decoded, build, mend, b"{n")
 
 
 def vector_of(size: int) -> ArrowKind:
@@ -285,32 +324,36 @@ def vector_of(size: int) -> ArrowKind:
     A number fits if the nearest 32-bit float gives it back: as it is, or rounded to some number of digits.
     """
     type_ = pa.list_(pa.float32(), size) if size else pa.list_(pa.float32())
-    length = msgspec.Meta(min_length=size, max_length=size) if size else msgspec.Meta(min_length=0)
 
-    def build(values: Sequence[Any]) -> pa.Array:
-        starts: list[int] = [0]
-        flat: list[float] = []
-        for value in values:
-            flat += value if value is not None else [0.0] * size
-            starts.append(len(flat))
-        items = _narrow(pa.array(flat, pa.float64()))
-        mask = pa.array([value is None for value in values], pa.bool_())
-        if size:
-            return pa.FixedSizeListArray.from_arrays(items, type=type_, mask=mask)
-        return pa.ListArray.from_arrays(pa.array(starts, pa.int32()), items, type=type_, mask=mask)
+    nothing = b",".join([b"0"] * size) or None
 
-    def mend(value: Sequence[Any]) -> list[float]:
-        floats = [exact_float(each) for each in value]
-        if all(each is not None and _is_narrow(each) for each in floats):
-            return floats  # type: ignore[return-value]
-        raise ValueError
+    def build(values: Sequence[Raw | None]) -> pa.Array:
+        texts = texts_of(values)
+        if any(text is not None and text[:1] != b"[" for text in texts):
+            raise ValueError
+        mask = array_of([text is None for text in texts], pa.bool_())
+        inner = [nothing if text is None else text.translate(None, _BLANKS)[1:-1] or None for text in texts]
+        lists = pc.split_pattern(array_of(inner, pa.string()), ",")
+        items = _narrow(_exact(lists.flatten()))
+        if not size:
+            return pa.ListArray.from_arrays(lists.offsets, items, type=type_, mask=mask)
+        if not pc.all(pc.equal(pc.fill_null(pc.list_value_length(lists), 0), size), min_count=0).as_py():
+            raise ValueError
+        return pa.FixedSizeListArray.from_arrays(items, type=type_, mask=mask)
 
-    return ArrowKind(
-        type_, Annotated[list[float], length], Annotated[list[Raw], length], build, mend, b"[n", floats=True
-    )
+    def mend(value: Raw | None) -> Raw | None:
+        if value is None or value == _NULL:
+            return None
+        floats = [exact_float(each) for each in _items(value)]
+        if (size and len(floats) != size) or any(each is None or not _is_narrow(each) for each in floats):
+            raise ValueError
+        return value
+
+    return ArrowKind(type_, Raw, build, mend, b"[n")
 
 
-_PLACES = range(5, 16)
+_PLACES = (9, 10, 8, 7, 11, None, 6, 12, 5, 13, 14, 15)
+"""Digits behind the point, None for all of them; the likeliest first."""
 
 
 def _is_narrow(number: float) -> bool:
@@ -319,14 +362,14 @@ def _is_narrow(number: float) -> bool:
     except OverflowError:
         return False
     spelled = (float(f"{back:.{digits}e}") for digits in range(5, 9))
-    return number == back or number in spelled or any(round(back, places) == number for places in _PLACES)
+    return number == back or number in spelled or any(round(back, places) == number for places in _PLACES if places)
 
 
 def _narrow(numbers: pa.Array) -> pa.Array:
     """Return 32-bit floats; raise ValueError if one does not give its number back."""
-    found = pc.cast(numbers, pa.float32(), safe=False)
+    found = pc.cast(numbers, pa.float32(), safe=False, memory_pool=_POOL)
     back = pc.cast(found, pa.float64())
-    for places in (None, *_PLACES):
+    for places in _PLACES:
         same = pc.equal(back if places is None else pc.round(back, places), numbers)
         if pc.all(same, min_count=0).as_py():
             return found

@@ -49,7 +49,7 @@ class TableColumn(NamedTuple):
         kind: The kind of its values.
         lists: The values are lists; a single value counts as a list of one.
         begins: The bytes that JSON texts of such values begin with.
-        decoder: Decodes one value, floats as JSON text.
+        decoder: Decodes one value.
     """
 
     column: Column
@@ -96,7 +96,7 @@ def table_columns(columns: Iterable[Column], *, described: Sequence[Column]) -> 
         for _ in column.arrays:
             inner = list_of(inner)
         begins = kinds.ANY if lists else inner.begins
-        decoder = msgspec.json.Decoder(kinds.optional(inner.exact))
+        decoder = msgspec.json.Decoder(kinds.optional(inner.decoded))
         made.append(TableColumn(column, inner, lists, begins, decoder))
     return made
 

@@ -8,6 +8,7 @@ import msgspec
 import pyarrow as pa
 
 from dragoman.exports.values import UNREADABLE, ValueReader, unreadable
+from dragoman_api.arrow.kinds import array_of
 from dragoman_api.arrow.schema import MISFIT, schema_of, table_columns
 from dragoman_api.columns import Note
 from dragoman_api.errors import ExportError
@@ -15,7 +16,7 @@ from dragoman_api.errors import ExportError
 from .rows import RowDecoder
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from dragoman_api.columns import Column
 
@@ -27,11 +28,9 @@ _SHOWN = 60  # characters of a value in an error
 _FEW = 32
 """A block that has one misfit in fewer rows is worth a change of the decoder."""
 
-_KINDS = {b"0": b"0", b"123456789.": b"1", b"eE": b"e", b"-": b"-", b":,[]} \t\r\n": b"s"}  # other bytes are no digits
-_CLASSES = bytes(ord(next((kind for members, kind in _KINDS.items() if each in members), b"_")) for each in range(256))
-_SMALL, _ZERO = (b"0e-", b"1e-"), b"s-0s"
-_DIGITS = bytes(0x30 if each in b"0123456789." else 0x5F for each in range(256))
-_SAMPLE, _LONG = b"0000", b"0" * 16
+
+Misfits = list[dict[int, bytes]]
+"""For each column the JSON texts that do not fit, by the number of their row."""
 
 
 class TableReader:
@@ -58,7 +57,6 @@ class TableReader:
         self._reader = ValueReader(columns)
         self._names = [msgspec.json.encode(column.name) for column in columns]
         self.misfits = [0] * len(columns)
-        self._floats = [at for at, each in enumerate(self._columns) if each.kind.floats]
         self._wary: set[int] = set()
         self._decoder = self._compile()
         self.schema = schema_of(self._columns)
@@ -103,29 +101,22 @@ class TableReader:
 
     def _read(self, block: bytes) -> pa.RecordBatch:
         lines = _Lines(block)
-        exact = bool(self._floats) and may_round(block)
-        values, left = self._decode(lines, exact=exact)
-        misfits: dict[int, dict[int, bytes]] = {}
+        values, left = self._decode(lines)
+        misfits: Misfits = [{} for _ in self._columns]
         for at in left:
             for number, raw in enumerate(self._reader.read(lines.all[at])):
                 values[number][at] = self._value(number, raw, at, misfits)
-        texts = self._decoder.texts if self._decoder else ()
-        for number in texts:
-            done = {*left}
-            values[number] = [
-                value if at in done else self._value(number, value, at, misfits)
-                for at, value in enumerate(values[number])
-            ]
+        for number in self._decoder.texts if self._decoder else ():
+            self._mend_texts(number, values[number], {*left}, misfits)
         arrays = []
         for number, found in enumerate(values):
-            mend = exact and number in self._floats and number not in texts
-            made = self._array(number, found, mend=mend)
+            made = self._array(number, found)
             if isinstance(made, list):
                 for at in made:
                     raw = self._reader.read(lines.all[at])[number]
                     assert raw is not None
                     found[at] = None
-                    misfits.setdefault(at, {})[number] = raw
+                    misfits[number][at] = raw
                 made = self._columns[number].kind.build(found)
             arrays.append(made)
         rows = len(values[0]) if values else lines.count
@@ -133,42 +124,53 @@ class TableReader:
         self.rows += rows
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _decode(self, lines: _Lines, *, exact: bool) -> tuple[list[list[Any]], list[int]]:
+    def _decode(self, lines: _Lines) -> tuple[list[list[Any]], list[int]]:
         """Decode what the decoder takes; return the values of each column, and the numbers of the rows that are left.
 
         Where many rows are left, the columns that are the reason become text for the decoder, from then on.
         """
         while self._decoder is not None:
-            values, left = self._decoder.decode(lines.block, exact=exact)
+            values, left = self._decoder.decode(lines.block)
             if len(left) <= len(values[0]) // _FEW:
                 return values, left
-            found: dict[int, dict[int, bytes]] = {}
+            misfits: Misfits = [{} for _ in self._columns]
             for number, raw in enumerate(self._reader.read(lines.all[left[0]])):
-                self._value(number, raw, 0, found)
-            if not {*found.get(0, ())} - self._wary:
+                self._value(number, raw, 0, misfits)
+            found = {number for number, each in enumerate(misfits) if each}
+            if found <= self._wary:
                 return values, left
-            self._wary |= {*found[0]}
+            self._wary |= found
             self._decoder = self._compile()
         return [[None] * lines.count for _ in self._columns], list(range(lines.count))
 
-    def _value(self, number: int, raw: bytes | None, at: int, misfits: dict[int, dict[int, bytes]]) -> Any:
+    def _value(self, number: int, raw: bytes | None, at: int, misfits: Misfits) -> Any:
         """Return one JSON text as `ArrowKind.build` takes it; if it does not fit, None, and add it to the misfits."""
         if raw is None:
             return None
         try:
             return self._columns[number].value(raw)
         except MISFIT:
-            misfits.setdefault(at, {})[number] = raw
+            misfits[number][at] = raw
             return None
 
-    def _array(self, number: int, values: list[Any], *, mend: bool) -> pa.Array | list[int]:
-        """Make an array of a column's values, mended where needed, or return the numbers of those that do not fit."""
+    def _mend_texts(self, number: int, texts: list[Any], done: Container[int], misfits: Misfits) -> None:
+        """Replace a column's JSON texts by values as `ArrowKind.build` takes them, or None."""
+        begins, aside = self._columns[number].begins, misfits[number]
+        for at, text in enumerate(texts):
+            if text is None or at in done:
+                continue
+            if text[0] in begins:
+                texts[at] = self._value(number, text, at, misfits)
+            else:
+                texts[at], aside[at] = None, text
+
+    def _array(self, number: int, values: list[Any]) -> pa.Array | list[int]:
+        """Make an array of a column's values, mended if needed, or return the numbers of those that do not fit."""
         kind = self._columns[number].kind
-        if not mend:
-            try:
-                return kind.build(values)
-            except MISFIT:
-                pass
+        try:
+            return kind.build(values)
+        except MISFIT:
+            pass
         bad = []
         for at, value in enumerate(values):
             if value is not None:
@@ -178,19 +180,22 @@ class TableReader:
                     bad.append(at)
         return bad or kind.build(values)
 
-    def _companion(self, misfits: dict[int, dict[int, bytes]], rows: int) -> pa.Array:
-        if not misfits:
+    def _companion(self, misfits: Misfits, rows: int) -> pa.Array:
+        numbers = [number for number, found in enumerate(misfits) if found]
+        if not numbers:
             return pa.nulls(rows, pa.string())
-        texts: list[str | None] = [None] * rows
         if self._strict:
-            at = min(misfits)
-            raise self._refusal(self.rows + at, *next(iter(misfits[at].items())))
-        for at, found in misfits.items():
-            members = [b"%b:%b" % (self._names[number], raw) for number, raw in found.items()]
-            texts[at] = (b"{%b}" % b",".join(members)).decode()
-            for number in found:
-                self.misfits[number] += 1
-        return pa.array(texts, pa.string())
+            at, number = min((min(misfits[number]), number) for number in numbers)
+            raise self._refusal(self.rows + at, number, misfits[number][at])
+        texts: list[bytes | None] = [None] * rows
+        for number in numbers:
+            found = misfits[number]
+            self.misfits[number] += len(found)
+            name = self._names[number] + b":"
+            for at, raw in found.items():
+                before = texts[at]
+                texts[at] = b"{" + name + raw + b"}" if before is None else before[:-1] + b"," + name + raw + b"}"
+        return array_of(texts, pa.string())
 
     def _refusal(self, row: int, number: int, raw: bytes) -> ExportError:
         column, type_ = self._columns[number].column, self._columns[number].kind.type
@@ -218,12 +223,3 @@ class _Lines:
     def count(self) -> int:
         """Number of lines."""
         return self.block.count(b"\n")
-
-
-def may_round(block: bytes) -> bool:
-    """Return whether a block may hold a number that a float changes: long digits, a small exponent, a signed zero."""
-    # Of sixteen digits in a row, four lie on every fourth byte; few blocks without so many look like that.
-    if _SAMPLE in block[::4].translate(_DIGITS) and _LONG in block.translate(_DIGITS):
-        return True
-    classes = block.translate(_CLASSES)
-    return _ZERO in classes or any(each in classes for each in _SMALL)

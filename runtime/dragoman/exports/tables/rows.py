@@ -9,14 +9,13 @@ import msgspec
 from msgspec import Raw
 
 from dragoman.exports.values import follow
-from dragoman_api.arrow.kinds import optional
+from dragoman_api.arrow.kinds import optional, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
     from dragoman_api.arrow.schema import TableColumn
 
-_NULL = Raw(b"null")
 _NEVER = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
 """Takes no value: a row that has the member is refused."""
 
@@ -30,7 +29,7 @@ class _Whole:
 
     def find(self, texts: list[Any], found: list[list[Any]]) -> None:
         """Add the columns' JSON texts to `found`, null and missing ones as None."""
-        whole = [None if text is None or text == _NULL else bytes(text) for text in texts]
+        whole = texts_of(texts)
         for number, name, arrays in self.columns:
             if name == self.name:
                 found[number] = [*whole]
@@ -95,20 +94,19 @@ class _Node:
             raise ValueError(name)  # noqa: TRY004 - a name that is taken
         return node
 
-    def decoded(self, columns: Sequence[TableColumn], *, exact: bool) -> Any:
+    def decoded(self, columns: Sequence[TableColumn]) -> Any:
         """Return the type of the object for a decoder."""
         fields: list[Any] = []
         spelled = {}
         for at, (name, part) in enumerate(self.parts.items()):
             spelled[f"m{at}"] = name
             if isinstance(part, _Node):
-                inner = part.decoded(columns, exact=exact)
+                inner = part.decoded(columns)
                 fields.append((f"m{at}", (list[optional(inner)] if part.array else inner) | None, None))  # type: ignore[misc]
             elif isinstance(part, _Whole):
                 fields.append((f"m{at}", Raw, None))
             else:
-                kind = columns[part].kind
-                fields.append((f"m{at}", optional(kind.exact if exact else kind.decoded), None))
+                fields.append((f"m{at}", optional(columns[part].kind.decoded), None))
         for at, name in enumerate(sorted(self.refused - {*self.parts})):
             spelled[f"r{at}"] = name
             fields.append((f"r{at}", _NEVER, ""))
@@ -147,7 +145,7 @@ class _Node:
 
 
 class RowDecoder:
-    """Decodes lines, in two ways: with floats as floats, or with floats as JSON text.
+    """Decodes lines.
 
     Attributes:
         texts: Numbers of the columns whose values stay JSON text.
@@ -175,18 +173,17 @@ class RowDecoder:
                 node = node.child(group)
             here = {head[-1] for head in whole if head[:-1] == tuple(groups)}
             node.add(number, last, arrays=each.column.arrays, whole=here)
-        types = [self._root.decoded(columns, exact=exact) for exact in (False, True)]
-        self._decoders = [msgspec.json.Decoder(type_) for type_ in types]
-        self._empty = [type_() for type_ in types]
+        row = self._root.decoded(columns)
+        self._decoder = msgspec.json.Decoder(row)
+        self._empty = row()
 
-    def decode(self, block: bytes, *, exact: bool) -> tuple[list[list[Any]], list[int]]:
+    def decode(self, block: bytes) -> tuple[list[list[Any]], list[int]]:
         """Return the values of each column, and the numbers of the rows that it cannot decode, whose values are None.
 
         Args:
             block: Whole lines.
-            exact: Floats stay JSON text.
         """
-        decoder, left = self._decoders[exact], []
+        decoder, left = self._decoder, []
         try:
             rows = decoder.decode_lines(block)
         except (ValueError, RecursionError):
@@ -196,7 +193,7 @@ class RowDecoder:
                     rows.append(decoder.decode(line))
                 except (ValueError, RecursionError):
                     left.append(at)
-                    rows.append(self._empty[exact])
+                    rows.append(self._empty)
         found: list[list[Any]] = [[] for _ in range(self._width)]
         self._root.gather(rows, found)
         return found, left
