@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from dragoman_api.exports import ExportPart, ExportRequest
 
+_SHORT = 60
+"""Lines that are shorter on average, in bytes, count as short."""
+
 _HINT = "tell the driver's author: dragoman driver check finds it too"
 
 
@@ -39,11 +42,30 @@ async def counted(stream: AsyncGenerator[ExportPart, None], request: ExportReque
 
 def _fault(part: ExportPart, form: ExportForm) -> str:
     """Return what is wrong with a part; empty if nothing is."""
-    lines = part.data.count(b"\n")
     if part.data and not part.data.endswith(b"\n"):
         return "a part of the export ends inside a line"
-    if part.data.startswith(b"\n") or part.data.rfind(b"\n\n") >= 0:  # seven times as fast as `in`
+    lines = _lines(part.data)
+    if lines < 0:
         return "a part of the export has an empty line"
     if part.rows > lines or (part.rows != lines and form is not ExportForm.BULK):
         return f"the driver claims {part.rows:,} rows for a part that has {lines:,} lines"
     return ""
+
+
+def _lines(data: bytes) -> int:
+    """Count the lines; return -1 if one is empty."""
+    if data[:1] == b"\n":
+        return -1
+    lines, find, end = 0, data.find, len(data)
+    at = find(b"\n") + 1
+    while at:
+        lines += 1
+        if at < _SHORT * lines:  # many short lines: counting all bytes is faster than to stop at each of them
+            return -1 if data.rfind(b"\n\n") >= 0 else data.count(b"\n")
+        if at == end:
+            break
+        found = find(b"\n", at) + 1
+        if found == at + 1:
+            return -1
+        at = found
+    return lines
