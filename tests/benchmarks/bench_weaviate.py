@@ -1,7 +1,8 @@
-"""Exports and a filtered page of Weaviate, beside the official client and bare aiohttp: bench_weaviate.py RECORDS.
+"""Exports, a table and a page of Weaviate beside the official client and bare aiohttp: bench_weaviate.py RECORDS.
 
 RECORDS is the file that `tests/servers` names in DRAGOMAN_LIVE; its first Weaviate is taken. The official client is
-run by the Python that WEAVIATE_PYTHON names, which has `weaviate-client` installed; without it that side is left out.
+run by the Python that WEAVIATE_PYTHON names, which has `weaviate-client` and numpy installed; without it that side is
+left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests/support")]
 
 import aiohttp
 import anyio
+from benchmarks.bench_export import used
 from benchmarks.compare import introduce, measure_async, report
 
 from dragoman import Filter, Reference, Runtime, SavedConnection
@@ -35,8 +37,14 @@ host, port, grpc, key, name, vectors = sys.argv[1:]
 auth = Auth.api_key(key) if key else None
 with weaviate.connect_to_local(host, int(port), int(grpc), auth_credentials=auth, skip_init_checks=True) as client:
     began, rows = time.perf_counter(), 0
-    for item in client.collections.get(name).iterator(include_vector=vectors == "yes"):
-        rows += 1
+    items = client.collections.get(name).iterator(include_vector=vectors != "no")
+    if vectors == "numpy":
+        import numpy
+        began = time.perf_counter()
+        rows = len(numpy.array([item.vector["default"] for item in items], dtype=numpy.float32))
+    else:
+        for item in items:
+            rows += 1
     print(rows, time.perf_counter() - began)
 """
 
@@ -67,14 +75,19 @@ async def load(http: aiohttp.ClientSession) -> None:
             reply.raise_for_status()
 
 
-def official(record: dict, vectors: bool) -> float | None:
-    """Iterate with the official client in a process of its own; give rows per second."""
+def official(record: dict, vectors: str) -> float | None:
+    """Iterate with the official client in a process of its own; return rows per second.
+
+    Args:
+        record: The server.
+        vectors: ``no``, ``yes``, or ``numpy`` for one array of all vectors, in which properties are left out.
+    """
     python = os.environ.get("WEAVIATE_PYTHON")
     if not python:
         print("the official client is left out: WEAVIATE_PYTHON names no Python that has it")
         return None
     key = record["api_keys"].get("admin", "")
-    words = [record["host"], str(record["port"]), str(record["grpc_port"]), key, NAME, "yes" if vectors else "no"]
+    words = [record["host"], str(record["port"]), str(record["grpc_port"]), key, NAME, vectors]
     done = subprocess.run([python, "-c", ITERATE, *words], capture_output=True, text=True, check=True)
     rows, seconds = done.stdout.split()
     assert int(rows) == ROWS, done.stdout
@@ -83,17 +96,40 @@ def official(record: dict, vectors: bool) -> float | None:
 
 async def exports(session, record: dict, folder: Path) -> None:
     """Compare whole exports, two rounds in turns, the better of each."""
-    for title, vectors, target in (("without vectors", False, 4.0), (f"with {DIMENSIONS} dimensions", True, 1.8)):
+    for title, vectors, target in (("without vectors", "no", 4.0), (f"with {DIMENSIONS} dimensions", "yes", 1.8)):
         ours, theirs = 0.0, 0.0
         for _ in range(2):
             began = time.perf_counter()
-            more = {"format": "rows", "columns": ["title", "i", "n", *(["vector"] if vectors else [])]}
+            more = {"format": "rows", "columns": ["title", "i", "n", *(["vector"] if vectors == "yes" else [])]}
             result = await session.export(NAME, to=folder / f"rows-{time.monotonic_ns()}.ndjson", **more)
             assert result.rows == ROWS
             ours = max(ours, ROWS / (time.perf_counter() - began))
             theirs = max(theirs, await anyio.to_thread.run_sync(official, record, vectors) or 0.0)
         print(f"{ROWS:,} objects {title}: {ours:,.0f} rows/s to a file", end="")
         print(f", official iterator {theirs:,.0f}: {ours / theirs:.2f} x (target {target} x)" if theirs else "")
+
+
+async def table(session, record: dict) -> None:
+    """Compare a table of vectors and properties with one numpy array of the vectors, in turns, the better of each."""
+    ours, theirs, cpu = 0.0, 0.0, 0.0
+    for _ in range(2):
+        began, before = time.perf_counter(), processor_seconds()
+        found = await session.table(NAME, columns=["title", "i", "n", "vector"])
+        seconds = time.perf_counter() - began
+        assert found.num_rows == ROWS
+        assert found.column("vector").null_count == 0
+        cpu = processor_seconds() - before
+        ours = max(ours, ROWS / seconds)
+        theirs = max(theirs, await anyio.to_thread.run_sync(official, record, "numpy") or 0.0)
+    print(f"{ROWS:,} objects with {DIMENSIONS} dimensions: {ours:,.0f} rows/s into a table", end="")
+    print(f", {cpu * 1e6 / ROWS:.0f} s of the processor per million", end="")
+    print(f", official iterator into numpy {theirs:,.0f}: {ours / theirs:.2f} x (target 2 x)" if theirs else "")
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and its children so far."""
+    processes = [os.getpid(), *map(int, Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split())]
+    return sum(used(process)[0] for process in processes)
 
 
 async def page(session, http: aiohttp.ClientSession) -> None:
@@ -135,6 +171,7 @@ async def main(record: dict) -> None:
         print(f"{session.server.product} {session.server.version}, sandbox {session.sandbox}")
         await page(session, http)
         await exports(session, record, folder)
+        await table(session, record)
         await http.delete(f"/v1/schema/{NAME}")
 
 

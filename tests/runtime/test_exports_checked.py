@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dragoman.exports import add_notes
 from dragoman.exports.driver_notes import NOTES
-from dragoman.exports.part_checks import counted
+from dragoman.exports.part_checks import _fault, counted
 from dragoman_api.columns import Note
 from dragoman_api.errors import DriverFaultError
 from dragoman_api.exports import ExportForm, ExportPart, ExportRequest
@@ -121,3 +122,15 @@ def test_notes_that_are_not_the_drivers_take_no_room() -> None:
     assert (len(found), found[-1].code) == (NOTES + 8, "notes-cut")
     add_notes(found, notes(1), rows=3, known=7)
     assert len(found) == NOTES + 8
+
+
+@pytest.mark.parametrize("longest", [0, 2, 200, 3_000])
+def test_lines_are_counted_and_empty_ones_found_whatever_their_length(longest):
+    dice = random.Random(longest)
+    for _ in range(300):
+        least = dice.choice([0, 1, 1, 1])
+        lines = [b"x" * dice.randint(least, max(longest, 1)) for _ in range(dice.randint(1, 40))]
+        data = b"".join(line + b"\n" for line in lines)
+        fault = _fault(part(data, len(lines)), ExportForm.ROWS)
+        assert fault == ("a part of the export has an empty line" if b"" in lines else ""), data
+        assert b"" in lines or "has" in _fault(part(data, len(lines) + 1), ExportForm.ROWS)

@@ -201,6 +201,12 @@ def test_a_point_is_an_object_of_two_floats():
     ]
 
 
+def test_a_point_without_one_of_its_numbers_stands_aside_even_alone():
+    batch = reader(column("at", K.GEO, members=("lat", "lon"))).read(rows('{"at":{"lat":1,"lon":null}}', "{}"))
+    assert values(batch) == [None, None]
+    assert misfits(batch) == [{"at": {"lat": "1", "lon": None}}, None]
+
+
 @pytest.mark.parametrize(("size", "arrow"), [(3, pa.list_(pa.float32(), 3)), (0, pa.list_(pa.float32()))])
 def test_a_vector_is_32_bit_floats_that_give_their_numbers_back(size, arrow):
     vector = column("v", K.OTHER, dimensions=size)
@@ -213,6 +219,45 @@ def test_a_vector_is_32_bit_floats_that_give_their_numbers_back(size, arrow):
     assert values(batch) == narrow + [None] * len(bad)
     batch = reader(vector).read(rows('{"v":[1,2]}', '{"v":[1,2,3]}'))
     assert values(batch) == ([None, [1, 2, 3]] if size else [[1, 2], [1, 2, 3]])
+
+
+@pytest.mark.parametrize("size", [3, 0])
+def test_a_vector_that_is_none_stands_aside_and_blanks_in_one_do_not_matter(size):
+    vector = column("v", K.OTHER, dimensions=size)
+    good = ["[ 0.5 ,\\t1,-0]".replace("\\t", "\t"), "null", "[1e-5,1E5,0.0]"]
+    bad = ["[1,2,[3]]", '["1","2","3"]', '["1,2",3]', "[1,2,1e-400]", "[1,2,0.1000000000000000055511]", "[[1,2,3]]",
+           "{}", "[1,true,2]"]  # fmt: skip
+    batch = reader(vector).read(rows(*(f'{{"v":{text}}}' for text in good + bad)))
+    assert str(values(batch)[:3]) == str([[0.5, 1.0, -0.0], None, pa.array([1e-5, 1e5, 0], pa.float32()).to_pylist()])
+    assert values(batch)[3:] == [None] * len(bad)
+    assert [each and each["v"] for each in misfits(batch)[3:]] == [
+        json.loads(text, parse_float=str, parse_int=str) for text in bad
+    ]
+    batch = reader(vector).read(rows('{"v":[]}', '{"v":[1,2,3,4]}', '{"v":[1,2]}', "{}", '{"v":[1,2,3]}'))
+    batch.validate(full=True)
+    assert values(batch) == ([None] * 4 + [[1, 2, 3]] if size else [[], [1, 2, 3, 4], [1, 2], None, [1, 2, 3]])
+    assert [each and "v" in each for each in misfits(batch)] == ([True] * 3 if size else [None] * 3) + [None] * 2
+
+
+@pytest.mark.parametrize("many", [1, 30])
+def test_floats_among_zeros_and_long_digits_are_each_compared(many):
+    texts = ["0", "0.0", "-0", "0.1234567890123456", "9007199254740992", "1.7976931348623157e308"] * many
+    bad = ["1e-400", "9007199254740993", "0.12345678901234567890", "1.7976931348623159e309"]
+    [_, found, aside] = read(K.FLOAT, *texts, *bad, *texts)
+    whole = [float(text) for text in texts]
+    assert str(found) == str([*whole, *[None] * len(bad), *whole])
+    assert aside == [None] * len(texts) + bad + [None] * len(texts)
+
+
+def test_a_table_takes_its_memory_from_the_system():
+    """Arrow's own pool asks for huge pages, which are slow the first time."""
+    pool = pa.default_memory_pool()
+    before = pool.bytes_allocated()
+    batch = reader(column("t", K.TEXT), column("f", K.FLOAT)).read(
+        rows(*({"t": "x" * 99, "f": 1.5} for _ in range(999)))
+    )
+    assert batch.nbytes > 99_000
+    assert pool.backend_name == "system" or pool.bytes_allocated() - before < 5_000
 
 
 # where values stand -------------------------------------------------------------------------------------------------
@@ -259,6 +304,12 @@ def test_strict_refuses_the_first_misfit_and_names_it():
     with pytest.raises(ExportError, match="row 4 holds \"x\" in the column 'a'") as caught:
         found.read(rows({"a": 1}, {"a": "x"}))
     assert (caught.value.code, caught.value.details) == ("values-misfit", {"column": "a", "row": 4})
+
+
+def test_strict_names_the_first_row_of_all_columns():
+    found = reader(column("a", K.INTEGER), column("b", K.TEXT), strict=True)
+    with pytest.raises(ExportError, match="row 2 holds 7 in the column 'b'"):
+        found.read(rows({"a": 1, "b": "x"}, {"b": 7}, {"a": "y"}, {"a": "z"}))
 
 
 def test_a_line_that_is_no_object_is_an_error():

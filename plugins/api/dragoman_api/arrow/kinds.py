@@ -14,7 +14,7 @@ from datetime import date
 from decimal import Decimal
 from math import isfinite
 from operator import attrgetter
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
