@@ -239,6 +239,17 @@ def test_a_vector_that_is_none_stands_aside_and_blanks_in_one_do_not_matter(size
     assert [each and "v" in each for each in misfits(batch)] == ([True] * 3 if size else [None] * 3) + [None] * 2
 
 
+def test_named_vectors_are_an_object_of_lists():
+    texts = ['{"a":[0.5,1],"b":[1]}', '{"b":[2]}', "null", '{"a":[1],"c":[1]}', '{"a":[1e300]}', "[1]"]
+    named = column("v", K.JSON, dimensions=0, members=("a", "b"))
+    batch = reader(named).read(rows(*(f'{{"v":{text}}}' for text in texts)))
+    assert batch.schema.field("v").type == pa.struct([("a", pa.list_(pa.float32())), ("b", pa.list_(pa.float32()))])
+    assert values(batch) == [{"a": [0.5, 1.0], "b": [1.0]}, {"a": None, "b": [2.0]}, None, None, None, None]
+    assert [each and each["v"] for each in misfits(batch)] == [None] * 3 + [
+        json.loads(text, parse_float=str, parse_int=str) for text in texts[3:]
+    ]
+
+
 @pytest.mark.parametrize("many", [1, 30])
 def test_floats_among_zeros_and_long_digits_are_each_compared(many):
     texts = ["0", "0.0", "-0", "0.1234567890123456", "9007199254740992", "1.7976931348623157e308"] * many

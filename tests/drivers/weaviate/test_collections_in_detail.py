@@ -208,6 +208,14 @@ def test_vectors_with_names_are_one_column_that_names_them():
     assert [(each.type, each.path) for each in view().describe().columns[-1:]] == [("vector", ("vector",))]
     [last] = view(vectorConfig={"front": {}, "back": {}}).describe().columns[-1:]
     assert (last.type, last.path) == ("vectors front, back", ("vectors",))
+    assert (last.members, last.dimensions) == (("front", "back"), 0)
+
+
+@pytest.mark.parametrize("many", [True, False])
+def test_vectors_of_which_an_object_has_several_under_one_name_stay_json(many):
+    index = {"vectorIndexConfig": {"distance": "dot", "multivector": {"enabled": many, "aggregation": "maxSim"}}}
+    [last] = view(vectorConfig={"front": {}, "words": index}).describe().columns[-1:]
+    assert (last.members, last.dimensions) == (((), None) if many else (("front", "words"), 0))
 
 
 def test_a_column_says_where_its_value_lies_in_a_row():

@@ -131,7 +131,8 @@ def _is_array(column: Column, described: Sequence[Column]) -> bool:
 def _kind(column: Column, described: Sequence[Column]) -> ArrowKind:
     """Return the kind of a column's values, not counting the arrays around it."""
     if column.dimensions is not None:
-        return vector_of(column.dimensions)
+        vector = vector_of(column.dimensions)
+        return struct_of([Member(name, vector) for name in column.members]) if column.members else vector
     if column.members:
         kind = struct_of([Member(name, kinds.FLOAT, required=True) for name in column.members])
     elif inside := _inside(column, described):

@@ -72,6 +72,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
         type: The server's type, with ``[]`` for an array.
         family: The family, which decides how it is filtered, sorted and edited.
         array: It holds several values.
+        members: The names of the vectors that it holds.
         spec: The property's definition, None for the uuid and the vector.
         index: The collection's inverted index.
     """
@@ -81,6 +82,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     family: Family
     array: bool = False
+    members: tuple[str, ...] = ()
     spec: Property | None = None
     index: InvertedIndex = msgspec.field(default_factory=InvertedIndex)
 
@@ -157,8 +159,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
             operators=operators,
             reasons=reasons | {name: reason for name, reason in about.items() if reason},
             path=path,
-            members=("latitude", "longitude") if self.family is Family.GEO else (),
-            dimensions=0 if self.family is Family.VECTOR and not self.array else None,
+            members=("latitude", "longitude") if self.family is Family.GEO else self.members,
+            dimensions=0 if self.family is Family.VECTOR and (self.members or not self.array) else None,
         )
 
     def _no_filter(self) -> str:

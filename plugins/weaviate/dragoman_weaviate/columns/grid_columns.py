@@ -76,7 +76,15 @@ class View:
                 )
             )
         type_ = f"vectors {', '.join(self.named_vectors)}" if self.named_vectors else "vector"
-        found.append(Field(name="vector", type=type_, family=Family.VECTOR, array=bool(self.named_vectors)))
+        found.append(
+            Field(
+                name="vector",
+                type=type_,
+                family=Family.VECTOR,
+                array=bool(self.named_vectors),
+                members=tuple(self.collection.single_vectors),
+            )
+        )
         return {each.name: each for each in found}
 
     @cached_property

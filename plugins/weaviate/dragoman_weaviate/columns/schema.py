@@ -109,8 +109,17 @@ class _Replication(msgspec.Struct):
     factor: int = 0
 
 
+class _ManyVectors(msgspec.Struct):
+    enabled: bool = False
+
+
+class _VectorIndex(msgspec.Struct):
+    multivector: _ManyVectors | None = None
+
+
 class _Vector(msgspec.Struct):
     vectorizer: dict[str, object] | str = ""
+    index: _VectorIndex | None = msgspec.field(name="vectorIndexConfig", default=None)
 
 
 class Collection(msgspec.Struct, rename="camel"):
@@ -141,6 +150,13 @@ class Collection(msgspec.Struct, rename="camel"):
     def one_part(self) -> bool:
         """Whether one shard on one node holds all objects that a search reads."""
         return self.one_shard and self.replication is not None and self.replication.factor == 1
+
+    @property
+    def single_vectors(self) -> list[str]:
+        """The names of its vectors, if they have names and each is one vector; several per object are a matrix."""
+        indexes = {name: each.index for name, each in (self.vector_config or {}).items()}
+        many = any(index and index.multivector and index.multivector.enabled for index in indexes.values())
+        return [] if many else list(indexes)
 
     @property
     def vectorizers(self) -> list[str]:
