@@ -131,7 +131,7 @@ export interface ChangeEntry {
  *     arrays: Beginnings of that dotted name at which each row has an array, outermost first. A row may hold a single
  *         object there; it counts as an array of one.
  *     members: The names of the numbers that each value is an object of, such as the ``lat`` and ``lon`` of a point;
- *         empty for other values.
+ *         with `dimensions` the names of vectors, of which a value may lack some. Empty for other values.
  *     dimensions: Each value is a vector: an array of so many 32-bit floats, 0 if the server does not say how many.
  *         None for other values.
  */
