@@ -38,12 +38,12 @@ def _need(there: object, missing: str) -> None:
 
 @contextmanager
 def running(*words: object, **variables: str) -> Iterator[dict[str, Any]]:
-    """Run a command that prints one JSON line once it serves; end it afterwards."""
+    """Run a command that prints one JSON line once it serves; yield that with the `pid`, and end it afterwards."""
     command = [sys.executable, *map(str, words)]
     with subprocess.Popen(command, cwd=ROOT, env={**os.environ, **variables}, stdout=subprocess.PIPE) as process:
         assert process.stdout
         try:
-            yield json.loads(process.stdout.readline())
+            yield {**json.loads(process.stdout.readline()), "pid": process.pid}
         finally:
             process.terminate()
 
@@ -101,8 +101,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def serving(home: Path, *words: object) -> Iterator[Path]:
     """Serve a workbench; yields the file that leads into it, which holds a new token whenever one was used."""
     _need(PAGE.is_file(), "the page is not built: python plugins/workbench/build.py")
-    with running("-m", "dragoman", "workbench", "--no-browser", "--json", *words, DRAGOMAN_HOME=str(home)):
-        yield next(home.rglob("workbench/open-*.html"))
+    with running("-m", "dragoman", "workbench", "--no-browser", "--json", *words, DRAGOMAN_HOME=str(home)) as served:
+        yield next(home.rglob(f"workbench/open-{served['pid']}.html"))  # others may serve the same home
 
 
 @pytest.fixture(scope="session")

@@ -94,6 +94,13 @@ def test_an_export_is_cancelled_and_resumed(
     assert len(lines[0]) == len(set(lines[0])) == ROWS
 
 
+def test_workbenches_of_one_home_are_entered_by_a_file_each(home: Path) -> None:
+    """The other tests here would otherwise export into the folder of another workbench."""
+    with serving(home) as first, serving(home) as second, serving(home) as third:
+        addresses = {read_address(file).partition("#")[0] for file in (first, second, third)}
+    assert len(addresses) == 3
+
+
 def test_a_full_disk_is_said_and_the_export_goes_on_once_there_is_room(
     chromium: Browser, home: Path, tmp_path: Path
 ) -> None:
