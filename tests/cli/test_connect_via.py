@@ -56,6 +56,7 @@ def test_a_connection_is_saved_and_opened_through_a_proxy_with_credentials(greet
     assert re.search(rf"connection shop +ok +reaches its host through the HTTP proxy 127.0.0.1:{proxy.port}", found)
 
 
+@pytest.mark.slow
 def test_without_credentials_the_error_names_the_command_that_adds_them(greeted, proxy, port):
     proxy.user = "me:hunter2"
     done = add(greeted, port, "--proxy", proxy.url, code=3)

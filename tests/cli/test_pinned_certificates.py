@@ -200,6 +200,7 @@ def test_a_pin_ends_when_a_person_says_so_or_connects_elsewhere(house, server):
         assert "pinned-certificates" not in saved(house)
 
 
+@pytest.mark.slow
 def test_at_a_terminal_the_certificate_is_shown_and_a_yes_pins_it(house, server):
     fake, shown = server
     fingerprint = shown.show("self")

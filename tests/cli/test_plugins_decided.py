@@ -76,6 +76,7 @@ def test_unknown_type(house):
     assert "demo" in paste(house, refused(house, "plugin-not-found")).out
 
 
+@pytest.mark.slow
 def test_a_quarantined_version_does_not_start_and_the_nearest_safe_one_is_named(house, team):
     house("plugins", "install", "demo", "--version", "1.0.0")
     house("plugins", "pin", "demo")

@@ -134,6 +134,7 @@ async def test_an_api_key_over_tls_with_a_ca_file(certificates: Certificates) ->
             assert json.loads(found)["tagline"]
 
 
+@pytest.mark.slow
 @needs_curl
 async def test_a_page_of_weaviate_with_its_key() -> None:
     async with FakeWeaviate(keys={"a key": WeaviateUser("admin", admin=True)}) as fake:

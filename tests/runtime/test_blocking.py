@@ -282,6 +282,7 @@ def test_it_works_beside_an_event_loop_of_the_program(connect):
     assert (out, err) == ("True\n", "")
 
 
+@pytest.mark.slow
 def test_a_program_that_closes_nothing_ends_by_itself_and_leaves_no_process(connect):
     program = script(
         """

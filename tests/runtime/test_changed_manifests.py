@@ -255,7 +255,7 @@ async def test_a_client_certificate_opens_itself_and_nothing_beside_it(make_runt
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", [slow("a folder"), slow("another file"), "a link"])
+@pytest.mark.parametrize("by", ["a folder", "another file", "a link"])
 async def test_a_driver_that_is_started_again_is_given_no_other_file_of_the_same_name(make_runtime, tmp_path, by):
     (mine := tmp_path / "mine.pem").write_text("CERTIFICATE")
     (private := tmp_path / "id_rsa").write_text("PRIVATE")

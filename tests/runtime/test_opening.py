@@ -187,6 +187,7 @@ async def test_an_update_that_fails_leaves_the_installed_version_working(make_ru
             assert session.plugin_version == "1.0.0"
 
 
+@pytest.mark.slow
 async def test_update_rollback_and_pin_move_between_versions(make_runtime, registry):
     async with make_runtime() as runtime:
         await runtime.plugins.install("demo")

@@ -394,6 +394,7 @@ def pip(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
 
 
+@pytest.mark.slow
 def test_pip_downloads_from_the_folder(tmp_path: Path, root: Path):
     marks.mark(root, project="demo", version="1.1.0", status="yanked", reason="old")
     simple = (root / "targets/simple").as_uri()
