@@ -88,7 +88,8 @@ def _anchor(text: str, formats: str, *, round_up: bool, zone: str, nanos: bool) 
 def _read(text: str, name: str, *, round_up: bool, zone: str, nanos: bool) -> int | None:
     if name in ("epoch_millis", "epoch_second"):
         scale = 1_000_000 if name == "epoch_millis" else 1_000_000_000
-        return int(float(text) * scale) if re.fullmatch(r"-?\d+(\.\d+)?", text) else None
+        told = re.fullmatch(r"-?\d+(\.\d+)?", text)
+        return int(float(text) * scale) if told and -(2**63) <= int(text.partition(".")[0]) < 2**63 else None
     if "optional_time" in name:
         found = _ISO.match(text)
         # The nanosecond variant wants a whole time of day; the other fills in what is missing.

@@ -166,6 +166,8 @@ def _integer(self: Field, value: Any) -> int:
             raise illegal("Integer value passed as String")
         if found != int(found):
             raise illegal(f"{value} cannot be converted to Integer without data loss")
+    if self.type == "long" and str(value) != str(value).strip():
+        raise illegal(f'For input string: "{value}"')
     bits = INTEGERS[self.type]
     if math.isinf(found) or not -(2**bits) <= found < 2**bits:
         raise illegal(f"Value [{value}] is out of range for a{'n' if self.type == 'integer' else ''} {self.type}")
@@ -179,7 +181,7 @@ def _float(self: Field, value: Any) -> float:
     if self.type == "double":
         return found
     try:
-        rounded: float = struct.unpack(FLOATS[self.type], struct.pack(FLOATS[self.type], found))[0]
+        rounded: float = struct.unpack("<" + FLOATS[self.type], struct.pack("<" + FLOATS[self.type], found))[0]
     except OverflowError:
         raise illegal(f"[{self.type}] supports only finite values, but got [Infinity]") from None
     if self.type == "scaled_float":
@@ -260,13 +262,38 @@ def _flattened(_: Field, value: Any) -> Any:
     return value
 
 
+def _range(self: Field, value: Any) -> str:
+    """Check a range; only that there is one means something here."""
+    if self.type == "ip_range" and isinstance(value, str) and "/" in value:
+        try:
+            return str(ipaddress.ip_network(value, strict=False))
+        except ValueError:
+            raise illegal(f"Expected [ip/prefix] but was [{value}]") from None
+    if not isinstance(value, dict):
+        reason = f"error parsing field [{self.path}], expected an object but got {self.path.rpartition('.')[2]}"
+        raise ServerError("mapper_parsing_exception", reason)
+    if unknown := [name for name in value if name not in ("gt", "gte", "lt", "lte")]:
+        reason = f"error parsing field [{self.path}], with unknown parameter [{unknown[0]}]"
+        raise ServerError("mapper_parsing_exception", reason)
+    bound = Field(self.path, self.type.removesuffix("_range"), self.params)
+    low, high = (
+        next((bound.index(value[name]) for name in names if value.get(name) is not None), None)
+        for names in (("gte", "gt"), ("lte", "lt"))
+    )
+    if low is not None and high is not None and low > high:
+        raise illegal(f"min value ({low}) is greater than max value ({high})")
+    return repr(value)
+
+
 def _opaque(self: Field, value: Any) -> str | tuple[float, float]:
+    if self.type == "binary" and isinstance(value, dict):
+        raise illegal("Can't get binary of an object")
     return places.indexed(value) if self.type == "geo_point" else repr(value)
 
 
 _INDEXERS: dict[str, Any] = {
     "integer": _integer, "float": _float, "string": _keyword, "text": _text, "boolean": _boolean, "date": _date,
-    "ip": _ip, "flattened": _flattened, "range": _opaque, "opaque": _opaque,
+    "ip": _ip, "flattened": _flattened, "range": _range, "opaque": _opaque,
 }  # fmt: skip
 
 

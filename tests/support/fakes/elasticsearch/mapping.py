@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fakes.elasticsearch import places
 from fakes.elasticsearch.dates import looks_like_date
 from fakes.elasticsearch.errors import ServerError, illegal, not_reproduced
-from fakes.elasticsearch.fields import PARAMETERS, TYPES, Field
+from fakes.elasticsearch.fields import FLOATS, INTEGERS, PARAMETERS, TYPES, Field
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -282,14 +282,24 @@ class _Parser:
             self.members(item, f"{path}.", target)
 
     def leaf(self, target: Field, value: Any, node: Node) -> None:
-        spread = not places.is_pair(value) if target.type == "geo_point" else target.family != "opaque"
-        if isinstance(value, list) and spread:
+        if target.type == "geo_point" and isinstance(value, list) and not places.is_pair(value):
+            for item in value:
+                if item is None and self.mapping.release.parts < (8,):
+                    self.malformed(target, item, ServerError("parse_exception", "geo_point expected"))
+                else:
+                    self.single(target, item, node)
+        elif isinstance(value, list) and target.family != "opaque":
             for item in value:
                 self.leaf(target, item, node)
-            return
+        else:
+            self.single(target, value, node)
+
+    def single(self, target: Field, value: Any, node: Node) -> None:
         for each in (target, *(self.mapping.fields[f"{target.path}.{sub}"] for sub in target.params.get("fields", ()))):
             own = value
             if value is None and each.type != "flattened":  # there it stands for nulls inside the object
+                own = each.params.get("null_value")
+            if value == "" and each.type in (*INTEGERS, *FLOATS) and each.params.get("coerce") not in (False, "false"):
                 own = each.params.get("null_value")
             if own is not None:
                 self.index(each, own, node)
@@ -301,16 +311,11 @@ class _Parser:
 
     def index(self, target: Field, value: Any, node: Node) -> None:
         try:
+            _refuse_newer(target, value, self.mapping.release.parts)
             indexed = target.index(value)
         except ServerError as cause:
-            if target.params.get("ignore_malformed"):
-                self.ignored.add(target.path)
-                return
-            preview = _preview(value)
-            text = f"failed to parse field [{target.path}] of type [{target.type}] in document with id '{self.doc_id}'."
-            raise self.fault(
-                self.fault_kind(), f"{text} Preview of field's value: '{preview}'", caused_by=cause
-            ) from None
+            self.malformed(target, value, cause)
+            return
         if indexed is None:
             # Up to 7.10 only malformed values were told as ignored.
             if self.mapping.release.parts >= (7, 11):
@@ -323,6 +328,14 @@ class _Parser:
                 node.values.setdefault(target.path + path, []).append(leaf)
         else:
             node.values.setdefault(target.path, []).append(indexed)
+
+    def malformed(self, target: Field, value: Any, cause: ServerError) -> None:
+        if target.params.get("ignore_malformed"):
+            self.ignored.add(target.path)
+            return
+        preview = _preview(value)
+        text = f"failed to parse field [{target.path}] of type [{target.type}] in document with id '{self.doc_id}'."
+        raise self.fault(self.fault_kind(), f"{text} Preview of field's value: '{preview}'", caused_by=cause) from None
 
     def unmapped(self, path: str, value: Any, node: Node, _: Any) -> None:
         if path in ("_id", "_index", "_routing", "_source", "_seq_no", "_version", "_ignored"):
@@ -384,6 +397,16 @@ def _preview(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}={_preview(member)}" for key, member in value.items()) + "}"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _refuse_newer(target: Field, value: Any, release: tuple[int, ...]) -> None:
+    """Refuse what only newer releases take."""
+    named = {"lat", "lon", "geohash"}
+    if target.type == "geo_point" and release < (8,) and isinstance(value, dict) and value.keys() - named:
+        raise ServerError("parse_exception", "field must be either [lat], [lon] or [geohash]")
+    least = 0 if release < (8,) else 1 - 2**63 if release < (9,) else -(2**63)
+    if target.family == "date" and isinstance(value, int) and value < least:
+        raise illegal(f"failed to parse date field [{value}] with format [{target.formats}]")
 
 
 def _leaves(value: Any, path: str, null: str | None) -> Iterator[tuple[str, str]]:

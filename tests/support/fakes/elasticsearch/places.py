@@ -41,11 +41,15 @@ def _read(value: Any) -> Point:
             return _read(value["coordinates"])
         latitude, longitude = value.get("lat"), value.get("lon")
     elif isinstance(value, list):
+        if not 2 <= len(value) <= 3 or not all(isinstance(each, int | float) for each in value):
+            raise ServerError("parse_exception", "field must be either lat/lon or a pair of numbers")
         longitude, latitude = value[:2]
     elif found := _WKT.fullmatch(str(value)):
         longitude, latitude = found.groups()
     elif "," in str(value):
         latitude, longitude = str(value).split(",")[:2]
+    elif value == "" or isinstance(value, int | float):
+        raise ServerError("parse_exception", "geo_point expected")
     else:
         return _geohash(str(value))
     try:

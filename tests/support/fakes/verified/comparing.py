@@ -70,6 +70,8 @@ def essence(ask: Ask, status: int, body: bytes) -> Any:
         return [status, _error(value["error"], whole=ask.alike == "all")]
     if ask.alike in ("hits", "pit", "error", "broken", "blocked"):
         return [status, _hits(value, ask)]
+    if ask.alike == "items":
+        return [status, [next(iter(item.values()))["status"] for item in value["items"]]]
     if ask.alike == "caps":
         return [status, _caps(value)]
     return [status, plain(value)]

@@ -9,7 +9,7 @@ from typing import Any
 TABLE = Path(__file__).with_name("recorded.ndjson")
 STRANGERS = Path(__file__).with_name("recorded-strangers.ndjson")
 # Indices of the table; a server on which they were left behind is cleaned first.
-INDICES = ("vf-a", "vf-b", "vf-e", "vf-f", "vf-g", "vf-h", "vf-new", "vf-x")
+INDICES = ("vf-a", "vf-b", "vf-e", "vf-f", "vf-g", "vf-h", "vf-new", "vf-v", "vf-x")
 
 Answers = dict[str, Any]
 

@@ -16,7 +16,7 @@ class Ask:
     """One request, on which releases it is sent, and which parts of the answers must be alike.
 
     `alike` is `all` (the whole body, volatile parts aside), `error` (types and root causes), `hits` (ids, sort
-    values, total, failed shards) or `status`.
+    values, total, failed shards), `items` (the status of each item of a bulk request) or `status`.
     """
 
     name: str
@@ -113,6 +113,27 @@ def _sort(name: str, sort: Any, **more: Any) -> Ask:
 
 def _text(name: str, text: str, **more: Any) -> Ask:
     return _filter(f"query_string {name}", {"query_string": {"query": text, "lenient": True}}, **more)
+
+
+POINT = {"lat": 1, "lon": 2}
+STRANGE: list[Any] = [
+    None, [], [None], [[]], "", [""], "x", True, 1, 1.5, -1, 1e300, "1", "1.5", " 1 ", [1, None], [[1, 2], [3]], {"q": 1},
+    [{"q": 1}, None], POINT, [POINT], [POINT, None], [None, POINT], [2, 1], [[2, 1], None], [None, [2, 1]], [[2, 1], [None]],
+    "1,2", ["1,2", None], "POINT (2 1)", {"lat": 1}, {"lat": "1", "lon": "2"}, {"lat": 91, "lon": 2}, [200, 1], [2, 1, 3],
+    [2, 1, None], [2, None], [2], {**POINT, "z": 3}, {"type": "Point", "coordinates": [2, 1]}, "u09", "u0!", "2024-01-01",
+    "2024-13-01", "10.0.0.1", "::1", "10.0.0.0/8", "aGk=", "a b=", {"gte": 1, "lte": 2}, {"gte": 1}, {"gte": 2, "lte": 1},
+    {"gte": None}, {"gte": 1, "z": 1}, {"gte": "x"}, "true", 2**63, -(2**63), 2**64, "9" * 30,
+]  # fmt: skip
+"""Values that fit few types, written to a field of each."""
+TAKERS = (
+    "byte", "long", "float", "double", "boolean", "date", "ip", "keyword", "text", "binary", "geo_point", "integer_range",
+    "ip_range", "date_range",
+)  # fmt: skip
+
+
+def _strange(kind: str) -> Ask:
+    writes = (line for at, value in enumerate(STRANGE) for line in ({"index": {"_id": str(at)}}, {kind: value}))
+    return Ask(f"strange values: {kind}", "POST", "/vf-v/_bulk", lines(*writes), "items", media="application/x-ndjson")
 
 
 SEED = [
@@ -634,4 +655,13 @@ SETS = [
     Ask("drop sets of changes", "DELETE", "/vf-e"),
 ]  # fmt: skip
 
-TABLE = [*SEED, *LISTS, *FILTERS, *TEXTS, *SORTS, *PAGES, *EXPENSIVE, *WRITES, *SETS]
+VALUES = [
+    Ask("create for strange values", "PUT", "/vf-v", {
+        "settings": {"number_of_shards": 1, "number_of_replicas": 0},
+        "mappings": {"properties": {kind: {"type": kind} for kind in TAKERS}},
+    }),
+    *map(_strange, TAKERS),
+    Ask("drop strange values", "DELETE", "/vf-v"),
+]  # fmt: skip
+
+TABLE = [*SEED, *LISTS, *FILTERS, *TEXTS, *SORTS, *PAGES, *EXPENSIVE, *WRITES, *SETS, *VALUES]
