@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import pty
 import re
 import sys
 from contextlib import ExitStack
@@ -250,6 +249,7 @@ def test_exports_side_by_side_are_each_told_by_their_own_name(capsys):
 
 @pytest.mark.parametrize("piped", [True, False])
 def test_no_bar_moves_where_the_reader_of_a_pipe_writes(monkeypatch, piped):
+    pty = pytest.importorskip("pty")
     reader, writer = os.pipe() if piped else pty.openpty()
     shown = io.StringIO()
     shown.isatty = lambda: True
